@@ -1,0 +1,95 @@
+// What Swift cannot see of OpenSSL: macros and variadics, as static inline wrappers named csn_<the C name>.
+#ifndef COUNTERSIGN_COPENSSL_SHIM_H
+#define COUNTERSIGN_COPENSSL_SHIM_H
+
+#include <openssl/asn1.h>
+#include <openssl/bio.h>
+#include <openssl/conf.h>
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/ec.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
+#include <openssl/pem.h>
+#include <openssl/pkcs12.h>
+#include <openssl/provider.h>
+#include <openssl/rand.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+// MARK: Certificates
+
+// RFC 2253, but for what is not ASCII, which stays as it is in UTF-8.
+static inline unsigned long csn_XN_FLAG_RFC2253_UTF8(void) { return XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB; }
+
+// MARK: TLS
+
+static const uint64_t csn_SSL_OP_NO_COMPRESSION = SSL_OP_NO_COMPRESSION;
+static const uint64_t csn_SSL_OP_NO_RENEGOTIATION = SSL_OP_NO_RENEGOTIATION;
+static const uint64_t csn_SSL_OP_NO_TICKET = SSL_OP_NO_TICKET;
+static const uint64_t csn_SSL_OP_CIPHER_SERVER_PREFERENCE = SSL_OP_CIPHER_SERVER_PREFERENCE;
+
+static inline int csn_SSL_CTX_set_min_proto_version(SSL_CTX *context, int version) {
+    return SSL_CTX_set_min_proto_version(context, version);
+}
+
+static inline int csn_SSL_CTX_set_max_proto_version(SSL_CTX *context, int version) {
+    return SSL_CTX_set_max_proto_version(context, version);
+}
+
+static inline void csn_SSL_CTX_set_mode(SSL_CTX *context, long mode) {
+    SSL_CTX_set_mode(context, mode);
+}
+
+static inline void csn_SSL_CTX_set_session_cache_mode(SSL_CTX *context, long mode) {
+    SSL_CTX_set_session_cache_mode(context, mode);
+}
+
+static inline int csn_SSL_CTX_set1_groups_list(SSL_CTX *context, const char *list) {
+    return (int)SSL_CTX_set1_groups_list(context, list);
+}
+
+static inline int csn_SSL_CTX_set1_sigalgs_list(SSL_CTX *context, const char *list) {
+    return (int)SSL_CTX_set1_sigalgs_list(context, list);
+}
+
+static inline int csn_SSL_set_tlsext_host_name(SSL *ssl, const char *name) {
+    return (int)SSL_set_tlsext_host_name(ssl, name);
+}
+
+static inline int csn_ERR_GET_REASON(unsigned long code) {
+    return ERR_GET_REASON(code);
+}
+
+static inline int csn_ERR_GET_LIB(unsigned long code) {
+    return ERR_GET_LIB(code);
+}
+
+// MARK: Process
+
+// prctl is variadic. Both give -1 where the system has no such switch.
+static inline int csn_prctl_set_dumpable(int dumpable) {
+#ifdef __linux__
+    return prctl(PR_SET_DUMPABLE, dumpable, 0, 0, 0);
+#else
+    (void)dumpable;
+    return -1;
+#endif
+}
+
+static inline int csn_prctl_get_dumpable(void) {
+#ifdef __linux__
+    return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+#else
+    return -1;
+#endif
+}
+
+#endif

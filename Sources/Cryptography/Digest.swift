@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import COpenSSL
+
+/// A hash function. MD4 (RFC 1320) is not here: see ``MD4``.
+package enum Digest: String, CaseIterable, Sendable {
+    case md5
+    case sha1
+    case sha256
+    case sha384
+    case sha512
+
+    var evp: OpaquePointer {
+        switch self {
+        case .md5: EVP_md5()
+        case .sha1: EVP_sha1()
+        case .sha256: EVP_sha256()
+        case .sha384: EVP_sha384()
+        case .sha512: EVP_sha512()
+        }
+    }
+
+    /// The digest's length.
+    package var lengthBytes: Int {
+        switch self {
+        case .md5: 16
+        case .sha1: 20
+        case .sha256: 32
+        case .sha384: 48
+        case .sha512: 64
+        }
+    }
+
+    /// The digest of `bytes`.
+    package func hash(_ bytes: some Sequence<UInt8>) -> [UInt8] {
+        hash(Array(bytes))
+    }
+
+    /// The digest of `bytes`.
+    package func hash(_ bytes: [UInt8]) -> [UInt8] {
+        bytes.withUnsafeBytes { hash($0) }
+    }
+
+    /// The digest of `bytes`.
+    package func hash(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: lengthBytes) { output, count in
+            var length: UInt32 = 0
+            let done = EVP_Digest(bytes.baseAddress, bytes.count, output.baseAddress, &length, evp, nil)
+            precondition(done == 1, "OpenSSL has no \(self) here; it is part of the default provider")
+            count = Int(length)
+        }
+    }
+
+    /// HMAC (RFC 2104) of `bytes` under `key`.
+    package func hmac(_ bytes: [UInt8], key: UnsafeRawBufferPointer) -> [UInt8] {
+        bytes.withUnsafeBufferPointer { message in
+            [UInt8](unsafeUninitializedCapacity: lengthBytes) { output, count in
+                var length: UInt32 = 0
+                let done = HMAC(
+                    evp, key.baseAddress ?? UnsafeRawPointer(output.baseAddress), Int32(key.count),
+                    message.baseAddress, message.count, output.baseAddress, &length)
+                precondition(done != nil, "OpenSSL has no HMAC-\(self) here; it is part of the default provider")
+                count = Int(length)
+            }
+        }
+    }
+
+    /// HMAC (RFC 2104) of `bytes` under `key`.
+    package func hmac(_ bytes: [UInt8], key: [UInt8]) -> [UInt8] {
+        key.withUnsafeBytes { hmac(bytes, key: $0) }
+    }
+}

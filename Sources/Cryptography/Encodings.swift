@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Base64 with padding (RFC 4648 §4). Strict: no white space, no missing or misplaced padding, no stray bits.
+package enum Base64 {
+    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    private static let values: [UInt8] = {
+        var values = [UInt8](repeating: 0xFF, count: 256)
+        for (value, character) in alphabet.enumerated() { values[Int(character)] = UInt8(value) }
+        return values
+    }()
+
+    /// `bytes` as text.
+    package static func encode(_ bytes: some Collection<UInt8>) -> String {
+        var text: [UInt8] = []
+        text.reserveCapacity((bytes.count + 2) / 3 * 4)
+        var accumulator: UInt32 = 0
+        var pending = 0
+        for byte in bytes {
+            accumulator = accumulator << 8 | UInt32(byte)
+            pending += 1
+            if pending == 3 {
+                for shift in [18, 12, 6, 0] { text.append(alphabet[Int(accumulator >> UInt32(shift)) & 63]) }
+                accumulator = 0
+                pending = 0
+            }
+        }
+        if pending == 1 {
+            text += [alphabet[Int(accumulator >> 2)], alphabet[Int(accumulator << 4) & 63], 0x3D, 0x3D]
+        } else if pending == 2 {
+            text += [alphabet[Int(accumulator >> 10)], alphabet[Int(accumulator >> 4) & 63]]
+            text += [alphabet[Int(accumulator << 2) & 63], 0x3D]
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// The bytes that `text` stands for, or nil if it is not base64.
+    package static func decode(_ text: some StringProtocol) -> [UInt8]? {
+        let characters = Array(text.utf8)
+        guard characters.count % 4 == 0 else { return nil }
+        let padding = characters.suffix(2).reversed().prefix { $0 == 0x3D }.count
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(characters.count / 4 * 3)
+        var accumulator: UInt32 = 0
+        var bits: UInt32 = 0
+        for character in characters.dropLast(padding) {
+            let value = values[Int(character)]
+            guard value != 0xFF else { return nil }
+            accumulator = (accumulator << 6 | UInt32(value)) & 0xFFFF
+            bits += 6
+            if bits >= 8 {
+                bits -= 8
+                bytes.append(UInt8(truncatingIfNeeded: accumulator >> bits))
+            }
+        }
+        guard accumulator & ((1 << bits) - 1) == 0 else { return nil }
+        return bytes
+    }
+}
+
+/// Hexadecimal, two digits a byte.
+package enum Hex {
+    /// `bytes` in lower-case digits, with `separator` between bytes.
+    package static func encode(_ bytes: some Sequence<UInt8>, separator: String = "") -> String {
+        let digits = Array("0123456789abcdef".unicodeScalars)
+        var text = String.UnicodeScalarView()
+        for (index, byte) in bytes.enumerated() {
+            if index > 0 { text.append(contentsOf: separator.unicodeScalars) }
+            text.append(digits[Int(byte >> 4)])
+            text.append(digits[Int(byte & 15)])
+        }
+        return String(text)
+    }
+
+    /// The bytes of digits in either case, or nil if there is anything else or an odd number of them.
+    package static func decode(_ text: some StringProtocol) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        var high: UInt8?
+        for character in text.utf8 {
+            let digit: UInt8
+            switch character {
+            case 0x30...0x39: digit = character - 0x30
+            case 0x41...0x46: digit = character - 0x41 + 10
+            case 0x61...0x66: digit = character - 0x61 + 10
+            default: return nil
+            }
+            if let first = high {
+                bytes.append(first << 4 | digit)
+                high = nil
+            } else {
+                high = digit
+            }
+        }
+        return high == nil ? bytes : nil
+    }
+}

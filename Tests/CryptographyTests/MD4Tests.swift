@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Cryptography
+import Testing
+
+@Suite struct MD4Tests {
+    /// RFC 1320 appendix A.5.
+    @Test(arguments: [
+        ("", "31d6cfe0d16ae931b73c59d7e0c089c0"),
+        ("a", "bde52cb31de33e46245e05fbdbd6fb24"),
+        ("abc", "a448017aaf21d8525fc10ae87aa6729d"),
+        ("message digest", "d9130a8164549fe818874806e1c7014b"),
+        ("abcdefghijklmnopqrstuvwxyz", "d79e1c308aa5bbcdeea8ed63df412da9"),
+        ("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789", "043f8582f241db351ce627e153e7f0e4"),
+        (
+            "12345678901234567890123456789012345678901234567890123456789012345678901234567890",
+            "e33b4ddc9c38f2199c3e7b164fcc0536"
+        ),
+    ])
+    func digestsOfTheRFC(text: String, digest: String) {
+        #expect(Hex.encode(MD4.hash(Array(text.utf8))) == digest)
+    }
+
+    /// Computed by OpenSSL's legacy provider: the padding takes a second block from 56 bytes on.
+    @Test(arguments: Fixture.md4OfCountedBytes)
+    func paddingAtBlockBorders(count: Int, digest: String) {
+        #expect(Hex.encode(MD4.hash((0..<count).map { UInt8(truncatingIfNeeded: $0) })) == digest)
+    }
+}
