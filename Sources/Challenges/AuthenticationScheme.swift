@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A way to answer that a site's rule may permit, in the words of the allowed-sites list.
+package enum AuthenticationScheme: String, CaseIterable, Sendable {
+    /// A client certificate in the TLS handshake (RFC 8446 §4.4.2, RFC 5246 §7.4.6).
+    case certificate
+    /// Kerberos inside SPNEGO (RFC 4559). NTLM inside SPNEGO is permitted by ``ntlm``.
+    case negotiate
+    /// NTLMv2 (MS-NLMP), raw or inside SPNEGO.
+    case ntlm
+    /// RFC 7616.
+    case digest
+    /// RFC 7617.
+    case basic
+    /// RFC 6750.
+    case bearer
+
+    /// What this build can answer. The others are known words that the list refuses with a reason.
+    package static let supported: [AuthenticationScheme] = [.certificate, .ntlm, .basic]
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Cryptography
+
+/// The value of an `Authorization` field that we made (RFC 9110 §11.6.2): a scheme and a token68, which is a secret.
+package struct Authorization: Equatable, Sendable {
+    /// `Basic`, `NTLM` or `Negotiate`.
+    package let scheme: String
+    private let credentials: Secret
+
+    /// `credentials` are sent in Base64.
+    package init(scheme: String, credentials: some Collection<UInt8>) {
+        self.scheme = scheme
+        self.credentials = Secret(utf8: Base64.encode(credentials))
+    }
+
+    /// What stands after `Authorization: `. The string is an ordinary one: keep it short-lived.
+    package var fieldValue: String { "\(scheme) \(credentials.utf8Text ?? "")" }
+}
+
+extension Authorization: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    package var description: String { "\(scheme) (secret)" }
+    package var debugDescription: String { description }
+    package var customMirror: Mirror { Mirror(self, children: ["scheme": scheme]) }
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// One `name=value` of a challenge (RFC 9110 §11.2), the value without its quotes and escapes.
+package struct AuthParameter: Equatable, Sendable {
+    /// As the origin wrote it; compared without regard to case.
+    package let name: String
+    package let value: String
+
+    package init(_ name: String, _ value: String) {
+        self.name = name
+        self.value = value
+    }
+}
+
+/// One offer of an origin (RFC 9110 §11.3): a scheme with either a token68, or parameters, or neither.
+package struct Challenge: Equatable, Sendable {
+    /// As the origin wrote it; compared without regard to case.
+    package let scheme: String
+    package let token68: String?
+    /// In the order in which they came; no name twice.
+    package let parameters: [AuthParameter]
+
+    package init(scheme: String, token68: String? = nil, parameters: [AuthParameter] = []) {
+        self.scheme = scheme
+        self.token68 = token68
+        self.parameters = parameters
+    }
+
+    /// The value of the parameter called `name` in any case, or nil.
+    package func parameter(_ name: String) -> String? {
+        let name = name.lowercased()
+        return parameters.first { $0.name.lowercased() == name }?.value
+    }
+
+    /// The `realm` parameter (RFC 9110 §11.5).
+    package var realm: String? { parameter("realm") }
+
+    /// Whether the scheme is `name`, in any case.
+    package func isOf(_ name: String) -> Bool { scheme.lowercased() == name.lowercased() }
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Reads `WWW-Authenticate` fields (RFC 9110 §11.6.1) strictly: what the grammar derives in one way is read, all else is an error.
+///
+/// One bad challenge spoils the whole response, for what follows it could be read in two ways. No peer is tolerated beyond the
+/// grammar. A field is read by itself: a list that goes on in the next field line must go on with a scheme.
+package enum ChallengeParser {
+    /// What all fields of one response may come to, in UTF-8 bytes.
+    package static let maximumBytes = 16 * 1024
+
+    /// The challenges of one response, in the order of `fields` and within a field in its own order.
+    ///
+    /// Each of `fields` is one field value, its bytes read as ISO 8859-1 or UTF-8: anything beyond ASCII is obs-text and is kept.
+    /// Throws `unparsableChallenge` and `challengeTooLong`. No field, or empty ones, are no challenge.
+    package static func parse(fields: [String]) throws(ChallengeError) -> [Challenge] {
+        var total = 0
+        for field in fields {
+            total += field.utf8.count
+            guard total <= maximumBytes else {
+                throw ChallengeError(.challengeTooLong, "challenges of more than \(maximumBytes) bytes")
+            }
+        }
+        var challenges: [Challenge] = []
+        for (index, field) in fields.enumerated() {
+            var reader = FieldReader(field, number: index + 1)
+            challenges += try reader.challenges()
+        }
+        return challenges
+    }
+}
+
+/// One field value and how far it has been read.
+private struct FieldReader {
+    private let bytes: [UInt8]
+    private let number: Int
+    private var index = 0
+
+    init(_ field: String, number: Int) {
+        self.bytes = Array(field.utf8)
+        self.number = number
+    }
+
+    /// `#challenge`, empty elements skipped (RFC 9110 §5.6.1.2).
+    mutating func challenges() throws(ChallengeError) -> [Challenge] {
+        var challenges: [Challenge] = []
+        skipEmptyElements()
+        while next != nil {
+            challenges.append(try challenge())
+            skipEmptyElements()
+        }
+        return challenges
+    }
+
+    /// `auth-scheme [ 1*SP ( token68 / #auth-param ) ]`
+    private mutating func challenge() throws(ChallengeError) -> Challenge {
+        guard let scheme = takeToken() else { throw fault("expected a scheme") }
+        guard next == .space else {
+            try endElement()
+            return Challenge(scheme: scheme)
+        }
+        while next == .space { index += 1 }
+        if let token68 = takeToken68() {
+            return Challenge(scheme: scheme, token68: token68)
+        }
+        return Challenge(scheme: scheme, parameters: try parameters())
+    }
+
+    /// `#auth-param`, up to the end or to the next list element that has no `=` and so begins a challenge.
+    private mutating func parameters() throws(ChallengeError) -> [AuthParameter] {
+        var parameters: [AuthParameter] = []
+        var names: Set<String> = []
+        var afterComma = skipEmptyElements()
+        while next != nil {
+            let start = index
+            guard let name = takeToken() else { throw fault("expected a parameter or a scheme") }
+            skipWhitespace()
+            guard next == .equals else {
+                guard afterComma else { throw fault("expected \"=\"") }
+                index = start
+                return parameters
+            }
+            index += 1
+            skipWhitespace()
+            guard names.insert(name.lowercased()).inserted else {
+                index = start
+                throw fault("a parameter of this name came before")
+            }
+            parameters.append(AuthParameter(name, try takeValue()))
+            try endElement()
+            afterComma = skipEmptyElements()
+        }
+        return parameters
+    }
+
+    // MARK: Pieces
+
+    private var next: UInt8? { index < bytes.count ? bytes[index] : nil }
+
+    private mutating func skipWhitespace() {
+        while next == .space || next == .tab { index += 1 }
+    }
+
+    /// Skips commas and the white space about them; whether there was a comma.
+    @discardableResult
+    private mutating func skipEmptyElements() -> Bool {
+        var comma = false
+        while let byte = next, byte == .space || byte == .tab || byte == .comma {
+            comma = comma || byte == .comma
+            index += 1
+        }
+        return comma
+    }
+
+    private mutating func endElement() throws(ChallengeError) {
+        skipWhitespace()
+        guard next == nil || next == .comma else { throw fault("expected a comma") }
+    }
+
+    private mutating func takeToken() -> String? {
+        let start = index
+        while let byte = next, byte.isTokenCharacter { index += 1 }
+        return index > start ? String(decoding: bytes[start..<index], as: UTF8.self) : nil
+    }
+
+    /// A token68 that is a whole list element, or nil with nothing taken. `a=b` is none: its `=` does not end it.
+    private mutating func takeToken68() -> String? {
+        let start = index
+        while let byte = next, byte.isToken68Character { index += 1 }
+        guard index > start else { return nil }
+        while next == .equals { index += 1 }
+        let end = index
+        skipWhitespace()
+        guard next == nil || next == .comma else {
+            index = start
+            return nil
+        }
+        return String(decoding: bytes[start..<end], as: UTF8.self)
+    }
+
+    /// `token / quoted-string`
+    private mutating func takeValue() throws(ChallengeError) -> String {
+        guard next == .quote else {
+            guard let token = takeToken() else { throw fault("expected a value") }
+            return token
+        }
+        index += 1
+        var value: [UInt8] = []
+        while let byte = next {
+            index += 1
+            switch byte {
+            case .quote:
+                return String(decoding: value, as: UTF8.self)
+            case .backslash:
+                guard let escaped = next, escaped.isText else { throw fault("expected an escaped character") }
+                index += 1
+                value.append(escaped)
+            default:
+                guard byte.isText else {
+                    index -= 1
+                    throw fault("control character in a quoted string")
+                }
+                value.append(byte)
+            }
+        }
+        throw fault("quoted string without an end")
+    }
+
+    private func fault(_ what: String) -> ChallengeError {
+        let place = "challenge field \(number), byte \(index + 1): \(what)"
+        guard let byte = next else { return ChallengeError(.unparsableChallenge, place + ", found the end") }
+        let found = (0x21...0x7E).contains(byte) ? "\"\(Character(Unicode.Scalar(byte)))\"" : "byte \(byte)"
+        return ChallengeError(.unparsableChallenge, "\(place), found \(found)")
+    }
+}
+
+extension UInt8 {
+    fileprivate static let tab: UInt8 = 0x09
+    fileprivate static let space: UInt8 = 0x20
+    fileprivate static let quote: UInt8 = 0x22
+    fileprivate static let comma: UInt8 = 0x2C
+    fileprivate static let equals: UInt8 = 0x3D
+    fileprivate static let backslash: UInt8 = 0x5C
+
+    private var isAlphanumeric: Bool {
+        switch self {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        default: false
+        }
+    }
+
+    /// `tchar` (RFC 9110 §5.6.2).
+    fileprivate var isTokenCharacter: Bool {
+        switch self {
+        case 0x21, 0x23...0x27, 0x2A, 0x2B, 0x2D, 0x2E, 0x5E, 0x5F, 0x60, 0x7C, 0x7E: true
+        default: isAlphanumeric
+        }
+    }
+
+    /// `token68` without its trailing `=` (RFC 9110 §11.2).
+    fileprivate var isToken68Character: Bool {
+        switch self {
+        case 0x2B, 0x2D, 0x2E, 0x2F, 0x5F, 0x7E: true
+        default: isAlphanumeric
+        }
+    }
+
+    /// HTAB, SP, VCHAR or obs-text (RFC 9110 §5.6.4).
+    fileprivate var isText: Bool { self == .tab || (self >= 0x20 && self != 0x7F) }
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Cryptography
+import Testing
+
+@testable import Challenges
+
+@Suite struct BasicAuthorizationTests {
+    private static let plain = Challenge(scheme: "Basic", parameters: [AuthParameter("realm", "x")])
+    private static let utf8 = Challenge(
+        scheme: "Basic", parameters: [AuthParameter("realm", "x"), AuthParameter("charset", "utf-8")])
+
+    private static func credential(_ user: String, _ password: String) -> PasswordCredential {
+        PasswordCredential(name: "enrollment", user: user, password: Secret(utf8: password), generation: 1)
+    }
+
+    /// The first is RFC 7617 §2's, the second §2.1's; the others are made with `printf | iconv | base64`.
+    @Test(arguments: [
+        ("Aladdin", "open sesame", plain, "QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),
+        ("test", "123\u{A3}", utf8, "dGVzdDoxMjPCow=="),
+        ("test", "123\u{A3}", plain, "dGVzdDoxMjOj"),
+        ("test", "e\u{301}", plain, "dGVzdDrp"),
+        ("test", "e\u{301}", utf8, "dGVzdDrDqQ=="),
+        ("test", "\u{20AC}", plain, "dGVzdDrigqw="),
+        ("\u{E9}", "\u{20AC}", plain, "w6k64oKs"),
+        ("", "", plain, "Og=="),
+        ("u", "a:b", plain, "dTphOmI="),
+    ])
+    func userAndPasswordAreEncodedAsTheChallengeSays(
+        user: String, password: String, challenge: Challenge, expected: String
+    ) throws {
+        let authorization = try BasicAuthorization.authorization(
+            for: Self.credential(user, password), domain: nil, challenge: challenge)
+        #expect(authorization.fieldValue == "Basic \(expected)")
+    }
+
+    @Test(arguments: [
+        ("jdoe", "ACME", "ACME\\jdoe:p"), ("jdoe", nil, "jdoe:p"), ("jdoe", "", "jdoe:p"),
+        ("OTHER\\jdoe", "ACME", "OTHER\\jdoe:p"), ("jdoe@acme.example", "ACME", "jdoe@acme.example:p"),
+    ])
+    func domainGoesBeforeABareUser(user: String, domain: String?, expected: String) throws {
+        let authorization = try BasicAuthorization.authorization(
+            for: Self.credential(user, "p"), domain: domain, challenge: Self.plain)
+        #expect(authorization.fieldValue == "Basic \(Base64.encode(Array(expected.utf8)))")
+    }
+
+    @Test(arguments: [
+        ("a:b", "p", nil, "the user name contains a colon"), ("jdoe", "p", "A:B", "the user name contains a colon"),
+        ("a\u{0}", "p", nil, "the user name contains a control character"),
+        ("a\r\nX: y", "p", nil, "the user name contains a colon"),
+        ("a\u{7F}", "p", nil, "the user name contains a control character"),
+        ("a", "p\n", nil, "the password contains a control character"),
+        ("a", "p\r\n", nil, "the password contains a control character"),
+        ("a", "p\u{85}", nil, "the password contains a control character"),
+    ])
+    func whatBasicCannotCarryIsRefused(user: String, password: String, domain: String?, detail: String) {
+        let error = #expect(throws: ChallengeError.self) {
+            try BasicAuthorization.authorization(
+                for: Self.credential(user, password), domain: domain, challenge: Self.plain)
+        }
+        #expect(error?.code == .unusableCredential)
+        #expect(error?.detail == detail)
+    }
+
+    @Test func passwordThatIsNoTextIsRefused() {
+        let credential = PasswordCredential(name: "e", user: "u", password: Secret([0xFF, 0xFE]), generation: 1)
+        #expect(throws: ChallengeError(.unusableCredential, "")) {
+            try BasicAuthorization.authorization(for: credential, domain: nil, challenge: Self.plain)
+        }
+    }
+
+    @Test func noDescriptionShowsTheAnswer() throws {
+        let authorization = try BasicAuthorization.authorization(
+            for: Self.credential("jdoe", "correct horse"), domain: nil, challenge: Self.plain)
+        var dumped = ""
+        dump(ChallengeExchange.Action.send(authorization), to: &dumped)
+        for text in [dumped, "\(authorization)", String(reflecting: authorization), "\([authorization])"] {
+            #expect(text.contains("Basic"))
+            #expect(!text.contains("horse"))
+            #expect(!text.contains(Base64.encode(Array("jdoe:correct horse".utf8)).prefix(8)))
+        }
+    }
+
+    @Test func answersAreEqualWhenTheirBytesAre() {
+        let answer = Authorization(scheme: "NTLM", credentials: [1, 2, 3])
+        #expect(answer == Authorization(scheme: "NTLM", credentials: [1, 2, 3]))
+        #expect(answer != Authorization(scheme: "NTLM", credentials: [1, 2, 4]))
+        #expect(answer != Authorization(scheme: "Negotiate", credentials: [1, 2, 3]))
+        #expect(answer.fieldValue == "NTLM AQID")
+    }
+}

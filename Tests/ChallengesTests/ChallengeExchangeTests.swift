@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Cryptography
+import Testing
+
+@testable import Challenges
+
+@Suite struct ChallengeExchangeTests {
+    // MARK: Not ours to answer
+
+    @Test(arguments: [200, 204, 302, 403, 407, 500, 101])
+    func whatIsNo401IsDelivered(status: Int) {
+        let exchange = play([
+            .event(.started), .expect(.send(nil)),
+            .response(status, "Basic realm=\"Wiki\""), .expect(.deliver(.notChallenged)),
+        ])
+        #expect(exchange.roundsAnswered == 0)
+    }
+
+    @Test(arguments: [
+        (
+            ChallengeExchange.Terms.site().with { $0.site = .no("not listed") },
+            ThreeChecks(site: .no("not listed"))
+        ),
+        (.site().with { $0.originTrusted = false }, ThreeChecks(site: .no("the origin's certificate is not trusted"))),
+        (.site().with { $0.clientAuthorizes = true }, .checks(.no("the client sent its own Authorization"))),
+    ])
+    func nothingOfOursIsSentWhereACheckFailedBefore(terms: ChallengeExchange.Terms, checks: ThreeChecks) {
+        for learned in [nil, ChallengeExchange.Learned.basic, .ntlm(.ntlm)] {
+            let terms = terms.with { $0.learned = learned }
+            let exchange = play(
+                terms,
+                [
+                    .event(.started), .expect(.send(nil)),
+                    .response(401, "NTLM, Basic realm=\"Wiki\""), .expect(.deliver(.handedBack(checks))),
+                ])
+            #expect(exchange.roundsAnswered == 0)
+            play(terms, [.event(.started), .expect(.send(nil)), .response(200), .expect(.deliver(.notChallenged))])
+        }
+    }
+
+    @Test(arguments: [
+        ([], "the 401 has no challenge"),
+        ([""], "the 401 has no challenge"),
+        (["Digest realm=\"x\", Bearer"], "origin offers Digest, Bearer; the site's line permits ntlm, basic"),
+        (["Basic"], "origin offers Basic without a realm; the site's line permits ntlm, basic"),
+        (["A, B, C, D, E, F"], "origin offers A, B, C, D, E; the site's line permits ntlm, basic"),
+        (
+            ["Basic realm=\"x"],
+            "unparsable challenge: challenge field 1, byte 15: quoted string without an end, found the end"
+        ),
+        (
+            ["NTLM", "Basic realm=\"" + String(repeating: "x", count: 16384)],
+            "unparsable challenge: challenges of more than 16384 bytes"
+        ),
+    ])
+    func a401WithNothingToAnswerIsHandedBack(fields: [String], reason: String) {
+        play([
+            .event(.started), .expect(.send(nil)),
+            .event(.responseReceived(status: 401, challengeFields: fields)),
+            .expect(.deliver(.handedBack(.no(reason)))),
+        ])
+    }
+
+    @Test(arguments: [
+        (
+            [AuthenticationScheme.basic], "NTLM, Negotiate",
+            "origin offers NTLM, Negotiate; the site's line permits basic"
+        ),
+        ([.ntlm], "Basic realm=x", "origin offers Basic; the site's line permits ntlm"),
+        (
+            [.certificate, .negotiate], "NTLM, Negotiate, Basic realm=x",
+            "origin offers NTLM, Negotiate, Basic; the site's line permits nothing to answer a 401 with"
+        ),
+    ])
+    func aSchemeTheLineDoesNotPermitIsNotAnswered(permitted: [AuthenticationScheme], field: String, reason: String) {
+        play(
+            .site(permitted: permitted),
+            [
+                .event(.started), .expect(.send(nil)),
+                .response(401, field), .expect(.deliver(.handedBack(.no(reason)))),
+            ])
+    }
+
+    @Test(arguments: ["Basic realm=\"x\"", "NTLM", "Negotiate"])
+    func overPlainHTTPNothingIsAnsweredUnlessTheLineSaysSo(field: String) {
+        let reason = "site is http and its line does not say plaintext=yes"
+        for learned in [nil, ChallengeExchange.Learned.basic, .ntlm(.ntlm)] {
+            play(
+                .site(.printer, learned: learned),
+                [
+                    .event(.started), .expect(.send(nil)),
+                    .response(401, field), .expect(.deliver(.handedBack(.no(reason)))),
+                ])
+        }
+    }
+
+    @Test func overPlainHTTPALineMaySayPlaintext() {
+        play(
+            .site(.printer).with { $0.plaintextPermitted = true },
+            [
+                .event(.started), .expect(.send(nil)),
+                .response(401, "Basic realm=\"x\""), .expect(.ask(.basic("x", at: .printer))),
+                .disposition(.jdoe), .expect(.send(.basic)),
+                .response(200), .expect(.deliver(.accepted(.basic, realm: "x"))),
+            ])
+    }
+
+    // MARK: Basic
+
+    @Test func basicIsAnsweredOnce() {
+        let exchange = play([
+            .event(.started), .expect(.send(nil)),
+            .response(401, "Basic realm=\"Wiki\""), .expect(.ask(.basic("Wiki"))),
+            .checks(.checks(.offered)),
+            .disposition(.jdoe), .expect(.send(.basic)),
+            .checks(.checks(.offered, .enrolled)),
+            .response(200), .expect(.deliver(.accepted(.basic, realm: "Wiki"))),
+            .sameConnection(false),
+        ])
+        #expect(exchange.roundsAnswered == 1)
+        #expect(exchange.checks.answers)
+    }
+
+    @Test(arguments: [
+        "Basic realm=\"Wiki\"", "Basic realm=\"Other\"", "NTLM", "Digest realm=\"x\", Basic realm=\"Wiki\"", "",
+        "Basic realm=\"",
+    ])
+    func a401ToABasicAnswerIsARejectionWhateverItOffers(field: String) {
+        let exchange = play([
+            .event(.started), .expect(.send(nil)),
+            .response(401, "Basic realm=\"Wiki\""), .expect(.ask(.basic("Wiki"))),
+            .disposition(.jdoe), .expect(.send(.basic)),
+            .response(401, field), .expect(.deliver(.rejected(.basic, .offered))),
+        ])
+        #expect(exchange.roundsAnswered == 1)
+    }
+
+    @Test func domainAndCharsetGoIntoTheAnswer() {
+        let answer = Authorization(scheme: "Basic", credentials: Array("ACME\\jdoe:caf\u{E9}".utf8))
+        let credential = PasswordCredential(
+            name: "enrollment", user: "jdoe", password: Secret(utf8: "cafe\u{301}"), generation: 7)
+        play(
+            .site().with { $0.domain = "ACME" },
+            [
+                .event(.started), .expect(.send(nil)),
+                .response(401, "Basic realm=\"Wiki\", charset=\"UTF-8\""), .expect(.ask(.basic("Wiki"))),
+                .disposition(.useCredential(.password(credential))), .expect(.send(answer)),
+                .response(200), .expect(.deliver(.accepted(.basic, realm: "Wiki"))),
+            ])
+    }
+
+    @Test func aUserNameThatBasicCannotCarryIsHandedBack() {
+        let credential = PasswordCredential(name: "enrollment", user: "a:b", password: Secret([]), generation: 7)
+        play([
+            .event(.started), .expect(.send(nil)),
+            .response(401, "Basic realm=\"Wiki\""), .expect(.ask(.basic("Wiki"))),
+            .disposition(.useCredential(.password(credential))),
+            .expect(.deliver(.handedBack(.offered, .no("the user name contains a colon")))),
+        ])
+    }
+
+    // MARK: NTLM
+
+    @Test(arguments: [true, false])
+    func ntlmTakesThreeSendsOnOneConnection(hasBody: Bool) {
+        let exchange = play(
+            .site(hasBody: hasBody),
+            [
+                .event(.started), .expect(.send(nil)),
+                .response(401, "Negotiate", "NTLM", "Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),
+                .sameConnection(false),
+                .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+                .token([1]), .expect(.sendOpening(.opening)),
+                .sameConnection(true),
+                .response(401, "NTLM Ag=="), .expect(.computeToken(.ntlm, .jdoe, serverToken: [2])),
+                .token([3]), .expect(.send(.answer)),
+                .response(200), .expect(.deliver(.accepted(.ntlm))),
+                .sameConnection(true), .checks(.checks(.ntlmOffered, .enrolled)),
+            ])
+        #expect(exchange.roundsAnswered == 2)
+    }
+
+    @Test func ntlmInsideNegotiateKeepsThatWord() {
+        let opening = Authorization(scheme: "Negotiate", credentials: [1])
+        let answer = Authorization(scheme: "Negotiate", credentials: [3])
+        play([
+            .event(.started), .expect(.send(nil)),
+            .response(401, "negotiate"), .expect(.ask(.ntlm)),
+            .disposition(.jdoe), .expect(.computeToken(.ntlmInNegotiate, .jdoe, serverToken: nil)),
+            .token([1]), .expect(.sendOpening(opening)),
+            .response(401, "NTLM BAQE, NEGOTIATE Ag==, Basic realm=x"),
+            .expect(.computeToken(.ntlmInNegotiate, .jdoe, serverToken: [2])),
+            .token([3]), .expect(.send(answer)),
+            .response(200, "Negotiate BQ=="), .expect(.deliver(.accepted(.ntlmInNegotiate))),
+        ])
+    }
+
+    @Test(arguments: ["NTLM", "NTLM, Basic realm=\"Wiki\"", "NTLM Ag==", "Basic realm=\"Wiki\""])
+    func a401ToTheLastMessageIsARejectionAndNothingWeakerIsTried(field: String) {
+        let exchange = play([
+            .event(.started), .expect(.send(nil)),
+            .response(401, "NTLM, Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),
+            .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+            .token([1]), .expect(.sendOpening(.opening)),
+            .response(401, "NTLM Ag=="), .expect(.computeToken(.ntlm, .jdoe, serverToken: [2])),
+            .token([3]), .expect(.send(.answer)),
+            .response(401, field), .expect(.deliver(.rejected(.ntlm, .ntlmOffered))),
+        ])
+        #expect(exchange.roundsAnswered == 2)
+    }
+
+    @Test(arguments: [
+        (["NTLM"], "origin did not continue NTLM"),
+        (["NTLM", "Basic realm=\"Wiki\""], "origin did not continue NTLM"),
+        (["Basic realm=\"Wiki\""], "origin did not continue NTLM"),
+        (["Negotiate Ag=="], "origin did not continue NTLM"),
+        ([], "origin did not continue NTLM"),
+        (["NTLM Ag==, NTLM BA=="], "origin sent 2 NTLM tokens at once"),
+        (["NTLM A"], "NTLM token is not Base64"),
+        (["NTLM A-_="], "NTLM token is not Base64"),
+        (["NTLM Ag==", "Basic a b"], "unparsable challenge: challenge field 2, byte 9: expected \"=\", found \"b\""),
+    ])
+    func anOpeningWithoutOneTokenInReplyIsHandedBack(fields: [String], reason: String) {
+        play([
+            .event(.started), .expect(.send(nil)),
+            .response(401, "NTLM, Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),
+            .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+            .token([1]), .expect(.sendOpening(.opening)),
+            .event(.responseReceived(status: 401, challengeFields: fields)),
+            .expect(.deliver(.handedBack(.no(reason)))),
+        ])
+    }
+
+    @Test(arguments: [(200, 200), (404, 500), (407, 201)])
+    func anOpeningNobodyAskedForSendsTheWholeRequestAfterIt(first: Int, second: Int) {
+        play(
+            .site(hasBody: true, learned: .ntlm(.ntlm)),
+            [
+                .event(.started), .expect(.ask(.ntlm)),
+                .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+                .token([1]), .expect(.sendOpening(.opening)),
+                .response(first), .expect(.send(nil)),
+                .response(second), .expect(.deliver(.notChallenged)),
+            ])
+        play(
+            .site(hasBody: false, learned: .ntlm(.ntlm)),
+            [
+                .event(.started), .expect(.ask(.ntlm)),
+                .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+                .token([1]), .expect(.sendOpening(.opening)),
+                .response(first), .expect(.deliver(.notChallenged)),
+            ])
+    }
+
+    @Test func aChallengeAfterAnOpenPathIsHandedBack() {
+        play(
+            .site(hasBody: true),
+            [
+                .event(.started), .expect(.send(nil)),
+                .response(401, "NTLM"), .expect(.ask(.ntlm)),
+                .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+                .token([1]), .expect(.sendOpening(.opening)),
+                .response(200), .expect(.send(nil)),
+                .response(401, "NTLM"), .expect(.deliver(.handedBack(.no("origin did not continue NTLM")))),
+            ])
+    }
+
+    @Test func aTokenThatCannotBeMadeIsHandedBackAndNothingWeakerIsTried() {
+        let failure = ChallengeExchange.Event.tokenFailed(reason: "origin offers NTLMv1 only")
+        play([
+            .event(.started), .expect(.send(nil)),
+            .response(401, "NTLM, Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),
+            .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+            .event(failure), .expect(.deliver(.handedBack(.ntlmOffered, .no("origin offers NTLMv1 only")))),
+        ])
+        let exchange = play([
+            .event(.started), .expect(.send(nil)),
+            .response(401, "NTLM, Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),
+            .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+            .token([1]), .expect(.sendOpening(.opening)),
+            .response(401, "NTLM Ag=="), .expect(.computeToken(.ntlm, .jdoe, serverToken: [2])),
+            .event(failure), .expect(.deliver(.handedBack(.ntlmOffered, .no("origin offers NTLMv1 only")))),
+        ])
+        #expect(exchange.roundsAnswered == 1)
+    }
+
+    // MARK: The question
+
+    @Test func aRefusedOfferLeadsToTheNextWeakerOne() {
+        play([
+            .event(.started), .expect(.send(nil)),
+            .response(401, "Basic realm=\"a\", Basic realm=\"b\", Negotiate, NTLM"), .expect(.ask(.ntlm)),
+            // Raw NTLM and NTLM in Negotiate are one question.
+            .disposition(.rejectProtectionSpace(reason: "not here")), .expect(.ask(.basic("a"))),
+            .checks(.checks(.offered)),
+            .disposition(.rejectProtectionSpace(reason: "nor here")), .expect(.ask(.basic("b"))),
+            .disposition(.jdoe), .expect(.send(.basic)),
+            .response(200), .expect(.deliver(.accepted(.basic, realm: "b"))),
+        ])
+    }
+
+    @Test func whenAllAreRefusedTheLastReasonIsGiven() {
+        play([
+            .event(.started), .expect(.send(nil)),
+            .response(401, "NTLM, Basic realm=\"a\", Basic realm=\"a\""), .expect(.ask(.ntlm)),
+            .disposition(.rejectProtectionSpace(reason: "not here")), .expect(.ask(.basic("a"))),
+            .disposition(.rejectProtectionSpace(reason: "nor here")),
+            .expect(.deliver(.handedBack(.offered, .no("nor here")))),
+        ])
+    }
+
+    @Test(arguments: [
+        (ChallengeDisposition.none, "no credential \"enrollment\""),
+        (.useCredential(.identity(named: "laptop")), "identity \"laptop\" answers TLS and not a 401"),
+    ])
+    func withoutACredentialTheChallengeIsHandedBack(disposition: ChallengeDisposition, reason: String) {
+        play([
+            .event(.started), .expect(.send(nil)),
+            .response(401, "NTLM, Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),
+            .disposition(disposition), .expect(.deliver(.handedBack(.ntlmOffered, .no(reason)))),
+        ])
+    }
+
+    @Test func noActionOrStateShowsThePassword() {
+        let exchange = play(
+            .site(learned: .basic).with { $0.domain = "ACME" },
+            [
+                .event(.started), .expect(.send(.basic)),
+                .response(401, "NTLM"), .expect(.ask(.ntlm)),
+                .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+            ])
+        var shown = "\(exchange)" + String(reflecting: exchange)
+        dump(exchange, to: &shown)
+        dump(ChallengeExchange.Action.computeToken(.ntlm, .jdoe, serverToken: nil), to: &shown)
+        #expect(shown.contains("jdoe"))
+        #expect(!shown.contains("canary-password"))
+        #expect(!shown.contains(Authorization.basic.fieldValue.dropFirst("Basic ".count)))
+    }
+}

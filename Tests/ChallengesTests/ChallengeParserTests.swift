@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Testing
+
+@testable import Challenges
+
+/// One file of `Tests/Fixtures/challenges`: field values, and what they are to be read as. `{0A}` stands for a byte.
+struct ParserCase: CustomTestStringConvertible, Sendable {
+    let name: String
+    var fields: [String] = []
+    var expected: [String] = []
+    var error: String?
+
+    var testDescription: String { name }
+
+    static let all: [ParserCase] = {
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../Fixtures/challenges")
+        let files = (try? FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)) ?? []
+        return files.filter { $0.pathExtension == "txt" }.sorted { $0.path < $1.path }.compactMap(ParserCase.init)
+    }()
+
+    init?(_ file: URL) {
+        guard let text = try? String(contentsOf: file, encoding: .utf8) else { return nil }
+        name = file.deletingPathExtension().lastPathComponent
+        for line in text.split(separator: "\n") where !line.hasPrefix("#") {
+            let colon = line.firstIndex(of: ":") ?? line.endIndex
+            let value = Self.unescaped(String(line[colon...].dropFirst().drop { $0 == " " }))
+            switch line[..<colon] {
+            case "WWW-Authenticate": fields.append(value)
+            case "expect": expected.append(value)
+            case "error": error = value
+            default: return nil
+            }
+        }
+    }
+
+    private static func unescaped(_ text: String) -> String {
+        text.replacing(#/\{([0-9A-F]{2})\}/#) { match in
+            String(Character(Unicode.Scalar(UInt8(match.1, radix: 16) ?? 0)))
+        }
+    }
+}
+
+extension Challenge {
+    /// As a strict origin would write it, all values quoted; a token68 behind a colon.
+    var canonical: String {
+        let words = parameters.map { parameter in
+            "\(parameter.name)=\"\(parameter.value.replacing("\\", with: "\\\\").replacing("\"", with: "\\\""))\""
+        }
+        return ([scheme] + (token68.map { [":" + $0] } ?? []) + words).joined(separator: " ")
+    }
+
+    /// As it would stand in a field.
+    var written: String {
+        if let token68 { return "\(scheme) \(token68)" }
+        let words = parameters.map { Challenge(scheme: "x", parameters: [$0]).canonical.dropFirst(2) }
+        return parameters.isEmpty ? scheme : "\(scheme) \(words.joined(separator: ", "))"
+    }
+}
+
+@Suite struct ChallengeParserTests {
+    @Test func corpusIsThere() {
+        #expect(ParserCase.all.count == 63)
+        #expect(ParserCase.all.filter { $0.error != nil }.count == 24)
+    }
+
+    @Test(arguments: ParserCase.all)
+    func corpusIsReadAsItSays(_ example: ParserCase) {
+        do {
+            let challenges = try ChallengeParser.parse(fields: example.fields)
+            #expect(example.error == nil)
+            #expect(challenges.map(\.canonical) == example.expected)
+        } catch {
+            #expect(error.code == .unparsableChallenge)
+            #expect(error.detail == example.error)
+        }
+    }
+
+    @Test(arguments: ParserCase.all.filter { $0.error == nil })
+    func whatWasReadCanBeWrittenAndReadAgain(_ example: ParserCase) throws {
+        let challenges = try ChallengeParser.parse(fields: example.fields)
+        let joined = challenges.map(\.written).joined(separator: ", ")
+        #expect(try ChallengeParser.parse(fields: [joined]) == challenges)
+        #expect(try ChallengeParser.parse(fields: challenges.map(\.written)) == challenges)
+    }
+
+    /// RFC 9110 §5.3: fields may be joined by commas without a change of meaning.
+    @Test(arguments: ParserCase.all.filter { $0.error == nil })
+    func joinedFieldsMeanTheSame(_ example: ParserCase) throws {
+        let apart = try ChallengeParser.parse(fields: example.fields)
+        #expect(try ChallengeParser.parse(fields: [example.fields.joined(separator: ", ")]) == apart)
+    }
+
+    /// A field cut anywhere is refused, or read as the whole is but for the last challenge.
+    @Test(arguments: ParserCase.all.filter { $0.error == nil })
+    func everyPrefixIsRefusedOrReadAsTheWhole(_ example: ParserCase) throws {
+        let field = example.fields.joined(separator: ", ")
+        let whole = try ChallengeParser.parse(fields: [field]).map(\.scheme)
+        for end in field.unicodeScalars.indices {
+            guard let challenges = try? ChallengeParser.parse(fields: [String(field[..<end])]) else { continue }
+            #expect(whole.starts(with: challenges.dropLast().map(\.scheme)))
+        }
+    }
+
+    @Test(arguments: [UInt64(1), 2, 3, 4])
+    func mutatedFieldsAreRefusedOrReadAlikeTwice(_ seed: UInt64) throws {
+        var random = Generator(state: seed)
+        let alphabet = Array(" ,=\"\\\t\u{0}aZ9/+~:;é".unicodeScalars)
+        for example in ParserCase.all {
+            for _ in 0..<50 {
+                var scalars = Array(example.fields.joined(separator: ", ").unicodeScalars)
+                for _ in 0...Int.random(in: 0..<3, using: &random) {
+                    let place = Int.random(in: 0...scalars.count, using: &random)
+                    let scalar = alphabet.randomElement(using: &random) ?? " "
+                    switch Int.random(in: 0..<3, using: &random) {
+                    case 0: scalars.insert(scalar, at: place)
+                    case 1 where place < scalars.count: scalars[place] = scalar
+                    case _ where place < scalars.count: scalars.remove(at: place)
+                    default: break
+                    }
+                }
+                var field = String.UnicodeScalarView()
+                field.append(contentsOf: scalars)
+                guard let challenges = try? ChallengeParser.parse(fields: [String(field)]) else { continue }
+                #expect(try ChallengeParser.parse(fields: challenges.map(\.written)) == challenges)
+            }
+        }
+    }
+
+    @Test func sixteenKiBPassAndOneByteMoreDoesNot() throws {
+        let most = "Basic realm=\"" + String(repeating: "x", count: 16384 - 14) + "\""
+        #expect(try ChallengeParser.parse(fields: [most]).first?.realm?.count == 16370)
+        #expect(throws: ChallengeError(.challengeTooLong, "")) { try ChallengeParser.parse(fields: [most + " "]) }
+    }
+
+    @Test func theBoundIsOnAllFieldsTogether() throws {
+        let field = "NTLM " + String(repeating: "x", count: 8192 - 5)
+        #expect(try ChallengeParser.parse(fields: [field, field]).count == 2)
+        #expect(throws: ChallengeError(.challengeTooLong, "")) {
+            try ChallengeParser.parse(fields: [field, field, ","])
+        }
+    }
+
+    @Test func thousandsOfParametersAreReadInTime() throws {
+        let field = "X " + (0..<2000).map { "p\($0)=1" }.joined(separator: ",")
+        var challenges: [Challenge] = []
+        let elapsed = try ContinuousClock().measure { challenges = try ChallengeParser.parse(fields: [field]) }
+        #expect(challenges.first?.parameters.count == 2000)
+        #expect(elapsed < .seconds(1))
+    }
+
+    @Test func noFieldIsNoChallenge() throws {
+        #expect(try ChallengeParser.parse(fields: []) == [])
+    }
+
+    @Test func latin1BytesAreKeptAsTheyWereDecoded() throws {
+        let field = "Basic realm=\"\u{FC}\""
+        #expect(try ChallengeParser.parse(fields: [field]).first?.realm == "\u{FC}")
+    }
+
+    @Test func parametersAreFoundInAnyCase() {
+        let challenge = Challenge(scheme: "bAsIc", parameters: [AuthParameter("ReAlM", "x"), AuthParameter("b", "y")])
+        #expect(challenge.realm == "x")
+        #expect(challenge.parameter("B") == "y")
+        #expect(challenge.parameter("c") == nil)
+        #expect(challenge.isOf("BASIC"))
+        #expect(!challenge.isOf("NTLM"))
+    }
+}
+
+/// The same numbers for the same seed (SplitMix64).
+private struct Generator: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var value = state
+        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+        return value ^ (value >> 31)
+    }
+}

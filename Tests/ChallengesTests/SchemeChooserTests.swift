@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import Challenges
+
+@Suite struct SchemeChooserTests {
+    private static let every: [AuthenticationScheme] = AuthenticationScheme.allCases
+
+    @Test(arguments: [
+        ("Basic realm=\"x\", Negotiate, NTLM", every, [OfferKind.ntlm, .ntlmInNegotiate, .basic]),
+        ("basic realm=x, nTLM", every, [.ntlm, .basic]),
+        ("Basic realm=\"x\", Negotiate, NTLM", [.basic], [.basic]),
+        ("Basic realm=\"x\", Negotiate, NTLM", [.ntlm], [.ntlm, .ntlmInNegotiate]),
+        ("Basic realm=\"x\", Negotiate, NTLM", [.negotiate, .certificate, .digest, .bearer], []),
+        ("Basic realm=\"x\", NTLM", [], []),
+        ("NTLM, NTLM, Negotiate, Negotiate abc", every, [.ntlm, .ntlmInNegotiate]),
+        ("Basic", every, []),
+        ("Digest realm=\"x\", Bearer, Basics realm=\"x\", XNTLM", every, []),
+        ("", every, []),
+    ])
+    func strongestPermittedComesFirst(fields: String, permitted: [AuthenticationScheme], kinds: [OfferKind]) throws {
+        let challenges = try ChallengeParser.parse(fields: [fields])
+        #expect(SchemeChooser.rank(challenges, permitted: permitted).map(\.kind) == kinds)
+    }
+
+    @Test func realmsOfBasicKeepTheirOrder() throws {
+        let challenges = try ChallengeParser.parse(fields: ["Basic realm=b, Basic, Basic realm=a"])
+        #expect(SchemeChooser.rank(challenges, permitted: [.basic]).map(\.challenge.realm) == ["b", "a"])
+    }
+
+    @Test func onlyBasicHasARealmInItsSpace() throws {
+        let origin = Origin(scheme: .https, host: "wiki.corp.example", port: 443)
+        let challenges = try ChallengeParser.parse(fields: ["Basic realm=b, NTLM realm=c, Negotiate"])
+        #expect(
+            SchemeChooser.rank(challenges, permitted: [.ntlm, .basic]).map { $0.space(at: origin) } == [
+                ProtectionSpace(origin: origin, realm: nil, method: .ntlm),
+                ProtectionSpace(origin: origin, realm: nil, method: .ntlm),
+                ProtectionSpace(origin: origin, realm: "b", method: .basic),
+            ])
+    }
+}
