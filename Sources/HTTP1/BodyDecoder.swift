@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a step through a body found.
+package enum BodyPiece: Hashable, Sendable {
+    /// A run of content: offsets into the input that was given.
+    case content(Range<Int>)
+    case needsMore
+    /// The body is whole; the trailer section, if there was one with a field in it.
+    case end(trailers: FieldLines?)
+}
+
+/// Finds the content in a message body as it arrives (RFC 9112 §6, §7.1), without copying it. A fault is final: the
+/// connection must be closed, and what was forwarded must not be ended cleanly.
+package struct BodyDecoder: Sendable {
+    private enum State: Sendable {
+        case content(remaining: UInt64)
+        case untilClose
+        case chunkHeader
+        case chunkContent(remaining: UInt64)
+        case chunkCarriageReturn
+        case chunkLineFeed
+        case trailers
+        case ended
+    }
+
+    private var state: State
+    private var header: ChunkHeader
+    private var trailers: [UInt8] = []
+    /// Octets of the trailer line that is being collected.
+    private var trailerLineBytes = 0
+    private var failure: HTTP1Error?
+    private let limits: HeadLimits
+    private let sender: MessageSender
+
+    /// `sender` decides whose fault a malformed body is.
+    package init(_ framing: BodyFraming, limits: HeadLimits = .standard, sentBy sender: MessageSender = .client) {
+        switch framing {
+        case .none, .length(0): state = .ended
+        case .length(let length): state = .content(remaining: length)
+        case .chunked: state = .chunkHeader
+        case .untilClose: state = .untilClose
+        }
+        header = ChunkHeader(extensionLimit: limits.chunkExtensionBytes, sentBy: sender)
+        self.limits = limits
+        self.sender = sender
+    }
+
+    /// Whether the last octet of the body has been consumed. What follows it belongs to no message yet.
+    package var isComplete: Bool {
+        if case .ended = state { failure == nil } else { false }
+    }
+
+    /// The next piece of `input`, of which everything before `offset` has been consumed; `offset` moves past what this
+    /// piece consumed. Call it until it needs more or has ended; a chunk header or trailer that is cut by the input's
+    /// end is remembered.
+    package mutating func next(_ input: RawSpan, from offset: inout Int) throws(HTTP1Error) -> BodyPiece {
+        if let failure { throw failure }
+        do throws(HTTP1Error) {
+            return try advance(input, from: &offset)
+        } catch {
+            failure = error
+            throw error
+        }
+    }
+
+    /// The connection ended. True: the body is whole; false: it was cut short.
+    package mutating func inputEnded() -> Bool {
+        if case .untilClose = state { state = .ended }
+        return isComplete
+    }
+
+    private mutating func advance(_ input: RawSpan, from offset: inout Int) throws(HTTP1Error) -> BodyPiece {
+        while true {
+            if case .ended = state { return .end(trailers: nil) }
+            guard offset < input.byteCount else { return .needsMore }
+            switch state {
+            case .ended:
+                return .end(trailers: nil)
+            case .untilClose:
+                defer { offset = input.byteCount }
+                return .content(offset..<input.byteCount)
+            case .content(let remaining):
+                let run = run(of: remaining, in: input, from: &offset)
+                let left = remaining - UInt64(run.count)
+                state = left == 0 ? .ended : .content(remaining: left)
+                return .content(run)
+            case .chunkContent(let remaining):
+                let run = run(of: remaining, in: input, from: &offset)
+                let left = remaining - UInt64(run.count)
+                state = left == 0 ? .chunkCarriageReturn : .chunkContent(remaining: left)
+                return .content(run)
+            case .chunkHeader:
+                let isWhole = try header.consume(input.byte(offset))
+                offset += 1
+                guard isWhole else { continue }
+                state = header.size == 0 ? .trailers : .chunkContent(remaining: header.size)
+                header.reset()
+            case .chunkCarriageReturn:
+                try require(Octet.carriageReturn, input.byte(offset))
+                offset += 1
+                state = .chunkLineFeed
+            case .chunkLineFeed:
+                try require(Octet.lineFeed, input.byte(offset))
+                offset += 1
+                state = .chunkHeader
+            case .trailers:
+                let octet = input.byte(offset)
+                offset += 1
+                guard try collectTrailer(octet) else { continue }
+                state = .ended
+                return .end(trailers: try parsedTrailers())
+            }
+        }
+    }
+
+    /// The first octets of the `remaining` ones, as many as there are; `offset` moves past them.
+    private func run(of remaining: UInt64, in input: RawSpan, from offset: inout Int) -> Range<Int> {
+        let start = offset
+        offset += Int(Swift.min(UInt64(input.byteCount - start), remaining))
+        return start..<offset
+    }
+
+    private func require(_ expected: UInt8, _ octet: UInt8) throws(HTTP1Error) {
+        guard octet == expected else {
+            throw HTTP1Error(.malformedChunk, "chunk content does not end where its size says", sentBy: sender)
+        }
+    }
+
+    /// True when `octet` ends the section's final empty line.
+    private mutating func collectTrailer(_ octet: UInt8) throws(HTTP1Error) -> Bool {
+        guard trailers.count < limits.trailerBytes + 2 else {
+            throw HTTP1Error(
+                .trailersTooLarge, "trailer section of more than \(limits.trailerBytes) bytes", sentBy: sender)
+        }
+        if octet == Octet.lineFeed, trailers.last != Octet.carriageReturn {
+            throw HTTP1Error(.bareLineFeed, "line feed without carriage return", sentBy: sender)
+        }
+        trailers.append(octet)
+        trailerLineBytes += 1
+        guard octet == Octet.lineFeed else { return false }
+        defer { trailerLineBytes = 0 }
+        return trailerLineBytes == 2
+    }
+
+    private mutating func parsedTrailers() throws(HTTP1Error) -> FieldLines? {
+        guard trailers.count > 2 else { return nil }
+        let section = trailers
+        trailers = []
+        var position = 0
+        do throws(HTTP1Error) {
+            let lines = try FieldLines.readLines(
+                in: section.span.bytes, from: &position, atMost: limits.fieldCount, sentBy: sender)
+            guard let lines, position == section.count else {
+                throw HTTP1Error(.malformedTrailers, "trailer section ends inside a field line", sentBy: sender)
+            }
+            let trailers = FieldLines(bytes: section, lines: lines)
+            guard !trailers.contains(.contentLength), !trailers.contains(.transferEncoding) else {
+                throw HTTP1Error(.malformedTrailers, "framing after the body", sentBy: sender)
+            }
+            return trailers
+        } catch {
+            let code: HTTP1Error.Code = error.code == .tooManyFields ? .trailersTooLarge : .malformedTrailers
+            throw HTTP1Error(code, "trailer section: \(error.detail)", sentBy: sender)
+        }
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension FieldLines {
+    /// Reads field lines from `position` up to and past the empty line that ends them (RFC 9112 §5). Nil: more must
+    /// come.
+    static func readLines(
+        in section: RawSpan, from position: inout Int, atMost maximum: Int, sentBy sender: MessageSender
+    ) throws(HTTP1Error) -> [FieldLine]? {
+        var lines: [FieldLine] = []
+        lines.reserveCapacity(24)
+        while position < section.byteCount {
+            if section.byte(position) == Octet.carriageReturn {
+                guard try section.hasLineEnd(at: position, sentBy: sender) else { return nil }
+                position += 2
+                return lines
+            }
+            let line = try readLine(in: section, from: position, isFirst: lines.isEmpty, sentBy: sender)
+            guard let line else { return nil }
+            guard lines.count < maximum else {
+                throw HTTP1Error(.tooManyFields, "more than \(maximum) field lines", sentBy: sender)
+            }
+            lines.append(line)
+            position = Int(line.line.upperBound)
+        }
+        return nil
+    }
+
+    private static func readLine(
+        in section: RawSpan, from start: Int, isFirst: Bool, sentBy sender: MessageSender
+    ) throws(HTTP1Error) -> FieldLine? {
+        let colon = section.endOfToken(from: start)
+        guard colon < section.byteCount else { return nil }
+        guard colon > start, section.byte(colon) == Octet.colon else {
+            throw nameFault(in: section, start..<colon, isFirst: isFirst, sentBy: sender)
+        }
+        var end = colon + 1
+        while true {
+            end = section.firstControl(from: end)
+            guard end < section.byteCount, section.byte(end) == Octet.tab else { break }
+            end += 1
+        }
+        guard try section.hasLineEnd(at: end, sentBy: sender) else { return nil }
+        return FieldLine(
+            name: Range(start..<colon), value: Range(section.trimmed(colon + 1..<end)), line: Range(start..<end + 2),
+            known: FieldName(in: section, at: start..<colon))
+    }
+
+    /// Why the octet after `name` cannot stand there.
+    private static func nameFault(
+        in section: RawSpan, _ name: Range<Int>, isFirst: Bool, sentBy sender: MessageSender
+    ) -> HTTP1Error {
+        let next = section.byte(name.upperBound)
+        switch next {
+        case Octet.lineFeed:
+            return HTTP1Error(.bareLineFeed, "line feed without carriage return", sentBy: sender)
+        case Octet.space, Octet.tab:
+            guard name.isEmpty else {
+                return HTTP1Error(.malformedField, "white space before the colon", sentBy: sender)
+            }
+            return isFirst
+                ? HTTP1Error(.malformedField, "white space before the first field", sentBy: sender)
+                : HTTP1Error(.obsoleteFolding, "field value folded onto a second line", sentBy: sender)
+        case Octet.colon:
+            return HTTP1Error(.malformedField, "empty field name", sentBy: sender)
+        default:
+            return HTTP1Error(.malformedField, "byte \(hexadecimal(next)) in a field name", sentBy: sender)
+        }
+    }
+}
+
+extension RawSpan {
+    /// Whether CRLF stands at `position`; false: more must come. Anything else there is the line's fault: `code`, if it
+    /// is no CR or LF.
+    func hasLineEnd(
+        at position: Int, orElse code: HTTP1Error.Code = .malformedField, sentBy sender: MessageSender
+    ) throws(HTTP1Error) -> Bool {
+        guard position < byteCount else { return false }
+        switch byte(position) {
+        case Octet.carriageReturn:
+            guard position + 1 < byteCount else { return false }
+            guard byte(position + 1) == Octet.lineFeed else {
+                throw HTTP1Error(.bareCarriageReturn, "carriage return without line feed", sentBy: sender)
+            }
+            return true
+        case Octet.lineFeed:
+            throw HTTP1Error(.bareLineFeed, "line feed without carriage return", sentBy: sender)
+        case let other:
+            throw HTTP1Error(code, "control character \(hexadecimal(other))", sentBy: sender)
+        }
+    }
+}
+
+/// `0x0b`, for error texts.
+func hexadecimal(_ octet: UInt8) -> String {
+    octet < 16 ? "0x0" + String(octet, radix: 16) : "0x" + String(octet, radix: 16)
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The field names that a proxy has something to do with; all the others are `other`.
+package enum FieldName: UInt8, CaseIterable, Hashable, Sendable {
+    case other
+    case authenticationInfo
+    case authorization
+    case connection
+    case contentLength
+    case cookie
+    case countersignTrust
+    case date
+    case expect
+    case host
+    case keepAlive
+    case maxForwards
+    case proxyAuthenticate
+    case proxyAuthenticationInfo
+    case proxyAuthorization
+    case proxyConnection
+    case setCookie
+    case te
+    case trailer
+    case transferEncoding
+    case upgrade
+    case via
+    case wwwAuthenticate
+
+    /// The name in lower case; empty for `other`.
+    package var text: String {
+        switch self {
+        case .other: ""
+        case .authenticationInfo: "authentication-info"
+        case .authorization: "authorization"
+        case .connection: "connection"
+        case .contentLength: "content-length"
+        case .cookie: "cookie"
+        case .countersignTrust: "countersign-trust"
+        case .date: "date"
+        case .expect: "expect"
+        case .host: "host"
+        case .keepAlive: "keep-alive"
+        case .maxForwards: "max-forwards"
+        case .proxyAuthenticate: "proxy-authenticate"
+        case .proxyAuthenticationInfo: "proxy-authentication-info"
+        case .proxyAuthorization: "proxy-authorization"
+        case .proxyConnection: "proxy-connection"
+        case .setCookie: "set-cookie"
+        case .te: "te"
+        case .trailer: "trailer"
+        case .transferEncoding: "transfer-encoding"
+        case .upgrade: "upgrade"
+        case .via: "via"
+        case .wwwAuthenticate: "www-authenticate"
+        }
+    }
+
+    /// The name that stands at `range`, compared without regard to case (RFC 9110 §5.1).
+    init(in bytes: RawSpan, at range: Range<Int>) {
+        let candidate = FieldName.candidate(length: range.count, first: bytes.byte(range.lowerBound) | 0x20)
+        self = candidate != .other && bytes.matches(candidate.text, at: range) ? candidate : .other
+    }
+
+    /// The only name of this length and first letter; still to be compared.
+    private static func candidate(length: Int, first: UInt8) -> FieldName {
+        switch (length, first) {
+        case (2, 0x74): .te
+        case (3, 0x76): .via
+        case (4, 0x64): .date
+        case (4, 0x68): .host
+        case (6, 0x63): .cookie
+        case (6, 0x65): .expect
+        case (7, 0x74): .trailer
+        case (7, 0x75): .upgrade
+        case (10, 0x63): .connection
+        case (10, 0x6B): .keepAlive
+        case (10, 0x73): .setCookie
+        case (12, 0x6D): .maxForwards
+        case (13, 0x61): .authorization
+        case (14, 0x63): .contentLength
+        case (16, 0x70): .proxyConnection
+        case (16, 0x77): .wwwAuthenticate
+        case (17, 0x63): .countersignTrust
+        case (17, 0x74): .transferEncoding
+        case (18, 0x70): .proxyAuthenticate
+        case (19, 0x61): .authenticationInfo
+        case (19, 0x70): .proxyAuthorization
+        case (25, 0x70): .proxyAuthenticationInfo
+        default: .other
+        }
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Who sent a message: decides which status answers its faults.
+package enum MessageSender: Hashable, Sendable {
+    case client
+    case origin
+}
+
+/// A message that is refused: what is wrong with it, and whose fault it is. The detail never holds a field value.
+package struct HTTP1Error: Error, Equatable, CustomStringConvertible {
+    package enum Code: String, Sendable {
+        case malformedRequestLine
+        case malformedStatusLine
+        case unsupportedVersion
+        case requestLineTooLong
+        case headTooLarge
+        case tooManyFields
+        case malformedField
+        case obsoleteFolding
+        case bareLineFeed
+        case bareCarriageReturn
+        case missingHost
+        case duplicateHost
+        case invalidHost
+        case conflictingFraming
+        case invalidContentLength
+        case invalidTransferEncoding
+        case unsupportedTransferEncoding
+        case malformedChunk
+        case chunkExtensionTooLong
+        case trailersTooLarge
+        case malformedTrailers
+    }
+
+    package let code: Code
+    package let detail: String
+    package let sender: MessageSender
+
+    init(_ code: Code, _ detail: String, sentBy sender: MessageSender) {
+        self.code = code
+        self.detail = detail
+        self.sender = sender
+    }
+
+    /// The status that answers the client: 502 whenever the origin is at fault, else 400, 414, 431, 501 or 505.
+    package var statusHint: Int {
+        guard sender == .client else { return 502 }
+        switch code {
+        case .requestLineTooLong: return 414
+        case .headTooLarge, .tooManyFields: return 431
+        case .unsupportedTransferEncoding: return 501
+        case .unsupportedVersion: return 505
+        default: return 400
+        }
+    }
+
+    package var description: String { detail }
+}

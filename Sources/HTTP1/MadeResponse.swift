@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A response that the proxy makes itself. It says nothing of the request; values of peers that get into a field lose
+/// what is not printable ASCII.
+package struct MadeResponse: Sendable {
+    /// Answers CONNECT; without any framing field (RFC 9110 §9.3.6).
+    package static let tunnelEstablished: [UInt8] = Array("HTTP/1.1 200 Connection established\r\n\r\n".utf8)
+    /// Lets a client that waits send its body (RFC 9110 §15.2.1).
+    package static let interimContinue: [UInt8] = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
+
+    /// 200–599.
+    package var status: Int
+    /// Names are tokens of ours, and never Content-Length or Connection.
+    package var fields: [(String, String)]
+    package var body: [UInt8]
+    /// Whether the connection closes after it.
+    package var closes: Bool
+    /// Whether it answers HEAD: Content-Length is that of the body, which is left out.
+    package var answersHead: Bool
+
+    package init(
+        status: Int, fields: [(String, String)] = [], body: [UInt8] = [], closes: Bool = true, answersHead: Bool = false
+    ) {
+        self.status = status
+        self.fields = fields
+        self.body = body
+        self.closes = closes
+        self.answersHead = answersHead
+    }
+
+    /// The whole message.
+    package func serialized() -> [UInt8] {
+        precondition((200..<600).contains(status), "a final response is made")
+        var writer = HeadWriter(capacity: body.count + 512)
+        writer.append("HTTP/1.1 ")
+        writer.append(String(status).utf8)
+        writer.append(" ")
+        writer.append(MadeResponse.reason(of: status).utf8)
+        writer.append("\r\n")
+        for (name, value) in fields { writer.extraField(name, value) }
+        let hasBody = status != 204 && status != 304
+        if hasBody { writer.framing(.length(UInt64(body.count))) }
+        writer.connection(closes ? .close : .keepAlive, upgrade: nil)
+        writer.append("\r\n")
+        if hasBody, !answersHead { writer.append(body) }
+        return writer.bytes
+    }
+
+    /// The reason phrase of RFC 9110 §15 and RFC 6585; the class's for a status of neither.
+    package static func reason(of status: Int) -> String {
+        switch status {
+        case 200: "OK"
+        case 204: "No Content"
+        case 400: "Bad Request"
+        case 401: "Unauthorized"
+        case 403: "Forbidden"
+        case 404: "Not Found"
+        case 405: "Method Not Allowed"
+        case 407: "Proxy Authentication Required"
+        case 408: "Request Timeout"
+        case 411: "Length Required"
+        case 413: "Content Too Large"
+        case 414: "URI Too Long"
+        case 417: "Expectation Failed"
+        case 421: "Misdirected Request"
+        case 426: "Upgrade Required"
+        case 429: "Too Many Requests"
+        case 431: "Request Header Fields Too Large"
+        case 500: "Internal Server Error"
+        case 501: "Not Implemented"
+        case 502: "Bad Gateway"
+        case 503: "Service Unavailable"
+        case 504: "Gateway Timeout"
+        case 505: "HTTP Version Not Supported"
+        case 508: "Loop Detected"
+        case 511: "Network Authentication Required"
+        case 100..<200: "Informational"
+        case 200..<300: "Success"
+        case 300..<400: "Redirection"
+        case 400..<500: "Client Error"
+        default: "Server Error"
+        }
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The octets that the grammar names.
+enum Octet {
+    static let tab: UInt8 = 0x09
+    static let lineFeed: UInt8 = 0x0A
+    static let carriageReturn: UInt8 = 0x0D
+    static let space: UInt8 = 0x20
+    static let quote: UInt8 = 0x22
+    static let comma: UInt8 = 0x2C
+    static let colon: UInt8 = 0x3A
+    static let semicolon: UInt8 = 0x3B
+    static let equals: UInt8 = 0x3D
+    static let backslash: UInt8 = 0x5C
+
+    /// tchar (RFC 9110 §5.6.2).
+    @inline(__always)
+    static func isToken(_ octet: UInt8) -> Bool {
+        // One bit an octet: 0–63, then 64–127.
+        let bits: UInt64 = octet < 64 ? 0x03FF_6CFA_0000_0000 : octet < 128 ? 0x57FF_FFFF_C7FF_FFFE : 0
+        return bits >> UInt64(octet & 63) & 1 == 1
+    }
+
+    @inline(__always)
+    static func isDigit(_ octet: UInt8) -> Bool { octet &- 0x30 < 10 }
+
+    @inline(__always)
+    static func isWhitespace(_ octet: UInt8) -> Bool { octet == space || octet == tab }
+
+    /// A–Z as a–z, all else unchanged.
+    @inline(__always)
+    static func lowercased(_ octet: UInt8) -> UInt8 { octet &- 0x41 < 26 ? octet | 0x20 : octet }
+}
+
+extension RawSpan {
+    private static var low: UInt64 { 0x0101_0101_0101_0101 }
+    private static var high: UInt64 { 0x8080_8080_8080_8080 }
+
+    @inline(__always)
+    func byte(_ offset: Int) -> UInt8 { unsafeLoad(fromByteOffset: offset, as: UInt8.self) }
+
+    /// Where the first octet from `offset` stands that is no tchar; `byteCount` if there is none.
+    func endOfToken(from offset: Int) -> Int {
+        var position = offset
+        while position < byteCount, Octet.isToken(byte(position)) { position += 1 }
+        return position
+    }
+
+    /// Where the first control character from `offset` stands, HTAB and DEL among them; `byteCount` if there is none.
+    func firstControl(from offset: Int) -> Int {
+        var position = offset
+        while position <= byteCount - 8 {
+            let word = eightBytes(position)
+            let found = RawSpan.below(0x20, in: word) | RawSpan.below(1, in: word ^ (RawSpan.low &* 0x7F))
+            if found != 0 { return position + found.trailingZeroBitCount / 8 }
+            position += 8
+        }
+        while position < byteCount, byte(position) >= 0x20, byte(position) != 0x7F { position += 1 }
+        return position
+    }
+
+    /// Where the first octet from `offset` stands that is not visible ASCII (VCHAR); `byteCount` if there is none.
+    func firstNotVisible(from offset: Int) -> Int {
+        var position = offset
+        while position <= byteCount - 8 {
+            let word = eightBytes(position)
+            let found =
+                RawSpan.below(0x21, in: word) | RawSpan.below(1, in: word ^ (RawSpan.low &* 0x7F))
+                | (word & RawSpan.high)
+            if found != 0 { return position + found.trailingZeroBitCount / 8 }
+            position += 8
+        }
+        while position < byteCount, byte(position) > 0x20, byte(position) < 0x7F { position += 1 }
+        return position
+    }
+
+    /// Whether `range` holds `lowercase`, letters compared without regard to case.
+    func matches(_ lowercase: String, at range: Range<Int>) -> Bool {
+        guard range.count == lowercase.utf8.count else { return false }
+        var position = range.lowerBound
+        for expected in lowercase.utf8 {
+            guard Octet.lowercased(byte(position)) == expected else { return false }
+            position += 1
+        }
+        return true
+    }
+
+    /// Whether `range` holds exactly `text`.
+    func equals(_ text: String, at range: Range<Int>) -> Bool {
+        guard range.count == text.utf8.count else { return false }
+        var position = range.lowerBound
+        for expected in text.utf8 {
+            guard byte(position) == expected else { return false }
+            position += 1
+        }
+        return true
+    }
+
+    /// `range` without the SP and HTAB at both its ends.
+    func trimmed(_ range: Range<Int>) -> Range<Int> {
+        var (lower, upper) = (range.lowerBound, range.upperBound)
+        while lower < upper, Octet.isWhitespace(byte(lower)) { lower += 1 }
+        while lower < upper, Octet.isWhitespace(byte(upper - 1)) { upper -= 1 }
+        return lower..<upper
+    }
+
+    /// A copy of the first `count` octets.
+    func copy(first count: Int) -> [UInt8] {
+        extracting(0..<count).withUnsafeBytes { [UInt8]($0) }
+    }
+
+    /// The first octet in the lowest eight bits.
+    @inline(__always)
+    func eightBytes(_ offset: Int) -> UInt64 {
+        UInt64(littleEndian: unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    }
+
+    /// The high bit of each octet of `word` below `bound`; only the lowest one set is exact.
+    @inline(__always)
+    private static func below(_ bound: UInt64, in word: UInt64) -> UInt64 {
+        (word &- low &* bound) & ~word & high
+    }
+}

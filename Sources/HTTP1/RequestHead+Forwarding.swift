@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What the connection does after a message, as its head says it.
+package enum ConnectionOption: Hashable, Sendable {
+    /// Says nothing: it is what HTTP/1.1 does.
+    case keepAlive
+    case close
+    /// Offers or accepts the protocols of the message's own Upgrade field; never h2c. Without one it is `keepAlive`.
+    case upgrade
+}
+
+/// What is made anew when a request goes to the next hop.
+package struct RequestForwarding: Sendable {
+    /// The request-target: origin-form, absolute-form, authority-form or `*`. Octets that are not visible ASCII are
+    /// percent-encoded.
+    package var target: [UInt8]
+    /// The value of Host, from the target (RFC 9112 §3.2.2).
+    package var host: String
+    /// How the body goes out; `untilClose` is for responses only.
+    package var framing: BodyFraming
+    /// Nil: the client's own Authorization lines pass byte for byte. Else they are removed and this value is written.
+    package var authorization: String?
+    /// Appended after the Via lines that are there, as `1.1 countersign`; nil: nothing is.
+    package var via: String?
+    package var connection: ConnectionOption
+    /// Whether Expect passes.
+    package var keepsExpect: Bool
+    /// Replaces Max-Forwards; nil: it passes as it came.
+    package var maxForwards: UInt?
+
+    package init(
+        target: [UInt8], host: String, framing: BodyFraming, authorization: String? = nil, via: String? = nil,
+        connection: ConnectionOption = .keepAlive, keepsExpect: Bool = false, maxForwards: UInt? = nil
+    ) {
+        self.target = target
+        self.host = host
+        self.framing = framing
+        self.authorization = authorization
+        self.via = via
+        self.connection = connection
+        self.keepsExpect = keepsExpect
+        self.maxForwards = maxForwards
+    }
+}
+
+extension RequestHead {
+    /// The head for the next hop: HTTP/1.1, Host first, then the kept lines byte for byte and in order, then what is
+    /// made anew.
+    package func forwarded(_ forwarding: RequestForwarding) -> [UInt8] {
+        precondition(forwarding.framing != .untilClose, "a request does not end with its connection")
+        var writer = HeadWriter(capacity: fields.bytes.count + forwarding.target.count + 512)
+        writer.append(methodBytes)
+        writer.append(" ")
+        appendTarget(forwarding.target, to: &writer)
+        writer.append(" HTTP/1.1\r\n")
+        writer.field("Host", forwarding.host)
+        let options = ConnectionOptions(of: fields)
+        writer.lines(of: fields) { line in
+            switch line.known {
+            case .host, .countersignTrust: false
+            case .authorization: forwarding.authorization == nil
+            case .expect: forwarding.keepsExpect
+            case .maxForwards: forwarding.maxForwards == nil
+            case .other: !options.name(line.name, in: fields)
+            default: !line.known.isHopByHop
+            }
+        }
+        if let maxForwards = forwarding.maxForwards { writer.field("Max-Forwards", String(maxForwards)) }
+        if let authorization = forwarding.authorization {
+            writer.field("Authorization", authorization, keepsNonASCII: true)
+        }
+        writer.framing(forwarding.framing)
+        writer.connection(forwarding.connection, upgrade: upgrade)
+        if let via = forwarding.via { writer.field("Via", via) }
+        writer.append("\r\n")
+        return writer.bytes
+    }
+
+    private func appendTarget(_ target: [UInt8], to writer: inout HeadWriter) {
+        let span = target.span.bytes
+        guard span.firstNotVisible(from: 0) < span.byteCount else {
+            writer.append(target)
+            return
+        }
+        let digits = Array("0123456789ABCDEF".utf8)
+        for octet in target {
+            if octet > 0x20 && octet < 0x7F {
+                writer.append(CollectionOfOne(octet))
+            } else {
+                writer.append([0x25, digits[Int(octet >> 4)], digits[Int(octet & 15)]])
+            }
+        }
+    }
+}
+
+extension HeadWriter {
+    /// Connection, and Upgrade where it names it.
+    mutating func connection(_ option: ConnectionOption, upgrade: String?) {
+        switch option {
+        case .keepAlive:
+            break
+        case .close:
+            append("Connection: close\r\n")
+        case .upgrade:
+            guard let upgrade else { return }
+            append("Connection: upgrade\r\n")
+            field("Upgrade", upgrade)
+        }
+    }
+}

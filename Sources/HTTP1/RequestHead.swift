@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A head that was read, and how many bytes it took from the input, empty lines before it among them.
+package struct Parsed<Head: Sendable>: Sendable {
+    package let head: Head
+    package let consumedBytes: Int
+}
+
+/// A request's start-line and field lines over the bytes that came (RFC 9112 §3, §5).
+///
+/// Whatever is ambiguous has been refused: framing and Host are sound once a head exists. The target is visible ASCII
+/// and otherwise unread.
+package struct RequestHead: Sendable {
+    package let method: Method
+    package let version: HTTPVersion
+    package let fields: FieldLines
+    package let framing: BodyFraming
+    /// Whether the client wants the connection to go on: HTTP/1.1 without `Connection: close`. HTTP/1.0 is never kept
+    /// alive.
+    package let keepsAlive: Bool
+    /// Whether the client waits for 100 (RFC 9110 §10.1.1).
+    package let expectsContinue: Bool
+    private let methodRange: Range<Int>
+    /// Where the target stands in `fields.bytes`.
+    package let targetRange: Range<Int>
+
+    package var methodText: String { method == .other ? text(methodRange) : method.rawValue }
+    var methodBytes: ArraySlice<UInt8> { fields.bytes[methodRange] }
+    package var target: String { text(targetRange) }
+    package var targetBytes: ArraySlice<UInt8> { fields.bytes[targetRange] }
+    /// The value of Host, of valid syntax; nil in HTTP/1.0 without one.
+    package var host: String? { fields.value(of: .host) }
+
+    /// The protocols of Upgrade, when Connection names it and the version is 1.1; never h2c (RFC 9110 §7.8).
+    package var upgrade: String? { version == .http11 ? fields.upgrade : nil }
+
+    private func text(_ range: Range<Int>) -> String { String(decoding: fields.bytes[range], as: UTF8.self) }
+
+    /// Reads a whole head from the start of `bytes`; nil as long as it is incomplete. Up to two empty lines before it
+    /// are skipped (RFC 9112 §2.2). Every fault is the client's.
+    package static func parse(
+        _ bytes: RawSpan, limits: HeadLimits = .standard
+    ) throws(HTTP1Error) -> Parsed<RequestHead>? {
+        var start = 0
+        while start < 4, start < bytes.byteCount, bytes.byte(start) == Octet.carriageReturn {
+            guard try bytes.hasLineEnd(at: start, sentBy: .client) else { return nil }
+            start += 2
+        }
+        let head = bytes.extracting(start..<Swift.min(bytes.byteCount, start + limits.headBytes))
+        guard let line = try readRequestLine(in: head, limits: limits) else {
+            guard head.byteCount <= limits.requestLineBytes + 1 else { throw requestLineTooLong(limits) }
+            return nil
+        }
+        var position = line.end
+        let lines = try FieldLines.readLines(in: head, from: &position, atMost: limits.fieldCount, sentBy: .client)
+        guard let lines else {
+            guard bytes.byteCount - start <= limits.headBytes else {
+                throw HTTP1Error(.headTooLarge, "head of more than \(limits.headBytes) bytes", sentBy: .client)
+            }
+            return nil
+        }
+        let fields = FieldLines(bytes: head.copy(first: position), lines: lines)
+        return Parsed(head: try RequestHead(line, fields), consumedBytes: start + position)
+    }
+
+    private init(_ line: RequestLine, _ fields: FieldLines) throws(HTTP1Error) {
+        method = line.method
+        version = line.version
+        methodRange = line.methodRange
+        targetRange = line.targetRange
+        self.fields = fields
+        try fields.requireHost(version: line.version)
+        framing = try BodyFraming(of: fields, version: line.version, sentBy: .client) ?? .none
+        try fields.requireFewConnectionOptions(sentBy: .client)
+        keepsAlive = line.version == .http11 && !fields.list(.connection, contains: "close")
+        expectsContinue = line.version == .http11 && fields.list(.expect, contains: "100-continue")
+    }
+
+    // MARK: The request-line
+
+    private struct RequestLine {
+        let method: Method
+        let methodRange: Range<Int>
+        let targetRange: Range<Int>
+        let version: HTTPVersion
+        /// Past the CRLF.
+        let end: Int
+    }
+
+    /// Nil: more must come.
+    private static func readRequestLine(in head: RawSpan, limits: HeadLimits) throws(HTTP1Error) -> RequestLine? {
+        let methodEnd = head.endOfToken(from: 0)
+        guard methodEnd < head.byteCount else { return nil }
+        guard methodEnd > 0, head.byte(methodEnd) == Octet.space else { throw fault(in: head, at: methodEnd) }
+        let targetEnd = head.firstNotVisible(from: methodEnd + 1)
+        guard targetEnd < head.byteCount else { return nil }
+        guard targetEnd > methodEnd + 1, head.byte(targetEnd) == Octet.space else {
+            throw fault(in: head, at: targetEnd)
+        }
+        let lineEnd = head.firstControl(from: targetEnd + 1)
+        guard lineEnd < head.byteCount else { return nil }
+        guard head.byte(lineEnd) == Octet.carriageReturn else { throw fault(in: head, at: lineEnd) }
+        guard try head.hasLineEnd(at: lineEnd, sentBy: .client) else { return nil }
+        guard lineEnd <= limits.requestLineBytes else { throw requestLineTooLong(limits) }
+        let version = try HTTPVersion(
+            in: head, at: targetEnd + 1..<lineEnd,
+            orElse: HTTP1Error(.malformedRequestLine, "request-line does not end in an HTTP version", sentBy: .client))
+        return RequestLine(
+            method: Method(in: head, at: 0..<methodEnd), methodRange: 0..<methodEnd,
+            targetRange: methodEnd + 1..<targetEnd, version: version, end: lineEnd + 2)
+    }
+
+    private static func fault(in head: RawSpan, at position: Int) -> HTTP1Error {
+        switch head.byte(position) {
+        case Octet.lineFeed:
+            HTTP1Error(.bareLineFeed, "line feed without carriage return", sentBy: .client)
+        case Octet.space, Octet.carriageReturn:
+            HTTP1Error(.malformedRequestLine, "request-line is not method, target and version", sentBy: .client)
+        case let other:
+            HTTP1Error(.malformedRequestLine, "byte \(hexadecimal(other)) in the request-line", sentBy: .client)
+        }
+    }
+
+    private static func requestLineTooLong(_ limits: HeadLimits) -> HTTP1Error {
+        HTTP1Error(.requestLineTooLong, "request-line of more than \(limits.requestLineBytes) bytes", sentBy: .client)
+    }
+}

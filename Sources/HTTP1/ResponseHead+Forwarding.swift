@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What is made anew when a response goes to the client.
+package struct ResponseForwarding: Sendable {
+    /// How the body goes out: `chunked` and `length` write their field, `untilClose` forces `Connection: close`, and
+    /// with `none` the origin's sound Content-Length passes as it came, as in an answer to HEAD.
+    package var framing: BodyFraming
+    package var connection: ConnectionOption
+    /// Appended after the Via lines that are there, as `1.1 countersign`; nil: nothing is.
+    package var via: String?
+    /// Names are tokens of ours; control characters in values become spaces and octets beyond ASCII `?`.
+    package var extraFields: [(String, String)]
+
+    package init(
+        framing: BodyFraming, connection: ConnectionOption = .keepAlive, via: String? = nil,
+        extraFields: [(String, String)] = []
+    ) {
+        self.framing = framing
+        self.connection = connection
+        self.via = via
+        self.extraFields = extraFields
+    }
+}
+
+extension ResponseHead {
+    /// The head for the client: HTTP/1.1, the origin's status and reason, the kept lines byte for byte and in order,
+    /// then what is made anew.
+    package func forwarded(_ forwarding: ResponseForwarding) -> [UInt8] {
+        var writer = HeadWriter(capacity: fields.bytes.count + 512)
+        writer.append("HTTP/1.1 ")
+        writer.append(String(status).utf8)
+        writer.append(" ")
+        writer.append(reasonBytes)
+        writer.append("\r\n")
+        let options = ConnectionOptions(of: fields)
+        let passesLength = forwarding.framing == .none && describesContent
+        writer.lines(of: fields) { line in
+            switch line.known {
+            case .contentLength: passesLength
+            case .countersignTrust: false
+            case .other: !options.name(line.name, in: fields)
+            default: !line.known.isHopByHop
+            }
+        }
+        writer.framing(forwarding.framing)
+        writer.connection(forwarding.framing == .untilClose ? .close : forwarding.connection, upgrade: upgrade)
+        for (name, value) in forwarding.extraFields { writer.extraField(name, value) }
+        if let via = forwarding.via { writer.field("Via", via) }
+        writer.append("\r\n")
+        return writer.bytes
+    }
+
+    /// Whether Content-Length may stand in a response without a body: not in 1xx and 204 (RFC 9110 §8.6), nor beside a
+    /// Transfer-Encoding, nor when it is unsound.
+    private var describesContent: Bool {
+        guard !isInformational, status != 204, !fields.contains(.transferEncoding) else { return false }
+        return (try? BodyFraming.contentLength(of: fields, sentBy: .origin)) != nil
+    }
+}

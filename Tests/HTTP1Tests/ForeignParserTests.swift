@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+import NIOCore
+import NIOEmbedded
+import NIOHTTP1
+import Testing
+
+@testable import HTTP1
+
+/// One message as either parser read it.
+private struct ReadMessage: Equatable {
+    var startLine = ""
+    var fields: [String] = []
+    var body = ""
+    var trailers: [String] = []
+}
+
+/// Ours against llhttp, as NIO drives it: whatever ours takes for a whole message, llhttp takes too and reads the same
+/// from it. llhttp refuses two things that ours lets pass on purpose: methods it has never heard of (RFC 9110 §16.1.1
+/// lets anyone add one), and targets of no form that it knows (`RequestTarget` reads those). Where ours is the stricter
+/// there is nothing to compare.
+@Suite struct ForeignParserTests {
+    @Test(arguments: 0..<8)
+    func requestsThatPassAreReadTheSameByLLHTTP(part: UInt64) throws {
+        var mutation = Mutation(of: Mutation.requests, seed: part)
+        var counts = (whole: 0, refusedByBoth: 0)
+        for _ in 0..<1_000 {
+            let input = mutation.next()
+            guard let (ours, consumed) = Self.readRequest(input) else {
+                if case .failure = Self.readRequestWithLLHTTP(input) { counts.refusedByBoth += 1 }
+                continue
+            }
+            counts.whole += 1
+            switch Self.readRequestWithLLHTTP(Array(input.prefix(consumed))) {
+            case .success(let theirs):
+                #expect(theirs == ours, "\(text(input).debugDescription)")
+            case .failure(.invalidMethod), .failure(.invalidURL):
+                break
+            case .failure(let error):
+                Issue.record("llhttp refuses \(text(input).debugDescription): \(error)")
+            }
+        }
+        // The comparison means something only where both sides of it occur.
+        #expect(counts.whole > 100)
+        #expect(counts.refusedByBoth > 100)
+    }
+
+    @Test(arguments: 0..<8)
+    func responsesThatPassAreReadTheSameByLLHTTP(part: UInt64) throws {
+        var mutation = Mutation(of: Mutation.responses, seed: 1_000 + part)
+        var counts = (whole: 0, refusedByBoth: 0)
+        for _ in 0..<1_000 {
+            let input = mutation.next()
+            guard let (ours, consumed) = Self.readResponse(input) else {
+                if case .failure = Self.readResponseWithLLHTTP(input) { counts.refusedByBoth += 1 }
+                continue
+            }
+            counts.whole += 1
+            switch Self.readResponseWithLLHTTP(Array(input.prefix(consumed))) {
+            case .success(let theirs):
+                #expect(theirs == ours, "\(text(input).debugDescription)")
+            case .failure(let error):
+                Issue.record("llhttp refuses \(text(input).debugDescription): \(error)")
+            }
+        }
+        #expect(counts.whole > 100)
+        #expect(counts.refusedByBoth > 100)
+    }
+
+    @Test func anyPieceOfASoundMessageIsIncompleteAndNotAFault() {
+        var mutation = Mutation(of: Mutation.requests, seed: 77)
+        for _ in 0..<400 {
+            let input = mutation.next()
+            guard let (message, consumed) = Self.readRequest(input) else { continue }
+            for count in 0..<consumed {
+                #expect(Self.readRequest(Array(input.prefix(count))) == nil, "\(message.startLine) after \(count)")
+            }
+        }
+    }
+
+    // MARK: Ours
+
+    private static func readRequest(_ input: [UInt8]) -> (ReadMessage, consumed: Int)? {
+        guard let parsed = try? RequestHead.parse(input.span.bytes) else { return nil }
+        let head = parsed.head
+        var message = ReadMessage(startLine: "\(head.methodText) \(head.target) \(head.version.rawValue)")
+        message.fields = fields(head.fields)
+        return body(input, from: parsed.consumedBytes, as: head.framing, into: message)
+    }
+
+    private static func readResponse(_ input: [UInt8]) -> (ReadMessage, consumed: Int)? {
+        guard let parsed = try? ResponseHead.parse(input.span.bytes) else { return nil }
+        let head = parsed.head
+        guard !head.isInformational, let framing = try? head.framing(answering: .get) else { return nil }
+        var message = ReadMessage(startLine: "\(head.version.rawValue) \(head.status)")
+        message.fields = fields(head.fields)
+        return body(input, from: parsed.consumedBytes, as: framing, into: message)
+    }
+
+    private static func body(
+        _ input: [UInt8], from start: Int, as framing: BodyFraming, into message: ReadMessage
+    ) -> (ReadMessage, consumed: Int)? {
+        var message = message
+        var decoder = BodyDecoder(framing)
+        var offset = start
+        while true {
+            guard let piece = try? decoder.next(input.span.bytes, from: &offset) else { return nil }
+            switch piece {
+            case .content(let range):
+                message.body += text(input[range])
+            case .needsMore:
+                return decoder.inputEnded() ? (message, offset) : nil
+            case .end(let trailers):
+                message.trailers = trailers.map(fields) ?? []
+                return (message, offset)
+            }
+        }
+    }
+
+    private static func fields(_ fields: FieldLines) -> [String] {
+        fields.lines.map { "\(fields.name(of: $0)): \(fields.value(of: $0))" }
+    }
+
+    // MARK: llhttp
+
+    private static func readRequestWithLLHTTP(_ input: [UInt8]) -> Result<ReadMessage, HTTPParserError> {
+        let channel = EmbeddedChannel(
+            handler: ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes)))
+        return read(input, on: channel) { (part: HTTPServerRequestPart, message: inout ReadMessage) in
+            switch part {
+            case .head(let head):
+                message.startLine = "\(head.method.rawValue) \(head.uri) \(head.version)"
+                message.fields = head.headers.map(line)
+            case .body(let buffer):
+                message.body += text(buffer.readableBytesView)
+            case .end(let trailers):
+                message.trailers = trailers?.map(line) ?? []
+            }
+        }
+    }
+
+    private static func readResponseWithLLHTTP(_ input: [UInt8]) -> Result<ReadMessage, HTTPParserError> {
+        let channel = EmbeddedChannel(
+            handler: ByteToMessageHandler(HTTPResponseDecoder(leftOverBytesStrategy: .dropBytes)))
+        let request = HTTPRequestHead(version: .http1_1, method: .GET, uri: "/")
+        _ = try? channel.writeOutbound(HTTPClientRequestPart.head(request))
+        return read(input, on: channel) { (part: HTTPClientResponsePart, message: inout ReadMessage) in
+            switch part {
+            case .head(let head):
+                message.startLine = "\(head.version) \(head.status.code)"
+                message.fields = head.headers.map(line)
+            case .body(let buffer):
+                message.body += text(buffer.readableBytesView)
+            case .end(let trailers):
+                message.trailers = trailers?.map(line) ?? []
+            }
+        }
+    }
+
+    /// NIO leaves a HTAB at a value's end.
+    private static func line(name: String, value: String) -> String {
+        let end = value.utf8.lastIndex { $0 != 0x09 && $0 != 0x20 }
+        return "\(name): \(end.map { String(value[...$0]) } ?? "")"
+    }
+
+    private static func read<Part>(
+        _ input: [UInt8], on channel: EmbeddedChannel, collect: (Part, inout ReadMessage) -> Void
+    ) -> Result<ReadMessage, HTTPParserError> {
+        var message = ReadMessage()
+        do {
+            try channel.writeInbound(ByteBuffer(bytes: input))
+            channel.pipeline.fireChannelInactive()
+            try channel.throwIfErrorCaught()
+            while let part = try channel.readInbound(as: Part.self) { collect(part, &message) }
+            return .success(message)
+        } catch let error as HTTPParserError {
+            return .failure(error)
+        } catch {
+            return .failure(.unknown)
+        }
+    }
+}

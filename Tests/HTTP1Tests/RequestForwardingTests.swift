@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+import Testing
+
+@testable import HTTP1
+
+@Suite struct RequestForwardingTests {
+    private func forward(_ request: String, _ change: (inout RequestForwarding) -> Void = { _ in }) throws -> String {
+        let head = try #require(try readRequest(request)).head
+        var forwarding = RequestForwarding(
+            target: Array(head.targetBytes), host: head.host ?? "origin.example", framing: head.framing)
+        change(&forwarding)
+        return text(head.forwarded(forwarding))
+    }
+
+    @Test func hostComesFirstAndTheLinesPassByteForByteInOrder() throws {
+        let sent = try forward(
+            "GET http://origin.example/a?b HTTP/1.1\r\nX-A:1\r\nHost: other.example\r\n"
+                + "Cookie:  a=b\t\r\nx-a: caf\u{E9}\r\n\r\n"
+        ) {
+            $0.target = octets("/a?b")
+            $0.host = "origin.example"
+            $0.via = "1.1 countersign"
+        }
+        #expect(
+            sent == "GET /a?b HTTP/1.1\r\nHost: origin.example\r\nX-A:1\r\nCookie:  a=b\t\r\nx-a: caf\u{E9}\r\n"
+                + "Via: 1.1 countersign\r\n\r\n")
+    }
+
+    @Test(arguments: [
+        "Connection: x-hop, X-Other", "Connection: close", "Proxy-Connection: keep-alive", "Keep-Alive: timeout=5",
+        "TE: trailers", "Trailer: X-Sum", "Upgrade: websocket", "Proxy-Authorization: Basic eA==",
+        "Proxy-Authenticate: Basic", "Proxy-Authentication-Info: a", "Expect: 100-continue",
+        "Countersign-Trust: sha256:00", "X-HOP: 1", "x-other: 2",
+    ])
+    func hopByHopFieldsGo(line: String) throws {
+        let sent = try forward(
+            "GET / HTTP/1.1\r\nHost: a\r\nX-Before: 1\r\n\(line)\r\nConnection: x-hop , ,X-Other\r\nX-After: 2\r\n\r\n")
+        #expect(sent == "GET / HTTP/1.1\r\nHost: a\r\nX-Before: 1\r\nX-After: 2\r\n\r\n")
+    }
+
+    @Test func endToEndFieldsCannotBeTakenByNamingThemInConnection() throws {
+        let kept = "Authorization: Basic eA==\r\nCookie: a=b\r\nDate: x\r\nMax-Forwards: 3\r\nVia: 1.1 b\r\n"
+        let sent = try forward(
+            "GET / HTTP/1.1\r\nHost: a\r\n"
+                + "Connection: authorization, host, cookie, date, max-forwards, via, content-length\r\n"
+                + kept + "\r\n")
+        #expect(sent == "GET / HTTP/1.1\r\nHost: a\r\n" + kept + "\r\n")
+    }
+
+    @Test func connectionOptionsNeverNameAFieldThatIsReliedOn() throws {
+        let fields = try #require(
+            try readRequest(
+                "GET / HTTP/1.1\r\nHost: a\r\nConnection: authorization, x-hop\r\n"
+                    + "Authorization: b\r\nX-Hop: c\r\n\r\n")
+        ).head.fields
+        let options = ConnectionOptions(of: fields)
+        #expect(fields.lines.map { options.name($0.name, in: fields) } == [false, false, false, true])
+    }
+
+    @Test func clientsAuthorizationPassesUnlessOursIsWritten() throws {
+        let request =
+            "GET / HTTP/1.1\r\nHost: a\r\nauthorization:NTLM  TlRM\r\nX: 1\r\nAuthorization: Basic eA==\r\n\r\n"
+        #expect(
+            try forward(request)
+                == "GET / HTTP/1.1\r\nHost: a\r\nauthorization:NTLM  TlRM\r\nX: 1\r\nAuthorization: Basic eA==\r\n\r\n")
+        #expect(
+            try forward(request) { $0.authorization = "Digest username=\"\u{FC}\"" }
+                == "GET / HTTP/1.1\r\nHost: a\r\nX: 1\r\nAuthorization: Digest username=\"\u{C3}\u{BC}\"\r\n\r\n")
+    }
+
+    @Test(arguments: [
+        (BodyFraming.none, ""), (.length(0), "Content-Length: 0\r\n"), (.length(7), "Content-Length: 7\r\n"),
+        (.chunked, "Transfer-Encoding: chunked\r\n"),
+    ])
+    func framingIsMadeAnew(framing: BodyFraming, line: String) throws {
+        for came in ["Content-Length: 9\r\n", "Transfer-Encoding: Chunked\r\nTrailer: a\r\n", ""] {
+            let sent = try forward("POST / HTTP/1.1\r\nHost: a\r\n\(came)\r\n") { $0.framing = framing }
+            #expect(sent == "POST / HTTP/1.1\r\nHost: a\r\n\(line)\r\n")
+        }
+    }
+
+    @Test func expectAndMaxForwardsPassOrAreReplaced() throws {
+        let request = "TRACE / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nMax-Forwards: 7\r\n\r\n"
+        #expect(
+            try forward(request) { $0.keepsExpect = true }
+                == "TRACE / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nMax-Forwards: 7\r\n\r\n")
+        #expect(
+            try forward(request) { $0.maxForwards = 6 } == "TRACE / HTTP/1.1\r\nHost: a\r\nMax-Forwards: 6\r\n\r\n")
+    }
+
+    @Test func upgradeIsOfferedOnlyWhenItIsForwardedAndNeverH2C() throws {
+        let request =
+            "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket, h2c\r\n"
+            + "Sec-WebSocket-Key: x\r\n\r\n"
+        #expect(try forward(request) == "GET / HTTP/1.1\r\nHost: a\r\nSec-WebSocket-Key: x\r\n\r\n")
+        #expect(
+            try forward(request) { $0.connection = .upgrade }
+                == "GET / HTTP/1.1\r\nHost: a\r\nSec-WebSocket-Key: x\r\nConnection: upgrade\r\n"
+                + "Upgrade: websocket\r\n\r\n"
+        )
+        let h2c =
+            "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+            + "HTTP2-Settings: A\r\n\r\n"
+        #expect(try forward(h2c) { $0.connection = .upgrade } == "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        #expect(
+            try forward(h2c) { $0.connection = .close } == "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    }
+
+    @Test func http10GoesOutAs11() throws {
+        #expect(
+            try forward("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+                == "GET / HTTP/1.1\r\nHost: origin.example\r\n\r\n")
+    }
+
+    @Test(arguments: 0...UInt8.max)
+    func noControlCharacterLeavesWhateverIsWritten(octet: UInt8) throws {
+        let value = "a" + String(Unicode.Scalar(octet)) + "b"
+        let sent = try forward("GET / HTTP/1.1\r\nHost: a\r\n\r\n") {
+            $0.target = [0x2F, octet, 0x62]
+            $0.host = "h" + String(Unicode.Scalar(octet))
+            $0.authorization = value
+            $0.via = value
+        }
+        #expect(sent.unicodeScalars.filter { $0 == "\n" }.count == 5)
+        #expect(sent.unicodeScalars.filter { $0 == "\r" }.count == 5)
+        #expect(
+            !sent.unicodeScalars.contains { $0.value < 0x20 && !["\r", "\n", "\t"].contains($0) || $0 == "\u{7F}" })
+        if octet == 0x20 { #expect(sent.hasPrefix("GET /%20b HTTP/1.1\r\n")) }
+        if octet == 0xE9 { #expect(sent.hasPrefix("GET /%E9b HTTP/1.1\r\n")) }
+    }
+
+    @Test(arguments: [
+        "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        "POST /x HTTP/1.1\r\nX-A: 1\r\nHost: a:8080\r\nContent-Length: 12\r\nCookie: a\r\n"
+            + "Connection: x-b\r\nX-B: 1\r\n\r\n",
+        "PUT * HTTP/1.1\r\nhost:[::1]\r\nTransfer-Encoding: chunked\r\nAuthorization: x\r\nEmpty:\r\n\r\n",
+        "FOO / HTTP/1.0\r\nHost: a\r\nContent-Length: 0\r\nKeep-Alive: 1\r\nObs: \u{FF}\r\n\r\n",
+    ])
+    func forwardedHeadsAreStable(request: String) throws {
+        let once = try forward(request)
+        let parsed = try #require(try readRequest(once))
+        #expect(parsed.consumedBytes == octets(once).count)
+        #expect(try forward(once) == once)
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+import Testing
+
+@testable import HTTP1
+
+@Suite struct ResponseForwardingTests {
+    private func forward(
+        _ response: String, _ framing: BodyFraming, _ change: (inout ResponseForwarding) -> Void = { _ in }
+    ) throws -> String {
+        let head = try #require(try readResponse(response)).head
+        var forwarding = ResponseForwarding(framing: framing)
+        change(&forwarding)
+        return text(head.forwarded(forwarding))
+    }
+
+    @Test func challengesPassByteForByteAndInOrder() throws {
+        let lines =
+            "WWW-Authenticate:Negotiate\r\nServer: x\r\nwww-authenticate:  NTLM \t\r\n"
+            + "WWW-Authenticate: Basic realm=\"caf\u{E9}\"\r\n"
+            + "Authentication-Info: a\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nDate: d\r\n"
+        let sent = try forward("HTTP/1.0 401 Nein \u{E9}\r\n\(lines)Content-Length: 5\r\n\r\n", .length(5)) {
+            $0.via = "1.1 countersign"
+            $0.extraFields = [("Proxy-Status", "countersign; details=\"a\"")]
+        }
+        #expect(
+            sent == "HTTP/1.1 401 Nein \u{E9}\r\n\(lines)Content-Length: 5\r\n"
+                + "Proxy-Status: countersign; details=\"a\"\r\nVia: 1.1 countersign\r\n\r\n")
+    }
+
+    @Test(arguments: [
+        "Connection: close", "Proxy-Connection: close", "Keep-Alive: timeout=5", "TE: trailers", "Trailer: X-Sum",
+        "Transfer-Encoding: chunked", "Content-Length: 5", "Upgrade: TLS/1.3", "Proxy-Authenticate: Basic",
+        "Proxy-Authentication-Info: a", "Proxy-Authorization: b", "X-HOP: 1",
+    ])
+    func hopByHopFieldsGo(line: String) throws {
+        let sent = try forward(
+            "HTTP/1.1 407 X\r\nA: 1\r\n\(line)\r\nConnection: x-hop, www-authenticate\r\n"
+                + "WWW-Authenticate: Basic\r\n\r\n",
+            .chunked)
+        #expect(sent == "HTTP/1.1 407 X\r\nA: 1\r\nWWW-Authenticate: Basic\r\nTransfer-Encoding: chunked\r\n\r\n")
+    }
+
+    @Test(arguments: [
+        (200, "Content-Length: 5\r\n", "Content-Length: 5\r\n"),
+        (304, "content-length:5\r\n", "content-length:5\r\n"),
+        (204, "Content-Length: 5\r\n", ""),
+        (103, "Content-Length: 5\r\n", ""),
+        (200, "Content-Length: 5, 5\r\n", ""),
+        (200, "Content-Length: 5\r\nContent-Length: 5\r\n", ""),
+        (200, "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", ""),
+        (200, "Transfer-Encoding: chunked\r\n", ""),
+    ])
+    func bodilessResponsesKeepASoundContentLength(status: Int, came: String, passes: String) throws {
+        #expect(
+            try forward("HTTP/1.1 \(status) X\r\n\(came)\r\n", .none) == "HTTP/1.1 \(status) X\r\n\(passes)\r\n")
+    }
+
+    @Test func bodyUntilCloseSaysClose() throws {
+        #expect(
+            try forward("HTTP/1.1 200 OK\r\n\r\n", .untilClose) == "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
+    }
+
+    @Test func switchingProtocolsNamesTheProtocolButH2C() throws {
+        let response = "HTTP/1.1 101 X\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: y\r\n\r\n"
+        #expect(
+            try forward(response, .none) { $0.connection = .upgrade }
+                == "HTTP/1.1 101 X\r\nSec-WebSocket-Accept: y\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
+        #expect(
+            try forward("HTTP/1.1 101 X\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n", .none) {
+                $0.connection = .upgrade
+            } == "HTTP/1.1 101 X\r\n\r\n")
+    }
+
+    @Test(arguments: 0...UInt8.max)
+    func noControlCharacterLeavesWhateverIsWritten(octet: UInt8) throws {
+        let sent = try forward("HTTP/1.1 200 OK\r\n\r\n", .length(0)) {
+            let value = "a" + String(Unicode.Scalar(octet)) + "b"
+            $0.via = value
+            $0.extraFields = [("Proxy-Status", value)]
+        }
+        #expect(sent.unicodeScalars.filter { $0 == "\n" }.count == 5)
+        #expect(responseFault(sent) == nil)
+        #expect(sent.unicodeScalars.allSatisfy { $0.isASCII && $0 != "\u{0}" && $0 != "\u{7F}" })
+    }
+
+    @Test(arguments: [
+        ("HTTP/1.1 200 OK\r\nA: 1\r\nContent-Length: 5\r\nB:\r\n\r\n", BodyFraming.length(5)),
+        ("HTTP/1.0 200\r\nConnection: a\r\nA: 1\r\n\r\n", .untilClose),
+        ("HTTP/1.1 200 \u{FF}\r\nTransfer-Encoding: chunked\r\nTrailer: x\r\n\r\n", .chunked),
+    ])
+    func forwardedHeadsAreStable(response: String, framing: BodyFraming) throws {
+        let once = try forward(response, framing)
+        let parsed = try #require(try readResponse(once))
+        #expect(parsed.consumedBytes == octets(once).count)
+        #expect(try parsed.head.framing(answering: .get) == framing)
+        #expect(try forward(once, framing) == once)
+    }
+}
+
+@Suite struct ChunkedEncodingTests {
+    private func trailers(_ section: String) throws -> FieldLines? {
+        var decoder = BodyDecoder(.chunked)
+        var offset = 0
+        let input = octets("0\r\n" + section + "\r\n")
+        guard case .end(let trailers) = try decoder.next(input.span.bytes, from: &offset) else { return nil }
+        return trailers
+    }
+
+    @Test(arguments: [(1, "1\r\n"), (500, "1f4\r\n"), (65_536, "10000\r\n")])
+    func headerIsTheSizeInHexadecimal(byteCount: Int, header: String) {
+        #expect(text(ChunkedEncoding.header(byteCount: byteCount)) == header)
+    }
+
+    @Test func whatIsEncodedIsDecoded() throws {
+        var body: [UInt8] = []
+        for piece in ["hello", ", ", "world and more than sixteen octets"] {
+            body += ChunkedEncoding.header(byteCount: piece.utf8.count) + octets(piece) + ChunkedEncoding.lineEnd
+        }
+        body += ChunkedEncoding.end(trailers: try trailers("X-Sum: 1\r\n"))
+        let decoded = try decode(text(body), as: .chunked)
+        #expect(decoded.content == "hello, world and more than sixteen octets")
+        #expect(decoded.trailers == ["X-Sum"])
+        #expect(decoded.consumedBytes == body.count)
+    }
+
+    @Test func bodyWithoutTrailersEndsPlainly() throws {
+        #expect(text(ChunkedEncoding.end(trailers: nil)) == "0\r\n\r\n")
+        #expect(try trailers("") == nil)
+    }
+
+    @Test(arguments: [
+        "Host: a", "Authorization: a", "WWW-Authenticate: a",
+        "Set-Cookie: a", "Cookie: a", "Connection: a", "Trailer: a", "TE: a", "Via: a", "Proxy-Authorization: a",
+        "CONTENT-TYPE: a", "Content-Encoding: a", "Content-Range: a", "Cache-Control: a", "Location: a", "Vary: a",
+        "Countersign-Trust: a", "X-Hop: a", "If-None-Match: a", "Proxy-Status: a",
+    ])
+    func fieldsThatMeanNothingInTrailersAreDropped(line: String) throws {
+        let head = try #require(try readResponse("HTTP/1.1 200 OK\r\nConnection: x-hop\r\n\r\n")).head
+        let end = ChunkedEncoding.end(
+            trailers: try trailers("X-Sum:  1\r\n\(line)\r\nx-more: 2\r\n"), head: head.fields)
+        #expect(text(end) == "0\r\nX-Sum:  1\r\nx-more: 2\r\n\r\n")
+    }
+}
+
+@Suite struct MadeResponseTests {
+    @Test func responseIsWhole() throws {
+        let made = MadeResponse(
+            status: 502, fields: [("Proxy-Status", "countersign; details=\"\u{E9}\r\nX: y\u{0}\"")], body: octets("no"))
+        #expect(
+            text(made.serialized())
+                == "HTTP/1.1 502 Bad Gateway\r\nProxy-Status: countersign; details=\"??  X: y \"\r\n"
+                + "Content-Length: 2\r\n"
+                + "Connection: close\r\n\r\nno")
+    }
+
+    @Test func answerToHEADNamesTheLengthOnly() {
+        let made = MadeResponse(status: 400, body: octets("no"), closes: false, answersHead: true)
+        #expect(text(made.serialized()) == "HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\n")
+    }
+
+    @Test(arguments: [204, 304])
+    func noBodyAndNoLengthWhereThereMayBeNone(status: Int) {
+        let made = text(MadeResponse(status: status, body: octets("no"), closes: false).serialized())
+        #expect(made == "HTTP/1.1 \(status) \(MadeResponse.reason(of: status))\r\n\r\n")
+    }
+
+    @Test(arguments: 200..<600)
+    func everyStatusIsReadBack(status: Int) throws {
+        let parsed = try #require(try readResponse(text(MadeResponse(status: status).serialized())))
+        #expect(parsed.head.status == status)
+        #expect(parsed.head.reason == MadeResponse.reason(of: status))
+        #expect(!parsed.head.keepsAlive)
+    }
+
+    @Test func fixedResponsesAreSound() throws {
+        let tunnel = try #require(try readResponse(text(MadeResponse.tunnelEstablished))).head
+        #expect(tunnel.status == 200)
+        #expect(tunnel.fields.lines.isEmpty)
+        #expect(try readResponse(text(MadeResponse.interimContinue))?.head.status == 100)
+    }
+}

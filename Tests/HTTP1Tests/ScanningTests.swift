@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+import Testing
+
+@testable import HTTP1
+
+@Suite struct ScanningTests {
+    @Test func tokenOctetsAreThoseOfTheGrammar() {
+        let tokens = Set("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ".utf8)
+        for octet in UInt8.min...UInt8.max { #expect(Octet.isToken(octet) == tokens.contains(octet), "\(octet)") }
+    }
+
+    @Test func eachOctetIsFoundOrPassedAtEachPlace() {
+        for octet in UInt8.min...UInt8.max {
+            let isControl = octet < 0x20 || octet == 0x7F
+            let isVisible = octet > 0x20 && octet < 0x7F
+            for place in 0..<19 {
+                var bytes = [UInt8](repeating: 0x61, count: 19)
+                bytes[place] = octet
+                #expect(bytes.span.bytes.firstControl(from: 0) == (isControl ? place : 19), "\(octet) at \(place)")
+                #expect(bytes.span.bytes.firstNotVisible(from: 0) == (isVisible ? 19 : place), "\(octet) at \(place)")
+                #expect(bytes.span.bytes.firstControl(from: place + 1) == 19)
+            }
+        }
+    }
+
+    @Test func firstOfSeveralIsFound() {
+        // 0x20 and 0x80 follow a match so that a borrow in the word would show.
+        for (octet, next) in [(0x1F, 0x20), (0x00, 0x20), (0x0D, 0x0A), (0x7F, 0x80), (0x09, 0x7E)] as [(UInt8, UInt8)]
+        {
+            for place in 0..<16 {
+                var bytes = [UInt8](repeating: 0x7E, count: 20)
+                bytes[place] = octet
+                bytes[place + 1] = next
+                bytes[place + 3] = 0x00
+                #expect(bytes.span.bytes.firstControl(from: 0) == place)
+            }
+        }
+    }
+
+    @Test(arguments: FieldName.allCases.filter { $0 != .other })
+    func eachNameIsKnownInAnyCase(name: FieldName) {
+        let upper = octets(name.text.uppercased())
+        #expect(FieldName(in: octets(name.text).span.bytes, at: 0..<upper.count) == name)
+        #expect(FieldName(in: upper.span.bytes, at: 0..<upper.count) == name)
+        for place in upper.indices {
+            var near = upper
+            near[place] ^= 0x40
+            #expect(FieldName(in: near.span.bytes, at: 0..<near.count) == .other)
+        }
+    }
+}
