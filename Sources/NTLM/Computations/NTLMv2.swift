@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Cryptography
+
+/// The computations of NTLMv2, under the names of MS-NLMP §3.3.2. There are none of LM and NTLMv1 here.
+enum NTLMv2 {
+    static let proofBytes = 16
+    static let clientChallengeBytes = 8
+    static let keyBytes = 16
+
+    /// NTOWFv2: HMAC-MD5 of the upper-cased user name and the domain as it is, under the MD4 of the password. It is as
+    /// good as the password to who has it. `unusableCredential` if the password is not UTF-8.
+    static func ntowfv2(password: Secret, user: String, domain: String) throws(NTLMError) -> Secret {
+        guard let text = UTF16Text.encode(utf8: password) else {
+            throw NTLMError(.unusableCredential, "the password is not UTF-8 text")
+        }
+        let passwordHash = text.bytes.withBytes { bytes in
+            Secret(MD4.hash(UnsafeRawBufferPointer(rebasing: bytes[..<text.count])))
+        }
+        return hmacMD5(UTF16Text.uppercase(user) + UTF16Text.encode(domain), key: passwordHash)
+    }
+
+    /// ComputeResponse: both responses and the session base key.
+    struct Response {
+        /// NTProofStr, 16 bytes, and `temp` behind it.
+        let ntChallengeResponse: [UInt8]
+        /// LMv2: 24 bytes.
+        let lmChallengeResponse: [UInt8]
+        /// 16 bytes; in NTLMv2 it is the key exchange key too (§3.4.5.1).
+        let sessionBaseKey: Secret
+    }
+
+    /// Answers `serverChallenge`; `time` is a FILETIME, `targetInfo` the serialised AV pairs with their end.
+    static func computeResponse(
+        responseKey: Secret, serverChallenge: [UInt8], clientChallenge: [UInt8], time: UInt64, targetInfo: [UInt8]
+    ) -> Response {
+        let zeros = [UInt8](repeating: 0, count: 4)
+        var temp: [UInt8] = [1, 1, 0, 0] + zeros
+        temp += time.littleEndianBytes + clientChallenge + zeros + targetInfo + zeros
+        return response(
+            to: serverChallenge, temp: temp, responseKey: responseKey, clientChallenge: clientChallenge)
+    }
+
+    /// The response that carries `temp` as it is: what an acceptor compares a client's with.
+    static func response(
+        to serverChallenge: [UInt8], temp: [UInt8], responseKey: Secret, clientChallenge: [UInt8]
+    ) -> Response {
+        let proof = responseKey.withBytes { Digest.md5.hmac(serverChallenge + temp, key: $0) }
+        let lmProof = responseKey.withBytes { Digest.md5.hmac(serverChallenge + clientChallenge, key: $0) }
+        return Response(
+            ntChallengeResponse: proof + temp, lmChallengeResponse: lmProof + clientChallenge,
+            sessionBaseKey: hmacMD5(proof, key: responseKey))
+    }
+
+    /// MsvAvChannelBindings: the MD5 of a gss_channel_bindings_struct (RFC 2744 §3.11) without addresses and with
+    /// `applicationData`, its integers 4 bytes and little-endian. MS-NLMP §3.1.5.1.2.
+    static func channelBindingsHash(applicationData: [UInt8]) -> [UInt8] {
+        let addresses = [UInt8](repeating: 0, count: 16)
+        let length = UInt32(truncatingIfNeeded: applicationData.count).littleEndianBytes
+        return Digest.md5.hash(addresses + length + applicationData)
+    }
+
+    static func hmacMD5(_ bytes: [UInt8], key: Secret) -> Secret {
+        Secret(key.withBytes { Digest.md5.hmac(bytes, key: $0) })
+    }
+}

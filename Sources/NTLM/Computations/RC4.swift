@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Cryptography
+
+/// The RC4 key stream, which NTLM wraps its session key in; nothing else may use it. RC4K and RC4Init of MS-NLMP §6.
+struct RC4: Sendable {
+    private var state: [UInt8]
+    private var i: UInt8 = 0
+    private var j: UInt8 = 0
+
+    /// A stream under `key` of 1 to 256 bytes.
+    init(key: Secret) {
+        precondition((1...256).contains(key.count), "an RC4 key has 1 to 256 bytes")
+        var state = Array(UInt8.min...UInt8.max)
+        key.withBytes { key in
+            var j: UInt8 = 0
+            for i in state.indices {
+                j = j &+ state[i] &+ key[i % key.count]
+                state.swapAt(i, Int(j))
+            }
+        }
+        self.state = state
+    }
+
+    /// `bytes` combined with the next bytes of the stream: encrypts and decrypts.
+    mutating func apply(_ bytes: [UInt8]) -> [UInt8] {
+        bytes.map { byte in
+            i = i &+ 1
+            j = j &+ state[Int(i)]
+            state.swapAt(Int(i), Int(j))
+            return byte ^ state[Int(state[Int(i)] &+ state[Int(j)])]
+        }
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The client's second message: who it is and the proof. MS-NLMP §2.2.1.3.
+package struct AuthenticateMessage: Equatable, Sendable {
+    /// Where the MIC lies, right behind the version.
+    static let micOffset = 72
+    private static let fixedHeaderBytes = 64
+
+    package var flags: NegotiateFlags
+    package var lmChallengeResponse: [UInt8]
+    package var ntChallengeResponse: [UInt8]
+    package var domain: String
+    package var user: String
+    package var workstation: String
+    /// Empty unless key exchange was negotiated.
+    package var encryptedRandomSessionKey: [UInt8]
+    package var version: Version
+    /// 16 bytes, or nil for a message without the field.
+    package var mic: [UInt8]?
+
+    package init(
+        flags: NegotiateFlags, lmChallengeResponse: [UInt8], ntChallengeResponse: [UInt8], domain: String, user: String,
+        workstation: String, encryptedRandomSessionKey: [UInt8], version: Version, mic: [UInt8]?
+    ) {
+        self.flags = flags
+        self.lmChallengeResponse = lmChallengeResponse
+        self.ntChallengeResponse = ntChallengeResponse
+        self.domain = domain
+        self.user = user
+        self.workstation = workstation
+        self.encryptedRandomSessionKey = encryptedRandomSessionKey
+        self.version = version
+        self.mic = mic
+    }
+
+    /// Reads a client's message with Unicode names. The MIC field is there when the payload leaves room for it.
+    package init(parsing bytes: [UInt8]) throws(NTLMError) {
+        var reader = try MessageReader(
+            bytes, name: "AuthenticateMessage", messageType: 3, headerBytes: Self.fixedHeaderBytes)
+        flags = NegotiateFlags(rawValue: reader.uint32(at: 60))
+        guard flags.contains(.unicode) else {
+            throw NTLMError(.unsupported, "AuthenticateMessage without Unicode")
+        }
+        lmChallengeResponse = try reader.payload(at: 12, named: "LmChallengeResponse")
+        ntChallengeResponse = try reader.payload(at: 20, named: "NtChallengeResponse")
+        domain = try Self.text(reader.payload(at: 28, named: "DomainName"), named: "DomainName")
+        user = try Self.text(reader.payload(at: 36, named: "UserName"), named: "UserName")
+        workstation = try Self.text(reader.payload(at: 44, named: "Workstation"), named: "Workstation")
+        encryptedRandomSessionKey = try reader.payload(at: 52, named: "EncryptedRandomSessionKey")
+        let hasVersion = reader.firstPayload >= Self.micOffset && flags.contains(.version)
+        version = hasVersion ? Version(reader, at: Self.fixedHeaderBytes) : Version(major: 0, minor: 0, build: 0)
+        let hasMIC = reader.firstPayload >= Self.micOffset + MIC.lengthBytes
+        mic = hasMIC ? reader.fixed(at: Self.micOffset, count: MIC.lengthBytes) : nil
+    }
+
+    private static func text(_ bytes: [UInt8], named field: String) throws(NTLMError) -> String {
+        guard let text = UTF16Text.decode(bytes) else {
+            throw NTLMError(.malformed, "AuthenticateMessage: \(field) is not UTF-16")
+        }
+        return text
+    }
+
+    /// The wire form, 72 or 88 bytes of header and the payload; `unusableCredential` if a field is too long.
+    package func serialized() throws(NTLMError) -> [UInt8] {
+        var writer = MessageWriter(messageType: 3, headerBytes: Self.micOffset + (mic?.count ?? 0))
+        let domain = try writer.place(UTF16Text.encode(domain), named: "domain")
+        let user = try writer.place(UTF16Text.encode(user), named: "user name")
+        let workstation = try writer.place(UTF16Text.encode(workstation), named: "workstation")
+        let lmResponse = try writer.place(lmChallengeResponse, named: "LmChallengeResponse")
+        let ntResponse = try writer.place(ntChallengeResponse, named: "NtChallengeResponse")
+        let sessionKey = try writer.place(encryptedRandomSessionKey, named: "EncryptedRandomSessionKey")
+        for field in [lmResponse, ntResponse, domain, user, workstation, sessionKey] { writer.put(field) }
+        writer.put(flags.rawValue.littleEndianBytes)
+        writer.put(version.serialized)
+        if let mic { writer.put(mic) }
+        return writer.bytes
+    }
+}

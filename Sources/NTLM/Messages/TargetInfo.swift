@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// One attribute of a ``TargetInfo``: AvId 2 bytes, AvLen 2, value. MS-NLMP §2.2.2.1.
+package struct AVPair: Equatable, Sendable {
+    package struct ID: RawRepresentable, Hashable, Sendable {
+        package let rawValue: UInt16
+
+        package init(rawValue: UInt16) {
+            self.rawValue = rawValue
+        }
+
+        static let eol = ID(rawValue: 0)
+        package static let nbComputerName = ID(rawValue: 1)
+        package static let nbDomainName = ID(rawValue: 2)
+        package static let dnsComputerName = ID(rawValue: 3)
+        package static let dnsDomainName = ID(rawValue: 4)
+        package static let dnsTreeName = ID(rawValue: 5)
+        package static let flags = ID(rawValue: 6)
+        package static let timestamp = ID(rawValue: 7)
+        package static let singleHost = ID(rawValue: 8)
+        package static let targetName = ID(rawValue: 9)
+        package static let channelBindings = ID(rawValue: 10)
+
+        func permits(lengthBytes: Int) -> Bool {
+            switch self {
+            case .nbComputerName, .nbDomainName, .dnsComputerName, .dnsDomainName, .dnsTreeName, .targetName:
+                lengthBytes.isMultiple(of: 2)
+            case .flags: lengthBytes == 4
+            case .timestamp: lengthBytes == 8
+            case .channelBindings: lengthBytes == 16
+            default: true
+            }
+        }
+    }
+
+    package var id: ID
+    package var value: [UInt8]
+
+    package init(_ id: ID, _ value: [UInt8]) {
+        self.id = id
+        self.value = value
+    }
+
+    /// A pair whose value is text.
+    package init(_ id: ID, text: String) {
+        self.init(id, UTF16Text.encode(text))
+    }
+}
+
+/// The server's names, flags and time, and in the client's response also its bindings: AV pairs with an MsvAvEOL behind
+/// them. No ID occurs twice. MS-NLMP §2.2.2.1.
+package struct TargetInfo: Equatable, Sendable {
+    package private(set) var pairs: [AVPair] = []
+
+    package init() {}
+
+    package init(_ pairs: [AVPair]) {
+        for pair in pairs { self[pair.id] = pair.value }
+    }
+
+    /// Reads all of `bytes`; `malformed` if a pair overruns them, comes twice or has a wrong length, or if the end is missing.
+    package init(parsing bytes: [UInt8]) throws(NTLMError) {
+        var rest = bytes[...]
+        try self.init(takingFrom: &rest)
+        guard rest.isEmpty else {
+            throw NTLMError(.malformed, "target info goes on for \(rest.count) bytes behind its end")
+        }
+    }
+
+    /// Reads up to and with MsvAvEOL and leaves what follows in `rest`.
+    init(takingFrom rest: inout ArraySlice<UInt8>) throws(NTLMError) {
+        while true {
+            guard rest.count >= 4 else { throw NTLMError(.malformed, "target info has no MsvAvEOL") }
+            let header = Array(rest.prefix(4))
+            rest = rest.dropFirst(4)
+            let id = AVPair.ID(rawValue: UInt16(header[0]) | UInt16(header[1]) << 8)
+            let length = Int(header[2]) | Int(header[3]) << 8
+            guard length <= rest.count else {
+                throw NTLMError(.malformed, "AV pair \(id.rawValue) of \(length) bytes overruns the target info")
+            }
+            guard id != .eol else {
+                guard length == 0 else { throw NTLMError(.malformed, "MsvAvEOL of \(length) bytes") }
+                return
+            }
+            guard id.permits(lengthBytes: length) else {
+                throw NTLMError(.malformed, "AV pair \(id.rawValue) of \(length) bytes")
+            }
+            guard self[id] == nil else { throw NTLMError(.malformed, "AV pair \(id.rawValue) comes twice") }
+            pairs.append(AVPair(id, Array(rest.prefix(length))))
+            rest = rest.dropFirst(length)
+        }
+    }
+
+    /// The value of the pair with `id`; setting it replaces the pair where it stands, or appends it.
+    package subscript(id: AVPair.ID) -> [UInt8]? {
+        get { pairs.first { $0.id == id }?.value }
+        set {
+            let index = pairs.firstIndex { $0.id == id }
+            switch (index, newValue) {
+            case (let index?, let value?): pairs[index].value = value
+            case (let index?, nil): pairs.remove(at: index)
+            case (nil, let value?): pairs.append(AVPair(id, value))
+            case (nil, nil): break
+            }
+        }
+    }
+
+    /// The wire form with its MsvAvEOL; `unusableCredential` if a value is longer than 65,535 bytes.
+    package func serialized() throws(NTLMError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        for pair in pairs {
+            guard let length = UInt16(exactly: pair.value.count) else {
+                throw NTLMError(
+                    .unusableCredential, "AV pair \(pair.id.rawValue) of \(pair.value.count) bytes is too long")
+            }
+            bytes += pair.id.rawValue.littleEndianBytes + length.littleEndianBytes + pair.value
+        }
+        return bytes + [0, 0, 0, 0]
+    }
+}
+
+extension TargetInfo {
+    /// MsvAvFlags: an AuthenticateMessage carries a MIC.
+    static let micProvided: UInt32 = 0x2
+
+    /// MsvAvTimestamp: FILETIME, 100 ns steps since 1601.
+    package var timestamp: UInt64? {
+        self[.timestamp].map { $0.reversed().reduce(0) { $0 << 8 | UInt64($1) } }
+    }
+
+    /// MsvAvFlags, 0 when they are not there.
+    package var flags: UInt32 {
+        (self[.flags] ?? []).reversed().reduce(0) { $0 << 8 | UInt32($1) }
+    }
+
+    /// What the client returns of it: with the MIC announced, its channel bindings and the service it wants (MS-NLMP
+    /// §3.1.5.1.2). Bindings and target name that the server put there itself are replaced.
+    func answered(channelBindings: [UInt8], servicePrincipalName: String) -> TargetInfo {
+        var answer = self
+        answer[.flags] = (flags | Self.micProvided).littleEndianBytes
+        answer[.channelBindings] = channelBindings
+        answer[.targetName] = UTF16Text.encode(servicePrincipalName)
+        return answer
+    }
+}

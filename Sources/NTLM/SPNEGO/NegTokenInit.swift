@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// SPNEGO's first token: the client's mechanisms and the first mechanism's token. RFC 4178 §4.2.1.
+///
+/// Read and written is the classic form: reqFlags and mechListMIC are skipped, and so are the negHints of MS-SPNG, which
+/// only servers send.
+package struct NegTokenInit: Equatable, Sendable {
+    static let limitBytes = MessageReader.limitBytes + 256
+
+    /// Object identifiers as DER contents, the preferred first.
+    package var mechTypes: [[UInt8]]
+    package var mechToken: [UInt8]?
+
+    package init(mechTypes: [[UInt8]], mechToken: [UInt8]?) {
+        self.mechTypes = mechTypes
+        self.mechToken = mechToken
+    }
+
+    /// What offers NTLM alone.
+    static func ntlm(_ negotiate: [UInt8]) -> NegTokenInit {
+        NegTokenInit(mechTypes: [MechanismOID.ntlm], mechToken: negotiate)
+    }
+
+    package init(parsing bytes: [UInt8]) throws(NTLMError) {
+        guard bytes.count <= Self.limitBytes else {
+            throw NTLMError(.malformed, "SPNEGO token of \(bytes.count) bytes exceeds \(Self.limitBytes)")
+        }
+        var outer = DER.Reader(bytes[...])
+        var token = DER.Reader(try outer.take(DER.initialContextToken, named: "InitialContextToken"))
+        try outer.finish("InitialContextToken")
+        guard Array(try token.take(DER.objectIdentifier, named: "thisMech")) == MechanismOID.spnego else {
+            throw NTLMError(.unsupported, "the token is not SPNEGO's")
+        }
+        var choice = DER.Reader(try token.take(DER.context(0), named: "NegTokenInit"))
+        try token.finish("NegTokenInit")
+        var fields = DER.Reader(try choice.take(DER.sequence, named: "NegTokenInit"))
+        try choice.finish("NegTokenInit")
+        guard let list = try fields.takeOptional(DER.sequence, inside: DER.context(0), named: "mechTypes") else {
+            throw NTLMError(.malformed, "SPNEGO: mechTypes is missing")
+        }
+        var types = DER.Reader(list)
+        mechTypes = []
+        while types.nextTag != nil {
+            mechTypes.append(Array(try types.take(DER.objectIdentifier, named: "mechTypes")))
+        }
+        _ = try fields.takeOptional(DER.context(1), named: "reqFlags")
+        mechToken = try fields.takeOptional(DER.octetString, inside: DER.context(2), named: "mechToken").map(Array.init)
+        _ = try fields.takeOptional(DER.context(3), named: "mechListMIC")
+        try fields.finish("NegTokenInit")
+    }
+
+    /// The MechTypeList alone, over which mechListMIC is made (RFC 4178 §5).
+    var mechTypeList: [UInt8] {
+        DER.encode(DER.sequence, mechTypes.flatMap { DER.encode(DER.objectIdentifier, $0) })
+    }
+
+    package var serialized: [UInt8] {
+        var fields = DER.encode(DER.context(0), mechTypeList)
+        if let mechToken {
+            fields += DER.encode(DER.context(2), DER.encode(DER.octetString, mechToken))
+        }
+        let choice = DER.encode(DER.context(0), DER.encode(DER.sequence, fields))
+        return DER.encode(
+            DER.initialContextToken, DER.encode(DER.objectIdentifier, MechanismOID.spnego) + choice)
+    }
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Challenges
+import Cryptography
+import Testing
+
+@testable import NTLM
+
+@Suite struct NTLMContextTests {
+    @Test func theAnswerNamesAccountBindingServiceAndServerTime() throws {
+        var dialogue = try Dialogue()
+        let (message, response) = try dialogue.authenticateMessage()
+        #expect(message.user == "jdoe")
+        #expect(message.domain == "ACME")
+        #expect(message.workstation == "WS01")
+        #expect(message.flags == .client)
+        #expect(message.encryptedRandomSessionKey.count == 16)
+        #expect(response.time == Dialogue.now + 5)
+        #expect(response.clientChallenge == [UInt8](repeating: 0xA1, count: 8))
+        #expect(
+            response.targetInfo.pairs.map(\.id) == [
+                .nbComputerName, .nbDomainName, .timestamp, .flags, .channelBindings, .targetName,
+            ])
+        #expect(response.targetInfo.announcesMIC)
+        #expect(response.targetInfo[.targetName] == UTF16Text.encode("HTTP/www.example"))
+        #expect(
+            response.targetInfo[.channelBindings]
+                == NTLMv2.channelBindingsHash(applicationData: Dialogue.binding.applicationData))
+    }
+
+    @Test func withServerTimeTheLMResponseIsZeros() throws {
+        var dialogue = try Dialogue()
+        #expect(try dialogue.authenticateMessage().0.lmChallengeResponse == [UInt8](repeating: 0, count: 24))
+    }
+
+    /// HMAC-MD5 under NTOWFv2, not LM: the client's own challenge is its tail.
+    @Test func withoutServerTimeTheCallersIsUsedAndLMv2IsComputed() throws {
+        var dialogue = try Dialogue(serverPairs: Dialogue.names)
+        let (message, response) = try dialogue.authenticateMessage()
+        let key = try NTLMv2.ntowfv2(password: Secret(utf8: Dialogue.password), user: "jdoe", domain: "ACME")
+        let challenges = Dialogue.serverChallenge + response.clientChallenge
+        #expect(response.time == Dialogue.now)
+        #expect(
+            message.lmChallengeResponse == NTLMv2.hmacMD5(challenges, key: key).bytes + response.clientChallenge)
+    }
+
+    @Test func withoutBindingSixteenZerosSaySo() throws {
+        var dialogue = try Dialogue(channelBinding: nil)
+        let response = try dialogue.authenticateMessage().1
+        #expect(response.targetInfo[.channelBindings] == [UInt8](repeating: 0, count: 16))
+    }
+
+    @Test func flagsTheServerDidNotGrantAreNotUsed() throws {
+        var dialogue = try Dialogue()
+        var challenge = try ChallengeMessage(parsing: try dialogue.challenge())
+        challenge.flags = [.unicode, .targetInfo, .extendedSessionSecurity, .ntlm, .keyExchange, .oem, .seal, .lmKey]
+        challenge.version = nil
+        let message = try AuthenticateMessage(parsing: try dialogue.answer(try challenge.serialized()))
+        // A key is exchanged only together with signing.
+        #expect(message.flags == [.unicode, .targetInfo, .extendedSessionSecurity, .ntlm, .version])
+        #expect(message.encryptedRandomSessionKey == [])
+        #expect(message.mic != nil)
+    }
+
+    @Test(arguments: [NTLMContext.Framing.raw, .spnego])
+    func theVerbsHaveOneOrder(framing: NTLMContext.Framing) throws {
+        let outOfOrder = NTLMError(.outOfOrder, "")
+        var dialogue = try Dialogue(framing)
+        #expect(throws: outOfOrder) { try dialogue.answer([]) }
+        #expect(throws: outOfOrder) { try dialogue.client.conclude([]) }
+        let challenge = try dialogue.challenge()
+        #expect(throws: outOfOrder) { try dialogue.client.conclude([]) }
+        let answer = try dialogue.answer(challenge)
+        #expect(throws: outOfOrder) { try dialogue.answer(challenge) }
+        let final = try dialogue.verify(answer).finalToken
+        try dialogue.client.conclude(final)
+        #expect(throws: outOfOrder) { try dialogue.client.conclude(final) }
+    }
+
+    @Test func afterARefusedChallengeNoOtherIsAnswered() throws {
+        var dialogue = try Dialogue()
+        let challenge = try dialogue.challenge()
+        #expect(throws: NTLMError(.malformed, "")) { try dialogue.answer([1, 2, 3]) }
+        #expect(throws: NTLMError(.outOfOrder, "")) { try dialogue.answer(challenge) }
+    }
+
+    @Test(arguments: [(7, 16), (9, 16), (8, 15), (8, 17), (0, 0)])
+    func randomBytesOfAnotherLengthAreRefused(challengeBytes: Int, keyBytes: Int) throws {
+        var dialogue = try Dialogue()
+        let challenge = try dialogue.challenge()
+        #expect(throws: NTLMError(.outOfOrder, "")) {
+            try dialogue.client.authenticate(
+                challenge, now: 0, clientChallenge: [UInt8](repeating: 0, count: challengeBytes),
+                exportedSessionKey: [UInt8](repeating: 0, count: keyBytes))
+        }
+    }
+
+    @Test func unusableCredentialsAreRefusedBeforeAnythingIsSent() {
+        #expect(throws: NTLMError(.unusableCredential, "")) { try Dialogue(user: "ACME\\") }
+        #expect(throws: NTLMError(.unusableCredential, "")) {
+            try NTLMContext(
+                credential: PasswordCredential(name: "x", user: "u", password: Secret([0xFF]), generation: 1),
+                domain: nil, servicePrincipalName: "HTTP/h", channelBinding: nil, workstation: "", framing: .raw)
+        }
+    }
+
+    @Test func namesTooLongForAMessageAreRefused() throws {
+        for (user, name) in [
+            (String(repeating: "u", count: 40_000), "HTTP/h"), ("u", String(repeating: "h", count: 33_000)),
+        ] {
+            var dialogue = try Dialogue(user: user, servicePrincipalName: name)
+            let challenge = try dialogue.challenge()
+            #expect(throws: NTLMError(.unusableCredential, "")) { try dialogue.answer(challenge) }
+        }
+    }
+
+    @Test func nothingPrintedTellsThePassword() throws {
+        var dialogue = try Dialogue()
+        var texts = ["\(dialogue.client)"]
+        let challenge = try dialogue.challenge()
+        _ = try dialogue.answer(challenge)
+        var dumped = ""
+        dump(dialogue.client, to: &dumped)
+        texts.append(dumped)
+        for text in texts {
+            #expect(!text.contains(Dialogue.password))
+            #expect(text.contains("(secret)"))
+        }
+    }
+}
+
+@Suite struct NTLMContextInSPNEGOTests {
+    @Test func theAnswerCarriesAMechListMIC() throws {
+        var dialogue = try Dialogue(.spnego)
+        let token = try NegTokenResp(parsing: try dialogue.answer(try dialogue.challenge()))
+        #expect(token.negState == .acceptIncomplete)
+        #expect(token.supportedMech == nil)
+        #expect(token.mechListMIC?.prefix(4) == [1, 0, 0, 0])
+        #expect(token.mechListMIC?.suffix(4) == [0, 0, 0, 0])
+    }
+
+    /// mod_auth_ntlm and its kin answer `Negotiate` with bare NTLM.
+    @Test func aServerWithoutSPNEGOIsAnsweredWithout() throws {
+        var dialogue = try Dialogue(.spnego)
+        let negotiate = NegotiateMessage(flags: .client, version: .own).serialized
+        _ = dialogue.client.negotiate()
+        let challenge = try dialogue.acceptor.challenge(negotiate, serverChallenge: Dialogue.serverChallenge)
+        let accepted = try dialogue.verify(try dialogue.answer(challenge))
+        #expect(accepted.user == "jdoe")
+        #expect(accepted.finalToken == [])
+        try dialogue.client.conclude([])
+    }
+
+    @Test(arguments: [
+        (NegTokenResp(negState: .reject, responseToken: nil), NTLMError.Code.rejected),
+        (NegTokenResp(negState: .reject, supportedMech: MechanismOID.ntlm, responseToken: [1]), .rejected),
+        (NegTokenResp(negState: .acceptIncomplete, supportedMech: [0x2A], responseToken: [1]), .unsupported),
+        (NegTokenResp(negState: .requestMIC, supportedMech: [0x2A], responseToken: nil), .unsupported),
+        (NegTokenResp(negState: .acceptCompleted, responseToken: nil), .unsupported),
+        (NegTokenResp(negState: .acceptIncomplete, responseToken: nil), .malformed),
+        (NegTokenResp(negState: .acceptIncomplete, responseToken: []), .malformed),
+    ])
+    func aServerThatDoesNotGoOnWithNTLMIsAnError(token: NegTokenResp, code: NTLMError.Code) throws {
+        var dialogue = try Dialogue(.spnego)
+        _ = try dialogue.challenge()
+        #expect(throws: NTLMError(code, "")) { try dialogue.answer(token.serialized) }
+    }
+
+    @Test(arguments: [
+        (NegTokenResp(negState: .reject, responseToken: nil), NTLMError.Code.rejected),
+        (NegTokenResp(negState: .acceptIncomplete, responseToken: nil), .rejected),
+        (NegTokenResp(negState: .requestMIC, responseToken: nil), .rejected),
+        (NegTokenResp(negState: nil, responseToken: nil), .rejected),
+        (NegTokenResp(negState: .acceptCompleted, responseToken: [1]), .rejected),
+        (NegTokenResp(negState: .acceptCompleted, supportedMech: [0x2A], responseToken: nil), .unsupported),
+        (NegTokenResp(negState: .acceptCompleted, responseToken: nil, mechListMIC: []), .wrongMIC),
+        (
+            NegTokenResp(
+                negState: .acceptCompleted, responseToken: nil, mechListMIC: [UInt8](repeating: 1, count: 16)),
+            .wrongMIC
+        ),
+    ])
+    func onlyACompletedNegotiationConcludes(token: NegTokenResp, code: NTLMError.Code) throws {
+        var dialogue = try Dialogue(.spnego)
+        _ = try dialogue.answer(try dialogue.challenge())
+        #expect(throws: NTLMError(code, "")) { try dialogue.client.conclude(token.serialized) }
+    }
+
+    @Test(arguments: [
+        NegTokenResp(negState: .acceptCompleted, responseToken: nil),
+        NegTokenResp(negState: .acceptCompleted, supportedMech: MechanismOID.ntlm, responseToken: []),
+    ])
+    func aCompletedNegotiationNeedsNoMIC(token: NegTokenResp) throws {
+        var dialogue = try Dialogue(.spnego)
+        _ = try dialogue.answer(try dialogue.challenge())
+        try dialogue.client.conclude(token.serialized)
+    }
+
+    @Test func everyFlippedBitOfTheServersMICIsFound() throws {
+        var dialogue = try Dialogue(.spnego)
+        let final = try dialogue.verify(try dialogue.answer(try dialogue.challenge())).finalToken
+        let mic = final.count - 16
+        for bit in 0..<128 {
+            var altered = final
+            altered[mic + bit / 8] ^= 1 << (bit % 8)
+            var client = dialogue.client
+            #expect(throws: NTLMError(.wrongMIC, "")) { try client.conclude(altered) }
+        }
+        try dialogue.client.conclude(final)
+    }
+
+    @Test func aRawDialogueEndsWithoutAToken() throws {
+        var dialogue = try Dialogue(.raw)
+        _ = try dialogue.answer(try dialogue.challenge())
+        #expect(throws: NTLMError(.malformed, "")) { try dialogue.client.conclude([0]) }
+    }
+}
