@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Challenges
+
+/// `host[:port]` taken apart (RFC 3986 §3.2), the host not yet canonical.
+struct Authority {
+    /// With its brackets, where it is an IPv6 address.
+    let host: Substring
+    /// Nil where none is written.
+    let port: UInt16?
+
+    init(parsing text: Substring) throws(HostNameError) {
+        guard !text.utf8.contains(UInt8(ascii: "@")) else {
+            throw HostNameError(.userInfo, "a user name does not belong into \(quoted(text))")
+        }
+        let bytes = text.utf8
+        let afterHost: Substring.Index
+        if bytes.first == UInt8(ascii: "[") {
+            guard let bracket = bytes.firstIndex(of: UInt8(ascii: "]")) else {
+                throw HostNameError(.address, "the bracket in \(quoted(text)) is not closed")
+            }
+            afterHost = bytes.index(after: bracket)
+        } else {
+            afterHost = bytes.firstIndex(of: UInt8(ascii: ":")) ?? text.endIndex
+        }
+        host = text[..<afterHost]
+        guard !host.isEmpty else { throw HostNameError(.empty, "there is no host in \(quoted(text))") }
+        guard afterHost < text.endIndex else {
+            port = nil
+            return
+        }
+        guard bytes[afterHost] == UInt8(ascii: ":") else {
+            throw HostNameError(.address, "after the bracket in \(quoted(text)) only a port may follow")
+        }
+        let digits = text[bytes.index(after: afterHost)...]
+        guard !digits.utf8.contains(UInt8(ascii: ":")) else {
+            throw HostNameError(.address, "an IPv6 address stands in brackets, \(quoted(text)) has none")
+        }
+        port = try Self.port(digits)
+    }
+
+    private static func port(_ digits: Substring) throws(HostNameError) -> UInt16 {
+        guard (1...5).contains(digits.utf8.count), digits.utf8.first != UInt8(ascii: "0"),
+            digits.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
+            let port = UInt16(digits)
+        else {
+            throw HostNameError(.port, "\(quoted(digits)) is not a port from 1 to 65535")
+        }
+        return port
+    }
+}
+
+extension Origin.Scheme {
+    /// `http` or `https` in any case (RFC 3986 §3.1).
+    init(name: some StringProtocol) throws(HostNameError) {
+        switch name.lowercased() {
+        case "http": self = .http
+        case "https": self = .https
+        default: throw HostNameError(.scheme, "the scheme \(quoted(name)) is neither http nor https")
+        }
+    }
+}

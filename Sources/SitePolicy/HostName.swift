@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The one spelling of a host. Whatever is compared, looked up, connected to, put into SNI or checked against a
+/// certificate is this text, so that the host that is allowed is the host that is reached.
+///
+/// Anything that two programs might read differently is refused and never repaired: `%`, backslash, numbers that some
+/// resolvers take for IPv4 (`127.1`, `0x7f.1`, `2130706433`), full-width letters and dots, zone identifiers.
+package struct HostName: Hashable, Sendable, CustomStringConvertible {
+    package enum Kind: Hashable, Sendable {
+        case name
+        case ipv4
+        case ipv6
+    }
+
+    /// How strict to be with ASCII names.
+    package enum Use: Hashable, Sendable {
+        /// A site on the list: letters, digits and inner hyphens; an `xn--` label must be what IDNA 2008 would write.
+        case listed
+        /// A host that a client asks for: `_`, outer hyphens and unchecked `xn--` labels pass, as such hosts exist.
+        case forwarded
+    }
+
+    /// Lower-case A-labels without a trailing dot, a dotted quad, or an IPv6 address without brackets (RFC 5952).
+    package let text: String
+    package let kind: Kind
+
+    /// The longest ASCII form, in bytes, without the trailing dot (RFC 1035 §2.3.4).
+    package static let maximumBytes = 253
+    /// The longest label, in bytes.
+    package static let maximumLabelBytes = 63
+    /// The longest input that is looked at, in UTF-8 bytes: decomposed text shrinks on its way to A-labels.
+    static let maximumInputBytes = 1024
+
+    /// Takes a name, a dotted quad, or an IPv6 address with or without its brackets. A mapped IPv4 address becomes that
+    /// IPv4 address; one trailing dot of a name is dropped.
+    package init(canonicalizing input: some StringProtocol, for use: Use = .listed) throws(HostNameError) {
+        if Self.isPlainName(input.utf8) {
+            self.init(text: String(input), kind: .name)
+            return
+        }
+        guard !input.isEmpty else { throw HostNameError(.empty, "the host is empty") }
+        guard input.utf8.count <= Self.maximumInputBytes else {
+            throw HostNameError(.tooLong, "the host \(quoted(input)) is longer than \(Self.maximumBytes) bytes")
+        }
+        if input.utf8.contains(UInt8(ascii: "@")) {
+            throw HostNameError(.userInfo, "a user name does not belong into the host \(quoted(input))")
+        }
+        if input.utf8.first == UInt8(ascii: "[") || input.utf8.contains(UInt8(ascii: ":")) {
+            self = try Self.address6(input)
+        } else {
+            self = try Self.name(input, use)
+        }
+    }
+
+    private init(text: String, kind: Kind) {
+        self.text = text
+        self.kind = kind
+    }
+
+    package var description: String { text }
+
+    /// `localhost` or a name below it, which never leaves the machine (RFC 6761 §6.3).
+    package var isLoopbackName: Bool { kind == .name && (text == "localhost" || text.hasSuffix(".localhost")) }
+
+    /// In 127.0.0.0/8, or `::1`.
+    package var isLoopbackAddress: Bool {
+        switch kind {
+        case .name: false
+        case .ipv4: text.hasPrefix("127.")
+        case .ipv6: text == "::1"
+        }
+    }
+
+    /// 4 or 16 bytes in network order; none for a name.
+    package var addressBytes: [UInt8] {
+        switch kind {
+        case .name: []
+        case .ipv4: IPAddressText.parse4(Array(text.utf8)) ?? []
+        case .ipv6: IPAddressText.parse6(Array(text.utf8)) ?? []
+        }
+    }
+
+    /// The name with its first label taken off; nil at the last label, and for an address.
+    package var parent: HostName? {
+        guard kind == .name, let dot = text.utf8.firstIndex(of: UInt8(ascii: ".")) else { return nil }
+        return HostName(text: String(text[text.utf8.index(after: dot)...]), kind: .name)
+    }
+
+    // MARK: Addresses
+
+    private static func address6(_ input: some StringProtocol) throws(HostNameError) -> HostName {
+        var bytes = Array(input.utf8)
+        if bytes.first == UInt8(ascii: "[") {
+            guard bytes.last == UInt8(ascii: "]") else {
+                throw HostNameError(.address, "the bracket in \(quoted(input)) is not closed")
+            }
+            bytes = Array(bytes.dropFirst().dropLast())
+        }
+        if bytes.contains(UInt8(ascii: "%")) {
+            throw HostNameError(.zone, "the address \(quoted(input)) has a zone identifier")
+        }
+        guard let address = IPAddressText.parse6(bytes) else {
+            throw HostNameError(.address, "\(quoted(input)) is not an IPv6 address")
+        }
+        let mapped = address[..<10].allSatisfy { $0 == 0 } && address[10] == 0xFF && address[11] == 0xFF
+        return mapped
+            ? HostName(text: IPAddressText.format4(address[12...]), kind: .ipv4)
+            : HostName(text: IPAddressText.format6(address), kind: .ipv6)
+    }
+
+    // MARK: Names
+
+    /// Whether this is a name that is canonical already and of the kind that nearly all are: seen in one pass, and
+    /// what the long way round would give too.
+    static func isPlainName(_ bytes: some Collection<UInt8>) -> Bool {
+        var total = 0
+        var length = 0
+        var previous = UInt8(ascii: ".")
+        var startsWithLetter = false
+        for byte in bytes {
+            total += 1
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+                if length == 0 { startsWithLetter = byte >= UInt8(ascii: "a") }
+                length += 1
+            case UInt8(ascii: "-"):
+                guard length > 0, previous != byte else { return false }
+                length += 1
+            case UInt8(ascii: "."):
+                guard length > 0, previous != UInt8(ascii: "-") else { return false }
+                length = 0
+            default: return false
+            }
+            guard length <= maximumLabelBytes, total <= maximumBytes else { return false }
+            previous = byte
+        }
+        return length > 0 && previous != UInt8(ascii: "-") && startsWithLetter
+    }
+
+    private static func name(_ input: some StringProtocol, _ use: Use) throws(HostNameError) -> HostName {
+        for byte in input.utf8 where byte < 0x80 && !isNameByte(byte) {
+            let character = quoted(String(decoding: CollectionOfOne(byte), as: UTF8.self))
+            throw HostNameError(
+                .forbiddenCharacter, "the character \(character) is not allowed in the host \(quoted(input))")
+        }
+        var bytes = Array(input.utf8)
+        let hasTrailingDot = bytes.last == UInt8(ascii: ".")
+        if hasTrailingDot { bytes.removeLast() }
+
+        var labels: [Label] = []
+        for part in bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false) {
+            guard !part.isEmpty else {
+                throw HostNameError(.emptyLabel, "the host \(quoted(input)) has an empty label")
+            }
+            labels.append(try Label(part, use))
+        }
+        if BidirectionalRule.applies(to: labels.map(\.unicode)) {
+            for label in labels where !BidirectionalRule.isKept(by: label.unicode) {
+                throw HostNameError(
+                    .international, "the label \(quoted(label.text)) mixes writing directions (RFC 5893)")
+            }
+        }
+        let text = labels.map(\.text).joined(separator: ".")
+        guard text.utf8.count <= maximumBytes else {
+            throw HostNameError(.tooLong, "the host \(quoted(input)) is longer than \(maximumBytes) bytes")
+        }
+        guard let last = labels.last, IPAddressText.looksNumeric(last.text) else {
+            return HostName(text: text, kind: .name)
+        }
+        guard !hasTrailingDot, IPAddressText.parse4(Array(text.utf8)) != nil else {
+            throw HostNameError(.address, "\(quoted(input)) is neither a name nor a dotted quad without leading zeros")
+        }
+        return HostName(text: text, kind: .ipv4)
+    }
+
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
+            true
+        default: false
+        }
+    }
+}

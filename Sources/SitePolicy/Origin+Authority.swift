@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Challenges
+
+extension Origin {
+    /// From `host`, `host:port`, `[v6]` or `[v6]:port`, as a request names its authority (RFC 9112 §3.2); the
+    /// scheme's own port where none is written. User information, an empty host and an empty port are refused.
+    package init(scheme: Scheme, authority: String, for use: HostName.Use = .forwarded) throws(HostNameError) {
+        let parts = try Authority(parsing: authority[...])
+        self.init(scheme: scheme, host: try HostName(canonicalizing: parts.host, for: use), port: parts.port)
+    }
+
+    /// From parts that are already known to be good; the scheme's own port where `port` is nil.
+    package init(scheme: Scheme, host: HostName, port: UInt16? = nil) {
+        self.init(scheme: scheme, host: host.text, port: port ?? scheme.defaultPort)
+    }
+
+    /// The origin of an absolute `http://` or `https://` URL.
+    package init(url: String) throws(HostNameError) {
+        self = try AbsoluteURL(parsing: url).origin
+    }
+}
+
+/// An absolute http or https URL as a person types it to a command.
+package struct AbsoluteURL: Equatable, Sendable, CustomStringConvertible {
+    package let origin: Origin
+    /// Path and query in origin-form (RFC 9112 §3.2.1), without the fragment; at least `/`.
+    package let path: String
+
+    /// Refuses white space and controls anywhere, and every host that ``HostName`` refuses.
+    package init(parsing text: String) throws(HostNameError) {
+        for scalar in text.unicodeScalars where scalar.value <= 0x20 || (0x7F...0x9F).contains(scalar.value) {
+            throw HostNameError(.forbiddenCharacter, "white space or a control in the URL \(quoted(text))")
+        }
+        guard let separator = Self.schemeEnd(text[...]) else {
+            throw HostNameError(.scheme, "the URL \(quoted(text)) does not begin with http:// or https://")
+        }
+        let scheme = try Origin.Scheme(name: text[..<separator])
+        let rest = text[text.utf8.index(separator, offsetBy: 3)...]
+        let delimiters = [UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")]
+        let authorityEnd = rest.utf8.firstIndex(where: delimiters.contains) ?? rest.endIndex
+        origin = try Origin(scheme: scheme, authority: String(rest[..<authorityEnd]))
+        let pathEnd = rest.utf8.firstIndex(of: UInt8(ascii: "#")) ?? rest.endIndex
+        let target = String(rest[authorityEnd..<pathEnd])
+        path = target.hasPrefix("/") ? target : "/" + target
+    }
+
+    package var description: String { "\(origin.scheme.rawValue)://\(origin.authority)\(path)" }
+
+    /// Where `://` begins, if anything stands before it.
+    static func schemeEnd(_ text: Substring) -> Substring.Index? {
+        guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")), colon > text.startIndex,
+            text.utf8[colon...].starts(with: "://".utf8)
+        else { return nil }
+        return colon
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Challenges
+
+/// Parses one line of the allowed-sites list and collects all that is wrong with it.
+struct SiteLineParser {
+    /// Text between white space.
+    struct Word {
+        let text: String
+        /// Counted from 1.
+        let column: Int
+    }
+
+    private(set) var problems: [SiteListError.Problem] = []
+    private let file: String
+    private let line: SiteListText.Line
+    private let publicSuffixes: PublicSuffixes
+    private var siteColumn = 1
+
+    init(file: String, line: SiteListText.Line, publicSuffixes: PublicSuffixes) {
+        self.file = file
+        self.line = line
+        self.publicSuffixes = publicSuffixes
+    }
+
+    /// Nil for a blank line, a comment, and a line with a problem.
+    mutating func parse() -> SiteRule? {
+        guard isText() else { return nil }
+        let words = Self.words(of: line.scalars)
+        guard let site = words.first else { return nil }
+        siteColumn = site.column
+        let pattern = parseSite(site)
+        var options = SiteOptions()
+        for word in words.dropFirst() {
+            do {
+                try options.read(word)
+            } catch {
+                problem(at: error.column, error.message, hint: error.hint)
+            }
+        }
+        if let column = options.plaintextColumn, pattern?.scheme == .https {
+            problem(
+                at: column, "plaintext=yes has no meaning for https",
+                hint: "list the http:// site on a line of its own, or leave the option out")
+        }
+        guard let pattern, problems.isEmpty else { return nil }
+        return options.rule(file: file, line: line.number, text: string(line.scalars[...]), pattern: pattern)
+    }
+
+    /// The same pattern has been listed before.
+    mutating func reportDuplicate(of first: SiteRule) {
+        problem(
+            at: siteColumn, "\(quoted(first.pattern.description)) is already listed at \(first.location)",
+            hint: "keep one of the two lines")
+    }
+
+    /// The words before the comment.
+    static func words(of scalars: [Unicode.Scalar]) -> [Word] {
+        scalars.prefix { $0 != "#" }.split { $0 == " " || $0 == "\t" }.map {
+            Word(text: string($0), column: $0.startIndex + 1)
+        }
+    }
+
+    private mutating func isText() -> Bool {
+        for (index, scalar) in line.scalars.enumerated() {
+            switch scalar.value {
+            case 0x09: continue
+            case 0x00...0x1F, 0x7F...0x9F:
+                problem(at: index + 1, "the control character \(quoted(String(scalar)))", hint: "remove it")
+                return false
+            case 0xFFFD:
+                problem(at: index + 1, "the text is not UTF-8", hint: "save the file as UTF-8")
+                return false
+            default: continue
+            }
+        }
+        return true
+    }
+
+    private mutating func parseSite(_ site: Word) -> SitePattern? {
+        do {
+            return try SitePattern(parsing: site.text, publicSuffixes: publicSuffixes)
+        } catch {
+            var column = site.column
+            if error.code == .port, let colon = site.text.unicodeScalars.lastIndex(of: ":") {
+                column += site.text.unicodeScalars.distance(from: site.text.startIndex, to: colon) + 1
+            }
+            problem(at: column, error.detail, hint: Self.hint(for: error.code, site.text))
+            return nil
+        }
+    }
+
+    private static func hint(for code: HostNameError.Code, _ site: String) -> String? {
+        if site.contains("=") { return "a line begins with the site, its options follow" }
+        return switch code {
+        case .userInfo: "enrol the user with: countersign credential set"
+        case .path: "write the scheme, host and port alone; all paths of a site are answered alike"
+        case .scheme: "write http://, https://, or no scheme for https"
+        case .wildcard: "a wildcard is the whole first label, below a domain of your own: https://*.corp.example"
+        case .port: "leave the port out for the scheme's own"
+        case .address: "an IPv4 address is four decimal numbers, an IPv6 address stands in brackets"
+        case .zone: "an address with a zone cannot be listed"
+        case .underscore: "a site with an underscore in its name cannot be listed"
+        case .international: "write the name as its A-label (xn--...) if the registry does so"
+        case .empty, .tooLong, .forbiddenCharacter, .emptyLabel, .labelTooLong, .misplacedHyphen: nil
+        }
+    }
+
+    private mutating func problem(at column: Int, _ message: String, hint: String?) {
+        problems.append(.init(file: file, line: line.number, column: column, message: message, hint: hint))
+    }
+}
+
+private func string(_ scalars: ArraySlice<Unicode.Scalar>) -> String {
+    String(String.UnicodeScalarView(scalars))
+}

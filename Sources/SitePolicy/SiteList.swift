@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Challenges
+
+/// The allowed-sites list in force: every file of `AllowedSites/`, parsed once. An origin is looked up by hash, first
+/// itself and then the names above it, so that the answer takes as long with ten thousand lines as with one.
+package struct SiteList: Sendable {
+    /// In the order of files and lines.
+    package let rules: [SiteRule]
+    private let indexByPattern: [SitePattern: Int]
+    private let hosts: Set<SitePattern.Host>
+    private let hasWildcards: Bool
+
+    /// Nobody may be answered.
+    package static let empty = SiteList(unique: [])
+
+    /// Parses the files together; `name` is what errors and ``SiteRule/location`` call a file.
+    package init(
+        files: [(name: String, text: String)], publicSuffixes: PublicSuffixes = .builtIn
+    ) throws(SiteListError) {
+        var rules: [SiteRule] = []
+        var firstByPattern: [SitePattern: SiteRule] = [:]
+        var problems: [SiteListError.Problem] = []
+        for file in files {
+            for line in SiteListText.lines(of: file.text) {
+                var parser = SiteLineParser(file: file.name, line: line, publicSuffixes: publicSuffixes)
+                if let rule = parser.parse() {
+                    if let first = firstByPattern[rule.pattern] {
+                        parser.reportDuplicate(of: first)
+                    } else {
+                        firstByPattern[rule.pattern] = rule
+                        rules.append(rule)
+                    }
+                }
+                problems += parser.problems
+            }
+        }
+        guard problems.isEmpty else { throw SiteListError(problems: problems) }
+        self.init(unique: rules)
+    }
+
+    private init(unique rules: [SiteRule]) {
+        self.rules = rules
+        var indexByPattern: [SitePattern: Int] = [:]
+        for (index, rule) in rules.enumerated() { indexByPattern[rule.pattern] = index }
+        self.indexByPattern = indexByPattern
+        hosts = Set(rules.map(\.pattern.host))
+        hasWildcards = hosts.contains { if case .subdomains = $0 { true } else { false } }
+    }
+
+    /// The line that speaks for an origin: the exact host before a wildcard, the longer wildcard before the shorter.
+    /// Nil where there is none, or where the origin's host is not one that the list could hold.
+    package func rule(for origin: Origin) -> SiteRule? {
+        guard let host = try? HostName(canonicalizing: origin.host), host.text == origin.host else { return nil }
+        return match(for: origin, host)
+    }
+
+    /// What is to be done with a request to an origin.
+    package func verdict(for origin: Origin) -> SiteVerdict {
+        guard !rules.isEmpty else { return .tunnel(reason: "not on the list") }
+        let forwarded: HostName
+        do {
+            forwarded = try HostName(canonicalizing: origin.host, for: .forwarded)
+        } catch {
+            return .refuse(reason: error.detail)
+        }
+        guard forwarded.text == origin.host else {
+            return .refuse(reason: "the host \(quoted(origin.host)) is not in its canonical form")
+        }
+        guard let rule = match(for: origin, forwarded) else {
+            return .tunnel(reason: missReason(origin, forwarded))
+        }
+        guard rule.intercepts else { return .tunnel(reason: "\(rule.location) says intercept=no") }
+        do {
+            _ = try HostName(canonicalizing: origin.host, for: .listed)
+            return .answer(rule)
+        } catch {
+            return .refuse(reason: "\(error.detail), which \(rule.location) does not cover")
+        }
+    }
+
+    private func match(for origin: Origin, _ host: HostName) -> SiteRule? {
+        func rule(_ pattern: SitePattern.Host) -> SiteRule? {
+            let key = SitePattern(scheme: origin.scheme, host: pattern, port: origin.port)
+            return indexByPattern[key].map { rules[$0] }
+        }
+        if let exact = rule(.exact(host)) { return exact }
+        guard hasWildcards else { return nil }
+        var parent = host.parent
+        while let name = parent {
+            if let below = rule(.subdomains(of: name)) { return below }
+            parent = name.parent
+        }
+        return nil
+    }
+
+    private func missReason(_ origin: Origin, _ host: HostName) -> String {
+        let other: Origin.Scheme = origin.scheme == .http ? .https : .http
+        if match(for: Origin(scheme: other, host: host), host) != nil {
+            return "listed for \(other.rawValue) only"
+        }
+        return hosts.contains(.exact(host)) ? "not on the list with this scheme and port" : "not on the list"
+    }
+
+    // MARK: What the interception CA may sign for
+
+    /// The names of the sites whose TLS is ended here, for X.509 name constraints, each once and in the order of the
+    /// list.
+    package var interceptedNames: [(name: String, includesSubdomains: Bool)] {
+        interceptedHosts.filter { $0.name.kind == .name }.map { host in
+            if case .subdomains = host { (host.name.text, true) } else { (host.name.text, false) }
+        }
+    }
+
+    /// The addresses of the sites whose TLS is ended here, each once and in the order of the list.
+    package var interceptedAddresses: [HostName] {
+        interceptedHosts.map(\.name).filter { $0.kind != .name }
+    }
+
+    private var interceptedHosts: [SitePattern.Host] {
+        var seen: Set<SitePattern.Host> = []
+        return rules.filter { $0.intercepts && $0.pattern.scheme == .https }.map(\.pattern.host)
+            .filter { seen.insert($0).inserted }
+    }
+}

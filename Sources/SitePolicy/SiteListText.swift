@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The text of one file of `AllowedSites/`, and the two changes that `countersign sites` makes to it. What is not
+/// added or removed stays as it is, byte for byte.
+package enum SiteListText {
+    /// One line of a file.
+    struct Line {
+        /// Counted from 1.
+        let number: Int
+        /// Without the line end, and without a byte order mark.
+        let scalars: [Unicode.Scalar]
+        /// In the text, with the line end.
+        let range: Range<String.Index>
+    }
+
+    /// Lines end in LF or CRLF; a byte order mark before the first is passed over.
+    static func lines(of text: String) -> [Line] {
+        let view = text.unicodeScalars
+        var lines: [Line] = []
+        var start = view.startIndex
+        if view.first == "\u{FEFF}" { start = view.index(after: start) }
+        while start < view.endIndex {
+            let feed = view[start...].firstIndex(of: "\n")
+            let end = feed.map { view.index(after: $0) } ?? view.endIndex
+            var scalars = Array(view[start..<(feed ?? end)])
+            if feed != nil, scalars.last == "\r" { scalars.removeLast() }
+            lines.append(Line(number: lines.count + 1, scalars: scalars, range: start..<end))
+            start = end
+        }
+        return lines
+    }
+
+    /// Puts a line at the end, on a line of its own, with the line end that the file uses. Whether the line is a good
+    /// one is not looked at: the result is for ``SiteList`` to judge before it is written.
+    package static func add(_ line: String, to text: String) -> String {
+        let usesCRLF = text.unicodeScalars.firstIndex(of: "\n").map { feed in
+            feed > text.startIndex && text.unicodeScalars[text.unicodeScalars.index(before: feed)] == "\r"
+        }
+        let lineEnd = usesCRLF == true ? "\r\n" : "\n"
+        let isOpen = !lines(of: text).isEmpty && text.unicodeScalars.last != "\n"
+        return text + (isOpen ? lineEnd : "") + line + lineEnd
+    }
+
+    /// Takes out the lines that list exactly this pattern, however they spell it; nil where there is none.
+    package static func remove(_ pattern: SitePattern, from text: String) -> String? {
+        let listing = lines(of: text).filter { line in
+            guard let site = SiteLineParser.words(of: line.scalars).first else { return false }
+            // A pattern that was listed before a new suffix made it an error can still be taken out.
+            return (try? SitePattern(parsing: site.text, publicSuffixes: .none)) == pattern
+        }
+        guard !listing.isEmpty else { return nil }
+        var rest = text.unicodeScalars
+        for line in listing.reversed() { rest.removeSubrange(line.range) }
+        return String(rest)
+    }
+}

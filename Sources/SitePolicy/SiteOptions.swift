@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Challenges
+
+/// The `name=value` words of one line.
+struct SiteOptions {
+    /// What is wrong with one word.
+    struct Fault: Error {
+        let column: Int
+        let message: String
+        let hint: String?
+    }
+
+    private enum Name: String, CaseIterable {
+        case answer
+        case credential
+        case identity
+        case domain
+        case spn
+        case plaintext
+        case preempt
+        case intercept
+    }
+
+    /// Where `plaintext=yes` stands.
+    private(set) var plaintextColumn: Int?
+    private var seen: Set<Name> = []
+    private var answer: [AuthenticationScheme]?
+    private var credential: String?
+    private var identity: String?
+    private var domain: String?
+    private var servicePrincipalName: String?
+    private var preempts = true
+    private var intercepts = true
+
+    mutating func read(_ word: SiteLineParser.Word) throws(Fault) {
+        let halves = word.text.unicodeScalars.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            .map { String(Substring($0)) }
+        guard let name = Name(rawValue: halves[0]) else {
+            let names = Name.allCases.map(\.rawValue)
+            let hint =
+                halves.count == 1 && AuthenticationScheme(rawValue: halves[0]) != nil
+                ? "write answer=\(halves[0])" : Spelling.hint(for: halves[0], among: names)
+            throw Fault(column: word.column, message: "unknown option \(quoted(halves[0]))", hint: hint)
+        }
+        guard halves.count == 2, !halves[1].isEmpty else {
+            throw Fault(
+                column: word.column, message: "the option \(quoted(name.rawValue)) has no value",
+                hint: "write \(name.rawValue)=\(Self.example(name)) without white space")
+        }
+        guard seen.insert(name).inserted else {
+            throw Fault(
+                column: word.column, message: "the option \(quoted(name.rawValue)) is given twice",
+                hint: "keep one of them")
+        }
+        let value = Value(name: name, text: halves[1], column: word.column + name.rawValue.utf8.count + 1)
+        switch name {
+        case .answer: answer = try value.schemes()
+        case .credential: credential = try value.storedName()
+        case .identity: identity = try value.storedName()
+        case .domain: domain = try value.domain()
+        case .spn: servicePrincipalName = try value.servicePrincipalName()
+        case .plaintext: plaintextColumn = try value.yesOrNo() ? word.column : nil
+        case .preempt: preempts = try value.yesOrNo()
+        case .intercept: intercepts = try value.yesOrNo()
+        }
+    }
+
+    func rule(file: String, line: Int, text: String, pattern: SitePattern) -> SiteRule {
+        var rule = SiteRule(file: file, line: line, text: text, pattern: pattern)
+        if let answer { rule.answer = answer }
+        if let credential { rule.credential = credential }
+        rule.identity = identity
+        rule.domain = domain
+        rule.servicePrincipalName = servicePrincipalName
+        rule.answersPlaintext = plaintextColumn != nil
+        rule.preempts = preempts
+        rule.intercepts = intercepts
+        return rule
+    }
+
+    private static func example(_ name: Name) -> String {
+        switch name {
+        case .answer: "basic"
+        case .credential: "enrollment"
+        case .identity: "NAME"
+        case .domain: "ACME"
+        case .spn: "HTTP/host"
+        case .plaintext: "yes"
+        case .preempt, .intercept: "no"
+        }
+    }
+
+    // MARK: Values
+
+    private struct Value {
+        let name: Name
+        let text: String
+        let column: Int
+
+        /// Strongest first, whatever the order in the file.
+        func schemes() throws(Fault) -> [AuthenticationScheme] {
+            let supported = AuthenticationScheme.supported
+            var schemes: Set<AuthenticationScheme> = []
+            var itemColumn = column
+            for item in text.unicodeScalars.split(separator: ",", omittingEmptySubsequences: false) {
+                let word = String(Substring(item))
+                guard let scheme = AuthenticationScheme(rawValue: word) else {
+                    throw fault(
+                        "unknown scheme \(quoted(word))", at: itemColumn,
+                        hint: Spelling.hint(for: word, among: supported.map(\.rawValue)))
+                }
+                guard supported.contains(scheme) else {
+                    throw fault(
+                        "the scheme \(quoted(word)) is not supported yet", at: itemColumn,
+                        hint: "supported are \(supported.map(\.rawValue).joined(separator: ", "))")
+                }
+                guard schemes.insert(scheme).inserted else {
+                    throw fault("the scheme \(quoted(word)) is given twice", at: itemColumn, hint: "keep one of them")
+                }
+                itemColumn += item.count + 1
+            }
+            return supported.filter(schemes.contains)
+        }
+
+        func yesOrNo() throws(Fault) -> Bool {
+            switch text {
+            case "yes": return true
+            case "no": return false
+            default: throw fault("unknown value \(quoted(text)) of \(name.rawValue)", hint: "write yes or no")
+            }
+        }
+
+        /// The name of a credential or identity in the vault.
+        func storedName() throws(Fault) -> String {
+            guard SiteRule.isStoredName(text) else {
+                throw fault(
+                    "\(quoted(text)) cannot be the name of \(name == .identity ? "an identity" : "a credential")",
+                    hint: "names are 1 to 64 of A-Z a-z 0-9 . _ -")
+            }
+            return text
+        }
+
+        /// What may stand before the backslash of `ACME\jdoe`.
+        func domain() throws(Fault) -> String {
+            let isGood = text.unicodeScalars.allSatisfy {
+                $0.value > 0x20 && $0 != "\\" && $0 != "/" && $0 != "@" && $0 != ":" && $0 != "\""
+            }
+            guard isGood, text.utf8.count <= HostName.maximumBytes else {
+                throw fault("\(quoted(text)) is not a domain", hint: "write the part before the backslash alone: ACME")
+            }
+            return text
+        }
+
+        /// `service/host`, as RFC 4559 §4.1 forms it.
+        func servicePrincipalName() throws(Fault) -> String {
+            let halves = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+            let isService = halves[0].utf8.allSatisfy { ($0 | 0x20) >= 0x61 && ($0 | 0x20) <= 0x7A }
+            guard halves.count == 2, isService, !halves[0].isEmpty, (try? HostName(canonicalizing: halves[1])) != nil
+            else {
+                throw fault("\(quoted(text)) is not a service principal name", hint: "write HTTP/host")
+            }
+            return text
+        }
+
+        private func fault(_ message: String, at column: Int? = nil, hint: String) -> Fault {
+            Fault(column: column ?? self.column, message: message, hint: hint)
+        }
+    }
+}
+
+extension SiteRule {
+    /// Whether a text may name a credential or an identity: 1 to 64 of letters, digits, dot, underscore and hyphen.
+    package static func isStoredName(_ text: String) -> Bool {
+        (1...64).contains(text.utf8.count)
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
+                    true
+                default: false
+                }
+            }
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Challenges
+
+/// `[scheme://]host[:port]` of the allowed-sites list, made canonical: two patterns are equal when they list the same
+/// origins.
+package struct SitePattern: Hashable, Sendable, CustomStringConvertible {
+    package enum Host: Hashable, Sendable {
+        case exact(HostName)
+        /// `*.host`: every name below it, at any depth, and not the host itself.
+        case subdomains(of: HostName)
+
+        /// The host as it is compared, without `*.`.
+        package var name: HostName {
+            switch self {
+            case .exact(let name), .subdomains(of: let name): name
+            }
+        }
+    }
+
+    package let scheme: Origin.Scheme
+    package let host: Host
+    package let port: UInt16
+
+    package init(scheme: Origin.Scheme, host: Host, port: UInt16) {
+        self.scheme = scheme
+        self.host = host
+        self.port = port
+    }
+
+    /// The scheme is `https` and the port the scheme's own where they are left out. A wildcard may stand before
+    /// neither an address nor a public suffix.
+    package init(
+        parsing text: some StringProtocol, publicSuffixes: PublicSuffixes = .builtIn
+    ) throws(HostNameError) {
+        var rest = Substring(text)
+        if let separator = AbsoluteURL.schemeEnd(rest) {
+            scheme = try Origin.Scheme(name: rest[..<separator])
+            rest = rest[rest.utf8.index(separator, offsetBy: 3)...]
+        } else {
+            scheme = .https
+        }
+        if rest.utf8.contains(where: { [UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains($0) }) {
+            throw HostNameError(.path, "a site has no path or query, \(quoted(text)) has")
+        }
+        let isWildcard = rest.utf8.starts(with: "*.".utf8)
+        if isWildcard { rest = rest.dropFirst(2) }
+        if rest.utf8.contains(UInt8(ascii: "*")) {
+            throw HostNameError(.wildcard, "the wildcard in \(quoted(text)) is not a whole first label")
+        }
+        let authority = try Authority(parsing: rest)
+        let name = try HostName(canonicalizing: authority.host)
+        port = authority.port ?? scheme.defaultPort
+        host = isWildcard ? .subdomains(of: name) : .exact(name)
+        guard isWildcard else { return }
+        guard name.kind == .name else {
+            throw HostNameError(.wildcard, "nothing is below the address in \(quoted(text))")
+        }
+        guard !publicSuffixes.isPublicSuffix(name) else {
+            throw HostNameError(.wildcard, "\(quoted(text)) would list every site below a public suffix")
+        }
+    }
+
+    /// As the list would write it in full: `https://*.example.com`, with the port where it is not the scheme's own.
+    package var description: String {
+        let origin = Origin(scheme: scheme, host: host.name, port: port)
+        return switch host {
+        case .exact: "\(scheme.rawValue)://\(origin.authority)"
+        case .subdomains: "\(scheme.rawValue)://*.\(origin.authority)"
+        }
+    }
+}

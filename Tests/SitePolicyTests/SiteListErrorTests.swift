@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import SitePolicy
+
+@Suite struct SiteListErrorTests {
+    static func problems(_ files: (name: String, text: String)...) -> [SiteListError.Problem] {
+        do {
+            _ = try SiteList(files: files)
+            return []
+        } catch {
+            return error.problems
+        }
+    }
+
+    /// One bad line, where it is bad, what is said, and a piece of the hint.
+    static let faults: [(line: String, column: Int, message: String, hint: String?)] = [
+        // Options.
+        ("https://a.example awnser=basic", 19, #"unknown option "awnser""#, #"did you mean "answer"?"#),
+        ("a.example\tcolour=red", 11, #"unknown option "colour""#, "known are answer, credential"),
+        ("a.example basic", 11, #"unknown option "basic""#, "write answer=basic"),
+        ("a.example =basic", 11, #"unknown option """#, "known are"),
+        ("a.example Answer=basic", 11, #"unknown option "Answer""#, #"did you mean "answer"?"#),
+        ("a.example answer", 11, #"the option "answer" has no value"#, "write answer=basic"),
+        ("a.example  answer=", 12, #"the option "answer" has no value"#, "without white space"),
+        ("a.example answer=basic answer=ntlm", 24, #"the option "answer" is given twice"#, "keep one"),
+        ("a.example answer=bassic", 18, #"unknown scheme "bassic""#, #"did you mean "basic"?"#),
+        ("a.example answer=ntlm,bassic", 23, #"unknown scheme "bassic""#, #"did you mean "basic"?"#),
+        ("a.example answer=kerberos", 18, #"unknown scheme "kerberos""#, "known are certificate, ntlm, basic"),
+        (
+            "a.example answer=digest", 18, #"the scheme "digest" is not supported yet"#,
+            "supported are certificate, ntlm, basic"
+        ),
+        ("a.example answer=basic,negotiate", 24, #"the scheme "negotiate" is not supported yet"#, "supported are"),
+        ("a.example answer=bearer", 18, #"the scheme "bearer" is not supported yet"#, "supported are"),
+        ("a.example answer=basic,basic", 24, #"the scheme "basic" is given twice"#, nil),
+        ("a.example answer=basic,", 24, #"unknown scheme """#, "known are"),
+        ("a.example answer=,basic", 18, #"unknown scheme """#, nil),
+        ("a.example answer=BASIC", 18, #"unknown scheme "BASIC""#, nil),
+        ("a.example preempt=maybe", 19, #"unknown value "maybe" of preempt"#, "write yes or no"),
+        ("a.example intercept=No", 21, #"unknown value "No" of intercept"#, "write yes or no"),
+        ("a.example plaintext=yes", 11, "plaintext=yes has no meaning for https", "http://"),
+        ("https://*.a.example answer=basic plaintext=yes", 34, "plaintext=yes has no meaning for https", nil),
+        ("a.example credential=a/b", 22, #""a/b" cannot be the name of a credential"#, "1 to 64"),
+        ("a.example identity=größe", 20, #""gr\u{F6}\u{DF}e" cannot be the name of an identity"#, "1 to 64"),
+        ("a.example domain=ACME\\jdoe", 18, #""ACME\\jdoe" is not a domain"#, "ACME"),
+        ("a.example spn=web", 15, #""web" is not a service principal name"#, "HTTP/host"),
+        ("a.example spn=HTTP/", 15, #""HTTP/" is not a service principal name"#, "HTTP/host"),
+        ("a.example spn=HTTP/a b", 22, #"unknown option "b""#, nil),
+        // Sites.
+        ("https://user@a.example", 1, #"a user name does not belong into "user@a.example""#, "credential set"),
+        (
+            "  https://a.example/x", 3, #"a site has no path or query, "https://a.example/x" has"#,
+            "scheme, host and port"
+        ),
+        ("https://a.example/", 1, #"a site has no path or query, "https://a.example/" has"#, nil),
+        ("a.example?q=1", 1, #"a site has no path or query, "a.example?q=1" has"#, nil),
+        ("ftp://a.example", 1, #"the scheme "ftp" is neither http nor https"#, "no scheme for https"),
+        ("https://", 1, #"there is no host in """#, nil),
+        ("https://a.example:0", 19, #""0" is not a port from 1 to 65535"#, nil),
+        ("https://a.example:65536", 19, #""65536" is not a port from 1 to 65535"#, "leave the port out"),
+        ("https://a.example:", 19, #""" is not a port from 1 to 65535"#, nil),
+        ("*", 1, #"the wildcard in "*" is not a whole first label"#, "https://*.corp.example"),
+        ("https://*", 1, #"the wildcard in "https://*" is not a whole first label"#, nil),
+        ("https://*:443", 1, #"the wildcard in "https://*:443" is not a whole first label"#, nil),
+        ("a.*.example", 1, #"the wildcard in "a.*.example" is not a whole first label"#, nil),
+        ("*a.example", 1, #"the wildcard in "*a.example" is not a whole first label"#, nil),
+        ("*.*.example", 1, #"the wildcard in "*.*.example" is not a whole first label"#, nil),
+        ("https://*.", 1, #"there is no host in """#, nil),
+        ("*.com", 1, #""*.com" would list every site below a public suffix"#, "a domain of your own"),
+        ("*.com.:8443", 1, #""*.com.:8443" would list every site below a public suffix"#, nil),
+        ("*.CO.UK", 1, #""*.CO.UK" would list every site below a public suffix"#, nil),
+        ("*.github.io", 1, #""*.github.io" would list every site below a public suffix"#, nil),
+        ("*.localhost", 1, #""*.localhost" would list every site below a public suffix"#, nil),
+        ("*.10.0.0.1", 1, #"nothing is below the address in "*.10.0.0.1""#, nil),
+        ("*.[::1]", 1, #"nothing is below the address in "*.[::1]""#, nil),
+        ("*.0.0.1", 1, #""0.0.1" is neither a name nor a dotted quad without leading zeros"#, "four decimal numbers"),
+        ("2001:db8::1", 1, #"an IPv6 address stands in brackets, "2001:db8::1" has none"#, "brackets"),
+        ("a_b.example", 1, #"the label "a_b" has an underscore"#, "cannot be listed"),
+        (
+            "answer=basic", 1, #"the character "=" is not allowed in the host "answer=basic""#,
+            "a line begins with the site"
+        ),
+        ("♥.example", 1, #"the character "\u{2665}" is not allowed in the label "\u{2665}" (RFC 5892)"#, "A-label"),
+        (
+            "a.example\u{A0}answer=basic", 1,
+            #"the character "=" is not allowed in the host "a.example\u{A0}answer=basic""#, nil
+        ),
+        // Characters.
+        ("a.example\u{0} answer=basic", 10, #"the control character "\u{0}""#, "remove it"),
+        ("a.example # \u{1B}[31m", 13, #"the control character "\u{1B}""#, "remove it"),
+        ("a.example\rb.example", 10, #"the control character "\u{D}""#, nil),
+        ("\u{9B}", 1, #"the control character "\u{9B}""#, nil),
+        ("a\u{FFFD}.example", 2, "the text is not UTF-8", "save the file as UTF-8"),
+        ("a.example \u{FEFF}answer=basic", 11, #"unknown option "\u{FEFF}answer""#, nil),
+    ]
+
+    @Test(arguments: faults)
+    func aFaultIsNamedWhereItIs(line: String, column: Int, message: String, hint: String?) throws {
+        let problems = Self.problems((name: "AllowedSites/work.sites", text: "# one\n\n\(line)\nz.example\n"))
+        try #require(problems.count == 1, "\(problems)")
+        #expect(problems[0].description == "AllowedSites/work.sites:3:\(column): \(message)")
+        if let hint { #expect(problems[0].hint?.contains(hint) == true, "\(problems[0].hint ?? "no hint")") }
+    }
+
+    @Test func everyFaultIsCollected() {
+        let problems = Self.problems(
+            (name: "a.sites", text: "*.com awnser=x identity=\nok.example\n"),
+            (name: "b.sites", text: "a..b\nok.example"))
+        #expect(
+            problems.map { "\($0.file):\($0.line):\($0.column)" } == [
+                "a.sites:1:1", "a.sites:1:7", "a.sites:1:16", "b.sites:1:1", "b.sites:2:1",
+            ])
+        #expect(SiteListError(problems: problems).description.split(separator: "\n").count == 5)
+    }
+
+    @Test(arguments: [
+        ("https://a.example answer=basic", "A.Example.:443 answer=ntlm"), ("*.a.example", "https://*.A.example:443"),
+        ("bücher.example", "xn--bcher-kva.example"), ("[::1]", "https://[0:0::1]"), ("10.0.0.1", "[::ffff:10.0.0.1]"),
+        ("http://a.example", "http://a.example:80"), ("https://a.example:80", "https://a.example:80"),
+    ])
+    func theSamePatternTwiceNamesBothLines(first: String, second: String) throws {
+        let problems = Self.problems((name: "a.sites", text: "# one\n\(first)"), (name: "b.sites", text: "  \(second)"))
+        try #require(problems.count == 1, "\(problems)")
+        #expect(problems[0].description.hasPrefix("b.sites:1:3: "))
+        #expect(problems[0].message.hasSuffix("is already listed at a.sites:2"))
+    }
+
+    @Test func differentSchemesPortsAndWildcardsAreDifferentPatterns() throws {
+        let text = "a.example\nhttp://a.example\nhttps://a.example:80\n*.a.example\nb.a.example"
+        #expect(Self.problems((name: "a.sites", text: text)) == [])
+    }
+
+    @Test(arguments: [
+        "\u{FEFF}a.example answer=basic\nb.example", "a.example answer=basic\r\nb.example\r\n",
+        "\t a.example\t answer=basic\t \n\nb.example  ", "a.example answer=basic# comment\nb.example #\n",
+        "#\n# x\na.example answer=basic\n\n  \n\tb.example",
+    ])
+    func marksLineEndsAndWhiteSpaceAreTolerated(_ text: String) throws {
+        let list = try SiteListTests.list(text)
+        #expect(list.rules.map(\.pattern.description) == ["https://a.example", "https://b.example"])
+        #expect(list.rules[0].answer == [.basic])
+    }
+
+    @Test func aStoredNameIsSixtyFourBytesAtMost() {
+        let name = String(repeating: "n", count: 64)
+        #expect(Self.problems((name: "a", text: "a.example identity=\(name) credential=\(name)")) == [])
+        #expect(Self.problems((name: "a", text: "a.example identity=\(name)n credential=\(name)n")).count == 2)
+        for good in ["a", "A.b_c-9", "..", "-"] { #expect(SiteRule.isStoredName(good)) }
+        for bad in ["", "a b", "a\n", "é", "a/b", "a\\b", "a:b", "a\0"] { #expect(!SiteRule.isStoredName(bad)) }
+    }
+
+    @Test func aFullListOfSuffixesIsHeeded() {
+        let suffixes = PublicSuffixes(parsing: "com\ncorp.example")
+        #expect(throws: SiteListError.self) {
+            try SiteList(files: [(name: "a", text: "*.corp.example")], publicSuffixes: suffixes)
+        }
+        #expect(throws: Never.self) {
+            try SiteList(files: [(name: "a", text: "corp.example\n*.a.corp.example")], publicSuffixes: suffixes)
+        }
+    }
+}
