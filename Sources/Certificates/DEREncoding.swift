@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Writes the few ASN.1 values that certificate extensions are made of, in DER (X.690 §8, §10).
+enum DEREncoding {
+    static func sequence(_ items: [[UInt8]]) -> [UInt8] { value(tag: 0x30, items.flatMap(\.self)) }
+
+    static func octets(_ bytes: [UInt8]) -> [UInt8] { value(tag: 0x04, bytes) }
+
+    static let isTrue: [UInt8] = [0x01, 0x01, 0xFF]
+
+    /// An INTEGER from 0 to 127.
+    static func integer(_ number: UInt8) -> [UInt8] { value(tag: 0x02, [number & 0x7F]) }
+
+    /// A BIT STRING of at most eight named bits, bit 0 the highest.
+    static func namedBits(_ bits: UInt8) -> [UInt8] {
+        value(tag: 0x03, [UInt8(bits == 0 ? 0 : bits.trailingZeroBitCount), bits])
+    }
+
+    /// A context-specific tag from 0 to 30.
+    static func tagged(_ number: UInt8, constructed: Bool = false, _ bytes: [UInt8]) -> [UInt8] {
+        value(tag: (constructed ? 0xA0 : 0x80) | number, bytes)
+    }
+
+    private static func value(tag: UInt8, _ bytes: [UInt8]) -> [UInt8] {
+        guard bytes.count >= 0x80 else { return [tag, UInt8(bytes.count)] + bytes }
+        let length = withUnsafeBytes(of: UInt64(bytes.count).bigEndian) { Array($0.drop { $0 == 0 }) }
+        return [tag, 0x80 | UInt8(length.count)] + length + bytes
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Cryptography
+
+/// The local authority that vouches for intercepted sites towards this machine's own clients.
+///
+/// Its root signs nothing but issuing certificates; an issuing certificate carries critical name constraints, which all clients
+/// obey there and some do not on a root, and signs leaves of a few days. The keys are for the vault alone.
+package final class InterceptionAuthority: Sendable {
+    /// What clients are to trust.
+    package let root: Certificate
+    package let rootKey: PrivateKey
+    /// What signs leaves; it travels in every chain.
+    package let issuing: Certificate
+    package let issuingKey: PrivateKey
+    private let constraints: NameConstraints
+
+    /// 730 days, in seconds.
+    package static let rootLifetime: Int64 = 730 * day
+    /// 30 days, in seconds.
+    package static let issuingLifetime: Int64 = 30 * day
+    /// 7 days, in seconds.
+    package static let leafLifetime: Int64 = 7 * day
+    /// How far dates are set back, for clients whose clock is behind: 24 hours, in seconds.
+    package static let backdating: Int64 = day
+    private static let day: Int64 = 86_400
+
+    /// Of certificates and keys that were kept: `keyMismatch` when they do not belong together, `malformed` when the issuing
+    /// certificate has not the constraints of this authority.
+    package init(
+        root: Certificate, rootKey: PrivateKey, issuing: Certificate, issuingKey: PrivateKey
+    ) throws(CertificateError) {
+        guard rootKey.matches(root) else {
+            throw CertificateError(.keyMismatch, "the interception authority's root key is not its certificate's")
+        }
+        guard issuingKey.matches(issuing), issuing.isSigned(by: rootKey) else {
+            throw CertificateError(.keyMismatch, "the issuing certificate is not of this interception authority's root")
+        }
+        guard let constraints = NameConstraints(of: issuing) else {
+            throw CertificateError(.malformed, "the issuing certificate has not the name constraints of this authority")
+        }
+        self.root = root
+        self.rootKey = rootKey
+        self.issuing = issuing
+        self.issuingKey = issuingKey
+        self.constraints = constraints
+    }
+
+    /// A new authority with a root and an issuing certificate of its own. `hosts` as in ``reissued(permitting:at:)``; `time` is
+    /// in seconds since 1970.
+    package static func create(
+        permitting hosts: [String] = [], at time: Int64
+    ) throws(CertificateError) -> InterceptionAuthority {
+        let serial = newSerial()
+        let name = "Countersign interception root \(Hex.encode(serial.prefix(4)))"
+        let (root, rootKey) = try makeRoot(commonName: name, at: time, serial: serial)
+        let (issuing, issuingKey) = try makeIssuing(root: root, rootKey: rootKey, permitting: hosts, at: time)
+        return try InterceptionAuthority(root: root, rootKey: rootKey, issuing: issuing, issuingKey: issuingKey)
+    }
+
+    /// The same root with a new issuing certificate for `hosts`: host names, `*.name` and IP addresses, canonical. A name
+    /// stands for everything below it too (RFC 5280 §4.2.1.10).
+    package func reissued(permitting hosts: [String], at time: Int64) throws(CertificateError) -> InterceptionAuthority
+    {
+        let (issuing, issuingKey) = try Self.makeIssuing(root: root, rootKey: rootKey, permitting: hosts, at: time)
+        return try InterceptionAuthority(root: root, rootKey: rootKey, issuing: issuing, issuingKey: issuingKey)
+    }
+
+    /// A leaf may be minted for the host.
+    package func permits(_ host: String) -> Bool { constraints.permits(host) }
+
+    /// The issuing certificate is for exactly `hosts`, and lives for another leaf's lifetime.
+    package func serves(_ hosts: [String], at time: Int64) -> Bool {
+        guard let wanted = try? NameConstraints(permitting: hosts) else { return false }
+        let (end, overflow) = time.addingReportingOverflow(Self.leafLifetime)
+        return wanted == constraints && issuing.notBefore <= time && !overflow && end <= issuing.notAfter
+    }
+
+    /// A chain of a leaf for `host` alone and the issuing certificate. The leaf lives 7 days, of which one is past, and never
+    /// outside the issuing certificate's dates. `notPermitted` when the constraints do not allow the host, or the issuing
+    /// certificate is not valid at `time`.
+    package func mintLeaf(host: String, key: PrivateKey, at time: Int64) throws(CertificateError) -> [Certificate] {
+        guard permits(host) else {
+            throw CertificateError(
+                .notPermitted, "\"\(host)\" is outside the interception authority's name constraints")
+        }
+        return [try leaf(host: host, key: key, at: time), issuing]
+    }
+
+    /// The leaf, whatever the constraints say of the host.
+    func leaf(host: String, key: PrivateKey, at time: Int64) throws(CertificateError) -> Certificate {
+        guard issuing.isValid(at: time) else {
+            throw CertificateError(.notPermitted, "the interception authority's issuing certificate is not valid now")
+        }
+        let notBefore = max(time - Self.backdating, issuing.notBefore)
+        let template = CertificateTemplate(
+            subject: .site(host), serial: Self.newSerial(),
+            notBefore: notBefore, notAfter: min(notBefore + Self.leafLifetime - 1, issuing.notAfter),
+            extensions: CertificateTemplate.Extension.server + [.alternativeName(host)])
+        return try template.signed(for: key, issuer: issuing, signer: issuingKey)
+    }
+}

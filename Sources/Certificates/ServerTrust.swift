@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What was found of an origin's certificate, for the caller to decide on. Revocation is not asked for: no reason here says
+/// that a certificate is still in force.
+package struct ServerTrust: Sendable, Equatable {
+    /// Why a chain is not trusted.
+    package enum Reason: Hashable, Sendable {
+        /// Seconds since 1970; of the leaf or of an issuer.
+        case expired(notAfter: Int64)
+        /// Seconds since 1970; of the leaf or of an issuer.
+        case notYetValid(notBefore: Int64)
+        /// No subject alternative name is the host.
+        case hostMismatch
+        /// The leaf signed itself.
+        case selfSigned
+        /// The chain does not end in a trust anchor.
+        case unknownIssuer
+        /// The last certificate sent says where its issuer's is to be had (RFC 5280 §4.2.2.1), but the server did not send it.
+        case incompleteChain
+        case revoked
+        /// Key usage or extended key usage is not that of a TLS server, or of a certificate authority.
+        case wrongPurpose
+        /// Weaker than RSA 2048 or P-256, DSA, or an odd size.
+        case weakKey
+        /// Signed over a hash weaker than SHA-256.
+        case weakSignature
+        /// The leaf is a certificate authority's own certificate.
+        case caAsLeaf
+        /// An issuer may not issue for such a name (RFC 5280 §4.2.1.10).
+        case nameConstraint
+        /// More issuers than one of them allows below itself (RFC 5280 §4.2.1.9).
+        case pathLength
+        /// Anything else, as a short sentence for people.
+        case other(String)
+    }
+
+    /// The chain as the origin sent it, leaf first.
+    package let chain: [Certificate]
+    /// Every reason against it, each once, those of the leaf before those of its issuers.
+    package let reasons: [Reason]
+
+    package init(chain: [Certificate], reasons: [Reason]) {
+        self.chain = chain
+        self.reasons = reasons
+    }
+
+    /// There is a leaf and nothing against it.
+    package var isTrusted: Bool { reasons.isEmpty && !chain.isEmpty }
+
+    /// The origin's own certificate.
+    package var leaf: Certificate? { chain.first }
+}
+
+extension ServerTrust: CustomStringConvertible {
+    /// `certificate expired 2026-01-01; certificate is for another host`, or `certificate trusted`.
+    package var description: String {
+        isTrusted ? "certificate trusted" : reasons.map(\.description).joined(separator: "; ")
+    }
+}
+
+extension ServerTrust.Reason: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .expired(let notAfter): "certificate expired \(CalendarDate(secondsSince1970: notAfter))"
+        case .notYetValid(let notBefore): "certificate not valid before \(CalendarDate(secondsSince1970: notBefore))"
+        case .hostMismatch: "certificate is for another host"
+        case .selfSigned: "certificate is self-signed"
+        case .unknownIssuer: "certificate issuer unknown"
+        case .incompleteChain: "certificate chain incomplete"
+        case .revoked: "certificate revoked"
+        case .wrongPurpose: "certificate is for another purpose"
+        case .weakKey: "certificate key too weak"
+        case .weakSignature: "certificate signature too weak"
+        case .caAsLeaf: "certificate is a certificate authority's"
+        case .nameConstraint: "certificate outside its issuer's name constraints"
+        case .pathLength: "certificate chain longer than its issuers allow"
+        case .other(let text): text
+        }
+    }
+}
+
+/// A day of the proleptic Gregorian calendar in UTC, written as ISO 8601 has it.
+struct CalendarDate: CustomStringConvertible {
+    let year: Int64
+    let month: Int64
+    let day: Int64
+
+    init(secondsSince1970 seconds: Int64) {
+        // Days since 0000-03-01, so that the leap day ends the year; 719,468 days lie between that and 1970.
+        let days = (seconds.dividingFloor(by: 86_400)) + 719_468
+        let era = days.dividingFloor(by: 146_097)
+        let dayOfEra = days - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let shiftedMonth = (5 * dayOfYear + 2) / 153
+        day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
+        month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
+        year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+    }
+
+    var description: String {
+        func padded(_ number: Int64, _ width: Int) -> String {
+            let digits = String(number.magnitude)
+            return (number < 0 ? "-" : "") + String(repeating: "0", count: max(0, width - digits.count)) + digits
+        }
+        return "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))"
+    }
+}
+
+extension Int64 {
+    fileprivate func dividingFloor(by divisor: Int64) -> Int64 {
+        let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
+        return remainder < 0 ? quotient - 1 : quotient
+    }
+}

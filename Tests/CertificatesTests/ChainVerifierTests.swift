@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import COpenSSL
+import Testing
+
+@testable import Certificates
+
+struct ChainVerifierTests {
+    private let now = TestPKI.now
+
+    private func verifier() throws -> ChainVerifier {
+        ChainVerifier(anchors: try TrustAnchors(system: false, additional: TestPKI.chain("origin-root")))
+    }
+
+    private func reasons(_ name: String, host: String = "localhost", at time: Int64? = nil) throws -> [ServerTrust
+        .Reason]
+    {
+        try verifier().evaluate(chain: TestPKI.chain(name), host: host, at: time ?? now).reasons
+    }
+
+    @Test(arguments: ["origin-ec", "origin-rsa", "origin-sha384", "origin-intermediate-leaf"])
+    func whatIsInOrderIsTrusted(name: String) throws {
+        for host in ["localhost", "a.test.localhost", "127.0.0.1", "::1"] {
+            let trust = try verifier().evaluate(chain: TestPKI.chain(name), host: host, at: now)
+            #expect(trust.isTrusted, "\(host): \(trust)")
+            #expect(trust.chain == (try TestPKI.chain(name)))
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("origin-expired", [.expired(notAfter: 1_609_459_200)]),
+            ("origin-not-yet-valid", [.notYetValid(notBefore: 2_303_683_200)]),
+            ("origin-wrong-host", [.hostMismatch]),
+            ("origin-cn-only", [.hostMismatch]),
+            ("origin-self-signed", [.selfSigned]),
+            ("origin-unknown-root", [.unknownIssuer]),
+            ("origin-rsa1024", [.weakKey]),
+            ("origin-sha1", [.weakSignature]),
+            ("origin-ca-as-leaf", [.caAsLeaf]),
+            ("origin-wrong-eku", [.wrongPurpose]),
+            ("origin-incomplete", [.incompleteChain]),
+        ] as [(String, [ServerTrust.Reason])])
+    func eachFaultIsNamedAndNoOther(name: String, expected: [ServerTrust.Reason]) throws {
+        #expect(try reasons(name) == expected)
+    }
+
+    @Test func everyFaultOfAChainIsNamed() throws {
+        #expect(
+            try reasons("origin-expired", host: "other.example") == [.hostMismatch, .expired(notAfter: 1_609_459_200)])
+        #expect(
+            try reasons("origin-unknown-root", host: "10.0.0.1", at: 2_400_000_000)
+                == [.unknownIssuer, .hostMismatch, .expired(notAfter: 2_335_219_200)])
+    }
+
+    @Test func hostsOutsideTheNamesAreRefused() throws {
+        for host in ["test.localhost", "a.b.test.localhost", "127.0.0.2", "::2", "example.com", "", ".test.localhost"] {
+            #expect(try reasons("origin-ec", host: host).contains(.hostMismatch), "\(host)")
+            #expect(
+                try !verifier().evaluate(chain: TestPKI.chain("origin-ec"), host: host, at: now).isTrusted, "\(host)")
+        }
+    }
+
+    @Test func withoutACertificateNothingIsTrusted() throws {
+        #expect(try !verifier().evaluate(chain: [], host: "localhost", at: now).isTrusted)
+    }
+
+    @Test func aTrustedRootThatIsSentIsNoFault() throws {
+        let chain = try TestPKI.chain("origin-ec") + TestPKI.chain("origin-root")
+        #expect(try verifier().evaluate(chain: chain, host: "localhost", at: now).isTrusted)
+        let shuffled = try [
+            TestPKI.leaf("origin-incomplete"), TestPKI.leaf("client-a-root"), TestPKI.leaf("origin-intermediate"),
+        ]
+        #expect(try verifier().evaluate(chain: shuffled, host: "localhost", at: now).isTrusted)
+    }
+
+    @Test func anUnknownRootThatIsSentStaysUnknown() throws {
+        let chain = try TestPKI.chain("origin-unknown-root") + TestPKI.chain("unknown-root")
+        #expect(try verifier().evaluate(chain: chain, host: "localhost", at: now).reasons == [.unknownIssuer])
+    }
+
+    @Test func anIntermediateAloneIsNoAnchor() throws {
+        let anchors = try TrustAnchors(system: false, additional: TestPKI.chain("origin-intermediate"))
+        let trust = try ChainVerifier(anchors: anchors).evaluate(
+            chain: TestPKI.chain("origin-incomplete"), host: "localhost", at: now)
+        #expect(trust.reasons == [.unknownIssuer])
+    }
+
+    @Test func anAlteredSignatureIsFound() throws {
+        var der = try TestPKI.leaf("origin-ec").der
+        der[der.count - 1] ^= 1
+        let trust = try verifier().evaluate(chain: [Certificate(der: der)], host: "localhost", at: now)
+        #expect(trust.reasons == [.other("certificate not accepted: certificate signature failure")])
+    }
+
+    @Test func theProxysOwnAuthorityIsRefusedThoughTrusted() throws {
+        let root = try TestPKI.leaf("origin-root")
+        let verifier = ChainVerifier(anchors: try TrustAnchors(system: false, additional: [root]), refusing: [root])
+        let trust = try verifier.evaluate(chain: TestPKI.chain("origin-ec"), host: "localhost", at: now)
+        #expect(trust.reasons == [.other("certificate issued by an interception authority of this proxy")])
+    }
+
+    @Test func aWildcardBelowAPublicSuffixIsRefused() throws {
+        let anchors = try TrustAnchors(system: false, additional: TestPKI.chain("origin-root"))
+        let verifier = ChainVerifier(anchors: anchors, isPublicSuffix: { $0 == "test.localhost" })
+        let chain = try TestPKI.chain("origin-ec")
+        #expect(verifier.evaluate(chain: chain, host: "a.test.localhost", at: now).reasons == [.hostMismatch])
+        #expect(verifier.evaluate(chain: chain, host: "localhost", at: now).isTrusted)
+    }
+
+    /// The faults that a template has, beside a good leaf's none.
+    @Test(arguments: [
+        ("serial zero", "serial number is not positive"), ("empty constraints", "name constraints are empty"),
+        ("constraints", "name constraints on a certificate that is no authority's"),
+        ("critical access", "authority information access is critical"),
+        ("plain policy", "policy constraints are not critical"),
+    ])
+    func whatOpenSSLLetsPassIsCaught(fault: String, text: String) throws {
+        let rootKey = try TestPKI.key("origin-root")
+        let root = try TestPKI.leaf("origin-root")
+        let key = try PrivateKey.generateP256()
+        var template = CertificateTemplate(
+            subject: .site("localhost"), serial: [1], notBefore: now - 10, notAfter: now + 10,
+            extensions: CertificateTemplate.Extension.server + [.alternativeName("localhost")])
+        let good = try template.signed(for: key, issuer: root, signer: rootKey)
+        #expect(try verifier().evaluate(chain: [good], host: "localhost", at: now).isTrusted)
+        let subtree = DEREncoding.sequence([DEREncoding.tagged(2, Array("localhost".utf8))])
+        let url = DEREncoding.tagged(6, Array("http://ca.example/".utf8))
+        switch fault {
+        case "serial zero": template.serial = [0]
+        case "empty constraints":
+            template.extensions.append(
+                .init(identifier: NID_name_constraints, isCritical: true, value: DEREncoding.sequence([])))
+        case "constraints":
+            template.extensions.append(
+                .init(
+                    identifier: NID_name_constraints, isCritical: true,
+                    value: DEREncoding.sequence([DEREncoding.tagged(0, constructed: true, subtree)])))
+        case "critical access":
+            template.extensions.append(
+                .init(
+                    identifier: NID_info_access, isCritical: true,
+                    value: DEREncoding.sequence([
+                        DEREncoding.sequence([[0x06, 0x08, 0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x30, 0x02], url])
+                    ])))
+        default:
+            template.extensions.append(
+                .init(
+                    identifier: NID_policy_constraints, value: DEREncoding.sequence([DEREncoding.tagged(0, [0])])))
+        }
+        let bad = try template.signed(for: key, issuer: root, signer: rootKey)
+        let reasons = try verifier().evaluate(chain: [bad], host: "localhost", at: now).reasons
+        #expect(reasons.contains(.other("certificate not accepted: \(text)")), "\(reasons)")
+    }
+
+    @Test func moreIssuersThanAllowedAreRefused() throws {
+        let authority = try InterceptionAuthority.create(permitting: ["a.example"], at: now)
+        let key = try PrivateKey.generateP256()
+        let below = CertificateTemplate(
+            subject: .parts(organization: nil, commonName: "below"), serial: [2], notBefore: now - 10,
+            notAfter: now + 10,
+            extensions: CertificateTemplate.Extension.authority(pathLength: 0) + [.serverAuthentication])
+        let issuer = try below.signed(for: key, issuer: authority.issuing, signer: authority.issuingKey)
+        let template = CertificateTemplate(
+            subject: .site("a.example"), serial: [3], notBefore: now - 10, notAfter: now + 10,
+            extensions: CertificateTemplate.Extension.server + [.alternativeName("a.example")])
+        let leaf = try template.signed(for: key, issuer: issuer, signer: key)
+        let anchors = try TrustAnchors(system: false, additional: [authority.root])
+        let trust = ChainVerifier(anchors: anchors).evaluate(
+            chain: [leaf, issuer, authority.issuing], host: "a.example", at: now)
+        #expect(trust.reasons == [.pathLength])
+    }
+
+    /// An issuer below the origin root with these extensions, and a good leaf below it.
+    private func reasons(issuerExtensions: [CertificateTemplate.Extension]) throws -> [ServerTrust.Reason] {
+        let key = try PrivateKey.generateP256()
+        let issuerTemplate = CertificateTemplate(
+            subject: .parts(organization: nil, commonName: "issuer"), serial: [2], notBefore: now - 10,
+            notAfter: now + 10,
+            extensions: issuerExtensions)
+        let issuer = try issuerTemplate.signed(
+            for: key, issuer: TestPKI.leaf("origin-root"), signer: TestPKI.key("origin-root"))
+        let template = CertificateTemplate(
+            subject: .site("localhost"), serial: [3], notBefore: now - 10, notAfter: now + 10,
+            extensions: CertificateTemplate.Extension.server + [.alternativeName("localhost")])
+        let leaf = try template.signed(for: key, issuer: issuer, signer: key)
+        return try verifier().evaluate(chain: [leaf, issuer], host: "localhost", at: now).reasons
+    }
+
+    @Test func issuersAreHeldToTheStrictForm() throws {
+        let good = CertificateTemplate.Extension.authority(pathLength: 0)
+        #expect(try reasons(issuerExtensions: good) == [])
+        let plain = good.map { CertificateTemplate.Extension(identifier: $0.identifier, value: $0.value) }
+        let expected = "certificate not accepted: basic Constraints of CA cert not marked critical"
+        #expect(try reasons(issuerExtensions: plain).map { "\($0)".lowercased() } == [expected.lowercased()])
+    }
+
+    @Test(
+        arguments: [
+            ("none", [], [.wrongPurpose]), ("server", [server], []), ("client", [client], [.wrongPurpose]),
+            ("any", [any], [.wrongPurpose]), ("server and client", [client, server], []),
+            ("server and any", [server, any], [.wrongPurpose]), ("Netscape's step-up", [stepUp], [.wrongPurpose]),
+        ] as [(String, [[UInt8]], [ServerTrust.Reason])])
+    func aLeafHasToBeForServers(name: String, usages: [[UInt8]], expected: [ServerTrust.Reason]) throws {
+        var extensions = Array(CertificateTemplate.Extension.server.prefix(2)) + [.alternativeName("localhost")]
+        if !usages.isEmpty {
+            extensions.append(.init(identifier: NID_ext_key_usage, value: DEREncoding.sequence(usages)))
+        }
+        let key = try PrivateKey.generateP256()
+        let template = CertificateTemplate(
+            subject: .site("localhost"), serial: [3], notBefore: now - 10, notAfter: now + 10, extensions: extensions)
+        let leaf = try template.signed(
+            for: key, issuer: TestPKI.leaf("origin-root"), signer: TestPKI.key("origin-root"))
+        #expect(try verifier().evaluate(chain: [leaf], host: "localhost", at: now).reasons == expected)
+    }
+
+    // Object identifiers in DER: id-kp-serverAuth, id-kp-clientAuth, anyExtendedKeyUsage, Netscape's server gated crypto.
+    private static let server: [UInt8] = [0x06, 0x08, 0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x01]
+    private static let client: [UInt8] = [0x06, 0x08, 0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x02]
+    private static let any: [UInt8] = [0x06, 0x04, 0x55, 0x1D, 0x25, 0x00]
+    private static let stepUp: [UInt8] = [0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x86, 0xF8, 0x42, 0x04, 0x01]
+
+    @Test func anIssuerForAnotherPurposeIsRefused() throws {
+        let usage = CertificateTemplate.Extension(
+            identifier: NID_ext_key_usage, value: DEREncoding.sequence([Self.client]))
+        let good = CertificateTemplate.Extension.authority(pathLength: 0)
+        #expect(try reasons(issuerExtensions: good + [usage]) == [.wrongPurpose])
+        #expect(try reasons(issuerExtensions: good + [.serverAuthentication]) == [])
+    }
+
+    @Test func aLeafIsNoIssuer() throws {
+        let key = try TestPKI.key("origin-ec")
+        let template = CertificateTemplate(
+            subject: .site("bank.example"), serial: [3], notBefore: now - 10, notAfter: now + 10,
+            extensions: CertificateTemplate.Extension.server + [.alternativeName("bank.example")])
+        let forged = try template.signed(for: key, issuer: TestPKI.leaf("origin-ec"), signer: key)
+        let trust = try verifier().evaluate(
+            chain: [forged, TestPKI.leaf("origin-ec")], host: "bank.example", at: now)
+        #expect(!trust.isTrusted)
+    }
+}

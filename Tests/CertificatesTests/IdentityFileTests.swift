@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Cryptography
+import Testing
+
+struct IdentityFileTests {
+    private let password = TestPKI.password
+
+    @Test(arguments: ["client-a.p12", "client-a-legacy.p12", "client-a-encrypted.pem"])
+    func everyFormHoldsTheSameIdentity(file: String) throws {
+        let (chain, key) = try IdentityFile.read(TestPKI.bytes(file), password: password)
+        #expect(chain == (try TestPKI.chain("client-a")))
+        #expect(chain.count == 2)
+        #expect(try key.pkcs8 == TestPKI.key("client-a").pkcs8)
+        // The key is usable outside the library context that it was read in.
+        #expect(throws: Never.self) { try Identity(name: "laptop", chain: chain, key: key) }
+    }
+
+    @Test(arguments: ["client-a.p12", "client-a-legacy.p12", "client-a-encrypted.pem"])
+    func theWrongPasswordAndNoneAreToldApart(file: String) throws {
+        let bytes = try TestPKI.bytes(file)
+        for wrong in ["", "Fixture", "fixture ", "fixture\0"] {
+            #expect(
+                code { _ = try IdentityFile.read(bytes, password: Secret(utf8: wrong)) } == .wrongPassword, "\(wrong)")
+        }
+        #expect(code { _ = try IdentityFile.read(bytes, password: nil) } == .passwordNeeded)
+    }
+
+    @Test func plainPEMNeedsNoPasswordAndTakesAnyOrder() throws {
+        let key = try TestPKI.bytes("client-a.key.pem")
+        let chain = try TestPKI.chain("client-a")
+        let texts = [chain, chain.reversed()].map { $0.flatMap { Array($0.pem.utf8) } }
+        for text in texts {
+            for bytes in [key + text, text + key] {
+                #expect(try IdentityFile.read(bytes, password: nil).chain == chain)
+                #expect(try IdentityFile.read(bytes, password: password).chain == chain)
+            }
+        }
+    }
+
+    @Test func strangersAreLeftOutOfTheChain() throws {
+        let bytes =
+            try TestPKI.bytes("origin-root.pem") + TestPKI.bytes("client-b.key.pem")
+            + TestPKI.bytes("client-b-root.pem")
+            + TestPKI.bytes("client-a.pem") + TestPKI.bytes("client-b.pem")
+        let expected = [try TestPKI.leaf("client-b"), try TestPKI.leaf("client-b-root")]
+        #expect(try IdentityFile.read(bytes, password: nil).chain == expected)
+    }
+
+    @Test func partsThatAreMissingOrStrangeAreNamed() throws {
+        let certificate = try TestPKI.bytes("client-a.pem")
+        let key = try TestPKI.bytes("client-a.key.pem")
+        let table: [(String, [UInt8], CertificateError.Code)] = try [
+            ("nothing", [], .malformed), ("text", Array("hello".utf8), .malformed), ("one byte", [0x30], .malformed),
+            ("certificate only", certificate, .noKey), ("key only", key, .noCertificate),
+            ("another's key", certificate + TestPKI.bytes("client-b.key.pem"), .keyMismatch),
+            ("two keys", certificate + key + key, .malformed),
+            ("a DER certificate", TestPKI.leaf("client-a").der, .malformed),
+            ("a cut key", certificate + key.prefix(100) + Array("\n-----END PRIVATE KEY-----\n".utf8), .malformed),
+            ("a cut certificate", key + certificate.prefix(200), .malformed),
+        ]
+        for (name, bytes, expected) in table {
+            #expect(code { _ = try IdentityFile.read(bytes, password: password) } == expected, "\(name)")
+        }
+    }
+
+    @Test(arguments: ["client-a.p12", "client-a-legacy.p12", "client-a-encrypted.pem"])
+    func cutFilesAreRefused(file: String) throws {
+        let bytes = try TestPKI.bytes(file)
+        // A PEM text is whole without its last line breaks.
+        let whole = bytes.count - bytes.reversed().prefix { $0 == 0x0A }.count
+        // Before the first five dashes of a line, a cut is not to be seen.
+        let unseen = Set(bytes.indices.filter { bytes[..<$0].reversed().prefix(5).drop { $0 == 0x2D }.first == 0x0A })
+        for length in stride(from: 0, to: whole, by: 7) where file.hasSuffix("p12") || !unseen.contains(length) {
+            #expect(
+                code { _ = try IdentityFile.read(Array(bytes.prefix(length)), password: password) } != nil,
+                "cut at \(length)")
+        }
+    }
+
+    @Test(arguments: ["client-a.p12", "client-a-legacy.p12"])
+    func alteredFilesNeverYieldAnotherIdentity(file: String) throws {
+        let bytes = try TestPKI.bytes(file)
+        let expected = try TestPKI.chain("client-a")
+        var refused = 0
+        let offsets = Array(stride(from: 0, to: bytes.count, by: 11))
+        for offset in offsets {
+            var altered = bytes
+            altered[offset] ^= 0x41
+            guard let found = try? IdentityFile.read(altered, password: password) else {
+                refused += 1
+                continue
+            }
+            // Where the MAC does not reach, as in the outermost header, nothing that is used can change.
+            #expect(found.chain == expected, "altered at \(offset)")
+        }
+        #expect(refused >= offsets.count - 2)
+    }
+
+    @Test func sizeIsBounded() throws {
+        let identity = try TestPKI.bytes("client-a.key.pem") + TestPKI.bytes("client-a.pem")
+        let padding = [UInt8](repeating: 0x0A, count: IdentityFile.maximumBytes - identity.count)
+        #expect(try IdentityFile.read(identity + padding, password: nil).chain.count == 2)
+        #expect(code { _ = try IdentityFile.read(identity + padding + [0x0A], password: nil) } == .malformed)
+    }
+
+    @Test(arguments: [
+        (["-keypbe", "NONE", "-certpbe", "NONE", "-nomac"], ""), (["-keypbe", "NONE", "-certpbe", "NONE"], ""),
+        (["-legacy", "-descert"], "fixture"),
+        (["-keypbe", "aes-128-cbc", "-certpbe", "NONE", "-macalg", "sha512"], "fixture"),
+    ])
+    func otherKindsOfPKCS12AreRead(options: [String], password: String) throws {
+        let folder = try TemporaryFolder()
+        let made = try run(
+            "openssl",
+            ["pkcs12", "-export", "-inkey", TestPKI.path("client-a.key.pem"), "-in", TestPKI.path("client-a.pem")]
+                + options + ["-passout", "pass:\(password)", "-out", folder.path("identity.p12")])
+        try #require(made.status == 0, "\(made.output)")
+        let secret = password.isEmpty ? nil : Secret(utf8: password)
+        let found = try IdentityFile.read(folder.bytes("identity.p12"), password: secret)
+        #expect(found.chain == (try TestPKI.chain("client-a")))
+        if !password.isEmpty {
+            #expect(code { _ = try IdentityFile.read(folder.bytes("identity.p12"), password: nil) } == .passwordNeeded)
+            let wrong = Secret(utf8: "wrong")
+            #expect(code { _ = try IdentityFile.read(folder.bytes("identity.p12"), password: wrong) } == .wrongPassword)
+        }
+    }
+
+    @Test func encryptionWithoutAMACIsRefused() throws {
+        let folder = try TemporaryFolder()
+        try openssl(
+            "pkcs12", "-export", "-nomac", "-inkey", TestPKI.path("client-a.key.pem"), "-in",
+            TestPKI.path("client-a.pem"),
+            "-passout", "pass:fixture", "-out", folder.path("identity.p12"))
+        for password in [nil, password] {
+            #expect(
+                code { _ = try IdentityFile.read(folder.bytes("identity.p12"), password: password) } == .unsupported)
+        }
+    }
+
+    @Test(arguments: [
+        ["pkcs8", "-topk8", "-v1", "PBE-SHA1-RC2-40", "-provider", "legacy", "-provider", "default"],
+        ["pkcs8", "-topk8", "-scrypt"], ["ec", "-aes256"],
+    ])
+    func otherKindsOfEncryptedPEMAreRead(arguments: [String]) throws {
+        let folder = try TemporaryFolder()
+        let made = try run(
+            "openssl",
+            arguments + [
+                "-in", TestPKI.path("client-a.key.pem"), "-passout", "pass:fixture", "-out", folder.path("key.pem"),
+            ])
+        try #require(made.status == 0, "\(made.output)")
+        let bytes = try folder.bytes("key.pem") + TestPKI.bytes("client-a.pem")
+        #expect(try IdentityFile.read(bytes, password: password).key.pkcs8 == TestPKI.key("client-a").pkcs8)
+        #expect(code { _ = try IdentityFile.read(bytes, password: Secret(utf8: "wrong")) } == .wrongPassword)
+        #expect(code { _ = try IdentityFile.read(bytes, password: nil) } == .passwordNeeded)
+    }
+
+    @Test func noErrorRepeatsThePassword() throws {
+        let canary = "c4n4ry-of-the-password"
+        for file in ["client-a.p12", "client-a-legacy.p12", "client-a-encrypted.pem"] {
+            do {
+                _ = try IdentityFile.read(TestPKI.bytes(file), password: Secret(utf8: canary))
+                Issue.record("\(file) was opened by a wrong password")
+            } catch {
+                #expect(!"\(error)".contains(canary))
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Cryptography
+import Testing
+
+@testable import Certificates
+
+struct InterceptionAuthorityTests {
+    private let now = TestPKI.now
+    private static let hosts = ["a.example", "*.corp.example", "10.1.2.3"]
+
+    private func authority(_ hosts: [String] = Self.hosts) throws -> InterceptionAuthority {
+        try InterceptionAuthority.create(permitting: hosts, at: now)
+    }
+
+    @Test func datesAreShortAndNested() throws {
+        let authority = try authority()
+        let leaf = try authority.mintLeaf(host: "a.example", key: authority.issuingKey, at: now)[0]
+        let days: (Certificate) -> (Int64, Int64) = {
+            ((now - $0.notBefore) / 86_400, ($0.notAfter + 1 - $0.notBefore) / 86_400)
+        }
+        #expect(days(authority.root) == (1, 730))
+        #expect(days(authority.issuing) == (1, 30))
+        #expect(days(leaf) == (1, 7))
+        let late = authority.issuing.notAfter - 3_600
+        let lastLeaf = try authority.mintLeaf(host: "a.example", key: authority.issuingKey, at: late)[0]
+        #expect(lastLeaf.notAfter == authority.issuing.notAfter)
+        let early = authority.issuing.notBefore
+        let firstLeaf = try authority.mintLeaf(host: "a.example", key: authority.issuingKey, at: early)[0]
+        #expect(firstLeaf.notBefore == authority.issuing.notBefore)
+    }
+
+    @Test func anIssuerOutOfItsDatesMintsNothing() throws {
+        let authority = try authority()
+        for time in [authority.issuing.notBefore - 1, authority.issuing.notAfter + 1] {
+            #expect(
+                code { _ = try authority.mintLeaf(host: "a.example", key: authority.issuingKey, at: time) }
+                    == .notPermitted)
+        }
+        let end = authority.root.notAfter + 1
+        #expect(code { _ = try authority.reissued(permitting: [], at: end) } == .notPermitted)
+    }
+
+    @Test func aLeafNamesItsHostAndNothingElse() throws {
+        let authority = try authority()
+        let key = try PrivateKey.generateP256()
+        let chain = try authority.mintLeaf(host: "A.example", key: key, at: now)
+        #expect(chain.count == 2 && chain[1] == authority.issuing)
+        #expect(chain[0].dnsNames == ["a.example"] && chain[0].ipAddresses.isEmpty)
+        #expect(chain[0].subject == "CN=a.example,O=Countersign")
+        #expect(key.matches(chain[0]))
+        let address = try authority.mintLeaf(host: "10.1.2.3", key: key, at: now)[0]
+        #expect(address.dnsNames.isEmpty && address.ipAddresses == ["10.1.2.3"] && address.subject == "O=Countersign")
+        let long = String(repeating: "a", count: 60) + ".corp.example"
+        let longLeaf = try authority.mintLeaf(host: long, key: key, at: now)[0]
+        #expect(longLeaf.dnsNames == [long] && longLeaf.subject == "O=Countersign")
+    }
+
+    @Test func serialNumbersAreRandomAndPositive() throws {
+        let authority = try authority()
+        let key = try PrivateKey.generateP256()
+        let serials = try (0..<64).map { _ in try authority.leaf(host: "a.example", key: key, at: now).serialNumberHex }
+        #expect(Set(serials).count == 64)
+        #expect(serials.allSatisfy { $0.count <= 32 && $0.count >= 24 && !$0.hasPrefix("-") })
+    }
+
+    @Test(arguments: [
+        ("a.example", true), ("b.a.example", true), ("x.corp.example", true), ("A.EXAMPLE", true), ("10.1.2.3", true),
+        ("example", false), ("ba.example", false), ("a.example.org", false), ("10.1.2.4", false), ("::1", false),
+        ("", false),
+        ("a.example\0.org", false), ("*.a.example", false), (".a.example", false), ("::ffff:10.1.2.3", false),
+    ])
+    func onlyPermittedHostsAreMintedFor(host: String, expected: Bool) throws {
+        let authority = try authority()
+        #expect(authority.permits(host) == expected)
+        let refusal = code { _ = try authority.mintLeaf(host: host, key: authority.issuingKey, at: now) }
+        #expect(refusal == (expected ? nil : .notPermitted))
+    }
+
+    @Test func keptPartsMakeTheSameAuthority() throws {
+        let made = try authority()
+        let again = try InterceptionAuthority(
+            root: Certificate(der: made.root.der), rootKey: PrivateKey(pkcs8: made.rootKey.pkcs8),
+            issuing: Certificate(der: made.issuing.der), issuingKey: PrivateKey(pkcs8: made.issuingKey.pkcs8))
+        #expect(again.serves(Self.hosts.reversed(), at: now))
+        #expect(!again.serves(Array(Self.hosts.dropLast()), at: now))
+        #expect(!again.serves(Self.hosts + ["b.example"], at: now))
+        let lastWeek = again.issuing.notAfter - InterceptionAuthority.leafLifetime
+        #expect(again.serves(Self.hosts, at: lastWeek) && !again.serves(Self.hosts, at: lastWeek + 1))
+        let renewed = try again.reissued(permitting: ["b.example"], at: now)
+        #expect(renewed.root == made.root && renewed.issuing != made.issuing && renewed.serves(["b.example"], at: now))
+    }
+
+    @Test func partsThatDoNotBelongTogetherAreRefused() throws {
+        let one = try authority()
+        let two = try authority()
+        func made(_ root: Certificate, _ rootKey: PrivateKey, _ issuing: Certificate, _ issuingKey: PrivateKey)
+            -> CertificateError.Code?
+        {
+            code {
+                _ = try InterceptionAuthority(root: root, rootKey: rootKey, issuing: issuing, issuingKey: issuingKey)
+            }
+        }
+        #expect(made(one.root, one.rootKey, one.issuing, one.issuingKey) == nil)
+        #expect(made(one.root, two.rootKey, one.issuing, one.issuingKey) == .keyMismatch)
+        #expect(made(one.root, one.rootKey, two.issuing, two.issuingKey) == .keyMismatch)
+        #expect(made(one.root, one.rootKey, one.issuing, two.issuingKey) == .keyMismatch)
+        #expect(made(one.root, one.rootKey, one.root, one.rootKey) == .malformed)
+    }
+
+    @Test(arguments: ["a b", "-", "exa_mple!", "a..b", "*", "*.*.example", "10.0.0.0/8", ""])
+    func whatIsNoHostCannotBePermitted(host: String) {
+        #expect(
+            code { _ = try InterceptionAuthority.create(permitting: [host], at: now) }
+                == (host == "-" ? nil : .unsupported))
+    }
+
+    @Test func ownVerifierAgrees() throws {
+        let authority = try authority()
+        let verifier = ChainVerifier(anchors: try TrustAnchors(system: false, additional: [authority.root]))
+        let key = try PrivateKey.generateP256()
+        for host in ["a.example", "10.1.2.3", "deep.x.corp.example"] {
+            let trust = verifier.evaluate(
+                chain: try authority.mintLeaf(host: host, key: key, at: now), host: host, at: now)
+            #expect(trust.isTrusted, "\(host): \(trust)")
+        }
+        for host in ["bank.example", "10.1.2.4", "::1"] {
+            let chain = [try authority.leaf(host: host, key: key, at: now), authority.issuing]
+            #expect(verifier.evaluate(chain: chain, host: host, at: now).reasons == [.nameConstraint], "\(host)")
+        }
+    }
+}
+
+/// The chain shown for an origin that is not trusted.
+struct ThrowawayTests {
+    private let now = TestPKI.now
+
+    @Test(arguments: [
+        "origin-expired", "origin-not-yet-valid", "origin-wrong-host", "origin-cn-only", "origin-self-signed",
+    ])
+    func namesAndDatesAreTheOrigins(name: String) throws {
+        let origin = try TestPKI.leaf(name)
+        let key = try PrivateKey.generateP256()
+        let chain = try InterceptionAuthority.throwaway(
+            mirroring: origin, host: "localhost", key: key, issuerName: "certificate expired 2021-01-01", at: now)
+        let leaf = chain[0]
+        #expect(leaf.subjectDER == origin.subjectDER)
+        #expect(leaf.dnsNames == origin.dnsNames && leaf.ipAddresses == origin.ipAddresses)
+        #expect(leaf.notBefore == origin.notBefore && leaf.notAfter == origin.notAfter)
+        #expect(leaf.issuer == "CN=certificate expired 2021-01-01")
+        #expect(key.matches(leaf) && leaf.publicKeyDER != origin.publicKeyDER)
+    }
+
+    @Test func nobodyTrustsIt() throws {
+        let authority = try InterceptionAuthority.create(permitting: ["localhost"], at: now)
+        let origin = try TestPKI.leaf("origin-unknown-root")
+        let anchors = try TrustAnchors(system: true, additional: [authority.root] + TestPKI.chain("origin-root"))
+        let chain = try InterceptionAuthority.throwaway(
+            mirroring: origin, host: "localhost", key: authority.issuingKey, issuerName: "certificate issuer unknown",
+            at: now)
+        let trust = ChainVerifier(anchors: anchors).evaluate(chain: chain, host: "localhost", at: now)
+        #expect(trust.reasons == [.unknownIssuer])
+    }
+
+    @Test func withoutAnOriginTheHostIsNamed() throws {
+        let key = try PrivateKey.generateP256()
+        let chain = try InterceptionAuthority.throwaway(
+            mirroring: nil, host: "a.example", key: key, issuerName: "no certificate was sent", at: now)
+        #expect(chain[0].dnsNames == ["a.example"] && chain[0].isValid(at: now))
+    }
+
+    @Test func aLongReasonIsCutToWhatANameMayHold() throws {
+        let reason = String(repeating: "ß", count: 64) + "x"
+        let chain = try InterceptionAuthority.throwaway(
+            mirroring: nil, host: "a.example", key: try PrivateKey.generateP256(), issuerName: reason, at: now)
+        #expect(chain[1].subject == "CN=" + String(repeating: "ß", count: 64))
+    }
+}

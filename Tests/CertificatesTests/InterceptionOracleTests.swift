@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Cryptography
+import Testing
+
+@testable import Certificates
+
+/// Other implementations' judgement of minted chains: `openssl verify -x509_strict`, GnuTLS' certtool, Python's ssl.
+struct InterceptionOracleTests {
+    private let now = TestPKI.now
+
+    /// Files of one minted chain.
+    private struct Minted {
+        let folder: TemporaryFolder
+        let root: String
+        let issuing: String
+        let leaf: String
+        let bundle: String
+    }
+
+    private func mint(_ host: String, permitting hosts: [String], at time: Int64) throws -> Minted {
+        let authority = try InterceptionAuthority.create(permitting: hosts, at: time)
+        let key = try PrivateKey.generateP256()
+        let leaf = try authority.leaf(host: host, key: key, at: time)
+        let folder = try TemporaryFolder()
+        return Minted(
+            folder: folder, root: try folder.write("root.pem", authority.root.pem),
+            issuing: try folder.write("issuing.pem", authority.issuing.pem),
+            leaf: try folder.write("leaf.pem", leaf.pem),
+            bundle: try folder.write("bundle.pem", leaf.pem + authority.issuing.pem + pem(key)))
+    }
+
+    private func pem(_ key: PrivateKey) -> String {
+        let text = key.pkcs8.withBytes { Base64.encode(Array($0)) }
+        return "-----BEGIN PRIVATE KEY-----\n\(text)\n-----END PRIVATE KEY-----\n"
+    }
+
+    private static let permitted = ["a.example", "*.corp.example", "10.1.2.3"]
+    private static let namesOnly = ["a.example", "corp.example"]
+    private static let addressesOnly = ["10.1.2.3", "fd00::1"]
+
+    static let accepted: [(String, [String])] = [
+        ("a.example", permitted), ("www.corp.example", permitted), ("10.1.2.3", permitted), ("a.example", namesOnly),
+        ("10.1.2.3", addressesOnly), ("fd00::1", addressesOnly),
+    ]
+    static let refused: [(String, [String])] = [
+        ("bank.example", permitted), ("ba.example", permitted), ("10.1.2.4", permitted), ("::1", permitted),
+        ("10.1.2.3", namesOnly), ("::1", namesOnly), ("a.example", addressesOnly), ("fd00::2", addressesOnly),
+        ("bank.example", []), ("10.1.2.3", []),
+    ]
+
+    private func openSSLAccepts(_ minted: Minted, _ host: String) throws -> (accepted: Bool, output: String) {
+        let option = IPAddress(text: host) == nil ? "-verify_hostname" : "-verify_ip"
+        let result = try run(
+            "openssl",
+            [
+                "verify", "-x509_strict", "-purpose", "sslserver", "-attime", "\(now)", "-no-CApath", "-no-CAstore",
+                "-CAfile", minted.root, "-untrusted", minted.issuing, option, host, minted.leaf,
+            ])
+        return (result.status == 0, result.output)
+    }
+
+    @Test(arguments: accepted) func openSSLAcceptsWhatIsPermitted(host: String, permitted: [String]) throws {
+        let (accepted, output) = try openSSLAccepts(mint(host, permitting: permitted, at: now), host)
+        #expect(accepted, "\(output)")
+    }
+
+    @Test(arguments: refused) func openSSLRefusesWhatIsNot(host: String, permitted: [String]) throws {
+        let (accepted, output) = try openSSLAccepts(mint(host, permitting: permitted, at: now), host)
+        #expect(!accepted)
+        #expect(output.contains("subtree violation"), "\(output)")
+    }
+
+    private func gnuTLSAccepts(_ minted: Minted, _ host: String) throws -> (accepted: Bool, output: String) {
+        let chain = try minted.folder.bytes("leaf.pem") + minted.folder.bytes("issuing.pem")
+        try minted.folder.write("chain.pem", String(decoding: chain, as: UTF8.self))
+        let result = try run(
+            "certtool",
+            [
+                "--verify", "--verify-profile", "medium", "--verify-purpose", "1.3.6.1.5.5.7.3.1",
+                "--load-ca-certificate", minted.root, "--infile", minted.folder.path("chain.pem"),
+            ] + (IPAddress(text: host) == nil ? ["--verify-hostname", host] : []))
+        return (result.status == 0 && result.output.contains("The certificate is trusted"), result.output)
+    }
+
+    @Test(arguments: accepted) func gnuTLSAcceptsWhatIsPermitted(host: String, permitted: [String]) throws {
+        let (accepted, output) = try gnuTLSAccepts(mint(host, permitting: permitted, at: TestPKI.today), host)
+        #expect(accepted, "\(output)")
+    }
+
+    @Test(arguments: refused) func gnuTLSRefusesWhatIsNot(host: String, permitted: [String]) throws {
+        let (accepted, output) = try gnuTLSAccepts(mint(host, permitting: permitted, at: TestPKI.today), host)
+        #expect(!accepted)
+        #expect(output.contains("violates the signer's constraints"), "\(output)")
+    }
+
+    /// A handshake in memory: prints "ok", or the fault that the client found.
+    private static let python = """
+        import ssl, sys
+        root, bundle, host = sys.argv[1:]
+        server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER); server.load_cert_chain(bundle)
+        client = ssl.create_default_context(cafile=root); client.verify_flags |= ssl.VERIFY_X509_STRICT
+        a, b = ssl.MemoryBIO(), ssl.MemoryBIO()
+        sides = [client.wrap_bio(a, b, server_hostname=host), server.wrap_bio(b, a, server_side=True)]
+        done = set()
+        while len(done) < 2:
+            for side in sides:
+                if side in done: continue
+                try: side.do_handshake(); done.add(side)
+                except ssl.SSLWantReadError: pass
+                except ssl.SSLCertVerificationError as fault: print(fault.verify_message); sys.exit()
+        print("ok")
+        """
+
+    @Test(arguments: [
+        ("a.example", "ok"), ("10.1.2.3", "ok"), ("bank.example", "permitted subtree violation"),
+        ("10.1.2.4", "permitted subtree violation"),
+    ])
+    func pythonAgrees(host: String, expected: String) throws {
+        let minted = try mint(host, permitting: Self.permitted, at: TestPKI.today)
+        let arguments = ["-c", Self.python, minted.root, minted.bundle, host]
+        #expect(try run("/usr/bin/python3", arguments).output.contains(expected))
+    }
+}
