@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import COpenSSL
+
+/// Lists of application protocols as they travel (RFC 7301 §3.1): each name behind its length in one byte.
+enum ApplicationProtocols {
+    private static let http11 = Array("http/1.1".utf8)
+    private static let h2 = Array("h2".utf8)
+
+    /// `configuration` for a name that is empty or longer than 255 bytes.
+    static func encode(_ names: [String]) throws(TLSError) -> [UInt8] {
+        var list: [UInt8] = []
+        for name in names {
+            guard let length = UInt8(exactly: name.utf8.count), length > 0 else {
+                throw TLSError(
+                    .configuration, "application protocol \"\(name)\" has \(name.utf8.count) bytes, not 1 to 255")
+            }
+            list.append(length)
+            list += name.utf8
+        }
+        return list
+    }
+
+    /// The choice of a server that speaks `http/1.1`; OpenSSL has seen to it that the list is well formed.
+    static func select(
+        from offered: UnsafePointer<UInt8>?, _ offeredLength: UInt32,
+        into chosen: UnsafeMutablePointer<UnsafePointer<UInt8>?>?, _ chosenLength: UnsafeMutablePointer<UInt8>?
+    ) -> Int32 {
+        let list = UnsafeBufferPointer(start: offered, count: Int(offeredLength))
+        var onlyH2 = !list.isEmpty
+        var position = 0
+        while position < list.count {
+            let start = position + 1
+            let end = start + Int(list[position])
+            guard end <= list.count, let offered else { return SSL_TLSEXT_ERR_ALERT_FATAL }
+            let name = list[start..<end]
+            if name.elementsEqual(http11) {
+                chosen?.pointee = offered + start
+                chosenLength?.pointee = list[position]
+                return SSL_TLSEXT_ERR_OK
+            }
+            onlyH2 = onlyH2 && name.elementsEqual(h2)
+            position = end
+        }
+        return onlyH2 ? SSL_TLSEXT_ERR_ALERT_FATAL : SSL_TLSEXT_ERR_NOACK
+    }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import COpenSSL
+import Certificates
+
+/// What every connection to an origin starts from. One for all origins: it holds no secret and no session.
+///
+/// Post-handshake authentication is offered (RFC 8446 §4.2.6), and one secure renegotiation that the server starts
+/// (RFC 5746); a server without RFC 5746 is refused.
+package final class TLSClientContext: Sendable {
+    let ssl: SSLContext
+    let verifier: ChainVerifier
+    let now: @Sendable () -> Int64
+
+    /// `now` gives the time at which chains are judged, in seconds since 1970.
+    package convenience init(verifier: ChainVerifier, now: @escaping @Sendable () -> Int64) throws(TLSError) {
+        try self.init(verifier: verifier, now: now, versions: SSLContext.versions)
+    }
+
+    init(
+        verifier: ChainVerifier, now: @escaping @Sendable () -> Int64, versions: SSLContext.Versions
+    ) throws(TLSError) {
+        self.verifier = verifier
+        self.now = now
+        ssl = try SSLContext(method: TLS_client_method(), versions: versions)
+        SSL_CTX_set_verify(ssl.pointer, SSL_VERIFY_PEER, nil)
+        SSL_CTX_set_post_handshake_auth(ssl.pointer, 1)
+        SSL_CTX_set_cert_verify_callback(
+            ssl.pointer,
+            { store, _ in
+                guard let store, let ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx())
+                else {
+                    return 0
+                }
+                return TLSEngine.of(OpaquePointer(ssl))?.serverShowedChain(store) ?? 0
+            }, nil)
+        SSL_CTX_set_cert_cb(ssl.pointer, { ssl, _ in TLSEngine.of(ssl)?.serverAskedForCertificate() ?? 0 }, nil)
+        SSL_CTX_set_info_callback(ssl.pointer) { ssl, point, _ in
+            TLSEngine.of(ssl)?.handshakePassed(point: point)
+        }
+    }
+}

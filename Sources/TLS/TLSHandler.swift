@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import NIOCore
+
+/// TLS in a channel's pipeline, for either side: ciphertext towards the network, plaintext behind it, ``TLSEvent`` in
+/// between.
+///
+/// A client's handshake starts when the channel is active. After an error other than ``TLSError/Code/truncated`` the
+/// channel is closed. `close(mode: .all)` sends close_notify first, `.output` does so behind all that was flushed.
+/// When the peer's close_notify comes, a channel with remote half-closure gets `ChannelEvent.inputClosed`, any other
+/// is closed. Time-outs are the caller's. While a certificate request waits for its answer nothing is read from the
+/// network.
+package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
+    package typealias InboundIn = ByteBuffer
+    package typealias InboundOut = ByteBuffer
+    package typealias OutboundIn = ByteBuffer
+    package typealias OutboundOut = ByteBuffer
+
+    private let engine: TLSEngine
+    private let isClient: Bool
+    private var context: ChannelHandlerContext?
+    private var ciphertext = ByteBuffer()
+    private var outbound = ByteBuffer()
+    private var pending = PendingWrites()
+    private var outputClose: EventLoopPromise<Void>??
+
+    private var isStarted = false
+    private var isProcessing = false
+    private var isClosed = false
+    private var trustReported = false
+    private var requestReported = false
+    private var endReported = false
+    private var closesAfterRead = false
+    private var hasDelivered = false
+    private var readIsWanted = false
+    private var readIsHeld = false
+
+    /// The client's side of a connection to `host`: SNI, unless it is an IP address, and what the chain is judged
+    /// for. `alpn` names the protocols to offer, the best first; `session` is one of an earlier connection to the
+    /// same host.
+    package init(
+        client context: TLSClientContext, host: String, alpn: [String], session: TLSSession?
+    ) throws(TLSError) {
+        engine = try TLSEngine(client: context, host: host, alpn: alpn, session: session)
+        isClient = true
+        takeOutput()
+    }
+
+    /// The server's side.
+    package init(server context: TLSServerContext) throws(TLSError) {
+        engine = try TLSEngine(server: context)
+        isClient = false
+        takeOutput()
+    }
+
+    private func takeOutput() {
+        engine.output = { [unowned self] bytes in _ = outbound.writeBytes(bytes) }
+    }
+
+    // MARK: Verbs and answers
+
+    /// What the handshake came to, and since then; nil before its end.
+    package var summary: TLSSummary? { engine.summary }
+
+    /// The verdict on the server; nil before its chain came, and on the server's side.
+    package var serverTrust: ServerTrust? { engine.serverTrust }
+
+    /// The session for a later connection; see ``TLSEngine/session``.
+    package var session: TLSSession? { engine.session }
+
+    /// Answers ``TLSEvent/certificateRequested(_:)``; nil: without a certificate. On the event loop, at once or later.
+    package func answerCertificateRequest(with identity: Identity?) {
+        guard let context, !isClosed, engine.certificateRequest != nil else { return }
+        context.eventLoop.preconditionInEventLoop()
+        engine.answerCertificateRequest(with: identity)
+        requestReported = false
+        guard !isProcessing else { return }
+        process(context)
+        finishRead(context)
+        if readIsHeld, engine.certificateRequest == nil, !isClosed {
+            readIsHeld = false
+            context.read()
+        }
+    }
+
+    /// Closes the connection without close_notify, so that the peer sees that it was cut.
+    package func abort() {
+        guard let context, !isClosed else { return }
+        isClosed = true
+        pending.fail(ChannelError.ioOnClosedChannel)
+        context.close(promise: nil)
+    }
+
+    // MARK: Inbound
+
+    package func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        if context.channel.isActive { start(context) }
+    }
+
+    package func handlerRemoved(context: ChannelHandlerContext) {
+        self.context = nil
+        pending.fail(ChannelError.ioOnClosedChannel)
+    }
+
+    package func channelActive(context: ChannelHandlerContext) {
+        start(context)
+        context.fireChannelActive()
+    }
+
+    private func start(_ context: ChannelHandlerContext) {
+        guard !isStarted else { return }
+        isStarted = true
+        if isClient {
+            process(context)
+            emit(context, flush: true)
+        }
+        context.read()
+    }
+
+    package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        var bytes = unwrapInboundIn(data)
+        if ciphertext.readableBytes == 0 { ciphertext = bytes } else { ciphertext.writeBuffer(&bytes) }
+        process(context)
+    }
+
+    package func channelReadComplete(context: ChannelHandlerContext) {
+        finishRead(context)
+    }
+
+    package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        guard case ChannelEvent.inputClosed = event else { return context.fireUserInboundEventTriggered(event) }
+        guard !endReported else { return }
+        reportEnd(context)
+        if !isClosed { context.fireUserInboundEventTriggered(event) }
+    }
+
+    package func channelInactive(context: ChannelHandlerContext) {
+        reportEnd(context)
+        isClosed = true
+        pending.fail(ChannelError.ioOnClosedChannel)
+        failOutputClose(ChannelError.ioOnClosedChannel)
+        context.fireChannelInactive()
+    }
+
+    /// The stream of the network is over.
+    private func reportEnd(_ context: ChannelHandlerContext) {
+        guard !isClosed, !endReported else { return }
+        endReported = true
+        guard let error = engine.inputEnded() else { return }
+        if engine.isEstablished { context.fireErrorCaught(error) } else { fail(context, error) }
+    }
+
+    // MARK: Outbound
+
+    package func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        guard !isClosed, outputClose == nil else {
+            promise?.fail(isClosed ? ChannelError.ioOnClosedChannel : ChannelError.outputClosed)
+            return
+        }
+        pending.append(unwrapOutboundIn(data), promise)
+    }
+
+    package func flush(context: ChannelHandlerContext) {
+        pending.mark()
+        do throws(TLSError) {
+            if !isClosed { try encrypt(context) }
+        } catch {
+            return fail(context, error)
+        }
+        emit(context, flush: false)
+        context.flush()
+    }
+
+    package func read(context: ChannelHandlerContext) {
+        readIsWanted = true
+        if engine.certificateRequest != nil { readIsHeld = true } else { context.read() }
+    }
+
+    package func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+        switch mode {
+        case .input:
+            context.close(mode: .input, promise: promise)
+        case .output:
+            guard !isClosed, outputClose == nil else {
+                promise?.fail(isClosed ? ChannelError.ioOnClosedChannel : ChannelError.outputClosed)
+                return
+            }
+            outputClose = .some(promise)
+            closeOutputWhenWritten(context)
+        case .all:
+            if !isClosed {
+                isClosed = true
+                engine.closeOutput()
+                emit(context, flush: true)
+                pending.fail(ChannelError.ioOnClosedChannel)
+                failOutputClose(ChannelError.ioOnClosedChannel)
+            }
+            context.close(mode: .all, promise: promise)
+        }
+    }
+
+    /// Writes that were not flushed before `close(mode: .output)` are lost, as they are in a channel without TLS.
+    private func closeOutputWhenWritten(_ context: ChannelHandlerContext) {
+        guard let promise = outputClose, !isClosed, engine.isEstablished, !engine.isOutputClosed, !pending.isMarked
+        else { return }
+        engine.closeOutput()
+        pending.fail(ChannelError.outputClosed)
+        emit(context, flush: true)
+        context.close(mode: .output, promise: promise)
+    }
+
+    private func failOutputClose(_ error: any Error) {
+        guard let promise = outputClose, !engine.isOutputClosed else { return }
+        promise?.fail(error)
+        outputClose = .some(nil)
+    }
+
+    // MARK: The engine
+
+    /// Runs the engine until it wants more from the network or from the caller. What handlers do in answer to an
+    /// event inside it is picked up by the loop.
+    private func process(_ context: ChannelHandlerContext) {
+        guard !isProcessing, !isClosed else { return }
+        isProcessing = true
+        defer { isProcessing = false }
+        do throws(TLSError) {
+            while !isClosed {
+                let goesOn = try engine.isEstablished ? decrypt(context) : handshake(context)
+                if !goesOn { break }
+            }
+            if !isClosed { try encrypt(context) }
+            closeOutputWhenWritten(context)
+        } catch {
+            fail(context, error)
+        }
+    }
+
+    private func handshake(_ context: ChannelHandlerContext) throws(TLSError) -> Bool {
+        var result = Result<TLSEngine.Step, TLSError>.success(.wantsInput)
+        lendCiphertext { engine in
+            do throws(TLSError) { result = .success(try engine.handshake()) } catch { result = .failure(error) }
+        }
+        if !trustReported, let trust = engine.serverTrust {
+            trustReported = true
+            context.fireUserInboundEventTriggered(TLSEvent.serverTrustEvaluated(trust))
+        }
+        switch try result.get() {
+        case .done:
+            if let summary = engine.summary {
+                context.fireUserInboundEventTriggered(TLSEvent.handshakeCompleted(summary))
+            }
+            return ciphertext.readableBytes > 0
+        case .suspended:
+            return ask(context)
+        case .wantsInput:
+            return false
+        case .inputClosed:
+            throw TLSError(.handshakeFailed, "the peer closed the connection in the handshake")
+        }
+    }
+
+    /// Delivers what can be decrypted; true when there is more to be done.
+    private func decrypt(_ context: ChannelHandlerContext) throws(TLSError) -> Bool {
+        var plaintext = context.channel.allocator.buffer(capacity: ciphertext.readableBytes)
+        var result = Result<TLSEngine.Step, TLSError>.success(.wantsInput)
+        lendCiphertext { engine in
+            repeat {
+                plaintext.writeWithUnsafeMutableBytes(minimumWritableBytes: engine.roomForRead) { room in
+                    do throws(TLSError) { result = .success(try engine.read(into: room)) } catch {
+                        result = .failure(error)
+                    }
+                    guard case .success(.done(let count)) = result else { return 0 }
+                    return count
+                }
+                guard case .success(.done) = result else { return }
+            } while engine.unreadInputBytes > 0 || engine.pendingPlaintextBytes > 0
+        }
+        if plaintext.readableBytes > 0 {
+            hasDelivered = true
+            context.fireChannelRead(wrapInboundOut(plaintext))
+        }
+        switch try result.get() {
+        case .done, .wantsInput:
+            return ciphertext.readableBytes > 0
+        case .suspended:
+            return ask(context)
+        case .inputClosed:
+            inputClosed(context)
+            return false
+        }
+    }
+
+    private func lendCiphertext(_ body: (TLSEngine) -> Void) {
+        let engine = engine
+        ciphertext.readWithUnsafeReadableBytes { bytes in engine.withInput(bytes) { body(engine) } }
+        if ciphertext.readableBytes == 0 { ciphertext = ByteBuffer() }
+    }
+
+    /// Fires the request once; true when it has been answered.
+    private func ask(_ context: ChannelHandlerContext) -> Bool {
+        guard let request = engine.certificateRequest, !requestReported else { return false }
+        requestReported = true
+        context.fireUserInboundEventTriggered(TLSEvent.certificateRequested(request))
+        return engine.certificateRequest == nil
+    }
+
+    private func inputClosed(_ context: ChannelHandlerContext) {
+        ciphertext = ByteBuffer()
+        guard !endReported else { return }
+        endReported = true
+        context.fireUserInboundEventTriggered(TLSEvent.inputClosed)
+        let halfCloses = try? context.channel.syncOptions?.getOption(.allowRemoteHalfClosure)
+        if halfCloses == true {
+            if !isClosed { context.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
+        } else {
+            closesAfterRead = true
+        }
+    }
+
+    private func encrypt(_ context: ChannelHandlerContext) throws(TLSError) {
+        guard engine.isEstablished, engine.certificateRequest == nil else { return }
+        while let piece = pending.nextPiece(allocator: context.channel.allocator) {
+            if outbound.capacity == 0 {
+                outbound = context.channel.allocator.buffer(capacity: pending.ciphertextEstimateBytes)
+            }
+            let step = try piece.withUnsafeReadableBytes { bytes throws(TLSError) in try engine.write(bytes) }
+            guard case .done = step else {
+                if step == .suspended, ask(context) { continue }
+                return
+            }
+            pending.pieceWritten()
+            if outbound.readableBytes >= PendingWrites.burstBytes { emit(context, flush: false) }
+        }
+    }
+
+    /// Passes what was encrypted to the network, in one write.
+    private func emit(_ context: ChannelHandlerContext, flush: Bool) {
+        let promise = pending.takeWrittenPromise()
+        guard outbound.readableBytes > 0 || promise != nil else { return }
+        let bytes = outbound
+        outbound = ByteBuffer()
+        context.write(wrapOutboundOut(bytes), promise: promise)
+        if flush { context.flush() }
+    }
+
+    private func finishRead(_ context: ChannelHandlerContext) {
+        emit(context, flush: true)
+        let delivered = hasDelivered
+        hasDelivered = false
+        if delivered { readIsWanted = false }
+        context.fireChannelReadComplete()
+        if closesAfterRead, !isClosed { return close(context: context, mode: .all, promise: nil) }
+        // Records that held no plaintext do not answer a read, and the handshake reads on its own account.
+        if !isClosed, !endReported, engine.certificateRequest == nil, readIsWanted || !engine.isEstablished {
+            context.read()
+        }
+    }
+
+    private func fail(_ context: ChannelHandlerContext, _ error: TLSError) {
+        guard !isClosed else { return }
+        isClosed = true
+        pending.fail(error)
+        failOutputClose(error)
+        emit(context, flush: true)
+        context.fireErrorCaught(error)
+        context.close(promise: nil)
+    }
+}
+
+extension TLSEngine {
+    /// Enough for what is there, and for a small record that OpenSSL has taken in part.
+    fileprivate var roomForRead: Int { max(unreadInputBytes, pendingPlaintextBytes, 1024) }
+}
