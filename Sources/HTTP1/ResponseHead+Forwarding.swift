@@ -8,6 +8,8 @@ package struct ResponseForwarding: Sendable {
     package var connection: ConnectionOption
     /// Appended after the Via lines that are there, as `1.1 countersign`; nil: nothing is.
     package var via: String?
+    /// Leaves out WWW-Authenticate and Authentication-Info: they speak to whoever answered the challenge, and that was the proxy.
+    package var dropsAuthentication = false
     /// Names are tokens of ours; control characters in values become spaces and octets beyond ASCII `?`.
     package var extraFields: [(String, String)]
 
@@ -38,6 +40,7 @@ extension ResponseHead {
             switch line.known {
             case .contentLength: passesLength
             case .countersignTrust: false
+            case .wwwAuthenticate, .authenticationInfo: !forwarding.dropsAuthentication
             case .other: !options.name(line.name, in: fields)
             default: !line.known.isHopByHop
             }

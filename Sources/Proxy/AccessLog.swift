@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NIOConcurrencyHelpers
+
+/// One JSON object a line for every request and tunnel. It has no path, no field value and no secret: they are not in ``Entry``.
+package final class AccessLog: Sendable {
+    /// What is known of one request or tunnel.
+    struct Entry {
+        enum Decision: String {
+            case tunnel
+            case intercept
+            case refuse
+            /// Forwarded over http, or to a site inside its own rules, without interception.
+            case forward
+        }
+
+        var startedAt: (seconds: Int64, milliseconds: Int64)
+        var id: UInt64
+        var client: ClientIdentity
+        var method: String
+        /// `scheme://host:port`.
+        var site: String
+        var decision: Decision
+        /// The list's `file:line`.
+        var rule: String?
+        /// The kind of challenge that was answered.
+        var challenge: String?
+        /// The name of the credential or identity it was answered with.
+        var credential: String?
+        /// Why a challenge went back unanswered, or the proxy answered itself.
+        var reason: String?
+        var rounds = 0
+        var status = 0
+        /// Body bytes to the client.
+        var bytes = 0
+        var durationMilliseconds: Int64 = 0
+    }
+
+    private let descriptor: Int32
+    private let lastID = NIOLockedValueBox<UInt64>(0)
+
+    /// Appends to `path`, which is made with mode 0600; `-` is standard output.
+    package init(path: String) throws(AccessLogError) {
+        if path == "-" {
+            descriptor = STDOUT_FILENO
+        } else {
+            descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+            guard descriptor >= 0 else {
+                throw AccessLogError(
+                    detail: "cannot write the access log \"\(path)\": \(String(cString: strerror(errno)))")
+            }
+        }
+    }
+
+    deinit {
+        if descriptor != STDOUT_FILENO { close(descriptor) }
+    }
+
+    func nextID() -> UInt64 {
+        lastID.withLockedValue {
+            $0 += 1
+            return $0
+        }
+    }
+
+    func write(_ entry: Entry) {
+        var line = JSONLine()
+        line.add("time", Self.timestamp(entry.startedAt))
+        line.add("id", entry.id)
+        if let pid = entry.client.pid { line.add("pid", UInt64(pid)) }
+        if let uid = entry.client.uid { line.add("uid", UInt64(uid)) }
+        line.add("method", entry.method)
+        line.add("site", entry.site)
+        line.add("decision", entry.decision.rawValue)
+        if let rule = entry.rule { line.add("rule", rule) }
+        if let challenge = entry.challenge { line.add("challenge", challenge) }
+        if let credential = entry.credential { line.add("credential", credential) }
+        if let reason = entry.reason { line.add("reason", reason) }
+        line.add("rounds", UInt64(entry.rounds))
+        line.add("status", UInt64(entry.status))
+        line.add("bytes", UInt64(entry.bytes))
+        line.add("ms", UInt64(max(0, entry.durationMilliseconds)))
+        let text = line.finished
+        // One write a line: lines of several loops do not mix in an O_APPEND file.
+        _ = text.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+    }
+
+    /// `text` as it stands between the quotes of a JSON string (RFC 8259 §7).
+    static func escaped(_ text: String) -> String {
+        var result = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"", "\\":
+                result.append("\\")
+                result.append(scalar)
+            case "\u{00}"..."\u{1F}", "\u{7F}":
+                let digits = String(scalar.value, radix: 16)
+                result.append(
+                    contentsOf: ("\\u" + String(repeating: "0", count: 4 - digits.count) + digits).unicodeScalars)
+            default:
+                result.append(scalar)
+            }
+        }
+        return String(result)
+    }
+
+    /// RFC 3339 in UTC with milliseconds.
+    static func timestamp(_ time: (seconds: Int64, milliseconds: Int64)) -> String {
+        var seconds = time_t(time.seconds)
+        var parts = tm()
+        gmtime_r(&seconds, &parts)
+        func padded(_ number: some BinaryInteger, _ width: Int) -> String {
+            let text = String(number)
+            return String(repeating: "0", count: max(0, width - text.count)) + text
+        }
+        let date = "\(parts.tm_year + 1900)-\(padded(parts.tm_mon + 1, 2))-\(padded(parts.tm_mday, 2))"
+        let clock = "\(padded(parts.tm_hour, 2)):\(padded(parts.tm_min, 2)):\(padded(parts.tm_sec, 2))"
+        return "\(date)T\(clock).\(padded(time.milliseconds, 3))Z"
+    }
+}
+
+/// The access log cannot be opened: the environment's fault.
+package struct AccessLogError: Error, CustomStringConvertible {
+    package let detail: String
+    package var description: String { detail }
+}
+
+/// A flat JSON object, built up in one array.
+private struct JSONLine {
+    private var bytes = Array("{".utf8)
+
+    mutating func add(_ name: String, _ value: String) {
+        key(name)
+        bytes += Array("\"\(AccessLog.escaped(value))\"".utf8)
+    }
+
+    mutating func add(_ name: String, _ value: UInt64) {
+        key(name)
+        bytes += Array(String(value).utf8)
+    }
+
+    var finished: [UInt8] { bytes + Array("}\n".utf8) }
+
+    private mutating func key(_ name: String) {
+        if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
+        bytes += Array("\"\(name)\":".utf8)
+    }
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Challenges
+import NIOConcurrencyHelpers
+
+/// The ``Breaker`` of all event loops, and who waits for the first attempt of another to end.
+package final class BreakerBoard: Sendable {
+    private struct State {
+        var breaker = Breaker()
+        var waiting: [Breaker.Key: [@Sendable () -> Void]] = [:]
+    }
+
+    private let state = NIOLockedValueBox(State())
+
+    /// May the credential be tried? On `.wait`, `again` is called (on any thread) when it is worth asking once more.
+    func request(_ key: Breaker.Key, again: @escaping @Sendable () -> Void) -> Breaker.Permission {
+        state.withLockedValue { state in
+            let permission = state.breaker.attemptRequested(key)
+            if permission == .wait { state.waiting[key, default: []].append(again) }
+            return permission
+        }
+    }
+
+    /// Whether the credential has been rejected there and must not be sent.
+    func isRejected(_ key: Breaker.Key) -> Bool {
+        state.withLockedValue { $0.breaker.isRejected(key) }
+    }
+
+    /// An attempt that was permitted is over.
+    func ended(_ key: Breaker.Key, _ result: Breaker.Result) {
+        let waiting = state.withLockedValue { state in
+            state.breaker.attemptEnded(key, result) ? state.waiting.removeValue(forKey: key) ?? [] : []
+        }
+        for again in waiting { again() }
+    }
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Challenges
+import Cryptography
+import NIOCore
+import NTLM
+import SitePolicy
+import TLS
+import Upstream
+
+extension ExchangeDriver {
+    /// The third check, and the breaker's word. Answers the machine now, or when another attempt with the same credential is over.
+    func decide(_ challenge: AuthenticationChallenge) {
+        guard case .deciding = mode else { return }
+        guard let rule else {
+            return run(exchange.dispositionReceived(.performDefaultHandling(reason: "not on the list")))
+        }
+        guard case .useCredential(.password(let credential)) = policy.passwordDisposition(for: rule) else {
+            return run(exchange.dispositionReceived(policy.passwordDisposition(for: rule)))
+        }
+        guard client.isStillSameUser() else {
+            return run(exchange.dispositionReceived(.performDefaultHandling(reason: "the client is no longer there")))
+        }
+        let attempt = Breaker.Key(
+            origin: challenge.space.origin, credential: credential.name, generation: credential.generation)
+        let driver = NIOLoopBound(self, eventLoop: services.loop)
+        let loop = services.loop
+        let permission =
+            self.attempt == attempt
+            ? .go : services.shared.breaker.request(attempt) { loop.execute { driver.value.decide(challenge) } }
+        switch permission {
+        case .wait:
+            connection?.pauseReading()
+        case .refused(let reason):
+            run(exchange.dispositionReceived(.performDefaultHandling(reason: reason)))
+        case .go:
+            self.attempt = attempt
+            entry.challenge = challenge.space.method.scheme.rawValue
+            entry.credential = credential.name
+            run(exchange.dispositionReceived(.useCredential(.password(credential))))
+        }
+    }
+
+    func endAttempt(_ result: Breaker.Result) {
+        guard let attempt else { return }
+        self.attempt = nil
+        services.shared.breaker.ended(attempt, result)
+    }
+
+    // MARK: NTLM
+
+    /// The first token, bound to the connection that it is about to travel on.
+    func negotiate(
+        _ kind: OfferKind, _ credential: PasswordCredential, on connection: OriginConnection
+    ) -> ChallengeExchange.Action {
+        do throws(NTLMError) {
+            var context = try NTLMContext(
+                credential: credential, domain: rule?.domain,
+                servicePrincipalName: rule?.servicePrincipalName ?? "HTTP/\(target.origin.host)",
+                channelBinding: connection.tls?.peerCertificate.map {
+                    .tlsServerEndPoint(certificateHash: $0.tlsServerEndPointHash)
+                },
+                workstation: "", framing: kind == .ntlm ? .raw : .spnego)
+            let token = context.negotiate()
+            ntlm = context
+            return exchange.tokenComputed(token)
+        } catch {
+            return exchange.tokenFailed(reason: error.detail)
+        }
+    }
+
+    /// The last token, out of the origin's challenge.
+    func authenticate(_ serverToken: [UInt8]) -> ChallengeExchange.Action {
+        guard ntlm != nil else { return exchange.tokenFailed(reason: "a token came before the dialogue began") }
+        do throws(NTLMError) {
+            let token = try ntlm?.authenticate(
+                serverToken, now: WallClock.fileTime(), clientChallenge: Randomness.bytes(8),
+                exportedSessionKey: Randomness.bytes(16))
+            return exchange.tokenComputed(token ?? [])
+        } catch {
+            return exchange.tokenFailed(reason: error.detail)
+        }
+    }
+
+    /// What the origin sends with its final response (RFC 4559 §5): it proves that the origin knows the password too.
+    func finalTokenIsRight() -> Bool {
+        guard wasAccepted, ntlm != nil, let fields = held?.head.fields else { return true }
+        let tokens = fields.values(of: .wwwAuthenticate).filter { $0.lowercased().hasPrefix("negotiate ") }
+        guard let token = tokens.first.flatMap({ Base64.decode($0.dropFirst("negotiate ".count).drop { $0 == " " }) })
+        else {
+            return tokens.isEmpty
+        }
+        do throws(NTLMError) {
+            try ntlm?.conclude(token)
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    // MARK: Outcomes
+
+    /// A 101 ends an exchange like any other response.
+    func conclude(_ action: ChallengeExchange.Action) {
+        if case .deliver(let outcome) = action { conclude(outcome) }
+    }
+
+    /// Remembers how the dialogue ended: for the breaker, for the next request, and for the log.
+    func conclude(_ outcome: ChallengeExchange.Outcome) {
+        switch outcome {
+        case .notChallenged:
+            endAttempt(.inconclusive)
+        case .accepted(let kind, let credential, let realm):
+            wasAccepted = true
+            learn(kind, realm: realm)
+            entry.challenge = kind.method.scheme.rawValue
+            entry.credential = credential.name
+            endAttempt(.accepted)
+        case .handedBack(let checks):
+            entry.reason = checks.failure
+            endAttempt(.inconclusive)
+        case .rejected(let kind, let credential, let checks):
+            entry.reason = checks.failure
+            entry.challenge = kind.method.scheme.rawValue
+            entry.credential = credential.name
+            forgetLearned()
+            // What was sent unasked, out of what was learned, can be rejected as well.
+            attempt =
+                attempt ?? .init(origin: target.origin, credential: credential.name, generation: credential.generation)
+            endAttempt(.rejected)
+        }
+        noteCertificate()
+    }
+
+    private var learnedKey: LearnedSpaces.Key? {
+        key.credential.map {
+            .init(origin: key.origin, credential: $0.name, generation: $0.generation, principal: key.principal)
+        }
+    }
+
+    private func learn(_ kind: OfferKind, realm: String?) {
+        guard let learnedKey, let scope = PathScope(challengedPath: String(decoding: target.path, as: UTF8.self)) else {
+            return
+        }
+        services.shared.learned.learn(
+            .init(
+                kind: kind, realm: realm ?? "", scope: scope,
+                authorization: kind.bindsConnection ? nil : sentAuthorization),
+            key: learnedKey)
+    }
+
+    private func forgetLearned() {
+        if let learnedKey { services.shared.learned.forget(learnedKey) }
+    }
+
+    private func noteCertificate() {
+        guard let checks = connection?.certificateChecks else { return }
+        if let identity = connection?.showedIdentity {
+            entry.challenge = entry.challenge ?? "certificate"
+            entry.credential = entry.credential ?? identity
+        } else if entry.reason == nil {
+            entry.reason = checks.failure.map { "client certificate not sent: \($0)" }
+        }
+    }
+}
+
+/// Answers the certificate requests of one listed origin's connection, at the handshake or later, by the three checks.
+enum CertificateDoor {
+    /// Nil where no certificate is ever shown: over an origin that is not trusted, or not this user's client.
+    static func source(
+        for rule: SiteRule, trust: UpstreamKey.Trust, services: LoopServices, client: ClientConnection
+    ) -> OriginConnection.CertificateSource? {
+        guard trust == .verified else { return nil }
+        return { [weak client] request, connection, answer in
+            let now = services.shared.wallClock()
+            let (identity, checks) = services.shared.policy.current.certificateChecks(
+                for: request, rule: rule, now: now)
+            connection.certificateChecks = checks
+            guard client?.isStillSameUser() == true else { return answer(nil) }
+            answer(identity)
+        }
+    }
+}

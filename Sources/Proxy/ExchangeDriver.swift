@@ -1,0 +1,544 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Challenges
+import Certificates
+import HTTP1
+import NIOCore
+import NTLM
+import SitePolicy
+import Upstream
+
+/// One request's trip: it owns a ``ChallengeExchange``, feeds it what happens and runs the one action that comes back.
+///
+/// The machine decides; this carries bytes. A response head is held until the machine has said what becomes of it: it is delivered
+/// to the client as it came, or swallowed, and another round goes out. The request's body is kept meanwhile in a
+/// ``ReplayBuffer``. Everything runs on the client connection's event loop.
+final class ExchangeDriver {
+    /// What goes out next, once a connection is ready for it.
+    enum Step {
+        case transmit(Authorization?, isOpening: Bool)
+        case computeFirstToken(OfferKind, PasswordCredential)
+    }
+
+    enum Mode {
+        /// Nothing has been sent, or a connection is being made.
+        case preparing
+        /// A round is out.
+        case waiting
+        /// A response is held while the machine, or whom it asked, thinks.
+        case deciding
+        /// A held response is being read to its end and dropped, so that its connection can serve the next round.
+        case draining(Step, swallowedBytes: Int)
+        case delivering
+        case done
+    }
+
+    struct Held {
+        let head: ResponseHead
+        let framing: BodyFraming
+        var pieces: [ByteBuffer] = []
+        var ended = false
+        var trailers: FieldLines?
+    }
+
+    let client: ClientConnection
+    let services: LoopServices
+    let policy: Policy
+    let head: RequestHead
+    let target: RequestTarget
+    let trust: UpstreamKey.Trust
+    let rule: SiteRule?
+    let key: UpstreamKey
+    var exchange: ChallengeExchange
+    var entry: AccessLog.Entry
+    var mode = Mode.preparing
+
+    var connection: OriginConnection?
+    var held: Held?
+    var ntlm: NTLMContext?
+    /// The origin took an answer of ours.
+    var wasAccepted = false
+    /// The attempt that the breaker has permitted, until it is known how it ended.
+    var attempt: Breaker.Key?
+    /// The client speaks NTLM or Negotiate itself: its connection is its own.
+    let clientBindsConnection: Bool
+
+    // The request's body.
+    var replay: ReplayBuffer
+    var bodyHasEnded: Bool
+    var bodyTrailers: FieldLines?
+    /// The round that is out takes body pieces as they come.
+    var streamsBody = false
+
+    // The response to the client.
+    var outgoingFraming = BodyFraming.none
+    var keepsClient = false
+    var responseFields: FieldLines?
+    /// What went out last, to be learned if it is accepted.
+    var sentAuthorization: Authorization?
+    var informationalCount = 0
+    private var waitingSince: UInt64
+    private var lastProgress: UInt64
+    private var hasRetried = false
+    private var lastStep: Step?
+
+    init(client: ClientConnection, head: RequestHead, target: RequestTarget, trust: UpstreamKey.Trust) {
+        self.client = client
+        self.head = head
+        self.target = target
+        self.trust = trust
+        services = client.services
+        let policy = services.shared.policy.current
+        self.policy = policy
+
+        let verdict = policy.sites.verdict(for: target.origin)
+        let site = trust == .verified ? policy.siteCheck(verdict) : .no("the origin's certificate is not trusted")
+        var rule: SiteRule?
+        if case .answer(let found) = verdict { rule = found }
+        self.rule = rule
+
+        let authorization = head.fields.value(of: .authorization)
+        clientBindsConnection = authorization.map(Self.bindsConnection) ?? false
+        var tag: UpstreamKey.CredentialTag?
+        if let rule, authorization == nil, trust == .verified,
+            case .useCredential(.password(let credential)) = policy.passwordDisposition(for: rule)
+        {
+            tag = .init(name: credential.name, generation: credential.generation)
+        }
+        key = UpstreamKey(
+            origin: target.origin, trust: trust, credential: tag, principal: client.identity.uid,
+            settings: policy.generation)
+
+        let mayBeAnswered = rule != nil && authorization == nil && trust == .verified
+        var terms = ChallengeExchange.Terms(
+            origin: target.origin, site: site, permitted: rule?.answer ?? [],
+            plaintextPermitted: rule?.answersPlaintext ?? false, clientAuthorizes: authorization != nil,
+            originTrusted: trust == .verified, hasBody: head.framing != .none, domain: rule?.domain)
+        if mayBeAnswered, let rule, let tag, rule.preempts {
+            terms.learned = Self.learned(
+                client: client, key: key, tag: tag, path: String(decoding: target.path, as: UTF8.self), rule: rule)
+        }
+        exchange = ChallengeExchange(terms)
+
+        bodyHasEnded = head.framing == .none
+        replay = ReplayBuffer(keeps: mayBeAnswered, limitBytes: services.configuration.replayLimitBytes)
+        waitingSince = services.now
+        lastProgress = services.now
+        let decision: AccessLog.Entry.Decision
+        if case .intercepted = client.door { decision = .intercept } else { decision = .forward }
+        entry = AccessLog.Entry(
+            startedAt: WallClock.now(), id: services.shared.accessLog?.nextID() ?? 0, client: client.identity,
+            method: head.methodText, site: target.origin.description, decision: decision, rule: rule?.location)
+    }
+
+    private static func bindsConnection(_ authorization: String) -> Bool {
+        let scheme = authorization.prefix { $0 != " " }.lowercased()
+        return scheme == "ntlm" || scheme == "negotiate"
+    }
+
+    private static func learned(
+        client: ClientConnection, key: UpstreamKey, tag: UpstreamKey.CredentialTag, path: String, rule: SiteRule
+    ) -> ChallengeExchange.Learned? {
+        let shared = client.services.shared
+        let space = shared.learned.space(
+            for: path,
+            key: .init(
+                origin: key.origin, credential: tag.name, generation: tag.generation, principal: key.principal))
+        guard let space, rule.answer.contains(space.kind.method.scheme), client.isStillSameUser(),
+            !shared.breaker.isRejected(.init(origin: key.origin, credential: tag.name, generation: tag.generation))
+        else { return nil }
+        if space.kind.bindsConnection {
+            return client.hasAuthenticatedConnection(for: key) ? nil : .ntlm(space.kind)
+        }
+        return space.authorization.map {
+            .basic($0, realm: space.realm, credential: .init(name: tag.name, generation: tag.generation))
+        }
+    }
+
+    // MARK: The machine
+
+    func start() {
+        run(exchange.started())
+    }
+
+    /// Runs one action; each ends in an event for the machine, now or later.
+    func run(_ action: ChallengeExchange.Action) {
+        switch action {
+        case .send(let authorization):
+            prepare(.transmit(authorization, isOpening: false))
+        case .sendOpening(let authorization):
+            prepare(.transmit(authorization, isOpening: true))
+        case .ask(let challenge):
+            mode = .deciding
+            decide(challenge)
+        case .computeToken(let kind, let credential, let serverToken):
+            if let serverToken {
+                run(authenticate(serverToken))
+            } else {
+                prepare(.computeFirstToken(kind, credential))
+            }
+        case .deliver(let outcome):
+            conclude(outcome)
+            guard finalTokenIsRight() else {
+                return respond(
+                    OwnResponse(
+                        status: 502, detail: "the origin's last authentication token is wrong",
+                        proxyError: "http_protocol_error"))
+            }
+            deliver()
+        case .fail(let reason):
+            endAttempt(.inconclusive)
+            respond(OwnResponse(status: 502, detail: reason, proxyError: "connection_terminated"))
+        case .wait:
+            break
+        }
+    }
+
+    // MARK: Connections
+
+    /// Gets a connection into the state that `step` needs: the held response read to its end, or another connection.
+    func prepare(_ step: Step) {
+        if held != nil, replay.hasLostItsStart {
+            return run(
+                exchange.replayImpossible(
+                    reason: "the request body is larger than the \(replay.limitBytes) bytes that can be sent again"))
+        }
+        if let held, !held.ended, let connection, bodyIsOut {
+            mode = .draining(step, swallowedBytes: held.pieces.reduce(0) { $0 + $1.readableBytes })
+            self.held?.pieces = []
+            return connection.resumeReading()
+        }
+        drained(step)
+    }
+
+    /// The request that is answered was sent whole, so that the connection behind it may be used again.
+    private var bodyIsOut: Bool { bodyHasEnded || !streamsBody }
+
+    func drained(_ step: Step) {
+        held = nil
+        mode = .preparing
+        if let connection, connection.isReusable { return perform(step, on: connection) }
+        if exchange.requiresSameConnection {
+            dropConnection()
+            return run(exchange.connectionLost())
+        }
+        acquire(step)
+    }
+
+    private func acquire(_ step: Step) {
+        dropConnection()
+        if let connection = client.boundConnection(for: key) ?? leaseFromPool() {
+            return take(connection, for: step)
+        }
+        connect(step)
+    }
+
+    private func leaseFromPool() -> OriginConnection? {
+        guard trust == .verified, !clientBindsConnection else { return nil }
+        return services.pool.lease(key, now: services.now)
+    }
+
+    private func connect(_ step: Step) {
+        let source = rule.flatMap { CertificateDoor.source(for: $0, trust: trust, services: services, client: client) }
+        services.connector.connect(to: target.origin, tls: policy.originTLS, certificateSource: source) { result in
+            guard case .preparing = self.mode else {
+                if case .success(let connection) = result { connection.close() }
+                return
+            }
+            switch result {
+            case .failure(let error):
+                self.endAttempt(.inconclusive)
+                self.respond(OwnResponse(error))
+            case .success(let connection):
+                if let refusal = TrustCheck.refusal(of: connection, trust: self.trust) {
+                    connection.close()
+                    self.endAttempt(.inconclusive)
+                    return self.respond(refusal)
+                }
+                self.take(connection, for: step)
+            }
+        }
+    }
+
+    private func take(_ connection: OriginConnection, for step: Step) {
+        self.connection = connection
+        connection.delegate = self
+        perform(step, on: connection)
+    }
+
+    func dropConnection() {
+        connection?.close()
+        connection = nil
+    }
+
+    private func perform(_ step: Step, on connection: OriginConnection) {
+        switch step {
+        case .computeFirstToken(let kind, let credential):
+            run(negotiate(kind, credential, on: connection))
+        case .transmit(let authorization, let isOpening):
+            lastStep = step
+            transmit(authorization, isOpening: isOpening, on: connection)
+        }
+    }
+
+    // MARK: Sending
+
+    private func transmit(_ authorization: Authorization?, isOpening: Bool, on connection: OriginConnection) {
+        let sendsNoBody = isOpening || head.framing == .none
+        let isUpgrade = head.upgrade != nil && !isOpening
+        let forwarding = RequestForwarding(
+            target: target.path, host: target.origin.authority,
+            framing: isOpening && head.framing != .none ? .length(0) : head.framing,
+            authorization: authorization?.fieldValue, via: services.shared.via,
+            connection: isUpgrade ? .upgrade : .keepAlive, keepsExpect: !isOpening)
+        if clientBindsConnection || isOpening { connection.isAuthenticated = true }
+        sentAuthorization = authorization
+        if authorization != nil { entry.rounds += 1 }
+        mode = .waiting
+        waitingSince = services.now
+        lastProgress = services.now
+        connection.send(head: head.forwarded(forwarding), method: head.method)
+        streamsBody = !sendsNoBody
+        if sendsNoBody {
+            connection.endRequest()
+        } else {
+            for piece in replay.pieces { sendPiece(piece, on: connection) }
+            replay.allSent()
+            if bodyHasEnded { sendBodyEnd(on: connection) }
+            pace()
+        }
+        connection.flush()
+    }
+
+    private func sendPiece(_ piece: ByteBuffer, on connection: OriginConnection) {
+        guard head.framing == .chunked else { return connection.send(body: piece) }
+        connection.send(body: ByteBuffer(bytes: ChunkedEncoding.header(byteCount: piece.readableBytes)))
+        connection.send(body: piece)
+        connection.send(body: ByteBuffer(bytes: ChunkedEncoding.lineEnd))
+    }
+
+    private func sendBodyEnd(on connection: OriginConnection) {
+        if head.framing == .chunked {
+            connection.send(body: ByteBuffer(bytes: ChunkedEncoding.end(trailers: bodyTrailers, head: head.fields)))
+        }
+        connection.endRequest()
+    }
+
+    func bodyReceived(_ piece: ByteBuffer) {
+        lastProgress = services.now
+        if case .done = mode { return }
+        let sends = streamsBody && isSending
+        replay.append(piece, sent: sends)
+        if sends, let connection { sendPiece(piece, on: connection) }
+        pace()
+    }
+
+    func bodyEnded(trailers: FieldLines?) {
+        bodyHasEnded = true
+        bodyTrailers = trailers
+        if streamsBody, isSending, let connection {
+            sendBodyEnd(on: connection)
+            connection.flush()
+        }
+    }
+
+    private var isSending: Bool {
+        switch mode {
+        case .waiting, .delivering: connection != nil
+        case .preparing, .deciding, .draining, .done: false
+        }
+    }
+
+    /// Holds the client's body while the origin is slow, or while nothing can be sent and enough is kept.
+    func pace() {
+        let mustWait = isSending && streamsBody ? !(connection?.isWritable ?? true) : replay.isFull
+        if mustWait { client.pauseBody() } else { client.resumeBody() }
+    }
+
+    func clientReadCompleted() {
+        connection?.flush()
+    }
+
+    // MARK: Ends
+
+    /// The client went away, or what it sent cannot be trusted.
+    func clientGone() {
+        if case .done = mode { return }
+        mode = .done
+        endAttempt(.inconclusive)
+        dropConnection()
+        log(status: entry.status == 0 ? 499 : entry.status)
+    }
+
+    func secondPassed(now: UInt64) {
+        let limits = services.configuration
+        switch mode {
+        case .waiting where bodyIsOut:
+            if now > waitingSince + limits.originTimeoutSeconds { timedOut(after: limits.originTimeoutSeconds) }
+        case .waiting, .delivering, .draining:
+            if now > lastProgress + limits.bodyIdleSeconds {
+                if case .delivering = mode { return abort() }
+                timedOut(after: limits.bodyIdleSeconds)
+            }
+        case .preparing, .deciding, .done:
+            break
+        }
+    }
+
+    private func timedOut(after seconds: UInt64) {
+        dropConnection()
+        endAttempt(.inconclusive)
+        respond(
+            OwnResponse(
+                status: 504, detail: "the origin sent nothing for \(seconds) seconds",
+                proxyError: "http_response_timeout"))
+    }
+
+    /// The response is cut: the client must see that.
+    func abort() {
+        mode = .done
+        endAttempt(.inconclusive)
+        dropConnection()
+        log(status: entry.status)
+        client.abortResponse()
+    }
+
+    /// A response of our own in place of the origin's.
+    func respond(_ response: OwnResponse) {
+        if case .done = mode { return }
+        mode = .done
+        dropConnection()
+        entry.reason = response.detail
+        entry.status = response.status
+        let keeps = head.keepsAlive && bodyHasEnded && !services.isDraining
+        client.write(response.bytes(keepAlive: keeps, to: head.method))
+        client.flush()
+        log(status: response.status)
+        client.responseFinished(keepAlive: keeps)
+    }
+
+    func log(status: Int) {
+        guard let accessLog = services.shared.accessLog else { return }
+        entry.client = client.identity
+        entry.status = status
+        let now = WallClock.now()
+        entry.durationMilliseconds =
+            (now.seconds - entry.startedAt.seconds) * 1000 + now.milliseconds - entry.startedAt.milliseconds
+        accessLog.write(entry)
+    }
+}
+
+// MARK: - What the origin says
+
+extension ExchangeDriver: OriginConnectionDelegate {
+    func originResponded(_ response: ResponseHead, framing: BodyFraming) {
+        lastProgress = services.now
+        if response.isInformational { return informational(response) }
+        guard case .waiting = mode else { return }
+        mode = .deciding
+        held = Held(head: response, framing: framing)
+        entry.status = response.status
+        run(
+            exchange.responseReceived(
+                status: response.status,
+                challengeFields: response.status == 401 ? response.fields.values(of: .wwwAuthenticate) : []))
+        if case .deciding = mode { connection?.pauseReading() }
+    }
+
+    private func informational(_ response: ResponseHead) {
+        if response.status == 101 { return switchProtocols(response) }
+        informationalCount += 1
+        guard informationalCount <= 32 else {
+            return originFailed(UpstreamError(.malformedResponse, "more than 32 interim responses"))
+        }
+        // HTTP/1.0 has none (RFC 9110 §15.2); a round that is ours alone is not the client's business.
+        guard case .waiting = mode, head.version == .http11, streamsBody || head.framing == .none else { return }
+        client.write(
+            response.forwarded(ResponseForwarding(framing: .none, connection: .keepAlive, via: services.shared.via)))
+        client.flush()
+    }
+
+    func originSent(_ content: ByteBuffer) {
+        lastProgress = services.now
+        switch mode {
+        case .delivering:
+            writeContent(content)
+        case .draining(let step, let swallowed):
+            let total = swallowed + content.readableBytes
+            mode = .draining(step, swallowedBytes: total)
+            if total > services.configuration.swallowedBodyBytes {
+                dropConnection()
+                drained(step)
+            }
+        case .deciding:
+            held?.pieces.append(content)
+        case .preparing, .waiting, .done:
+            break
+        }
+    }
+
+    func originResponseEnded(trailers: FieldLines?) {
+        switch mode {
+        case .delivering: finishDelivery(trailers: trailers)
+        case .draining(let step, _): drained(step)
+        case .deciding:
+            held?.ended = true
+            held?.trailers = trailers
+        case .preparing, .waiting, .done: break
+        }
+    }
+
+    func originReadCompleted() {
+        client.flush()
+    }
+
+    func originWritabilityChanged(_ isWritable: Bool) {
+        pace()
+    }
+
+    func originFailed(_ error: UpstreamError) {
+        let wasReused = (connection?.requestCount ?? 0) > 1
+        connection = nil
+        switch mode {
+        case .waiting:
+            if error.code == .closedBeforeResponse, exchange.requiresSameConnection {
+                return run(exchange.connectionLost(requestMayRepeat: head.method.isIdempotent))
+            }
+            if error.code == .closedBeforeResponse, wasReused, !hasRetried, head.method.isIdempotent,
+                !replay.hasLostItsStart, bodyHasEnded
+            {
+                // The origin had closed an idle connection: RFC 9112 §9.3.1 lets the request go once more.
+                hasRetried = true
+                if let lastStep { return drained(lastStep) }
+            }
+            endAttempt(.inconclusive)
+            respond(OwnResponse(error))
+        case .draining(let step, _):
+            drained(step)
+        case .deciding:
+            held?.ended = true
+        case .delivering:
+            abort()
+        case .preparing, .done:
+            break
+        }
+    }
+
+    private func switchProtocols(_ response: ResponseHead) {
+        guard case .waiting = mode, head.upgrade != nil, let connection, let channel = connection.channel else {
+            return originFailed(UpstreamError(.malformedResponse, "the origin switched protocols unasked"))
+        }
+        mode = .done
+        conclude(exchange.responseReceived(status: 101, challengeFields: []))
+        self.connection = nil
+        let bytes = response.forwarded(
+            ResponseForwarding(framing: .none, connection: .upgrade, via: services.shared.via))
+        entry.status = 101
+        let tally = TunnelHandler.Tally(now: services.now) { tally in
+            self.entry.bytes = tally.bytesFromOrigin
+            self.log(status: 101)
+        }
+        let rest = connection.becomeTunnel()
+        client.becomeTunnel(to: channel, fromOrigin: rest, tally: tally, response: bytes)
+    }
+}

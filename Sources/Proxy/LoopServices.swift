@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NIOCore
+import Upstream
+
+/// Whatever has time limits: told once a second, and when the proxy stops.
+protocol TimeWatched: AnyObject {
+    /// `now` is ``LoopServices/now``.
+    func secondPassed(now: UInt64)
+    /// The proxy stops: close when what is in flight is done.
+    func drain()
+    /// The proxy's patience is over.
+    func abort()
+}
+
+/// What every event loop needs, shared by all of them.
+package final class ProxyServices: Sendable {
+    package let configuration: ProxyConfiguration
+    package let policy: PolicyInForce
+    package let breaker = BreakerBoard()
+    package let learned = LearnedSpaces()
+    let leaves = LeafCache()
+    let accessLog: AccessLog?
+    /// This process in `Via` (RFC 9110 §7.6.3): a pseudonym, new each run.
+    let pseudonym: String
+    /// The value of the Via field that is added.
+    let via: String
+    /// Seconds since 1970.
+    let wallClock: @Sendable () -> Int64
+
+    package init(
+        configuration: ProxyConfiguration, policy: PolicyInForce, accessLog: AccessLog?, pseudonym: String,
+        wallClock: @escaping @Sendable () -> Int64
+    ) {
+        self.configuration = configuration
+        self.policy = policy
+        self.accessLog = accessLog
+        self.pseudonym = pseudonym
+        via = "1.1 \(pseudonym)"
+        self.wallClock = wallClock
+    }
+}
+
+/// What the connections of one event loop share. Only that loop touches it.
+final class LoopServices {
+    let shared: ProxyServices
+    let loop: any EventLoop
+    let pool = UpstreamPool()
+    let connector: UpstreamConnector
+    /// Monotonic seconds, as of the last tick: good enough for every limit here.
+    private(set) var now: UInt64
+    private(set) var isDraining = false
+    /// The ports that this proxy listens on, to refuse a loop.
+    var ownPorts: Set<UInt16> = []
+    private var watched: [ObjectIdentifier: any TimeWatched] = [:]
+    private var tick: RepeatedTask?
+
+    var configuration: ProxyConfiguration { shared.configuration }
+
+    init(shared: ProxyServices, loop: any EventLoop) {
+        self.shared = shared
+        self.loop = loop
+        connector = UpstreamConnector(loop: loop, limits: shared.configuration.connector)
+        now = Self.monotonicSeconds()
+    }
+
+    func start() {
+        let bound = NIOLoopBound(self, eventLoop: loop)
+        tick = loop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
+            bound.value.secondPassed()
+        }
+    }
+
+    func watch(_ watchedObject: any TimeWatched) {
+        watched[ObjectIdentifier(watchedObject)] = watchedObject
+    }
+
+    func unwatch(_ watchedObject: any TimeWatched) {
+        watched[ObjectIdentifier(watchedObject)] = nil
+    }
+
+    /// No connection is left.
+    var isQuiet: Bool { watched.isEmpty }
+
+    func drain() {
+        isDraining = true
+        pool.shutDown()
+        for object in watched.values { object.drain() }
+    }
+
+    func stop() {
+        tick?.cancel()
+        tick = nil
+        pool.shutDown()
+        for object in watched.values { object.abort() }
+    }
+
+    private func secondPassed() {
+        now = Self.monotonicSeconds()
+        pool.timePassed(now: now)
+        for object in watched.values { object.secondPassed(now: now) }
+    }
+
+    private static func monotonicSeconds() -> UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
+        return UInt64(time.tv_sec)
+    }
+}

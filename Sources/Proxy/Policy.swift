@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Challenges
+import NIOConcurrencyHelpers
+import SitePolicy
+import TLS
+
+/// Everything that decides an exchange, as it is in force at one moment. Immutable: a reload makes another one, and an exchange
+/// keeps the one it began with.
+package final class Policy: Sendable {
+    /// Whether there is anything to answer with.
+    package enum Enrollment: Sendable {
+        case open(credentials: [String: PasswordCredential], identities: [Identity])
+        /// The vault is closed; the text says why.
+        case closed(reason: String)
+    }
+
+    package let sites: SiteList
+    package let enrollment: Enrollment
+    /// For connections to origins; holds the trust anchors.
+    package let originTLS: TLSClientContext
+    /// Signs the leaves that intercepted clients see. Nil while no site is intercepted or the vault is closed.
+    package let authority: InterceptionAuthority?
+    /// Grows by one with every reload.
+    package let generation: UInt64
+
+    package init(
+        sites: SiteList, enrollment: Enrollment, originTLS: TLSClientContext, authority: InterceptionAuthority?,
+        generation: UInt64
+    ) {
+        self.sites = sites
+        self.enrollment = enrollment
+        self.originTLS = originTLS
+        self.authority = authority
+        self.generation = generation
+    }
+
+    // MARK: The three checks
+
+    /// The first check: is the site on the list?
+    package func siteCheck(_ verdict: SiteVerdict) -> ThreeChecks.Check {
+        switch verdict {
+        case .answer(let rule): .yes("listed at \(rule.location)")
+        case .tunnel(let reason), .refuse(let reason): .no(reason)
+        }
+    }
+
+    /// The third check for a password challenge: the credential that `rule` names.
+    package func passwordDisposition(for rule: SiteRule) -> ChallengeDisposition {
+        switch enrollment {
+        case .closed(let reason):
+            .performDefaultHandling(reason: reason)
+        case .open(let credentials, _):
+            if let credential = credentials[rule.credential] {
+                .useCredential(.password(credential))
+            } else {
+                .performDefaultHandling(reason: "no credential \"\(rule.credential)\" is enrolled")
+            }
+        }
+    }
+
+    /// The third check for a certificate request: the identity to show, or why there is none.
+    package func identity(
+        for request: CertificateRequest?, rule: SiteRule, now: Int64
+    ) -> (identity: Identity?, check: ThreeChecks.Check) {
+        let identities: [Identity]
+        switch enrollment {
+        case .closed(let reason): return (nil, .no(reason))
+        case .open(_, let enrolled): identities = enrolled
+        }
+        let choice = Identity.choose(
+            among: identities, acceptableIssuers: request?.acceptableIssuers ?? [],
+            signatureAlgorithms: request?.signatureAlgorithms ?? [], at: now, preferring: rule.identity)
+        switch choice {
+        case .identity(let identity): return (identity, .yes("identity \"\(identity.name)\""))
+        case .none(let reason): return (nil, .no(reason))
+        }
+    }
+
+    /// All three checks of a certificate request of a listed origin.
+    package func certificateChecks(
+        for request: CertificateRequest, rule: SiteRule, now: Int64
+    ) -> (identity: Identity?, checks: ThreeChecks) {
+        var checks = ThreeChecks(site: .yes("listed at \(rule.location)"))
+        guard rule.answer.contains(.certificate) else {
+            checks.challenge = .no("client certificates are not among the site's answer=")
+            return (nil, checks)
+        }
+        checks.challenge = .yes("client certificate")
+        let (identity, check) = identity(for: request, rule: rule, now: now)
+        checks.credential = check
+        return (identity, checks)
+    }
+}
+
+/// The policy in force. Readers on any thread see one whole policy or the next.
+package final class PolicyInForce: Sendable {
+    private let box: NIOLockedValueBox<Policy>
+
+    package init(_ policy: Policy) { box = NIOLockedValueBox(policy) }
+
+    package var current: Policy { box.withLockedValue { $0 } }
+
+    package func replace(with policy: Policy) { box.withLockedValue { $0 = policy } }
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Cryptography
+import NIOCore
+import Upstream
+
+/// Where the proxy listens, and its limits. The values are those of the threat model; each excess has its own answer.
+package struct ProxyConfiguration: Sendable {
+    /// A door that clients come in by.
+    package enum Door: Sendable, Equatable {
+        case tcp(host: String, port: Int)
+        case unix(path: String)
+    }
+
+    package var doors: [Door] = [.tcp(host: "127.0.0.1", port: 3128)]
+    /// What `Proxy-Authorization` must carry; nil: nothing.
+    package var clientToken: Secret?
+    /// Whether the process at the other end must belong to this process's user.
+    package var requiresSameUser = true
+    /// The origin's first byte.
+    package var originTimeoutSeconds: UInt64 = 300
+    /// A body, either way, without a byte.
+    package var bodyIdleSeconds: UInt64 = 60
+    /// A client's head, from its first byte to its last.
+    package var headSeconds: UInt64 = 10
+    /// A kept client connection without a request.
+    package var keepAliveSeconds: UInt64 = 75
+    /// A tunnel without a byte either way.
+    package var tunnelIdleSeconds: UInt64 = 3600
+    /// The client's TLS handshake inside a CONNECT.
+    package var clientHandshakeSeconds: UInt64 = 10
+    /// What is kept of a request's body to send it again.
+    package var replayLimitBytes = 1024 * 1024
+    /// What is read of a challenge's body so that its connection can go on.
+    package var swallowedBodyBytes = 64 * 1024
+    /// What is in flight at a stop may take this long.
+    package var drainSeconds: Int64 = 10
+    package var connector = UpstreamTimeLimits()
+
+    package init() {}
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NIOConcurrencyHelpers
+import NIOCore
+import NIOPosix
+
+/// The proxy's doors: accepts clients, asks the kernel whose they are, and hands each to a ``ClientConnection``.
+///
+/// A connection lives on one event loop together with the origin connections that it uses.
+package final class ProxyListener: Sendable {
+    private let services: ProxyServices
+    private let group: MultiThreadedEventLoopGroup
+    private let loops: [ObjectIdentifier: NIOLoopBound<LoopServices>]
+    private let channels = NIOLockedValueBox<[any Channel]>([])
+    private let unixPaths = NIOLockedValueBox<[String]>([])
+    private let refused: @Sendable (String) -> Void
+
+    /// `refused` hears why a connection was not taken.
+    package init(
+        services: ProxyServices, group: MultiThreadedEventLoopGroup, refused: @escaping @Sendable (String) -> Void
+    ) async throws {
+        self.services = services
+        self.group = group
+        self.refused = refused
+        var loops: [ObjectIdentifier: NIOLoopBound<LoopServices>] = [:]
+        for loop in group.makeIterator() {
+            loops[ObjectIdentifier(loop)] = try await loop.submit {
+                let bound = LoopServices(shared: services, loop: loop)
+                bound.start()
+                return NIOLoopBound(bound, eventLoop: loop)
+            }.get()
+        }
+        self.loops = loops
+    }
+
+    /// Opens every door of the configuration; gives each one's address as `host:port` or `unix:PATH`.
+    package func listen() async throws -> [String] {
+        var names: [String] = []
+        for door in services.configuration.doors {
+            switch door {
+            case .tcp(let host, let port):
+                let channel = try await bootstrap(isUnix: false).bind(host: host, port: port).get()
+                channels.withLockedValue { $0.append(channel) }
+                let bound = channel.localAddress
+                names.append(Self.name(bound, host: host))
+                if let port = bound?.port { await noteOwnPort(UInt16(port)) }
+            case .unix(let path):
+                let channel = try await bootstrap(isUnix: true).bind(
+                    unixDomainSocketPath: path, cleanupExistingSocketFile: true
+                ).get()
+                chmod(path, 0o600)
+                channels.withLockedValue { $0.append(channel) }
+                unixPaths.withLockedValue { $0.append(path) }
+                names.append("unix:\(path)")
+            }
+        }
+        return names
+    }
+
+    /// Stops accepting; what is in flight may finish for as long as the configuration says, then everything is closed.
+    package func stop() async {
+        for channel in channels.withLockedValue({ $0 }) { try? await channel.close().get() }
+        for path in unixPaths.withLockedValue({ $0 }) { unlink(path) }
+        for loop in loops.values { await onLoop(loop) { $0.drain() } }
+        let deadline = NIODeadline.now() + .seconds(services.configuration.drainSeconds)
+        while NIODeadline.now() < deadline {
+            var isQuiet = true
+            for loop in loops.values where await onLoop(loop, { $0.isQuiet }) == false { isQuiet = false }
+            if isQuiet { break }
+            try? await Task.sleep(for: .milliseconds(50))
+        }
+        for loop in loops.values { await onLoop(loop) { $0.stop() } }
+    }
+
+    private func noteOwnPort(_ port: UInt16) async {
+        for loop in loops.values { await onLoop(loop) { $0.ownPorts.insert(port) } }
+    }
+
+    @discardableResult
+    private func onLoop<Value: Sendable>(
+        _ bound: NIOLoopBound<LoopServices>, _ body: @escaping @Sendable (LoopServices) -> Value
+    ) async -> Value? {
+        try? await bound.eventLoop.submit { body(bound.value) }.get()
+    }
+
+    private func bootstrap(isUnix: Bool) -> ServerBootstrap {
+        ServerBootstrap(group: group)
+            .serverChannelOption(.backlog, value: 1024)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelOption(.allowRemoteHalfClosure, value: true)
+            .childChannelInitializer { channel in
+                if isUnix { return self.acceptUnix(channel) }
+                _ = channel.setOption(.tcpOption(.tcp_nodelay), value: 1)
+                return channel.eventLoop.makeCompletedFuture { try self.acceptTCP(channel) }
+            }
+    }
+
+    private func acceptTCP(_ channel: any Channel) throws {
+        guard let client = channel.remoteAddress, let server = channel.localAddress else {
+            throw NotTaken(reason: "a client closed before it was looked at")
+        }
+        let owner = SocketOwner.find(client: client, server: server)
+        let identity = ClientIdentity(uid: owner?.uid)
+        try checkUser(identity)
+        let connection = try take(channel, identity, addresses: (client, server))
+        guard services.accessLog != nil, let inode = owner?.inode else { return }
+        let bound = NIOLoopBound(connection, eventLoop: channel.eventLoop)
+        NIOThreadPool.singleton.runIfActive(eventLoop: channel.eventLoop) { ProcessOfSocket.find(inode: inode) }
+            .whenSuccess { bound.value.setProcess($0) }
+    }
+
+    private func acceptUnix(_ channel: any Channel) -> EventLoopFuture<Void> {
+        guard let provider = channel as? any SocketOptionProvider else {
+            return channel.eventLoop.makeFailedFuture(NotTaken(reason: "the socket does not say whose it is"))
+        }
+        let credentials: EventLoopFuture<PeerCredentials> = provider.unsafeGetSocketOption(
+            level: .socket, name: NIOBSDSocket.Option(rawValue: SO_PEERCRED))
+        return credentials.flatMapThrowing { credentials in
+            let identity = ClientIdentity(uid: credentials.uid, pid: credentials.pid)
+            try self.checkUser(identity)
+            _ = try self.take(channel, identity, addresses: nil)
+        }
+    }
+
+    /// A connection that is closed unanswered.
+    private struct NotTaken: Error {
+        let reason: String
+    }
+
+    private func checkUser(_ identity: ClientIdentity) throws {
+        guard services.configuration.requiresSameUser, identity.uid != getuid() else { return }
+        let who = identity.uid.map { "user id \($0)" } ?? "an unknown user"
+        refused("closed a connection of \(who): this proxy serves user id \(getuid()) only")
+        throw NotTaken(reason: who)
+    }
+
+    private func take(
+        _ channel: any Channel, _ identity: ClientIdentity, addresses: (client: SocketAddress, server: SocketAddress)?
+    ) throws -> ClientConnection {
+        guard let services = loops[ObjectIdentifier(channel.eventLoop)]?.value, !services.isDraining else {
+            throw NotTaken(reason: "stopping")
+        }
+        let connection = ClientConnection(services: services, identity: identity, addresses: addresses)
+        try channel.pipeline.syncOperations.addHandler(connection)
+        return connection
+    }
+
+    private static func name(_ address: SocketAddress?, host: String) -> String {
+        guard let address, let ip = address.ipAddress, let port = address.port else { return host }
+        return ip.contains(":") ? "[\(ip)]:\(port)" : "\(ip):\(port)"
+    }
+}

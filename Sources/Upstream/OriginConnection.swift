@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Challenges
+import HTTP1
+import NIOCore
+import TLS
+
+/// What an exchange hears from the origin connection that it leased. Always on the connection's event loop.
+package protocol OriginConnectionDelegate: AnyObject {
+    /// A response head, 1xx ones included. ``OriginConnection/pauseReading()`` holds what follows it.
+    func originResponded(_ head: ResponseHead, framing: BodyFraming)
+    /// Content of the response, transfer coding removed.
+    func originSent(_ content: ByteBuffer)
+    /// The response is whole; the connection may serve another request from here on.
+    func originResponseEnded(trailers: FieldLines?)
+    /// What came in one read has been told: a good moment to flush.
+    func originReadCompleted()
+    /// There will be no response, or no more of it. The connection is closed.
+    func originFailed(_ error: UpstreamError)
+    /// The origin takes more, or wants a pause.
+    func originWritabilityChanged(_ isWritable: Bool)
+}
+
+/// One HTTP/1.1 connection to an origin: requests out, one response at a time back, over TLS or not.
+///
+/// Owned by its event loop. Whoever leased it is its ``delegate``; nobody else may write to it. A connection on which anything
+/// unexpected happened (bytes behind a response, an error, a request that was not finished) is never reusable.
+package final class OriginConnection: ChannelInboundHandler, RemovableChannelHandler {
+    package typealias InboundIn = ByteBuffer
+    package typealias OutboundOut = ByteBuffer
+    /// Asks who the client of this connection is; the answer may come later, on the event loop.
+    package typealias CertificateSource = (CertificateRequest, OriginConnection, @escaping (Identity?) -> Void) -> Void
+
+    private enum Phase {
+        case handshaking
+        case idle
+        case head
+        case body(BodyDecoder)
+        case tunnel
+        case closed
+    }
+
+    package weak var delegate: (any OriginConnectionDelegate)?
+    /// Answers the origin's certificate requests, during the handshake or later. Nil: none is shown.
+    package var certificateSource: CertificateSource?
+    /// Called once when the connection becomes usable, or fails before that.
+    var established: ((Result<OriginConnection, UpstreamError>) -> Void)?
+    /// Set while the connection is idle in a pool: tells the pool that it closed.
+    var parkedAs: (() -> Void)?
+
+    /// `host:port`, for error texts.
+    package let place: String
+    /// What the handshake found out; nil without TLS.
+    package private(set) var tls: TLSSummary?
+    /// An NTLM dialogue, a client's own or ours, has been spoken on it: it belongs to one client from then on.
+    package var isAuthenticated = false
+    /// How the last certificate request of the origin was decided; nil where none came.
+    package var certificateChecks: ThreeChecks?
+    /// How many requests it has carried.
+    package private(set) var requestCount = 0
+
+    private var phase: Phase
+    private var method: Method = .get
+    private var context: ChannelHandlerContext?
+    private var tlsHandler: TLSHandler?
+    private var input = ByteBuffer()
+    private var keepsAlive = true
+    private var requestIsWhole = true
+    private var paused = false
+    private var delivering = false
+    private var inputEnded = false
+    private var bytesOfResponse = false
+    /// The response in progress ends with the connection.
+    private var closeDelimits = false
+
+    init(place: String, tlsHandler: TLSHandler?) {
+        self.place = place
+        self.tlsHandler = tlsHandler
+        phase = tlsHandler == nil ? .idle : .handshaking
+    }
+
+    /// Another exchange may lease it: nothing is pending on it and nothing odd has happened.
+    package var isReusable: Bool {
+        guard case .idle = phase else { return false }
+        return keepsAlive && requestIsWhole && !inputEnded && input.readableBytes == 0
+            && context?.channel.isActive == true
+    }
+
+    /// A client certificate was shown on it.
+    package var showedIdentity: String? { tlsHandler?.summary?.clientIdentity }
+
+    package var isWritable: Bool { context?.channel.isWritable ?? false }
+
+    /// The channel, for a tunnel that takes it over.
+    package var channel: (any Channel)? { context?.channel }
+
+    // MARK: Requests
+
+    /// Sends a request head; `method` decides how the response is framed. Call ``endRequest()`` when its body is out.
+    package func send(head: [UInt8], method: Method) {
+        guard let context, case .idle = phase else { return }
+        phase = .head
+        self.method = method
+        requestCount += 1
+        requestIsWhole = false
+        bytesOfResponse = false
+        var buffer = context.channel.allocator.buffer(capacity: head.count)
+        buffer.writeBytes(head)
+        context.write(wrapOutboundOut(buffer), promise: nil)
+    }
+
+    /// Sends bytes of the request's body, framed by the caller.
+    package func send(body: ByteBuffer) {
+        context?.write(wrapOutboundOut(body), promise: nil)
+    }
+
+    /// The request is out whole.
+    package func endRequest() {
+        requestIsWhole = true
+    }
+
+    package func flush() {
+        context?.flush()
+    }
+
+    /// Holds the delivery of what the origin sends, and its reading.
+    package func pauseReading() {
+        guard !paused else { return }
+        paused = true
+        try? context?.channel.syncOptions?.setOption(.autoRead, value: false)
+    }
+
+    /// Goes on delivering.
+    package func resumeReading() {
+        guard paused else { return }
+        paused = false
+        deliver()
+        guard !paused else { return }
+        try? context?.channel.syncOptions?.setOption(.autoRead, value: true)
+        if inputEnded { endOfInput() }
+    }
+
+    package func close() {
+        if case .closed = phase { return }
+        phase = .closed
+        delegate = nil
+        context?.close(promise: nil)
+    }
+
+    /// Takes the connection out of HTTP: the bytes that already came behind the last head. The handler leaves the pipeline.
+    package func becomeTunnel() -> ByteBuffer {
+        phase = .tunnel
+        delegate = nil
+        let rest = input
+        input = ByteBuffer()
+        if let context { context.pipeline.syncOperations.removeHandler(context: context, promise: nil) }
+        return rest
+    }
+
+    // MARK: Channel
+
+    package func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+    }
+
+    package func handlerRemoved(context: ChannelHandlerContext) {
+        self.context = nil
+    }
+
+    package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        var buffer = unwrapInboundIn(data)
+        if input.readableBytes == 0 { input = buffer } else { input.writeBuffer(&buffer) }
+        if case .idle = phase {
+            // Nobody asked: whatever it is, it must not become the next response.
+            return fail(UpstreamError(.malformedResponse, "\(place): bytes that answer no request"))
+        }
+        deliver()
+    }
+
+    package func channelReadComplete(context: ChannelHandlerContext) {
+        if let delegate { delegate.originReadCompleted() }
+        context.flush()
+    }
+
+    package func channelWritabilityChanged(context: ChannelHandlerContext) {
+        delegate?.originWritabilityChanged(context.channel.isWritable)
+    }
+
+    package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        switch event {
+        case TLSEvent.handshakeCompleted(let summary) where tls == nil:
+            tls = summary
+            if case .handshaking = phase { phase = .idle }
+            finishEstablishing(.success(self))
+        case TLSEvent.certificateRequested(let request):
+            guard let certificateSource else { return tlsHandler?.answerCertificateRequest(with: nil) ?? () }
+            certificateSource(request, self) { [weak self] identity in
+                self?.tlsHandler?.answerCertificateRequest(with: identity)
+            }
+        case ChannelEvent.inputClosed, TLSEvent.inputClosed:
+            inputEnded = true
+            if !paused { endOfInput() }
+        default:
+            break
+        }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    package func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        switch error {
+        case let error as TLSError where error.code == .truncated:
+            // Whether that matters depends on the framing: `endOfInput` knows.
+            inputEnded = true
+            if case .body = phase, closeDelimits {
+                fail(
+                    UpstreamError(
+                        .closedInResponse, "\(place): the TLS connection was cut in a response without a length"))
+            } else if !paused {
+                endOfInput()
+            }
+        case let error as TLSError:
+            fail(UpstreamError.tls(error, at: place))
+        case let error as UpstreamError:
+            fail(error)
+        default:
+            inputEnded = true
+            if !paused { endOfInput() }
+        }
+    }
+
+    package func channelInactive(context: ChannelHandlerContext) {
+        inputEnded = true
+        if !paused { endOfInput() }
+        context.fireChannelInactive()
+    }
+
+    // MARK: Responses
+
+    private func deliver() {
+        guard !delivering else { return }
+        delivering = true
+        defer { delivering = false }
+        do throws(HTTP1Error) {
+            while !paused {
+                switch phase {
+                case .head:
+                    guard let head = try nextHead() else { return }
+                    if head.status == 101 || (method == .connect && head.status / 100 == 2) {
+                        delegate?.originResponded(head, framing: .none)
+                        return
+                    }
+                    if head.isInformational {
+                        delegate?.originResponded(head, framing: .none)
+                        continue
+                    }
+                    let framing = try head.framing(answering: method)
+                    keepsAlive = head.keepsAlive && framing != .untilClose
+                    phase = .body(BodyDecoder(framing, sentBy: .origin))
+                    closeDelimits = framing == .untilClose
+                    delegate?.originResponded(head, framing: framing)
+                case .body(var decoder):
+                    guard try deliverBody(&decoder) else { return }
+                case .handshaking, .idle, .tunnel, .closed:
+                    return
+                }
+            }
+        } catch {
+            fail(UpstreamError(.malformedResponse, "\(place): \(error.detail)"))
+        }
+    }
+
+    private func nextHead() throws(HTTP1Error) -> ResponseHead? {
+        guard input.readableBytes > 0 else { return nil }
+        bytesOfResponse = true
+        let bytes = input
+        guard let parsed = try ResponseHead.parse(bytes.readableBytesSpan) else { return nil }
+        input.moveReaderIndex(forwardBy: parsed.consumedBytes)
+        return parsed.head
+    }
+
+    /// One step through the body; false when it waits for more.
+    private func deliverBody(_ decoder: inout BodyDecoder) throws(HTTP1Error) -> Bool {
+        var offset = 0
+        let bytes = input
+        let piece = try decoder.next(bytes.readableBytesSpan, from: &offset)
+        let start = input.readerIndex
+        switch piece {
+        case .content(let range):
+            let content = input.getSlice(at: start + range.lowerBound, length: range.count)
+            input.moveReaderIndex(forwardBy: offset)
+            phase = .body(decoder)
+            if let content { delegate?.originSent(content) }
+            return true
+        case .needsMore:
+            input.moveReaderIndex(forwardBy: offset)
+            phase = .body(decoder)
+            return false
+        case .end(let trailers):
+            input.moveReaderIndex(forwardBy: offset)
+            if input.readableBytes > 0 { keepsAlive = false }
+            phase = .idle
+            delegate?.originResponseEnded(trailers: trailers)
+            return true
+        }
+    }
+
+    private func endOfInput() {
+        switch phase {
+        case .handshaking:
+            fail(UpstreamError(.tlsFailed, "\(place): closed during the TLS handshake"))
+        case .idle:
+            phase = .closed
+            parkedAs?()
+            parkedAs = nil
+            context?.close(promise: nil)
+        case .head:
+            let code: UpstreamError.Code = bytesOfResponse ? .closedInResponse : .closedBeforeResponse
+            fail(UpstreamError(code, "\(place): closed the connection without answering"))
+        case .body(var decoder):
+            guard decoder.inputEnded() else {
+                return fail(UpstreamError(.closedInResponse, "\(place): closed the connection inside a response"))
+            }
+            keepsAlive = false
+            phase = .idle
+            delegate?.originResponseEnded(trailers: nil)
+            close()
+        case .tunnel, .closed:
+            break
+        }
+    }
+
+    private func fail(_ error: UpstreamError) {
+        if case .closed = phase { return }
+        phase = .closed
+        let listener = delegate
+        delegate = nil
+        parkedAs?()
+        parkedAs = nil
+        context?.close(promise: nil)
+        finishEstablishing(.failure(error))
+        listener?.originFailed(error)
+    }
+
+    private func finishEstablishing(_ result: Result<OriginConnection, UpstreamError>) {
+        let tell = established
+        established = nil
+        tell?(result)
+    }
+
+    /// The connection was not usable in time.
+    func establishingTimedOut() {
+        fail(UpstreamError(.tlsTimedOut, "\(place): the TLS handshake was not done in time"))
+    }
+}

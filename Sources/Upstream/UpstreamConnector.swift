@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Challenges
+import NIOCore
+import NIOPosix
+import TLS
+
+/// How long each step towards an origin may take.
+package struct UpstreamTimeLimits: Sendable {
+    package var connect: TimeAmount = .seconds(10)
+    package var handshake: TimeAmount = .seconds(10)
+
+    package init() {}
+}
+
+/// Makes connections to origins on one event loop: addresses raced as RFC 8305 has it, then TLS where the origin is https.
+package struct UpstreamConnector {
+    private let loop: any EventLoop
+    private let limits: UpstreamTimeLimits
+
+    package init(loop: any EventLoop, limits: UpstreamTimeLimits = UpstreamTimeLimits()) {
+        self.loop = loop
+        self.limits = limits
+    }
+
+    /// A plain TCP connection, for a tunnel. `completion` runs on the event loop.
+    package func connectTCP(
+        host: String, port: UInt16, completion: @escaping (Result<any Channel, UpstreamError>) -> Void
+    ) {
+        let place = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        ClientBootstrap(group: loop)
+            .resolver(OriginResolver(loop: loop))
+            .connectTimeout(limits.connect)
+            .channelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .channelOption(.allowRemoteHalfClosure, value: true)
+            .connect(host: host, port: Int(port))
+            .assumeIsolated()
+            .whenComplete { result in
+                completion(result.mapError { UpstreamError.connecting($0, to: place) })
+            }
+    }
+
+    /// A connection that is ready for a request. For https its ``OriginConnection/tls`` says whether the origin is trusted: that
+    /// is the caller's to look at before it sends anything. `completion` runs on the event loop, once.
+    package func connect(
+        to origin: Origin, tls context: TLSClientContext,
+        certificateSource: OriginConnection.CertificateSource?,
+        completion: @escaping (Result<OriginConnection, UpstreamError>) -> Void
+    ) {
+        connectTCP(host: origin.host, port: origin.port) { result in
+            switch result {
+            case .failure(let error):
+                completion(.failure(error))
+            case .success(let channel):
+                install(on: channel, origin: origin, tls: context, certificateSource, completion)
+            }
+        }
+    }
+
+    private func install(
+        on channel: any Channel, origin: Origin, tls context: TLSClientContext,
+        _ certificateSource: OriginConnection.CertificateSource?,
+        _ completion: @escaping (Result<OriginConnection, UpstreamError>) -> Void
+    ) {
+        let place = "\(origin.uriHost):\(origin.port)"
+        do {
+            guard origin.scheme == .https else {
+                let connection = OriginConnection(place: place, tlsHandler: nil)
+                try channel.pipeline.syncOperations.addHandler(connection)
+                return completion(.success(connection))
+            }
+            let handler = try TLSHandler(client: context, host: origin.host, alpn: ["http/1.1"], session: nil)
+            let connection = OriginConnection(place: place, tlsHandler: handler)
+            connection.certificateSource = certificateSource
+            let deadline = loop.assumeIsolated().scheduleTask(in: limits.handshake) {
+                connection.establishingTimedOut()
+            }
+            connection.established = { result in
+                deadline.cancel()
+                completion(result)
+            }
+            // The connection first, so that it hears the handshake from its first event on.
+            try channel.pipeline.syncOperations.addHandler(connection)
+            try channel.pipeline.syncOperations.addHandler(handler, position: .before(connection))
+        } catch {
+            channel.close(promise: nil)
+            completion(.failure(UpstreamError.connecting(error, to: place)))
+        }
+    }
+}
