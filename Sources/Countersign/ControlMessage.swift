@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+/// What `countersign vault` asks of a running server: one JSON object a line, each answered by one.
+package enum ControlRequest: Equatable, Sendable {
+    case status
+    case lock
+    /// The passphrase's bytes, where one opens the vault. They travel in Base64.
+    case unlock(passphrase: [UInt8]?)
+}
+
+/// What a running server answers.
+package struct ControlReply: Equatable, Sendable, Codable {
+    package var isLocked: Bool
+    /// What went wrong; the vault is as it was.
+    package var error: String?
+    package var hint: String?
+    package var processIdentifier: Int32
+
+    package init(isLocked: Bool, error: String? = nil, hint: String? = nil, processIdentifier: Int32 = getpid()) {
+        self.isLocked = isLocked
+        self.error = error
+        self.hint = hint
+        self.processIdentifier = processIdentifier
+    }
+
+    private enum CodingKeys: String, CodingKey {
+        case isLocked = "locked"
+        case error, hint
+        case processIdentifier = "pid"
+    }
+}
+
+extension ControlRequest: Codable {
+    private enum CodingKeys: String, CodingKey { case command, passphrase }
+    private enum Command: String, Codable { case status, lock, unlock }
+
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        switch try container.decode(Command.self, forKey: .command) {
+        case .status: self = .status
+        case .lock: self = .lock
+        case .unlock:
+            self = .unlock(passphrase: try container.decodeIfPresent(Data.self, forKey: .passphrase).map(Array.init))
+        }
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        switch self {
+        case .status: try container.encode(Command.status, forKey: .command)
+        case .lock: try container.encode(Command.lock, forKey: .command)
+        case .unlock(let passphrase):
+            try container.encode(Command.unlock, forKey: .command)
+            try container.encodeIfPresent(passphrase.map { Data($0) }, forKey: .passphrase)
+        }
+    }
+}

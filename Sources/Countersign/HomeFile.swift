@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// One file that is read whole or replaced whole. `name` is what errors call it.
+package struct HomeFile: Sendable {
+    package let path: String
+    package let name: String
+
+    package init(path: String, name: String? = nil) {
+        self.path = path
+        self.name = name ?? path
+    }
+
+    /// The bytes, or nil where there is no such file. A folder, a pipe or more than `limitBytes` is an error.
+    package func readIfThere(upTo limitBytes: Int) throws(CountersignError) -> [UInt8]? {
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+        guard file >= 0 else {
+            if errno == ENOENT || errno == ENOTDIR { return nil }
+            throw .system(errno, "cannot read \(name)", hint: Self.hint(for: errno, path))
+        }
+        defer { close(file) }
+        var found = stat()
+        guard fstat(file, &found) == 0 else { throw .system(errno, "cannot read \(name)") }
+        guard found.st_mode & S_IFMT == S_IFREG else {
+            throw CountersignError(.configuration, "\(name) is not a regular file")
+        }
+        guard found.st_size <= limitBytes else {
+            throw CountersignError(.configuration, "\(name) is larger than \(limitBytes) bytes")
+        }
+        return try contents(of: file, upTo: limitBytes)
+    }
+
+    /// The bytes. Throws for a file that is not there, too.
+    package func read(upTo limitBytes: Int) throws(CountersignError) -> [UInt8] {
+        guard let bytes = try readIfThere(upTo: limitBytes) else { throw .system(ENOENT, "cannot read \(name)") }
+        return bytes
+    }
+
+    private func contents(of file: Int32, upTo limitBytes: Int) throws(CountersignError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = Glibc.read(file, &chunk, chunk.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw .system(errno, "cannot read \(name)") }
+            if count == 0 { return bytes }
+            bytes += chunk.prefix(count)
+            guard bytes.count <= limitBytes else {
+                throw CountersignError(.configuration, "\(name) is larger than \(limitBytes) bytes")
+            }
+        }
+    }
+
+    /// Puts `bytes` in the file's place, whole or not at all, and makes the folders above it. A file that has these bytes
+    /// already is left alone.
+    package func replace(with bytes: [UInt8], mode: mode_t = 0o644) throws(CountersignError) {
+        if (try? readIfThere(upTo: bytes.count)) == bytes { return }
+        try Self.makeFolders(above: path)
+        let temporary = "\(path).\(getpid()).new"
+        _ = unlink(temporary)
+        let file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
+        guard file >= 0 else { throw .system(errno, "cannot write \(name)", hint: Self.hint(for: errno, path)) }
+        do throws(CountersignError) {
+            defer { close(file) }
+            try write(bytes, to: file)
+            guard fchmod(file, mode) == 0, fsync(file) == 0, rename(temporary, path) == 0 else {
+                throw .system(errno, "cannot write \(name)")
+            }
+        } catch {
+            _ = unlink(temporary)
+            throw error
+        }
+        Self.syncFolder(above: path)
+    }
+
+    /// Whether there was such a file to remove.
+    @discardableResult
+    package func remove() throws(CountersignError) -> Bool {
+        guard unlink(path) == 0 else {
+            if errno == ENOENT || errno == ENOTDIR { return false }
+            throw .system(errno, "cannot remove \(name)")
+        }
+        Self.syncFolder(above: path)
+        return true
+    }
+
+    private func write(_ bytes: [UInt8], to file: Int32) throws(CountersignError) {
+        var written = 0
+        while written < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                Glibc.write(file, $0.baseAddress.map { $0 + written }, $0.count - written)
+            }
+            guard count >= 0 || errno == EINTR else { throw .system(errno, "cannot write \(name)") }
+            written += max(count, 0)
+        }
+    }
+
+    // MARK: Folders
+
+    /// The folder part of a path, `.` where there is none.
+    static func folder(of path: String) -> String {
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    /// Makes the folder and those above it that are missing.
+    static func makeFolder(_ path: String, mode: mode_t) throws(CountersignError) {
+        guard mkdir(path, mode) != 0, errno != EEXIST else { return }
+        let reason = errno
+        let above = folder(of: path)
+        guard reason == ENOENT, above != path else {
+            throw .system(reason, "cannot make the folder \(path)", hint: hint(for: reason, path))
+        }
+        try makeFolder(above, mode: 0o755)
+        guard mkdir(path, mode) == 0 || errno == EEXIST else { throw .system(errno, "cannot make the folder \(path)") }
+    }
+
+    private static func makeFolders(above path: String) throws(CountersignError) {
+        try makeFolder(folder(of: path), mode: 0o755)
+    }
+
+    private static func syncFolder(above path: String) {
+        let folder = open(folder(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard folder >= 0 else { return }
+        _ = fsync(folder)
+        close(folder)
+    }
+
+    private static func hint(for number: Int32, _ path: String) -> String? {
+        number == EACCES || number == EPERM ? "look at `ls -ld \(folder(of: path)) \(path)`" : nil
+    }
+}

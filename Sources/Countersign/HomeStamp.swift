@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// Which files the home has, and which versions of them: another value after any of them was written, added or removed.
+struct HomeStamp: Equatable, Sendable {
+    private struct FileStamp: Equatable, Sendable {
+        let inode: UInt64
+        let sizeBytes: Int64
+        let seconds: Int
+        let nanoseconds: Int
+    }
+
+    private let files: [String: FileStamp]
+
+    init(_ home: Home) {
+        let folders = [
+            (Home.sitesFolder, ".sites"), (Home.anchorsFolder, ".pem"), (Home.identitiesFolder, ".pem"),
+        ]
+        var paths = [home.file("vault").path, home.file("vault.key").path]
+        for (folder, suffix) in folders {
+            // A folder that cannot be read stamps as empty; reading it says why.
+            paths += ((try? home.files(in: folder, suffix: suffix)) ?? []).map(\.path)
+        }
+        var files: [String: FileStamp] = [:]
+        for path in paths {
+            var found = stat()
+            guard stat(path, &found) == 0 else { continue }
+            files[path] = FileStamp(
+                inode: UInt64(found.st_ino), sizeBytes: Int64(found.st_size), seconds: found.st_mtim.tv_sec,
+                nanoseconds: found.st_mtim.tv_nsec)
+        }
+        self.files = files
+    }
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+
+/// `Certs/interception/bundle.pem`: the system's anchors, those of `Certs/anchors`, and the interception CA's root, for clients
+/// whose CA variable takes the place of the system's anchors and does not add to them.
+package struct TrustBundle: Sendable {
+    private let home: Home
+    private let systemFiles: [String]
+
+    /// Where distributions keep their anchors in one PEM file.
+    private static let systemFiles = [
+        "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
+        "/etc/ssl/cert.pem",
+    ]
+
+    /// `SSL_CERT_FILE` of `environment` is the system's file, unless it is this bundle.
+    package init(home: Home, environment: [String: String]) {
+        self.home = home
+        let chosen = environment["SSL_CERT_FILE"].flatMap { $0.isEmpty || $0 == home.bundle.path ? nil : $0 }
+        systemFiles = chosen.map { [$0] } ?? Self.systemFiles
+    }
+
+    /// Writes the bundle, if it is not as it should be already.
+    package func write(root: Certificate, anchors: [Certificate]) throws(CountersignError) {
+        var bytes: [UInt8] = []
+        for path in systemFiles {
+            guard let found = try HomeFile(path: path).readIfThere(upTo: Home.fileLimitBytes) else { continue }
+            bytes = found
+            break
+        }
+        if let last = bytes.last, last != UInt8(ascii: "\n") { bytes.append(UInt8(ascii: "\n")) }
+        for anchor in anchors + [root] { bytes += Array(anchor.pem.utf8) }
+        try home.bundle.replace(with: bytes)
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Countersign
+import Cryptography
+import Foundation
+import Proxy
+
+/// `countersign exec`.
+struct ExecCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "exec",
+        abstract: "Run a command through a proxy of its own.",
+        discussion: """
+            Starts a proxy on a free loopback port that only this command knows the token of, sets the variables that \
+            `countersign env` prints (NO_PROXY, no_proxy and HTTP_PROXY are unset), and runs the command. The terminal is the \
+            command's; SIGINT, SIGTERM and SIGHUP are passed on. Exit status: the command's own; 127 when it is not found, 126 \
+            when it cannot be run, 128+N when signal N ended it.
+
+            EXAMPLES:
+              countersign exec -- curl https://git.corp.example/
+              countersign exec --home ./work -- sh -c 'git pull && make'
+            """)
+
+    @OptionGroup var homeOption: HomeOption
+
+    @Option(help: ArgumentHelp("Append a JSON object a request to this file.", valueName: "file"))
+    var accessLog: String?
+
+    @OptionGroup var secrets: SecretOption
+
+    @Argument(
+        parsing: .captureForPassthrough, help: ArgumentHelp("The command and its arguments.", valueName: "command"))
+    var command: [String] = []
+
+    private var words: [String] { command.first == "--" ? Array(command.dropFirst()) : command }
+
+    func validate() throws {
+        // What stands before the command and is no option of this one is taken for the command.
+        if let first = command.first, first != "--", first.hasPrefix("-") {
+            if first == "--help" || first == "-h" { throw CleanExit.helpRequest(Self.self) }
+            throw ValidationError("unknown option '\(first)'")
+        }
+        guard !words.isEmpty else { throw ValidationError("there is no command to run") }
+    }
+
+    func run() async throws {
+        let home = try homeOption.located()
+        let inherited = ProcessInfo.processInfo.environment
+        let logger = ConsoleLogHandler.logger(.warning)
+        let door = VaultDoor(home: home, secrets: secrets.input)
+        Startup.reportHardening()
+        let keeper = try PolicyKeeper(
+            home: home, authority: .always, environment: inherited, logger: logger, now: { Int64(time(nil)) },
+            passphrase: door.passphrase)
+        if let shut = keeper.shutAtStart { throw shut }
+        let token = Secret(utf8: Hex.encode(Randomness.bytes(16)))
+        var configuration = ProxyConfiguration()
+        configuration.doors = [.tcp(host: "127.0.0.1", port: 0)]
+        configuration.clientToken = token
+        configuration.drainSeconds = 0
+        let runtime = try await ProxyRuntime(
+            keeper: keeper, configuration: configuration,
+            accessLog: try accessLog.map { path throws in try AccessLog(path: path) }, threads: 1,
+            hasControlSocket: false,
+            logger: logger)
+        let opened = try ListenAddress(parsing: runtime.doors.first ?? "")
+        let bundle = try ClientTrust(home: home, door: door).writeBundle()
+        let environment = ClientEnvironment(proxy: ProxyURL(door: opened.door, token: token).text, bundlePath: bundle)
+        let status: Int32
+        do {
+            status = try await ChildProcess.run(words, environment: environment.applied(to: inherited))
+        } catch {
+            await runtime.stop()
+            throw error
+        }
+        await runtime.stop()
+        throw ExitCode(status)
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Challenges
+import Countersign
+import SitePolicy
+
+/// `countersign sites`.
+struct SitesCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sites",
+        abstract: "Show or change the list of sites that may be answered.",
+        subcommands: [List.self, Check.self, Add.self, Remove.self])
+
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Show every listed site.",
+            discussion: """
+                EXAMPLES:
+                  countersign sites list
+                  countersign sites list --json | jq -r '.[].site'
+                """)
+
+        @OptionGroup var homeOption: HomeOption
+        @OptionGroup var output: JSONOption
+
+        func run() throws {
+            let rules = try homeOption.located().sites().rules
+            if output.json { return try Console.result(json: rules.map(ListedSite.init)) }
+            Console.result(TextTable(rows: rules.map { [$0.pattern.description, $0.options, $0.location] }).text)
+        }
+    }
+
+    struct Check: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Say whether a URL's site is listed: exit status 0 yes, 1 no.",
+            discussion: """
+                EXAMPLES:
+                  countersign sites check https://git.corp.example/tools.git
+                """)
+
+        @OptionGroup var homeOption: HomeOption
+        @Argument(help: ArgumentHelp("An http or https URL.", valueName: "url"))
+        var url: String
+
+        func run() throws {
+            let origin = try AbsoluteURL(parsing: url).origin
+            let sites = try homeOption.located().sites()
+            if let rule = sites.rule(for: origin) {
+                return Console.result("\(origin): listed at \(rule.location)\n")
+            }
+            switch sites.verdict(for: origin) {
+            case .tunnel(let reason), .refuse(let reason): Console.result("\(origin): \(reason)\n")
+            case .answer(let rule): return Console.result("\(origin): listed at \(rule.location)\n")
+            }
+            throw ExitCode.failure
+        }
+    }
+
+    struct Add: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Add a line to the list.",
+            discussion: """
+                The words are the line: the site, then its options. Nothing is written that would make the list faulty.
+
+                EXAMPLES:
+                  countersign sites add https://git.corp.example:8443 answer=basic
+                  countersign sites add --file work '*.corp.example' domain=ACME
+                """)
+
+        @OptionGroup var homeOption: HomeOption
+
+        @Option(
+            help: ArgumentHelp(
+                "The file of AllowedSites that the line goes into, without its .sites.", valueName: "name"))
+        var file = "local"
+
+        @Argument(help: ArgumentHelp("The site and its options.", valueName: "line"))
+        var line: [String]
+
+        func validate() throws {
+            guard !line.contains(where: { $0.contains(where: \.isNewline) }) else {
+                throw ValidationError("a line has no line breaks")
+            }
+        }
+
+        func run() throws {
+            let rule = try SiteFiles(home: try homeOption.located()).add(line.joined(separator: " "), to: file)
+            Console.result("\(rule.location): \(rule.text)\n")
+        }
+    }
+
+    struct Remove: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Take a site off the list.",
+            discussion: """
+                EXAMPLES:
+                  countersign sites remove https://git.corp.example:8443
+                  countersign sites remove '*.sharepoint.corp.example'
+                """)
+
+        @OptionGroup var homeOption: HomeOption
+        @Argument(help: ArgumentHelp("The site as the list has it, without options.", valueName: "site"))
+        var site: String
+
+        func run() throws {
+            // A pattern that is listed is to be removable, whatever may be listed now.
+            let pattern = try SitePattern(parsing: site, publicSuffixes: .none)
+            let files = try SiteFiles(home: try homeOption.located()).remove(pattern)
+            Console.result(files.map { "\($0): \(pattern) removed\n" }.joined())
+        }
+    }
+}
+
+/// A rule as JSON.
+private struct ListedSite: Encodable {
+    let site: String
+    let location: String
+    let answer: [String]
+    let credential: String
+    let identity: String?
+    let domain: String?
+    let spn: String?
+    let plaintext: Bool
+    let preempt: Bool
+    let intercept: Bool
+
+    init(_ rule: SiteRule) {
+        site = rule.pattern.description
+        location = rule.location
+        answer = rule.answer.map(\.rawValue)
+        credential = rule.credential
+        identity = rule.identity
+        domain = rule.domain
+        spn = rule.servicePrincipalName
+        plaintext = rule.answersPlaintext
+        preempt = rule.preempts
+        intercept = rule.intercepts
+    }
+}
+
+extension SiteRule {
+    /// The options that are not as they would be when left out, in the words of the list.
+    fileprivate var options: String {
+        var words: [String] = []
+        if answer != AuthenticationScheme.supported {
+            words.append("answer=" + answer.map(\.rawValue).joined(separator: ","))
+        }
+        if credential != "enrollment" { words.append("credential=\(credential)") }
+        if let identity { words.append("identity=\(identity)") }
+        if let domain { words.append("domain=\(domain)") }
+        if let servicePrincipalName { words.append("spn=\(servicePrincipalName)") }
+        if answersPlaintext { words.append("plaintext=yes") }
+        if !preempts { words.append("preempt=no") }
+        if !intercepts { words.append("intercept=no") }
+        return words.joined(separator: " ")
+    }
+}

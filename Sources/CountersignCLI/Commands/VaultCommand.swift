@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Countersign
+import Cryptography
+import Foundation
+import Vault
+
+/// `countersign vault`.
+struct VaultCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "vault",
+        abstract: "The file that holds everything secret.",
+        subcommands: [Status.self, Rekey.self, Lock.self, Unlock.self])
+
+    struct Status: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Show what can be said of the vault without opening it.",
+            discussion: """
+                EXAMPLES:
+                  countersign vault status --json
+                """)
+
+        @OptionGroup var homeOption: HomeOption
+        @OptionGroup var output: JSONOption
+
+        func run() throws {
+            let home = try homeOption.located()
+            let status = try VaultFile(home: home.path).status()
+            let server: ControlReply?
+            do {
+                server = try ControlSocket.ask(.status, of: home)
+            } catch let error as CountersignError where error.code == .notRunning {
+                server = nil
+            }
+            let shown = Shown(status, server)
+            if output.json { return try Console.result(json: shown) }
+            Console.result(shown.text)
+            if status.key == .file, !status.hasKeyFile {
+                Console.warning(
+                    "\(status.keyFilePath) is missing: nothing else opens this vault", hint: "restore it from a backup")
+            }
+        }
+    }
+
+    struct Rekey: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Change what opens the vault.",
+            discussion: """
+                What opened it before opens nothing any more. A running server with a vault that now wants another passphrase \
+                goes on with what it has until `countersign vault unlock`.
+
+                With --password-stdin: the present passphrase, if it has one, then the new one, a line each.
+
+                EXAMPLES:
+                  countersign vault rekey --passphrase
+                  countersign vault rekey --key-file
+                """)
+
+        @OptionGroup var homeOption: HomeOption
+        @OptionGroup var secrets: SecretOption
+
+        @Flag(help: "A passphrase, asked for twice, opens it from now on.")
+        var passphrase = false
+
+        @Flag(help: "A new vault.key beside it opens it from now on.")
+        var keyFile = false
+
+        func validate() throws {
+            guard passphrase != keyFile else {
+                throw ValidationError("one of --passphrase and --key-file is to be given")
+            }
+        }
+
+        func run() throws {
+            let vault = try VaultDoor(home: try homeOption.located(), secrets: secrets.input).open()
+            if passphrase {
+                try vault.rekey(to: .passphrase(try secrets.input.read("the new passphrase", twice: true)))
+                Console.result("the vault is opened by the new passphrase\n")
+            } else {
+                try vault.rekey(to: .file)
+                Console.result("the vault is opened by its new key file\n")
+            }
+        }
+    }
+
+    struct Lock: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Have the running server shut its vault: it answers nothing until `vault unlock`.",
+            discussion: """
+                EXAMPLES:
+                  countersign vault lock
+                """)
+
+        @OptionGroup var homeOption: HomeOption
+
+        func run() throws {
+            _ = try ControlSocket.ask(.lock, of: try homeOption.located())
+            Console.result("the vault is locked\n")
+        }
+    }
+
+    struct Unlock: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Have the running server open its vault.",
+            discussion: """
+                EXAMPLES:
+                  countersign vault unlock
+                  countersign vault unlock --password-stdin < passphrase
+                """)
+
+        @OptionGroup var homeOption: HomeOption
+        @OptionGroup var secrets: SecretOption
+
+        func run() throws {
+            let home = try homeOption.located()
+            // Before anybody is asked for a passphrase: is there someone to give it to?
+            _ = try ControlSocket.ask(.status, of: home)
+            let needsPassphrase = try VaultFile(home: home.path).status().key == .passphrase
+            let passphrase = needsPassphrase ? try secrets.input.read("the vault's passphrase") : nil
+            _ = try ControlSocket.ask(.unlock(passphrase: passphrase.map { $0.withBytes { Array($0) } }), of: home)
+            Console.result("the vault is unlocked\n")
+        }
+    }
+
+    /// The status as text and JSON.
+    private struct Shown: Encodable {
+        let path: String
+        let openedBy: String
+        let bytes: Int
+        let mode: String
+        let hasKeyFile: Bool
+        let hasBackup: Bool
+        /// The running server of this home, if there is one.
+        let server: ControlReply?
+
+        private enum CodingKeys: String, CodingKey {
+            case path, openedBy, bytes, mode, server
+            case hasKeyFile = "keyFile"
+            case hasBackup = "backup"
+        }
+
+        init(_ status: VaultStatus, _ server: ControlReply?) {
+            path = status.path
+            openedBy = status.key == .file ? "key file" : "passphrase"
+            bytes = status.sizeBytes
+            mode = String(status.mode, radix: 8)
+            hasKeyFile = status.hasKeyFile
+            hasBackup = status.hasBackup
+            self.server = server
+        }
+
+        var text: String {
+            let state = server.map { "process \($0.processIdentifier), \($0.isLocked ? "locked" : "open")" }
+            return TextTable(rows: [
+                ["vault", path], ["opened by", openedBy], ["size", "\(bytes) bytes"], ["mode", mode],
+                ["backup", hasBackup ? "yes" : "no"], ["server", state ?? "none is running"],
+            ]).text
+        }
+    }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestOrigin
+import Testing
+
+/// Signals on their way through `countersign exec`.
+struct ExecTests {
+    private let sandbox: Sandbox
+
+    init() throws { sandbox = try Sandbox() }
+
+    private func start(_ script: String) throws -> ChildProcess {
+        let process = try ChildProcess(
+            try Sandbox.executable, ["exec", "--", "/bin/sh", "-c", script], environment: try sandbox.environment(),
+            capture: sandbox.folder.file("exec"))
+        _ = try process.line(after: "ready")
+        return process
+    }
+
+    @Test(arguments: [(SIGTERM, "TERM"), (SIGINT, "INT"), (SIGHUP, "HUP"), (SIGQUIT, "QUIT")])
+    func aSignalThatAProcessSendsIsPassedOn(_ signal: Int32, _ name: String) throws {
+        let process = try start("trap 'echo caught; exit 3' \(name); echo ready; while :; do sleep 0.02; done")
+        process.send(signal)
+        #expect(process.waitForExit(seconds: 5) == 3)
+        #expect(process.output == "ready\ncaught\n")
+    }
+
+    @Test
+    func aCommandThatASignalEndsIsReportedAsAShellDoes() throws {
+        let process = try start("echo ready; exec sleep 30")
+        process.send(SIGTERM)
+        #expect(process.waitForExit(seconds: 5) == 128 + SIGTERM)
+    }
+
+    @Test
+    func theProxyGoesWithItsCommand() throws {
+        let process = try start("echo ready $http_proxy")
+        let port = try #require(process.output.split(separator: ":").last.flatMap { Int($0.dropLast()) })
+        #expect(process.waitForExit(seconds: 5) == 0)
+        #expect(!Loopback.answers(port: port))
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestOrigin
+
+/// A program with a terminal, and the person before it.
+final class PseudoTerminal {
+    private let person: Int32
+    private let pid: pid_t
+    /// Everything that the terminal has shown.
+    private(set) var screen = ""
+
+    // TIOCSPTLCK and TIOCGPTN of <asm/ioctls.h>, for what unlockpt(3) and ptsname(3) do.
+    private static let setLock: UInt = 0x4004_5431
+    private static let getNumber: UInt = 0x8004_5430
+
+    /// The program is the leader of a session whose terminal is this one; its three streams are the terminal.
+    init(_ command: [String], environment: [String: String]) throws {
+        person = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        var unlocked: Int32 = 0
+        var number: UInt32 = 0
+        guard person >= 0, ioctl(person, Self.setLock, &unlocked) == 0, ioctl(person, Self.getNumber, &number) == 0
+        else {
+            throw HarnessError("there is no pseudo-terminal here")
+        }
+        let name = "/dev/pts/\(number)"
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_addopen(&actions, 0, name, O_RDWR, 0)
+        posix_spawn_file_actions_adddup2(&actions, 0, 1)
+        posix_spawn_file_actions_adddup2(&actions, 0, 2)
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        // POSIX_SPAWN_SETSID, which <spawn.h> has for GNU sources only: the first terminal opened becomes the session's.
+        posix_spawnattr_setflags(&attributes, 0x80)
+        var arguments = command.map { strdup($0) } + [nil]
+        var variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
+        defer { (arguments + variables).forEach { free($0) } }
+        var child: pid_t = 0
+        guard posix_spawn(&child, command[0], &actions, &attributes, &arguments, &variables) == 0 else {
+            throw HarnessError("cannot start \(command[0])")
+        }
+        pid = child
+    }
+
+    deinit {
+        kill(pid, SIGKILL)
+        waitpid(pid, nil, 0)
+        close(person)
+    }
+
+    /// Waits until the screen has the text, ten seconds at most, and then types.
+    func when(_ text: String, type keys: String) throws {
+        guard
+            poll(
+                seconds: 10,
+                {
+                    self.look(); return self.screen.contains(text) ? true : nil
+                }) == true
+        else {
+            throw HarnessError("the terminal does not show \(text.debugDescription): \(screen)")
+        }
+        _ = Array(keys.utf8).withUnsafeBytes { write(person, $0.baseAddress, $0.count) }
+    }
+
+    /// What is set for the terminal.
+    var echoes: Bool {
+        var settings = termios()
+        return tcgetattr(person, &settings) == 0 && settings.c_lflag & tcflag_t(ECHO) != 0
+    }
+
+    /// The exit status, 128 + n after signal n; nil after ten seconds.
+    func waitForExit() -> Int32? {
+        var status: Int32 = 0
+        let ended: Bool? = poll(seconds: 10) {
+            self.look()
+            return waitpid(self.pid, &status, WNOHANG) == self.pid ? true : nil
+        }
+        guard ended == true else { return nil }
+        look()
+        return status & 0x7F == 0 ? status >> 8 & 0xFF : 128 + status & 0x7F
+    }
+
+    private func look() {
+        var ready = pollfd(fd: person, events: Int16(POLLIN), revents: 0)
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        while Foundation.poll(&ready, 1, 0) == 1, ready.revents & Int16(POLLIN) != 0 {
+            let count = read(person, &buffer, buffer.count)
+            guard count > 0 else { return }
+            screen += String(decoding: buffer.prefix(count), as: UTF8.self)
+        }
+    }
+}

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestOrigin
+import Testing
+
+@testable import Countersign
+
+/// `countersign serve` as a process: doors, signals, reloads, the vault, systemd.
+struct ServeTests {
+    private let sandbox: Sandbox
+
+    init() throws {
+        sandbox = try Sandbox()
+        try sandbox.succeed("sites", "add", "https://localhost:1", "answer=basic")
+    }
+
+    /// The proxy's status for a CONNECT to a listed site where nobody listens: 502 when it tried, 503 while the vault is shut.
+    private func connectStatus(_ server: ChildProcess, login: String = "") throws -> String {
+        let port = try server.line(after: "countersign: listening on 127.0.0.1:")
+        return try sandbox.sh(
+            "curl -s -o /dev/null -w '%{http_connect}' -x http://\(login)127.0.0.1:\(port) https://localhost:1/"
+        ).output
+    }
+
+    private func waitForTalk(_ server: ChildProcess, _ text: String) throws {
+        let isThere: Bool? = poll(seconds: 10) { server.errorOutput.contains(text) ? true : nil }
+        try #require(isThere == true, "no \(text.debugDescription) in: \(server.errorOutput)")
+    }
+
+    // MARK: Doors
+
+    @Test
+    func everyDoorAnswersOnceItsLineIsPrinted() throws {
+        let socket = sandbox.folder.file("new/folder/door.sock")
+        let server = try sandbox.serve("--listen", "[::1]:0", "--listen", "unix:\(socket)")
+        let lines = server.output.split(separator: "\n")
+        #expect(lines.count == 3)
+        #expect(lines.first?.hasPrefix("countersign: listening on 127.0.0.1:") == true)
+        #expect(lines.dropFirst().first?.hasPrefix("countersign: listening on [::1]:") == true)
+        #expect(lines.last == "countersign: listening on unix:\(socket)")
+        #expect(try connectStatus(server) == "502")
+        // A request to the proxy itself, not through it.
+        let overUnix = try sandbox.sh("curl -s -o /dev/null -w '%{http_code}' --unix-socket \(socket) http://a/")
+        #expect(overUnix.output == "400", "\(overUnix.said)")
+        #expect(try sandbox.sh("stat -c %a \(socket) new/folder").output == "600\n700\n")
+    }
+
+    @Test
+    func aPortThatIsTakenIsAnErrorWithItsName() throws {
+        let port = try sandbox.serve().line(after: "countersign: listening on ")
+        let server = try sandbox.serve()
+        let taken = try server.line(after: "countersign: listening on ")
+        let second = try sandbox.countersign("serve", "--listen", taken)
+        #expect(second.status == 1)
+        #expect(second.error.contains("countersign: error: cannot listen on \(taken): Address already in use\n"))
+        #expect(port != taken)
+    }
+
+    @Test
+    func aLiveUnixDoorIsNotTakenOverAndADeadOneIs() throws {
+        let socket = sandbox.folder.file("door.sock")
+        let first = try sandbox.serve("--listen", "unix:\(socket)")
+        let second = try sandbox.countersign("serve", "--listen", "unix:\(socket)")
+        #expect(second.status == 1)
+        #expect(second.error == "countersign: error: another process listens on unix:\(socket)\n")
+        first.send(SIGKILL)
+        _ = first.waitForExit(seconds: 5)
+        #expect(access(socket, F_OK) == 0)
+        _ = try sandbox.serve("--listen", "unix:\(socket)")
+    }
+
+    @Test
+    func aClientTokenIsAskedFor() throws {
+        try sandbox.folder.write("token", "0123456789abcdef\n")
+        chmod(sandbox.folder.file("token"), 0o600)
+        let server = try sandbox.serve("--client-token-file", "token")
+        #expect(try connectStatus(server) == "407")
+        #expect(try connectStatus(server, login: "countersign:0123456789abcdeF@") == "407")
+        #expect(try connectStatus(server, login: "countersign:0123456789abcdef@") == "502")
+    }
+
+    // MARK: Signals
+
+    @Test(arguments: [SIGTERM, SIGINT])
+    func aSignalStopsItWithStatusZeroAndNothingIsLeft(_ signal: Int32) throws {
+        let socket = sandbox.folder.file("door.sock")
+        let server = try sandbox.serve("--listen", "unix:\(socket)")
+        server.send(signal)
+        #expect(server.waitForExit(seconds: 5) == 0)
+        #expect(access(socket, F_OK) != 0)
+        #expect(access("\(sandbox.home)/run/control.sock", F_OK) != 0)
+        #expect(
+            !server.errorOutput.contains("error:") && !server.errorOutput.contains("warning:"), "\(server.errorOutput)")
+    }
+
+    @Test
+    func aSecondSignalEndsItAtOnce() throws {
+        let server = try sandbox.serve()
+        let port = try server.line(after: "countersign: listening on 127.0.0.1:")
+        // A request that has no answer keeps the first signal waiting.
+        let origin = try SilentOrigin()
+        let client = try ChildProcess(
+            "/usr/bin/curl", ["-s", "-x", "http://127.0.0.1:\(port)", "http://127.0.0.1:\(origin.port)/"],
+            capture: sandbox.folder.file("client"))
+        #expect(origin.waitForClient())
+        server.send(SIGTERM)
+        #expect(server.waitForExit(seconds: 1) == nil)
+        server.send(SIGTERM)
+        #expect(server.waitForExit(seconds: 1) == 128 + SIGTERM)
+        client.stop()
+    }
+
+    @Test
+    func hangupReadsTheHomeAgain() throws {
+        let server = try sandbox.serve()
+        server.send(SIGHUP)
+        try waitForTalk(server, "countersign: info: read \(sandbox.home) again: 1 site, 0 credentials, 0 identities\n")
+        #expect(server.exitStatus == nil)
+    }
+
+    // MARK: Reloads
+
+    @Test
+    func aFaultyListLeavesInForceWhatWas() throws {
+        let log = sandbox.folder.file("access.log")
+        let server = try sandbox.serve("--access-log", log)
+        try sandbox.folder.write(
+            "home/AllowedSites/work.sites", "https://localhost:2\nhttps://a.example awnser=basic\n")
+        try waitForTalk(server, "countersign: warning: the list that was in force stays\n")
+        #expect(server.errorOutput.contains("error: AllowedSites/work.sites:2:19: unknown option \"awnser\"\n"))
+        #expect(server.errorOutput.contains("hint: did you mean \"answer\"?\n"))
+        #expect(try connectStatus(server) == "502")
+        let entry: String? = poll(seconds: 5) { TextFile.lines(log).last }
+        #expect(
+            entry?.contains(#""decision":"intercept","rule":"AllowedSites/local.sites:1""#) == true, "\(entry ?? "")")
+
+        try sandbox.folder.write("home/AllowedSites/work.sites", "https://localhost:2\n")
+        try waitForTalk(server, "again: 2 sites")
+    }
+
+    /// A policy that is replaced costs every kept connection: only a change is a reason.
+    @Test
+    func aFileThatIsWrittenAsItWasChangesNothing() throws {
+        let server = try sandbox.serve()
+        let good = sandbox.folder.text("home/AllowedSites/local.sites")
+        // Each fault is told of when the files were looked at: so they were between the two, with the list as it was.
+        for fault in ["one", "two"] {
+            try sandbox.folder.write("home/AllowedSites/local.sites", "https://a.example \(fault)=\n")
+            try waitForTalk(server, "unknown option \"\(fault)\"")
+            try sandbox.folder.write("home/AllowedSites/local.sites", good)
+        }
+        #expect(!server.errorOutput.contains("again:"), "\(server.errorOutput)")
+    }
+
+    @Test
+    func aFaultyAnchorLeavesTheRestToBeReadAgain() throws {
+        let server = try sandbox.serve()
+        try sandbox.folder.write("home/Certs/anchors/bad.pem", "hello")
+        try waitForTalk(server, "countersign: warning: the anchors that were in force stay\n")
+        try sandbox.succeed("sites", "add", "https://localhost:2")
+        try waitForTalk(server, "again: 2 sites")
+    }
+
+    @Test
+    func aCredentialIsInForceWithoutARestart() throws {
+        let server = try sandbox.serve()
+        try sandbox.succeed("credential", "set", "--user", "jdoe", "--password-stdin", input: "canary\n")
+        try waitForTalk(server, "again: 1 site, 1 credential, 0 identities\n")
+        try sandbox.succeed(
+            "certificate", "import", "\(Tool.repository)/Certs/dev/pki/client-a.p12", "--name", "a", "--password-stdin",
+            input: "fixture\n")
+        try waitForTalk(server, "again: 1 site, 1 credential, 1 identity\n")
+        #expect(!server.errorOutput.contains("canary"))
+    }
+
+    // MARK: The vault
+
+    @Test
+    func aLockedVaultInterceptsNothingUntilItIsUnlocked() throws {
+        let server = try sandbox.serve()
+        #expect(try connectStatus(server) == "502")
+        #expect(try sandbox.succeed("vault", "lock") == "the vault is locked\n")
+        #expect(try connectStatus(server) == "503")
+        #expect(try sandbox.succeed("vault", "status").contains("\nserver     process \(server.pid), locked\n"))
+        // What changes in the home does not open it.
+        try sandbox.succeed("credential", "set", "--user", "jdoe", "--password-stdin", input: "canary\n")
+        try sandbox.succeed("sites", "add", "https://localhost:2")
+        try waitForTalk(server, "again: 2 sites, the vault is locked\n")
+        #expect(try connectStatus(server) == "503")
+        #expect(try sandbox.succeed("vault", "unlock") == "the vault is unlocked\n")
+        #expect(try connectStatus(server) == "502")
+        #expect(try sandbox.succeed("vault", "status").contains("\nserver     process \(server.pid), open\n"))
+    }
+
+    @Test
+    func aVaultWithAPassphraseStaysShutUntilThatIsGiven() throws {
+        try sandbox.succeed("credential", "set", "--user", "jdoe", "--password-stdin", input: "canary\n")
+        try sandbox.succeed("vault", "rekey", "--passphrase", "--password-stdin", input: "canary-passphrase\n")
+        let server = try sandbox.serve()
+        try waitForTalk(server, "countersign: hint: `countersign vault unlock` opens it\n")
+        #expect(try connectStatus(server) == "503")
+        let wrong = try sandbox.countersign("vault", "unlock", "--password-stdin", input: "canary-wrong\n")
+        #expect(wrong.status == 1)
+        #expect(wrong.error.contains("the passphrase does not open the vault"))
+        #expect(try connectStatus(server) == "503")
+        try sandbox.succeed("vault", "unlock", "--password-stdin", input: "canary-passphrase\n")
+        #expect(try connectStatus(server) == "502")
+        #expect(!(server.errorOutput + wrong.said).contains("canary"))
+    }
+
+    @Test
+    func thePassphraseMayComeOnStandardInput() throws {
+        try sandbox.succeed("credential", "set", "--user", "jdoe", "--password-stdin", input: "canary\n")
+        try sandbox.succeed("vault", "rekey", "--passphrase", "--password-stdin", input: "canary-passphrase\n")
+        let wrong = try sandbox.countersign(
+            "serve", "--listen", "127.0.0.1:0", "--password-stdin", input: "canary-wrong\n")
+        #expect(wrong.status == 1)
+        #expect(wrong.output.isEmpty)
+        let input = try sandbox.folder.write("passphrase", "canary-passphrase\n")
+        let server = try ChildProcess(
+            try Sandbox.executable, ["serve", "--listen", "127.0.0.1:0", "--password-stdin"],
+            environment: try sandbox.environment(), folder: sandbox.folder.path, input: input,
+            capture: sandbox.folder.file("serve"))
+        #expect(try connectStatus(server) == "502")
+    }
+
+    // MARK: The control socket
+
+    @Test
+    func theControlSocketIsTheUsersOwnAndTakesNoNonsense() throws {
+        let server = try sandbox.serve()
+        #expect(try sandbox.sh("stat -c %a home/run home/run/control.sock").output == "700\n600\n")
+        for nonsense in [
+            "hello", "{}", #"{"command":"open"}"#, String(repeating: "x", count: LocalSocket.lineBytes + 1),
+        ] {
+            #expect(try answer(to: nonsense) == nil)
+        }
+        let status = try #require(try answer(to: #"{"command":"status"}"#))
+        let reply = try JSONDecoder().decode(ControlReply.self, from: Data(status))
+        #expect(reply == ControlReply(isLocked: false, processIdentifier: server.pid))
+    }
+
+    private func answer(to line: String) throws -> [UInt8]? {
+        guard let socket = try LocalSocket.connect(to: "\(sandbox.home)/run/control.sock") else {
+            throw HarnessError("nobody listens on the control socket")
+        }
+        _ = socket.send(line: Array(line.utf8))
+        return socket.receiveLine()
+    }
+
+    @Test
+    func aSecondServerOfAHomeLeavesTheFirstItsControlSocket() throws {
+        let first = try sandbox.serve()
+        let second = try sandbox.serve()
+        try waitForTalk(
+            second, "countersign: warning: another server of this home listens on \(sandbox.home)/run/control.sock\n")
+        second.send(SIGTERM)
+        #expect(second.waitForExit(seconds: 5) == 0)
+        #expect(try sandbox.succeed("vault", "status").contains("process \(first.pid), open"))
+    }
+
+    @Test
+    func twoServersThatStartAtOnceShareOneInterceptionCA() throws {
+        let servers = try (0..<4).map { index in
+            try ChildProcess(
+                try Sandbox.executable, ["serve", "--listen", "127.0.0.1:0"], environment: try sandbox.environment(),
+                capture: sandbox.folder.file("at-once-\(index)"))
+        }
+        for server in servers { #expect(try connectStatus(server) == "502", "\(server.errorOutput)") }
+        #expect(
+            try sandbox.sh(
+                "openssl verify -CAfile home/Certs/interception/root.pem home/Certs/interception/issuing.pem"
+            ).status == 0)
+        #expect(try sandbox.countersign("exec", "--", "true").status == 0)
+    }
+
+    // MARK: systemd
+
+    @Test(arguments: [false, true])
+    func systemdIsToldOfStartAndStop(_ isAbstract: Bool) throws {
+        let name = isAbstract ? "@countersign-\(UUID().uuidString)" : sandbox.folder.file("notify.sock")
+        let socket = try NotifySocket(name)
+        let server = try sandbox.serve(environment: ["NOTIFY_SOCKET": name])
+        #expect(socket.receive() == "READY=1")
+        server.send(SIGTERM)
+        #expect(socket.receive() == "STOPPING=1")
+        #expect(server.waitForExit(seconds: 5) == 0)
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestOrigin
+import Testing
+
+/// What a person at a terminal sees of prompts and of `exec`.
+struct TerminalTests {
+    private let sandbox: Sandbox
+
+    init() throws { sandbox = try Sandbox() }
+
+    private func start(_ arguments: String...) throws -> PseudoTerminal {
+        try PseudoTerminal([try Sandbox.executable] + arguments, environment: try sandbox.environment())
+    }
+
+    @Test
+    func aPasswordIsAskedForTwiceAndNotShown() throws {
+        let terminal = try start("credential", "set", "--user", "jdoe")
+        try terminal.when("The password of jdoe: ", type: "canary-one\r")
+        #expect(!terminal.echoes)
+        try terminal.when("Again: ", type: "canary-one\r")
+        #expect(terminal.waitForExit() == 0)
+        #expect(terminal.echoes)
+        #expect(terminal.screen == "The password of jdoe: \r\nAgain: \r\ncredential \"enrollment\" is set for jdoe\r\n")
+    }
+
+    @Test
+    func twoDifferentPasswordsSetNone() throws {
+        let terminal = try start("credential", "set", "--user", "jdoe")
+        try terminal.when("The password of jdoe: ", type: "canary-one\r")
+        try terminal.when("Again: ", type: "canary-two\r")
+        #expect(terminal.waitForExit() == 1)
+        #expect(terminal.screen.hasSuffix("countersign: error: the two are not the same\r\n"))
+        #expect(try sandbox.succeed("credential", "list").isEmpty)
+    }
+
+    @Test
+    func mistypedKeysCanBeTakenBack() throws {
+        let terminal = try start("credential", "set", "--user", "jdoe")
+        try terminal.when("The password of jdoe: ", type: "wrong\u{15}pässx\u{7F}\u{7F}\u{7F}\u{7F}q\r")
+        try terminal.when("Again: ", type: "pq\r")
+        #expect(terminal.waitForExit() == 0, "\(terminal.screen)")
+    }
+
+    @Test
+    func controlCAtAPromptLeavesTheTerminalAsItWas() throws {
+        let terminal = try start("credential", "set", "--user", "jdoe")
+        try terminal.when("The password of jdoe: ", type: "canary\u{3}")
+        #expect(terminal.waitForExit() == 128 + SIGINT)
+        #expect(terminal.echoes)
+        #expect(!terminal.screen.contains("canary"))
+    }
+
+    @Test
+    func thePassphraseIsAskedForWhereTheVaultWantsOne() throws {
+        try sandbox.succeed("credential", "set", "--user", "jdoe", "--password-stdin", input: "canary\n")
+        let rekey = try start("vault", "rekey", "--passphrase")
+        try rekey.when("The new passphrase: ", type: "canary-passphrase\r")
+        try rekey.when("Again: ", type: "canary-passphrase\r")
+        #expect(rekey.waitForExit() == 0)
+        let list = try start("credential", "list")
+        try list.when("The vault's passphrase: ", type: "canary-passphrase\r")
+        #expect(list.waitForExit() == 0)
+        #expect(list.screen == "The vault's passphrase: \r\nenrollment  jdoe\r\n")
+    }
+
+    @Test
+    func aFilesPasswordIsAskedFor() throws {
+        let terminal = try start(
+            "certificate", "import", "\(Tool.repository)/Certs/dev/pki/client-a.p12", "--name", "laptop")
+        try terminal.when("client-a.p12: ", type: "fixture\r")
+        #expect(terminal.waitForExit() == 0)
+        #expect(!terminal.screen.contains("fixture"))
+    }
+
+    @Test
+    func controlCReachesTheCommandAndNotTheProxy() throws {
+        let terminal = try start(
+            "exec", "--", "/bin/bash", "-c", "trap 'echo caught' INT; echo ready; read line; exit 5")
+        try terminal.when("ready", type: "\u{3}")
+        try terminal.when("caught", type: "line\r")
+        #expect(terminal.waitForExit() == 5)
+    }
+
+    /// The terminal signals the whole foreground by itself. A command that has left it is not to hear of Control-C from us.
+    @Test
+    func aSignalOfTheTerminalIsNotPassedOnASecondTime() throws {
+        let script = "trap 'echo caught' INT; echo ready; read line; echo $line; exit 5"
+        let terminal = try start("exec", "--", "/usr/bin/setsid", "/bin/bash", "-c", script)
+        try terminal.when("ready", type: "\u{3}")
+        try terminal.when("^C", type: "line\r")
+        #expect(terminal.waitForExit() == 5)
+        #expect(!terminal.screen.contains("caught"), "\(terminal.screen)")
+    }
+}
