@@ -71,7 +71,8 @@ let package = Package(
         tests("CertificatesTests", "Certificates", "Cryptography"),
         tests("VaultTests", "Vault", "Challenges", "Cryptography"),
         .testTarget(
-            name: "TLSTests", dependencies: ["TLS", "Certificates", "Challenges", "Cryptography", embedded] + nio),
+            name: "TLSTests",
+            dependencies: ["TLS", "TestOrigin", "Certificates", "Challenges", "Cryptography", "COpenSSL", embedded] + nio),
         .testTarget(
             name: "CommandTests",
             dependencies: [

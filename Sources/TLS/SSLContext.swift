@@ -33,8 +33,7 @@ final class SSLContext: Sendable {
         guard let pointer = SSL_CTX_new(method) else { throw .drained(.configuration, "TLS context") }
         self.pointer = pointer
         SSL_CTX_set_options(pointer, csn_SSL_OP_NO_COMPRESSION)
-        csn_SSL_CTX_set_mode(
-            pointer, Int(SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER) | Int(SSL_MODE_NO_AUTO_CHAIN))
+        csn_SSL_CTX_set_mode(pointer, Int(SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER))
         csn_SSL_CTX_set_session_cache_mode(pointer, Int(SSL_SESS_CACHE_OFF))
         guard csn_SSL_CTX_set_min_proto_version(pointer, versions.lowerBound) == 1,
             csn_SSL_CTX_set_max_proto_version(pointer, versions.upperBound) == 1,

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import COpenSSL
+
+@testable import TLS
+
+/// One engine with what came for it, what it sent and what it said.
+final class EngineSide {
+    let engine: TLSEngine
+    var incoming: [UInt8] = []
+    var outgoing: [UInt8] = []
+    var plaintext: [UInt8] = []
+    var lastStep: TLSEngine.Step?
+    var error: TLSError?
+
+    init(_ engine: TLSEngine) {
+        self.engine = engine
+        engine.output = { [unowned self] in outgoing += $0 }
+    }
+
+    /// Lends up to `chunk` bytes and goes as far as it can; false when nothing was taken or there is nothing more to
+    /// do.
+    func turn(chunk: Int) -> Bool {
+        guard error == nil else { return false }
+        let lent = Array(incoming.prefix(chunk))
+        let taken = lent.withUnsafeBytes { bytes in engine.withInput(bytes) { advance() } }
+        incoming.removeFirst(taken)
+        return taken > 0
+    }
+
+    private func advance() {
+        do throws(TLSError) {
+            if !engine.isEstablished {
+                lastStep = try engine.handshake()
+                guard case .done = lastStep else { return }
+            }
+            var buffer = [UInt8](repeating: 0, count: 1000)
+            while true {
+                lastStep = try read(&buffer)
+                guard case .done(let count) = lastStep else { return }
+                plaintext += buffer[..<count]
+            }
+        } catch {
+            self.error = error
+        }
+    }
+
+    private func read(_ buffer: inout [UInt8]) throws(TLSError) -> TLSEngine.Step {
+        try buffer.withUnsafeMutableBytes { bytes in Result { () throws(TLSError) in try engine.read(into: bytes) } }
+            .get()
+    }
+
+    func write(_ text: String) throws(TLSError) -> TLSEngine.Step {
+        try Array(text.utf8).withUnsafeBytes { bytes in Result { () throws(TLSError) in try engine.write(bytes) } }
+            .get()
+    }
+
+    var text: String { String(decoding: plaintext, as: UTF8.self) }
+}
+
+/// A client's and a server's engine, and the wire between.
+final class EnginePair {
+    let client: EngineSide
+    let server: EngineSide
+    private let chunk: Int
+
+    init(
+        client: TLSClientContext, server: TLSServerContext, host: String = "localhost", alpn: [String] = ["http/1.1"],
+        session: TLSSession? = nil, chunk: Int = .max
+    ) throws {
+        self.client = EngineSide(try TLSEngine(client: client, host: host, alpn: alpn, session: session))
+        self.server = EngineSide(try TLSEngine(server: server))
+        self.chunk = chunk
+    }
+
+    /// Carries bytes until both stand still.
+    func run() {
+        var goesOn = true
+        while goesOn {
+            goesOn = client.turn(chunk: chunk)
+            goesOn = carry(client, server) || goesOn
+            goesOn = server.turn(chunk: chunk) || goesOn
+            goesOn = carry(server, client) || goesOn
+        }
+    }
+
+    private func carry(_ from: EngineSide, _ to: EngineSide) -> Bool {
+        defer { from.outgoing = [] }
+        to.incoming += from.outgoing
+        return !from.outgoing.isEmpty
+    }
+
+    /// The server wants a certificate now: under TLS 1.3 by post-handshake authentication, under TLS 1.2 by
+    /// renegotiation.
+    func askForCertificate() {
+        let ssl = server.engine.ssl
+        if SSL_version(ssl) == TLS1_3_VERSION {
+            SSL_set_verify(ssl, SSL_VERIFY_PEER | SSL_VERIFY_POST_HANDSHAKE, nil)
+            SSL_verify_client_post_handshake(ssl)
+        } else {
+            SSL_clear_options(ssl, csn_SSL_OP_NO_RENEGOTIATION)
+            SSL_set_verify(ssl, SSL_VERIFY_PEER, nil)
+            SSL_renegotiate(ssl)
+        }
+        SSL_do_handshake(ssl)
+    }
+}

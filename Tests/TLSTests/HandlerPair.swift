@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+import NIOEmbedded
+
+@testable import TLS
+
+/// One side of a connection in memory: an embedded channel with counter, TLS and recorder.
+final class HandlerSide {
+    let channel = EmbeddedChannel()
+    let counter = WireCounter()
+    let tls: TLSHandler
+    let recorder: Recorder
+
+    init(_ tls: TLSHandler, answer: Recorder.Answer, halfCloses: Bool) throws {
+        self.tls = tls
+        recorder = Recorder(tls, answer: answer)
+        channel.allowRemoteHalfClosure = halfCloses
+        try channel.pipeline.syncOperations.addHandlers([counter, tls, recorder])
+    }
+
+    deinit { _ = try? channel.finish(acceptAlreadyClosed: true) }
+
+    var heard: [Heard] { recorder.log.withLockedValue { $0.heard } }
+    var summary: TLSSummary? { recorder.log.withLockedValue { $0.summary } }
+    var isOpen: Bool { channel.isActive }
+
+    func write(_ text: String) -> EventLoopFuture<Void> {
+        channel.writeAndFlush(ByteBuffer(string: text))
+    }
+
+    /// All that was written to the network, joined.
+    func takeOutbound() throws -> ByteBuffer {
+        var all = ByteBuffer()
+        while var bytes = try channel.readOutbound(as: ByteBuffer.self) { all.writeBuffer(&bytes) }
+        return all
+    }
+}
+
+/// A client and a server in memory, and the wire between them.
+final class HandlerPair {
+    let client: HandlerSide
+    let server: HandlerSide
+
+    init(
+        client: TLSClientContext, server: TLSServerContext, alpn: [String] = [], answer: Recorder.Answer = .never,
+        halfCloses: Bool = false
+    ) throws {
+        self.client = try HandlerSide(
+            TLSHandler(client: client, host: "localhost", alpn: alpn, session: nil), answer: answer,
+            halfCloses: halfCloses)
+        self.server = try HandlerSide(TLSHandler(server: server), answer: .never, halfCloses: halfCloses)
+        let address = try SocketAddress(ipAddress: "127.0.0.1", port: 1)
+        self.server.channel.connect(to: address, promise: nil)
+        self.client.channel.connect(to: address, promise: nil)
+    }
+
+    /// Carries bytes until none are left; `chunk` at a time to the client.
+    func run(chunk: Int = .max) throws {
+        var goesOn = true
+        while goesOn {
+            goesOn = try carry(client, server, chunk: .max)
+            goesOn = try carry(server, client, chunk: chunk) || goesOn
+        }
+    }
+
+    private func carry(_ from: HandlerSide, _ to: HandlerSide, chunk: Int) throws -> Bool {
+        var bytes = try from.takeOutbound()
+        guard bytes.readableBytes > 0 else { return false }
+        while to.isOpen, let piece = bytes.readSlice(length: min(chunk, bytes.readableBytes)), piece.readableBytes > 0 {
+            to.channel.pipeline.fireChannelRead(piece)
+            to.channel.pipeline.fireChannelReadComplete()
+        }
+        return true
+    }
+
+    /// The network's stream to `side` ends.
+    func endInput(of side: HandlerSide) {
+        side.channel.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+    }
+}
+
+/// Whether a future of an embedded loop has an outcome yet.
+final class Outcome {
+    private(set) var isThere = false
+
+    init(of future: EventLoopFuture<Void>) {
+        future.assumeIsolated().whenComplete { [unowned self] _ in isThere = true }
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Foundation
+import NIOConcurrencyHelpers
+import NIOCore
+import NIOPosix
+import TestOrigin
+import Testing
+
+@testable import TLS
+
+/// A client of ours on a loopback connection.
+final class LoopbackClient: Sendable {
+    let channel: any Channel
+    let log: NIOLockedValueBox<Recorder.Log>
+
+    init(
+        port: Int, context: TLSClientContext, answer: Recorder.Answer = .never, halfCloses: Bool = true,
+        autoRead: Bool = true
+    ) throws {
+        let box = NIOLockedValueBox<NIOLockedValueBox<Recorder.Log>?>(nil)
+        channel = try ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .channelOption(.allowRemoteHalfClosure, value: halfCloses)
+            .channelOption(.autoRead, value: autoRead)
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let tls = try TLSHandler(client: context, host: "localhost", alpn: ["http/1.1"], session: nil)
+                    let recorder = Recorder(tls, answer: answer)
+                    box.withLockedValue { $0 = recorder.log }
+                    try channel.pipeline.syncOperations.addHandlers([tls, recorder])
+                }
+            }
+            .connect(host: "127.0.0.1", port: port).wait()
+        log = try #require(box.withLockedValue { $0 })
+    }
+
+    deinit { channel.close(promise: nil) }
+
+    var heard: [Heard] { log.withLockedValue { $0.heard } }
+
+    /// Waits until it has heard `entry`; false when it has not within the time.
+    func hears(_ entry: Heard, seconds: Double = 10) -> Bool {
+        poll(seconds: seconds) { heard.contains(entry) ? true : nil } ?? false
+    }
+
+    /// Waits until the plaintext that came has `text` in it.
+    func reads(_ text: String, seconds: Double = 10) -> Bool {
+        poll(seconds: seconds) {
+            heard.contains { entry in
+                if case .bytes(let bytes) = entry { bytes.contains(text) } else { false }
+            } ? true : nil
+        } ?? false
+    }
+
+    func write(_ text: String) { channel.writeAndFlush(ByteBuffer(string: text), promise: nil) }
+}
+
+/// `openssl s_server` on a free loopback port, with a pipe to its standard input.
+final class OpenSSLServer {
+    let port: Int
+    let child: ChildProcess
+    private let folder: TemporaryFolder
+    private let keyboard: Int32
+
+    /// Shows `name`'s chain; `arguments` come behind what that takes.
+    init(_ arguments: [String], showing name: String = "origin-ec") throws {
+        folder = try TemporaryFolder("tls")
+        let pipe = folder.file("keyboard")
+        try #require(mkfifo(pipe, 0o600) == 0)
+        keyboard = open(pipe, O_RDWR | O_CLOEXEC)
+        port = try Loopback.freePorts(1)[0]
+        let own = [
+            "s_server", "-accept", "127.0.0.1:\(port)", "-cert", Fixture.path(name), "-key",
+            Fixture.path(name + ".key"),
+        ]
+        let chain = name == "origin-intermediate-leaf" ? ["-cert_chain", Fixture.path("origin-intermediate")] : []
+        child = try ChildProcess(
+            "/usr/bin/openssl", own + chain + arguments, input: pipe, capture: folder.file("server"))
+        _ = try child.line(after: "ACCEPT")
+    }
+
+    deinit {
+        child.stop()
+        close(keyboard)
+    }
+
+    /// Types a line.
+    func type(_ line: String) {
+        let bytes = Array((line + "\n").utf8)
+        _ = Foundation.write(keyboard, bytes, bytes.count)
+    }
+
+    /// Waits until it has said `text`.
+    func says(_ text: String, seconds: Double = 10) -> Bool {
+        poll(seconds: seconds) { said.contains(text) ? true : nil } ?? false
+    }
+
+    var said: String { child.output + child.errorOutput }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import NIOConcurrencyHelpers
+import NIOCore
+
+@testable import TLS
+
+/// What a handler behind TLS hears, in order; plaintext that comes in a row is one entry.
+enum Heard: Equatable, Sendable {
+    case trust(Bool)
+    case asked(isPostHandshake: Bool)
+    case completed(identity: String?)
+    case bytes(String)
+    case tlsInputClosed
+    case channelInputClosed
+    case error(TLSError.Code)
+    case otherError
+    case inactive
+}
+
+/// Writes down what it hears, answers certificate requests, and may echo.
+final class Recorder: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    enum Answer: Sendable {
+        case never
+        case now(Identity?)
+        /// After so many turns of the event loop, a millisecond each.
+        case later(Identity?, turns: Int)
+    }
+
+    /// What may be read from any thread.
+    struct Log: Sendable {
+        var heard: [Heard] = []
+        var summary: TLSSummary?
+        var requests: [CertificateRequest] = []
+        var byteCount = 0
+        /// Turns of the event loop between a request and its answer.
+        var turnsWhileAsked = 0
+    }
+
+    let log = NIOLockedValueBox(Log())
+    private let tls: TLSHandler
+    private let answer: Answer
+    private let keepsBytes: Bool
+    var onCompleted: ((ChannelHandlerContext) -> Void)?
+    var onBytes: ((ChannelHandlerContext, ByteBuffer) -> Void)?
+
+    init(_ tls: TLSHandler, answer: Answer = .never, keepsBytes: Bool = true) {
+        self.tls = tls
+        self.answer = answer
+        self.keepsBytes = keepsBytes
+    }
+
+    private func note(_ entry: Heard) { log.withLockedValue { $0.heard.append(entry) } }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let bytes = unwrapInboundIn(data)
+        let keepsBytes = keepsBytes
+        log.withLockedValue { log in
+            log.byteCount += bytes.readableBytes
+            guard keepsBytes else { return }
+            let text = String(buffer: bytes)
+            if case .bytes(let before) = log.heard.last {
+                log.heard[log.heard.count - 1] = .bytes(before + text)
+            } else {
+                log.heard.append(.bytes(text))
+            }
+        }
+        onBytes?(context, bytes)
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        switch event {
+        case TLSEvent.serverTrustEvaluated(let trust):
+            note(.trust(trust.isTrusted))
+        case TLSEvent.certificateRequested(let request):
+            note(.asked(isPostHandshake: request.isPostHandshake))
+            log.withLockedValue { $0.requests.append(request) }
+            reply(context)
+        case TLSEvent.handshakeCompleted(let summary):
+            log.withLockedValue { $0.summary = summary }
+            note(.completed(identity: summary.clientIdentity))
+            onCompleted?(context)
+        case TLSEvent.inputClosed:
+            note(.tlsInputClosed)
+        case ChannelEvent.inputClosed:
+            note(.channelInputClosed)
+        default:
+            break
+        }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    private func reply(_ context: ChannelHandlerContext) {
+        switch answer {
+        case .never:
+            break
+        case .now(let identity):
+            tls.answerCertificateRequest(with: identity)
+        case .later(let identity, let turns):
+            reply(with: identity, after: turns, context.eventLoop)
+        }
+    }
+
+    private func reply(with identity: Identity?, after turns: Int, _ loop: any EventLoop) {
+        guard turns > 0 else { return tls.answerCertificateRequest(with: identity) }
+        log.withLockedValue { $0.turnsWhileAsked += 1 }
+        loop.assumeIsolated().scheduleTask(in: .milliseconds(1)) { [self] in
+            reply(with: identity, after: turns - 1, loop)
+        }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        note((error as? TLSError).map { .error($0.code) } ?? .otherError)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) { note(.inactive) }
+}
+
+/// Counts what passes between TLS and the network.
+final class WireCounter: ChannelDuplexHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundIn = ByteBuffer
+
+    private(set) var writes = 0
+    private(set) var flushes = 0
+    private(set) var reads = 0
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        writes += 1
+        context.write(data, promise: promise)
+    }
+
+    func flush(context: ChannelHandlerContext) {
+        flushes += 1
+        context.flush()
+    }
+
+    func read(context: ChannelHandlerContext) {
+        reads += 1
+        context.read()
+    }
+
+    func reset() { (writes, flushes, reads) = (0, 0, 0) }
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import COpenSSL
+import Certificates
+import NIOCore
+import NIOEmbedded
+import Testing
+
+@testable import TLS
+
+struct TLSHandlerTests {
+    private func pair(
+        version: Int32, name: String = "origin-ec", authorities: [String] = [], isRequired: Bool = false,
+        answer: Recorder.Answer = .never, halfCloses: Bool = false
+    ) throws -> HandlerPair {
+        try HandlerPair(
+            client: Fixture.client(version: version),
+            server: Fixture.server(name, authorities: authorities, isRequired: isRequired), answer: answer,
+            halfCloses: halfCloses)
+    }
+
+    @Test(arguments: Fixture.bothVersions, [Int.max, 1])
+    func bytesOfTheLastFlightAreDeliveredAfterTheHandshake(version: Int32, chunk: Int) throws {
+        let pair = try pair(version: version)
+        pair.server.recorder.onCompleted = { context in
+            context.writeAndFlush(NIOAny(ByteBuffer(string: "at once")), promise: nil)
+        }
+        try pair.run(chunk: chunk)
+        #expect(pair.client.heard == [.trust(true), .completed(identity: nil), .bytes("at once")])
+        #expect(pair.server.heard == [.completed(identity: nil)])
+        #expect(pair.client.tls.summary?.version == pair.client.summary?.version && pair.client.tls.session != nil)
+    }
+
+    @Test(arguments: Fixture.bothVersions)
+    func writesBeforeTheHandshakeWaitForIt(version: Int32) throws {
+        let pair = try pair(version: version)
+        let written = Outcome(of: pair.client.write("early"))
+        let unflushed = Outcome(of: pair.client.channel.write(ByteBuffer(string: " unflushed")))
+        #expect(!written.isThere)
+        try pair.run()
+        #expect(pair.server.heard.last == .bytes("early"))
+        #expect(written.isThere && !unflushed.isThere)
+        pair.client.channel.flush()
+        try pair.run()
+        #expect(pair.server.heard.last == .bytes("early unflushed"))
+        #expect(unflushed.isThere)
+    }
+
+    @Test(arguments: Fixture.bothVersions)
+    func manySmallWritesAreOneWriteOfFullRecords(version: Int32) throws {
+        let pair = try pair(version: version)
+        try pair.run()
+        pair.client.counter.reset()
+        for _ in 0..<400 { pair.client.channel.write(ByteBuffer(repeating: 0x61, count: 100), promise: nil) }
+        #expect(pair.client.counter.writes == 0)
+        pair.client.channel.flush()
+        #expect(pair.client.counter.writes == 1 && pair.client.counter.flushes == 1)
+        var bytes = try pair.client.takeOutbound()
+        var records = 0
+        while let header = bytes.readBytes(length: 5) {
+            bytes.moveReaderIndex(forwardBy: Int(header[3]) << 8 | Int(header[4]))
+            records += 1
+        }
+        #expect(records == 3 && bytes.readableBytes == 0)
+    }
+
+    @Test func oneReadCompleteIsOneFlush() throws {
+        let pair = try pair(version: TLS1_3_VERSION)
+        pair.server.counter.reset()
+        try pair.run()
+        #expect(pair.server.counter.flushes == 2, "the server's flight and its ticket")
+        pair.client.counter.reset()
+        _ = pair.server.write("answer")
+        try pair.run()
+        #expect(pair.client.counter.writes == 0 && pair.client.counter.flushes == 0)
+    }
+
+    @Test func readIsAnsweredByPlaintextOnly() throws {
+        let pair = try pair(version: TLS1_3_VERSION)
+        try pair.run()
+        _ = pair.server.write("answer")
+        var bytes = try pair.server.takeOutbound()
+        pair.client.counter.reset()
+        pair.client.channel.read()
+        for _ in 0..<3 {
+            let slice = bytes.readSlice(length: 5)
+            let part = try #require(slice)
+            pair.client.channel.pipeline.fireChannelRead(part)
+            pair.client.channel.pipeline.fireChannelReadComplete()
+        }
+        #expect(pair.client.counter.reads == 4)
+        pair.client.channel.pipeline.fireChannelRead(bytes)
+        pair.client.channel.pipeline.fireChannelReadComplete()
+        #expect(pair.client.counter.reads == 4 && pair.client.heard.last == .bytes("answer"))
+    }
+
+    // MARK: Certificate requests
+
+    @Test(arguments: Fixture.bothVersions)
+    func requestSuspendsUntilItsLateAnswer(version: Int32) throws {
+        let pair = try pair(version: version, authorities: ["client-a-root"], isRequired: true)
+        let written = Outcome(of: pair.client.write("kept"))
+        try pair.run()
+        #expect(pair.client.heard == [.trust(true), .asked(isPostHandshake: false)])
+        #expect(!written.isThere)
+
+        pair.client.counter.reset()
+        pair.client.channel.read()
+        #expect(pair.client.counter.reads == 0, "nothing more is read until there is an answer")
+        pair.client.tls.answerCertificateRequest(with: try Fixture.identity("client-a"))
+        #expect(pair.client.counter.reads > 0)
+        try pair.run()
+        #expect(pair.client.heard.last == .completed(identity: "client-a"))
+        #expect(pair.server.heard.last == .bytes("kept") && written.isThere)
+        let root = try Fixture.leaf("client-a-root")
+        #expect(pair.server.summary?.verifiedClientChain == (try Fixture.chain("client-a")) + [root])
+    }
+
+    @Test(arguments: Fixture.bothVersions)
+    func requestMayBeAnsweredInsideItsEvent(version: Int32) throws {
+        let identity = try Fixture.identity("client-b")
+        let pair = try pair(
+            version: version, authorities: ["client-b-root"], isRequired: true, answer: .now(identity))
+        try pair.run()
+        #expect(
+            pair.client.heard == [.trust(true), .asked(isPostHandshake: false), .completed(identity: "client-b")])
+        #expect(pair.server.summary?.peerCertificate == identity.leaf)
+    }
+
+    @Test func missingCertificateEndsTLS13ConnectionsWithTheServersAlert() throws {
+        let pair = try pair(
+            version: TLS1_3_VERSION, authorities: ["client-a-root"], isRequired: true, answer: .now(nil))
+        try pair.run()
+        #expect(
+            pair.client.heard == [
+                .trust(true), .asked(isPostHandshake: false), .completed(identity: nil),
+                .error(.peerAlert(116, name: "certificate_required")), .inactive,
+            ])
+        #expect(pair.server.heard == [.error(.handshakeFailed), .inactive])
+    }
+
+    @Test(arguments: Fixture.bothVersions)
+    func untrustedServersRequestIsNoEvent(version: Int32) throws {
+        let pair = try pair(version: version, name: "origin-self-signed", authorities: ["client-a-root"])
+        try pair.run()
+        #expect(pair.client.heard == [.trust(false), .completed(identity: nil)])
+        #expect(pair.server.summary?.peerCertificate == nil)
+    }
+
+    @Test func answerWithoutRequestIsIgnored() throws {
+        let pair = try pair(version: TLS1_3_VERSION)
+        try pair.run()
+        pair.client.tls.answerCertificateRequest(with: try Fixture.identity("client-a"))
+        _ = pair.client.write("goes on")
+        try pair.run()
+        #expect(pair.server.heard.last == .bytes("goes on") && pair.client.tls.summary?.clientIdentity == nil)
+    }
+
+    // MARK: Ends
+
+    @Test(arguments: Fixture.bothVersions)
+    func closeSaysCloseNotify(version: Int32) throws {
+        let pair = try pair(version: version)
+        try pair.run()
+        _ = pair.server.write("last")
+        pair.server.channel.close(promise: nil)
+        try pair.run()
+        #expect(
+            pair.client.heard == [.trust(true), .completed(identity: nil), .bytes("last"), .tlsInputClosed, .inactive])
+        #expect(!pair.client.isOpen)
+        #expect(throws: ChannelError.ioOnClosedChannel) { try pair.client.write("late").wait() }
+    }
+
+    @Test func closeNotifyIsHalfAnEndWhereTheChannelAllowsIt() throws {
+        let pair = try pair(version: TLS1_3_VERSION, halfCloses: true)
+        try pair.run()
+        pair.server.channel.close(promise: nil)
+        let bytes = try pair.server.takeOutbound()
+        pair.client.channel.pipeline.fireChannelRead(bytes)
+        pair.client.channel.pipeline.fireChannelReadComplete()
+        pair.endInput(of: pair.client)
+        #expect(
+            pair.client.heard == [.trust(true), .completed(identity: nil), .tlsInputClosed, .channelInputClosed])
+        #expect(pair.client.isOpen)
+        pair.client.channel.close(promise: nil)
+        #expect(pair.client.heard.last == .inactive)
+    }
+
+    @Test(arguments: Fixture.bothVersions)
+    func streamCutWithoutCloseNotifyIsAnError(version: Int32) throws {
+        let closed = try pair(version: version)
+        try closed.run()
+        _ = closed.server.write("par")
+        try closed.run()
+        closed.client.channel.pipeline.fireChannelInactive()
+        #expect(
+            closed.client.heard == [
+                .trust(true), .completed(identity: nil), .bytes("par"), .error(.truncated), .inactive,
+            ])
+
+        let half = try pair(version: version, halfCloses: true)
+        try half.run()
+        half.endInput(of: half.client)
+        #expect(
+            half.client.heard == [.trust(true), .completed(identity: nil), .error(.truncated), .channelInputClosed])
+        half.client.channel.pipeline.fireChannelInactive()
+        #expect(half.client.heard.last == .inactive && half.client.heard.count == 5, "reported once")
+    }
+
+    @Test(arguments: Fixture.bothVersions)
+    func closedOutputComesBehindWhatWasFlushed(version: Int32) throws {
+        let pair = try pair(version: version, authorities: ["client-a-root"])
+        _ = pair.client.write("early")
+        let closed = Outcome(of: pair.client.channel.close(mode: .output))
+        #expect(throws: ChannelError.outputClosed) { try pair.client.write("late").wait() }
+        try pair.run()
+        #expect(pair.client.heard == [.trust(true), .asked(isPostHandshake: false)] && !closed.isThere)
+        pair.client.tls.answerCertificateRequest(with: nil)
+        try pair.run()
+        #expect(Array(pair.server.heard.prefix(3)) == [.completed(identity: nil), .bytes("early"), .tlsInputClosed])
+        #expect(closed.isThere)
+    }
+
+    @Test func closedOutputFailsWithTheHandshake() throws {
+        let pair = try pair(version: TLS1_3_VERSION)
+        let closed = pair.client.channel.close(mode: .output)
+        pair.client.channel.pipeline.fireChannelRead(ByteBuffer(string: "HTTP/1.1 400 Bad Request"))
+        #expect(throws: TLSError(.notTLS, "")) { try closed.wait() }
+    }
+
+    @Test func abortIsSeenAsACut() throws {
+        let pair = try pair(version: TLS1_3_VERSION)
+        try pair.run()
+        pair.server.tls.abort()
+        #expect(try pair.server.takeOutbound().readableBytes == 0 && !pair.server.isOpen)
+    }
+
+    @Test(arguments: [true, false])
+    func streamCutInTheHandshakeFailsIt(halfCloses: Bool) throws {
+        let pair = try pair(version: TLS1_3_VERSION, halfCloses: halfCloses)
+        let written = pair.client.write("never")
+        if halfCloses { pair.endInput(of: pair.client) } else { pair.client.channel.pipeline.fireChannelInactive() }
+        #expect(Array(pair.client.heard.prefix(2)) == [.error(.truncated), .inactive])
+        #expect(throws: TLSError(.truncated, "")) { try written.wait() }
+    }
+
+    @Test func plaintextToAServerIsNotTLS() throws {
+        let pair = try pair(version: TLS1_3_VERSION)
+        pair.server.channel.pipeline.fireChannelRead(ByteBuffer(string: "GET / HTTP/1.1\r\n\r\n"))
+        pair.server.channel.pipeline.fireChannelReadComplete()
+        #expect(pair.server.heard == [.error(.notTLS), .inactive])
+        #expect(try pair.server.takeOutbound().readableBytes == 0 && !pair.server.isOpen)
+    }
+
+    @Test func errorIsFollowedByItsAlertAndTheEnd() throws {
+        let pair = try pair(version: TLS1_3_VERSION)
+        try pair.run()
+        _ = pair.server.write("answer")
+        var bytes = try pair.server.takeOutbound()
+        let last = bytes.writerIndex - 1
+        bytes.setInteger(bytes.getInteger(at: last, as: UInt8.self)! ^ 1, at: last)
+        pair.client.channel.pipeline.fireChannelRead(bytes)
+        #expect(pair.client.heard.suffix(2) == [.error(.protocolViolation), .inactive])
+        try pair.run()
+        #expect(pair.server.heard.suffix(2) == [.error(.peerAlert(20, name: "bad_record_mac")), .inactive])
+    }
+}
