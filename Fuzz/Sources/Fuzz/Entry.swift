@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+
+/// What can be fuzzed: each takes one input, and traps when it finds what must not be.
+private let targets: [String: @Sendable ([UInt8]) -> Void] = [
+    "request-head": requestHead,
+    "response-head": responseHead,
+    "chunked-body": chunkedBody,
+    "challenges": challenges,
+    "ntlm-challenge": ntlmChallenge,
+    "spnego-token": spnegoToken,
+    "site-list": siteList,
+    "host-name": hostName,
+]
+
+private let chosen: @Sendable ([UInt8]) -> Void = {
+    guard let name = getenv("COUNTERSIGN_FUZZ_TARGET").map({ String(cString: $0) }), let target = targets[name] else {
+        fatalError("COUNTERSIGN_FUZZ_TARGET is none of \(targets.keys.sorted().joined(separator: ", "))")
+    }
+    return target
+}()
+
+/// libFuzzer's entry.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    chosen([UInt8](UnsafeBufferPointer(start: start, count: count)))
+    return 0
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+import HTTP1
+
+/// A forwarded head has a few fields more than the one that came, which may have been at the limit.
+private let roomy = HeadLimits(requestLineBytes: 32 * 1024, headBytes: 128 * 1024, fieldCount: 256)
+
+/// A head that passes is the same after it was forwarded, and none of its prefixes passes.
+@Sendable func requestHead(_ input: [UInt8]) {
+    guard let parsed = try? RequestHead.parse(input.span.bytes) else { return }
+    let head = parsed.head
+    precondition(parsed.consumedBytes <= input.count && head.fields.bytes.count <= parsed.consumedBytes)
+    precondition(
+        isIncomplete { () throws(HTTP1Error) in
+            try RequestHead.parse(Array(input[..<(parsed.consumedBytes - 1)]).span.bytes) == nil
+        })
+    let forwarding = RequestForwarding(
+        target: Array(head.targetBytes), host: head.host ?? "a", framing: head.framing, connection: .upgrade)
+    let once = head.forwarded(forwarding)
+    guard let again = try? RequestHead.parse(once.span.bytes, limits: roomy) else {
+        fatalError("what was forwarded is refused")
+    }
+    precondition(again.consumedBytes == once.count)
+    precondition(again.head.framing == head.framing && again.head.methodText == head.methodText)
+    precondition(again.head.forwarded(forwarding) == once)
+    _ = head.upgrade
+}
+
+@Sendable func responseHead(_ input: [UInt8]) {
+    guard let parsed = try? ResponseHead.parse(input.span.bytes) else { return }
+    let head = parsed.head
+    precondition(parsed.consumedBytes <= input.count)
+    precondition(
+        isIncomplete { () throws(HTTP1Error) in
+            try ResponseHead.parse(Array(input[..<(parsed.consumedBytes - 1)]).span.bytes) == nil
+        })
+    guard let framing = try? head.framing(answering: .get) else { return }
+    let forwarding = ResponseForwarding(framing: framing, connection: .upgrade)
+    let once = head.forwarded(forwarding)
+    guard let again = try? ResponseHead.parse(once.span.bytes, limits: roomy) else {
+        fatalError("what was forwarded is refused")
+    }
+    precondition(again.consumedBytes == once.count && again.head.status == head.status)
+    precondition((try? again.head.framing(answering: .get)) == framing)
+    precondition(again.head.forwarded(forwarding) == once)
+}
+
+/// False when `parse` throws, too.
+private func isIncomplete(_ parse: () throws(HTTP1Error) -> Bool) -> Bool { (try? parse()) ?? false }
+
+/// A body reads the same in one piece and octet by octet.
+@Sendable func chunkedBody(_ input: [UInt8]) {
+    let whole = decode(input, step: max(input.count, 1))
+    let octets = decode(input, step: 1)
+    precondition(whole == octets, "the pieces change what is read")
+    if let trailers = whole.trailers { _ = ChunkedEncoding.end(trailers: trailers) }
+}
+
+private struct DecodedBody: Equatable {
+    var content: [UInt8] = []
+    var trailers: FieldLines?
+    var consumedBytes = 0
+    var isComplete = false
+    var fault: HTTP1Error?
+}
+
+private func decode(_ input: [UInt8], step: Int) -> DecodedBody {
+    var body = DecodedBody()
+    var decoder = BodyDecoder(.chunked, sentBy: .origin)
+    var start = 0
+    while start < input.count {
+        let piece = Array(input[start..<min(input.count, start + step)])
+        var offset = 0
+        feeding: while true {
+            do throws(HTTP1Error) {
+                switch try decoder.next(piece.span.bytes, from: &offset) {
+                case .content(let range):
+                    body.content += piece[range]
+                case .needsMore:
+                    precondition(offset == piece.count, "octets were left")
+                    break feeding
+                case .end(let trailers):
+                    body.trailers = trailers
+                    body.isComplete = true
+                    body.consumedBytes = start + offset
+                    return body
+                }
+            } catch {
+                body.fault = error
+                return body
+            }
+        }
+        start += piece.count
+    }
+    body.consumedBytes = start
+    return body
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestOrigin
+import Testing
+
+/// Bodies of both directions through sites that challenge: whole, once, or not at all.
+@Suite struct BodyTests {
+    /// A site of each kind of challenge, with a proxy and origins of its own: nothing is learnt when a test starts.
+    struct Site {
+        let origin: ChallengingOrigin
+        let proxy: RunningProxy
+        let url: String
+
+        init(_ mode: ChallengingOrigin.Mode, isTLS: Bool = true) throws {
+            origin = try .acme(mode, certificate: isTLS ? "server" : nil)
+            let user = try Countersign()
+            try user.enroll()
+            url = "\(isTLS ? "https" : "http")://body.test.localhost:\(origin.port)"
+            let options = (mode == .basic ? "" : " domain=ACME") + (isTLS ? "" : " plaintext=yes")
+            try user.allow(url + options)
+            proxy = try user.serve()
+        }
+
+        func post(_ body: String, _ method: String = "POST", flags: [String] = []) throws -> HTTPClient.Response {
+            try proxy.send(.curl, HTTPClient.Request(method: method, url: "\(url)/echo", body: body, flags: flags))
+        }
+    }
+
+    private static let modes: [ChallengingOrigin.Mode] = [.basic, .ntlm, .negotiate]
+
+    /// A file to send, and what the origin has to say of it.
+    private final class Body {
+        let path: String
+        let sum: String
+        private let folder: TemporaryFolder
+
+        init(folder: TemporaryFolder, path: String, sum: String) {
+            self.folder = folder
+            self.path = path
+            self.sum = sum
+        }
+    }
+
+    /// A file of that many random bytes.
+    private func body(_ count: Int) throws -> Body {
+        let scratch = try TemporaryFolder()
+        let path = scratch.file("body")
+        let script = "head -c \(count) /dev/urandom > \"$0\"; sha256sum < \"$0\" | cut -d' ' -f1"
+        let done = try Command.run("/bin/sh", ["-c", script, path], in: scratch)
+        return Body(folder: scratch, path: path, sum: done.output.trimmingCharacters(in: .whitespacesAndNewlines))
+    }
+
+    @Test(arguments: modes, [0, 1, 20_000, 900 * 1024, 1024 * 1024])
+    func aBodyWithinTheReplayBoundArrivesWhole(_ mode: ChallengingOrigin.Mode, _ count: Int) throws {
+        let site = try Site(mode)
+        let body = try body(count)
+        for method in ["POST", "PUT"] {
+            let seen = try site.post(body.path, method)
+            #expect(
+                seen.status == 200
+                    && seen.text.contains("\"\(method)\", \"length\": \(count), \"sha256\": \"\(body.sum)\""),
+                "\(seen.said)")
+        }
+    }
+
+    @Test(arguments: modes)
+    func aBodyPastTheReplayBoundGetsTheChallengeAndPassesOnceTheSpaceIsKnown(_ mode: ChallengingOrigin.Mode) throws {
+        let site = try Site(mode)
+        let body = try body(5 << 20)
+        let first = try site.post(body.path)
+        #expect(first.status == 401, "\(first.said)")
+        #expect(first.proxyStatus.hasPrefix("countersign; details=\"not answered: "), "\(first.said)")
+        #expect(site.origin.log.requests.allSatisfy { $0.auth == nil })
+        #expect(try site.proxy.get("\(site.url)/echo").status == 200)
+        let second = try site.post(body.path)
+        #expect(second.status == 200 && second.text.contains(body.sum), "\(second.said)")
+    }
+
+    @Test(arguments: modes)
+    func ntlmsFirstMessagesCarryNoBody(_ mode: ChallengingOrigin.Mode) throws {
+        let site = try Site(mode)
+        let body = try body(100_000)
+        #expect(try site.post(body.path).status == 200)
+        let legs = site.origin.log.requests.filter { $0.auth != nil }.map { "\($0.auth ?? "") \($0.received ?? -1)" }
+        #expect(legs == (mode == .basic ? ["basic 100000"] : ["negotiate 0", "authenticate 100000"]))
+    }
+
+    @Test(arguments: modes, [10, 70_000])
+    func aChunkedUploadArrivesWhole(_ mode: ChallengingOrigin.Mode, _ count: Int) throws {
+        let site = try Site(mode)
+        let body = try body(count)
+        let seen = try site.post(body.path, flags: ["-H", "Transfer-Encoding: chunked"])
+        #expect(seen.status == 200 && seen.text.contains(body.sum), "\(seen.said)")
+    }
+
+    @Test(arguments: modes)
+    func expectContinueIsServed(_ mode: ChallengingOrigin.Mode) throws {
+        let site = try Site(mode)
+        let body = try body(200_000)
+        let seen = try site.post(body.path, flags: ["-H", "Expect: 100-continue", "--expect100-timeout", "15"])
+        #expect(seen.status == 200 && seen.text.contains(body.sum), "\(seen.said)")
+    }
+
+    @Test(arguments: modes, [204, 304])
+    func aResponseWithoutABodyEndsAtItsHead(_ mode: ChallengingOrigin.Mode, _ status: Int) throws {
+        let site = try Site(mode)
+        let url = "\(site.url)/status/\(status)?[1-2]"
+        let seen = try site.proxy.get(url, flags: ["-w", "%{http_code} %{num_connects} "])
+        #expect(seen.exit == 0 && seen.said.contains("\(status) 1 \(status) 0 "), "\(seen.said)")
+    }
+
+    @Test(arguments: modes, [0, 1, 70_000])
+    func aChunkedDownloadArrivesWhole(_ mode: ChallengingOrigin.Mode, _ count: Int) throws {
+        let site = try Site(mode)
+        let seen = try site.proxy.get("\(site.url)/chunked/\(count)")
+        #expect(seen.status == 200 && seen.exit == 0 && seen.body.count == count, "\(seen.said)")
+    }
+
+    @Test(arguments: ["mutual", "tunnel", "plain"])
+    func fiftyMebibytesArriveByteForByte(_ way: String) throws {
+        let setting = try Setting.shared
+        let nginx = setting.origins.nginx
+        let scratch = try TemporaryFolder("big")
+        let made = try Command.run(
+            "/bin/sh", ["-c", "test -s big || head -c 52428800 /dev/urandom > $$ && mv $$ big"], folder: nginx.root,
+            in: scratch)
+        #expect(made.status == 0 || FileManager.default.fileExists(atPath: "\(nginx.root)/big"))
+        let (url, anchors) = try Self.big(way, nginx, setting)
+        let copy = scratch.file("copy")
+        let done = try Command.run(
+            Tool.path("curl"), ["-q", "-sS", "-x", setting.proxy.url, "--cacert", anchors, "-o", copy, url], in: scratch
+        )
+        #expect(done.status == 0, "\(done.said)")
+        let compared = try Command.run(Tool.path("cmp"), [copy, "\(nginx.root)/big"], in: scratch)
+        #expect(compared.status == 0, "\(compared.said)")
+    }
+
+    private static func big(_ way: String, _ nginx: NginxOrigin, _ setting: Setting) throws -> (String, String) {
+        switch way {
+        case "mutual": ("https://cert13.test.localhost:\(nginx.mutual13Port)/big", setting.proxy.anchor)
+        case "tunnel": ("https://unlisted.test.localhost:\(nginx.httpsPort)/big", try TestPKI.shared.originAnchor)
+        default: ("http://unlisted.test.localhost:\(nginx.httpPort)/big", setting.proxy.anchor)
+        }
+    }
+
+    @Test func fiftyMebibytesGoUpByteForByteOnceTheSpaceIsKnown() throws {
+        let site = try Site(.basic)
+        #expect(try site.proxy.get("\(site.url)/echo").status == 200)
+        let body = try body(50 << 20)
+        let seen = try site.post(body.path)
+        #expect(seen.status == 200 && seen.text.contains(body.sum), "\(seen.said)")
+    }
+}

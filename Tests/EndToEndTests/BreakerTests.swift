@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import TestOrigin
+import Testing
+
+/// A password that was rejected is not tried again: the account is never locked by the proxy.
+@Suite struct BreakerTests {
+    @Test(arguments: [ChallengingOrigin.Mode.basic, .ntlm, .negotiate])
+    func aThousandRequestsWithAWrongPasswordAreOneLogin(_ mode: ChallengingOrigin.Mode) throws {
+        let origin = try ChallengingOrigin.acme(mode)
+        let user = try Countersign()
+        try user.enroll(password: Countersign.wrongPassword)
+        let url = "https://locked.test.localhost:\(origin.port)"
+        try user.allow(url + (mode == .basic ? "" : " domain=ACME"))
+        let proxy = try user.serve()
+        let many = try Command.run(
+            Tool.path("curl"),
+            [
+                "-q", "-sS", "-Z", "--parallel-max", "20", "-x", proxy.url, "--cacert", proxy.anchor, "-o", "/dev/null",
+                "-w", "%{http_code}\n", "\(url)/echo?[1-1000]",
+            ], in: user.folder, seconds: 120)
+        #expect(many.status == 0)
+        #expect(many.output.split(separator: "\n").filter { $0 == "401" }.count == 1000, "\(many.said.suffix(2000))")
+        let logins = origin.log.requests.filter { $0.auth == "basic" || $0.auth == "authenticate" }
+        #expect(logins.count == 1, "\(logins.count) logins")
+        try mended(user, proxy, origin, url)
+    }
+
+    private func mended(_ user: Countersign, _ proxy: RunningProxy, _ origin: ChallengingOrigin, _ url: String) throws {
+        let held = try proxy.get("\(url)/echo")
+        #expect(held.proxyStatus.hasPrefix("countersign; details=\"not answered: "), "\(held.said)")
+        try user.enroll()
+        let answered = try poll(seconds: 10) { try proxy.get("\(url)/echo?mended").status == 200 ? true : nil }
+        #expect(answered == true)
+        let refused = origin.log.requests.filter { $0.auth != nil && $0.auth != "negotiate" && $0.status == 401 }
+        #expect(refused.count == 1)
+    }
+
+    @Test func twoSitesHaveABreakerEach() throws {
+        let origins = [try ChallengingOrigin.acme(.basic), try ChallengingOrigin.acme(.basic)]
+        let user = try Countersign()
+        try user.enroll(password: Countersign.wrongPassword)
+        for origin in origins { try user.allow("https://two.test.localhost:\(origin.port)") }
+        let proxy = try user.serve()
+        for _ in 1...3 {
+            for origin in origins {
+                #expect(try proxy.get("https://two.test.localhost:\(origin.port)/echo").status == 401)
+            }
+        }
+        #expect(origins.map { $0.log.requests.filter { $0.auth == "basic" }.count } == [1, 1])
+    }
+
+    @Test func aRightPasswordWithoutTheRightIsNotTriedAgain() throws {
+        let origins = try Origins.shared
+        let user = try Countersign()
+        try user.enroll()
+        let url = "https://forbidden.test.localhost:\(origins.apache.httpsPort)"
+        try user.allow(url)
+        let proxy = try user.serve()
+        for number in 1...5 {
+            let seen = try proxy.get("\(url)/basic/forbidden/index?forbidden-\(number)")
+            #expect(seen.status == 401, "\(seen.said)")
+        }
+        let logins = (1...5).flatMap { origins.logged(query: "forbidden-\($0)") }.filter { $0.auth == "Basic" }
+        #expect(logins.count == 1)
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestOrigin
+import Testing
+
+/// Who may use the proxy, by which door, and how it starts and stops.
+@Suite struct DoorTests {
+    private static let token = "kanarie-token-5d0c9a21"
+
+    private func openURL() throws -> String {
+        "http://unlisted.test.localhost:\(try Origins.shared.nginx.httpPort)/who"
+    }
+
+    /// Runs a program as nobody; Scripts/test lets a user who is not root do that by sudo.
+    private func asNobody(_ command: [String], in scratch: TemporaryFolder) throws -> CommandResult {
+        let drop = ["--reuid=65534", "--regid=65534", "--clear-groups"] + command
+        if getuid() == 0 { return try Command.run(Tool.path("setpriv"), drop, in: scratch) }
+        return try Command.run(Tool.path("sudo"), ["-n", Tool.path("setpriv")] + drop, in: scratch)
+    }
+
+    @Test func anotherUserIsRefusedAndNothingIsSent() throws {
+        let user = try Countersign()
+        let proxy = try user.serve()
+        let query = "nobody-\(proxy.port)"
+        let curl = ["-q", "-sS", "-x", proxy.url, "-o", "/dev/null", "-w", "%{http_code}", try "\(openURL())?\(query)"]
+        let seen = try asNobody([Tool.path("curl")] + curl, in: user.folder)
+        #expect(seen.output == "407" || seen.output == "000" && seen.status != 0, "\(seen.said)")
+        #expect(try Origins.shared.logged(query: query).isEmpty)
+        let own = try proxy.get("\(openURL())?\(query)")
+        #expect(own.status == 200, "\(own.said)")
+    }
+
+    @Test func anotherUserIsRefusedAtTheUnixDoor() throws {
+        let user = try Countersign()
+        let path = user.folder.file("door")
+        let proxy = try user.serve("--listen", "unix:\(path)")
+        let query = "unix-nobody-\(proxy.port)"
+        let script = """
+            import socket, sys
+            s = socket.socket(socket.AF_UNIX); s.settimeout(10); s.connect(sys.argv[1])
+            s.sendall(b"GET " + sys.argv[2].encode() + b" HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
+            print(s.recv(100).decode())
+            """
+        let seen = try asNobody(["/usr/bin/python3", "-c", script, path, "\(openURL())?\(query)"], in: user.folder)
+        #expect(!seen.output.contains(" 200 "), "\(seen.said)")
+        #expect(try Origins.shared.logged(query: query).isEmpty)
+    }
+
+    @Test func theUnixDoorAnswersItsOwner() throws {
+        let site = try ChallengingOrigin.acme(.ntlm)
+        let user = try Countersign()
+        try user.enroll()
+        try user.allow("https://door.test.localhost:\(site.port) domain=ACME")
+        let path = user.folder.file("door")
+        let proxy = try user.serve("--listen", "unix:\(path)")
+        #expect(proxy.process.output.contains("countersign: listening on unix:\(path)\n"))
+        let connection = try RawConnection(path: path)
+        let url = "https://door.test.localhost:\(site.port)/echo"
+        try connection.send(
+            "GET \(url) HTTP/1.1\r\nHost: door.test.localhost:\(site.port)\r\nConnection: close\r\n\r\n")
+        let seen = connection.receive()
+        #expect(seen.hasPrefix("HTTP/1.1 200 "), "\(seen)")
+    }
+
+    @Test func aTokenIsDemandedAndStaysHere() throws {
+        let origin = try ChallengingOrigin.acme(.open, certificate: nil)
+        let user = try Countersign()
+        let file = try user.folder.write("token", "\(Self.token)\n")
+        chmod(file, 0o600)
+        let proxy = try user.serve("--client-token-file", file)
+        let url = "http://token.test.localhost:\(origin.port)/headers"
+        let without = try proxy.get(url)
+        #expect(without.status == 407 && without.values("Proxy-Authenticate").count == 1, "\(without.said)")
+        for wrong in ["countersign:\(Self.token)x", "countersign:", "countersign:\(Self.token.dropLast())"] {
+            #expect(try proxy.get(url, flags: ["-U", wrong]).status == 407)
+        }
+        #expect(
+            try proxy.get("https://token.test.localhost:\(origin.port)/", flags: ["-w", "%{http_connect}"]).exit == 56)
+        #expect(origin.log.requests.isEmpty)
+        let seen = try proxy.get(url, flags: ["-U", "countersign:\(Self.token)"])
+        #expect(seen.status == 200 && !seen.text.lowercased().contains("proxy-authorization"), "\(seen.said)")
+    }
+
+    @Test(arguments: [
+        ["--listen", "0.0.0.0:0"], ["--listen", "[::]:0"], ["--listen", "192.0.2.1:0"],
+        ["--listen", "0.0.0.0:0", "--unsafe-listen"],
+        ["--listen", "127.0.0.1:99999"], ["--listen", "nonsense"], ["--no-such-flag"],
+    ])
+    func aDoorForOthersIsWrongUse(_ flags: [String]) throws {
+        let done = try Countersign().run(["serve"] + flags, seconds: 15)
+        #expect(done.status == 64 && done.output.isEmpty && !done.error.isEmpty, "\(done.said)")
+    }
+
+    @Test func aDoorThatIsTakenFailsWithASentence() throws {
+        let user = try Countersign()
+        let proxy = try user.serve()
+        let done = try Countersign().run("serve", "--listen", "127.0.0.1:\(proxy.port)", seconds: 15)
+        #expect(done.status == 1, "\(done.said)")
+        #expect(
+            done.error.hasPrefix("countersign: error: ") && done.error.contains("127.0.0.1:\(proxy.port)"),
+            "\(done.said)")
+    }
+
+    @Test(arguments: [SIGTERM, SIGINT])
+    func aSignalLetsWhatIsInFlightFinish(_ signal: Int32) throws {
+        let user = try Countersign()
+        let proxy = try user.serve()
+        let origin = try ChallengingOrigin.acme(.open, certificate: nil)
+        let copy = user.folder.file("copy")
+        let url = "http://slow.test.localhost:\(origin.port)/bytes/6000000"
+        let download = try ChildProcess(
+            Tool.path("curl"), ["-q", "-sS", "-x", proxy.url, "--limit-rate", "3M", "-o", copy, url],
+            capture: user.folder.file("slow"))
+        _ = poll(seconds: 10) { TextFile.bytes(copy).isEmpty ? nil : true }
+        proxy.process.send(signal)
+        let refused = poll(seconds: 5) { Loopback.answers(port: proxy.port) ? nil : true }
+        #expect(refused == true)
+        #expect(download.waitForExit(seconds: 20) == 0, "\(download.errorOutput)")
+        #expect(TextFile.bytes(copy).count == 6_000_000)
+        #expect(proxy.process.waitForExit(seconds: 15) == 0, "\(proxy.process.errorOutput)")
+    }
+}

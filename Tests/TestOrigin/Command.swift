@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Synchronization
+
+/// A program run to its end.
+package struct CommandResult: Sendable {
+    package let status: Int32
+    package let output: String
+    package let error: String
+
+    /// Everything it said, for a failed expectation's message.
+    package var said: String { "exit \(status)\n\(output)\n\(error)" }
+}
+
+package enum Command {
+    private static let counter = Mutex(0)
+
+    /// Runs a program; throws when it does not end within the limit, and ends it then.
+    package static func run(
+        _ executable: String, _ arguments: [String], environment: [String: String] = [:], folder: String? = nil,
+        input: String? = nil, in scratch: TemporaryFolder, seconds: Double = 60
+    ) throws -> CommandResult {
+        let number = counter.withLock { count in
+            count += 1
+            return count
+        }
+        let capture = scratch.file("command-\(number)")
+        var inputPath: String?
+        if let input { inputPath = try scratch.write("command-\(number).in", input) }
+        let child = try ChildProcess(
+            executable, arguments, environment: environment, folder: folder, input: inputPath, capture: capture)
+        guard let status = child.waitForExit(seconds: seconds) else {
+            child.stop()
+            throw HarnessError(
+                "\(([executable] + arguments).joined(separator: " ")) did not end in \(seconds) s: \(child.errorOutput)"
+            )
+        }
+        return CommandResult(status: status, output: child.output, error: child.errorOutput)
+    }
+}
+
+/// Where the foreign programs are.
+package enum Tool {
+    /// The path of a program on this machine; an error that says how to get it when it is missing.
+    package static func path(_ name: String) throws -> String {
+        for folder in ["/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/bin", "/usr/local/sbin"] {
+            let candidate = "\(folder)/\(name)"
+            if access(candidate, X_OK) == 0 { return candidate }
+        }
+        throw HarnessError("\(name) is not installed: run Scripts/test, which installs what these tests need")
+    }
+
+    /// A Python with pyspnego, requests and websockets: COUNTERSIGN_TEST_PYTHON, or the one that Scripts/test makes.
+    package static func python() throws -> String {
+        let chosen = ProcessInfo.processInfo.environment["COUNTERSIGN_TEST_PYTHON"]
+        let path = chosen ?? "\(repository)/.build/venv/bin/python"
+        guard access(path, X_OK) == 0 else {
+            throw HarnessError("no Python for the test servers at \"\(path)\": run Scripts/test, which makes it")
+        }
+        return path
+    }
+
+    /// The package's root folder.
+    package static let repository = URL(fileURLWithPath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
+
+    /// A file of Tests/TestOrigin/Servers.
+    package static func server(_ name: String) -> String { "\(repository)/Tests/TestOrigin/Servers/\(name)" }
+}

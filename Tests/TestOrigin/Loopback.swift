@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+/// Ports and connections on 127.0.0.1.
+package enum Loopback {
+    /// Ports that nobody listened on a moment ago, all different.
+    package static func freePorts(_ count: Int) throws -> [Int] {
+        var sockets: [Int32] = []
+        defer { for socket in sockets { close(socket) } }
+        return try (0..<count).map { _ in
+            let descriptor = socket(AF_INET, streamType, 0)
+            sockets.append(descriptor)
+            var address = Self.address(port: 0)
+            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let bound = withUnsafeMutablePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { raw in
+                    bind(descriptor, raw, length) == 0 && getsockname(descriptor, raw, &length) == 0
+                }
+            }
+            guard bound else { throw HarnessError("no free port on 127.0.0.1") }
+            return Int(UInt16(bigEndian: address.sin_port))
+        }
+    }
+
+    /// Whether somebody accepts connections there.
+    package static func answers(port: Int) -> Bool {
+        guard let descriptor = try? connect(port: port) else { return false }
+        close(descriptor)
+        return true
+    }
+
+    static func connect(port: Int) throws -> Int32 {
+        let descriptor = socket(AF_INET, streamType, 0)
+        var address = Self.address(port: port)
+        let done = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { raw in
+                Foundation.connect(descriptor, raw, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard done == 0 else {
+            close(descriptor)
+            throw HarnessError("nobody listens on 127.0.0.1:\(port)")
+        }
+        return descriptor
+    }
+
+    static func connect(path: String) throws -> Int32 {
+        let descriptor = socket(AF_UNIX, streamType, 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = Array(path.utf8)
+        let fits = withUnsafeMutableBytes(of: &address.sun_path) { place in
+            guard bytes.count < place.count else { return false }
+            place.copyBytes(from: bytes)
+            return true
+        }
+        let done =
+            fits
+            ? withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { raw in
+                    Foundation.connect(descriptor, raw, socklen_t(MemoryLayout<sockaddr_un>.size))
+                }
+            } : -1
+        guard done == 0 else {
+            close(descriptor)
+            throw HarnessError("nobody listens on \"\(path)\": \(String(cString: strerror(errno)))")
+        }
+        return descriptor
+    }
+
+    /// SOCK_STREAM with SOCK_CLOEXEC.
+    private static let streamType = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+
+    private static func address(port: Int) -> sockaddr_in {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = UInt16(port).bigEndian
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        return address
+    }
+}
+
+/// A plain connection for what no HTTP client would send.
+package final class RawConnection {
+    private let descriptor: Int32
+
+    package init(port: Int) throws { descriptor = try Loopback.connect(port: port) }
+
+    package init(path: String) throws { descriptor = try Loopback.connect(path: path) }
+
+    deinit { close(descriptor) }
+
+    package func send(_ text: String) throws {
+        let bytes = Array(text.utf8)
+        guard Foundation.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count else {
+            throw HarnessError("the other side closed before it was sent: \(String(cString: strerror(errno)))")
+        }
+    }
+
+    /// Says that nothing more will be sent.
+    package func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+
+    /// Reads until `enough` holds of what came, the other side closes, or the time is over.
+    package func receive(seconds: Double = 20, until enough: (String) -> Bool = { _ in false }) -> String {
+        var all: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        let end = ContinuousClock.now + .seconds(seconds)
+        while ContinuousClock.now < end, !enough(String(decoding: all, as: UTF8.self)) {
+            var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            guard Foundation.poll(&waiting, 1, 100) > 0 else { continue }
+            let count = recv(descriptor, &buffer, buffer.count, 0)
+            guard count > 0 else { break }
+            all += buffer[0..<count]
+        }
+        return String(decoding: all, as: UTF8.self)
+    }
+}

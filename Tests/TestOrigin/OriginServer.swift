@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+/// One request as the origin wrote it in its log; a field that the server does not log is nil.
+package struct LoggedRequest: Sendable, Decodable {
+    package let connection: Int?
+    package let port: Int?
+    package let method: String?
+    package let path: String?
+    /// `basic`, `negotiate`, `authenticate` at TestOrigin; `Basic` or `Digest` at Apache; `-` or nil: none.
+    package let auth: String?
+    /// The whole `Authorization` value, at nginx.
+    package let authorization: String?
+    package let proxyAuthorization: String?
+    package let why: String?
+    package let user: String?
+    /// The client certificate's subject, or its common name.
+    package let client: String?
+    package let tls: String?
+    package let status: Int?
+    package let received: Int?
+    package let fields: [String]?
+}
+
+/// Reads a log of one JSON object a line.
+package struct RequestLog: Sendable {
+    package let path: String
+
+    /// Every whole line so far.
+    package var requests: [LoggedRequest] {
+        TextFile.lines(path).compactMap { try? JSONDecoder().decode(LoggedRequest.self, from: Data($0.utf8)) }
+            .filter { $0.method != nil }
+    }
+
+    /// The requests for one path, query left out.
+    package func requests(path wanted: String) -> [LoggedRequest] {
+        requests.filter { $0.path?.split(separator: "?").first.map(String.init) == wanted }
+    }
+}
+
+/// The Python origin: open, Basic, NTLM or Negotiate, judged by pyspnego.
+package final class ChallengingOrigin: Sendable {
+    package enum Mode: String, Sendable { case open, basic, ntlm, negotiate }
+
+    package let port: Int
+    package let log: RequestLog
+    package let root: String
+    private let folder: TemporaryFolder
+    private let process: ChildProcess
+
+    /// - Parameter certificate: a name of TestPKI's, or nil for http.
+    package init(_ mode: Mode, certificate: String? = "server", user: String, password: String) throws {
+        folder = try TemporaryFolder("origin")
+        root = folder.file("www")
+        try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
+        log = RequestLog(path: folder.file("requests"))
+        let parts = user.split(separator: "\\", maxSplits: 1).map(String.init)
+        let account = parts.count == 2 ? "\(parts[0]):\(parts[1])" : ":\(user)"
+        let users = try folder.write("users", "\(account):\(password)\n")
+        var arguments = ["--mode", mode.rawValue, "--users", users, "--root", root, "--log", log.path]
+        if let certificate {
+            let pki = try TestPKI.shared
+            arguments += ["--cert", pki.certificate(certificate), "--key", pki.key(certificate)]
+        }
+        process = try ChildProcess(
+            try Tool.python(), [Tool.server("origin.py")] + arguments, capture: folder.file("server"))
+        port = try Int(process.line(after: "listening ")) ?? 0
+    }
+
+    package func stop() { process.stop() }
+}
+
+/// A listener with one bad habit; Servers/misbehave.py lists them.
+package final class MisbehavingOrigin: Sendable {
+    package let port: Int
+    private let logPath: String
+    private let folder: TemporaryFolder
+    private let process: ChildProcess
+
+    package init(_ mode: String, certificate: String = "server") throws {
+        folder = try TemporaryFolder("misbehave")
+        logPath = folder.file("requests")
+        let pki = try TestPKI.shared
+        process = try ChildProcess(
+            try Tool.python(),
+            [Tool.server("misbehave.py"), mode, logPath, pki.certificate(certificate), pki.key(certificate)],
+            capture: folder.file("server"))
+        port = try Int(process.line(after: "listening ")) ?? 0
+    }
+
+    /// How many connections brought a first request.
+    package var requestCount: Int { TextFile.lines(logPath).count }
+}
+
+/// The WebSocket echo of PyPI's `websockets`.
+package final class WebSocketEcho: Sendable {
+    package let port: Int
+    private let folder: TemporaryFolder
+    private let process: ChildProcess
+
+    package init() throws {
+        folder = try TemporaryFolder("websocket")
+        process = try ChildProcess(
+            try Tool.python(), [Tool.server("websocket_echo.py")], capture: folder.file("server"))
+        port = try Int(process.line(after: "listening ")) ?? 0
+    }
+}
