@@ -72,7 +72,15 @@ let package = Package(
         tests("VaultTests", "Vault", "Challenges", "Cryptography"),
         .testTarget(
             name: "TLSTests",
-            dependencies: ["TLS", "TestOrigin", "Certificates", "Challenges", "Cryptography", "COpenSSL", embedded] + nio),
+            dependencies: ["TLS", "TestOrigin", "Certificates", "Challenges", "Cryptography", "COpenSSL", embedded]
+                + nio),
+        .testTarget(name: "UpstreamTests", dependencies: ["Upstream", "HTTP1", "Challenges", embedded] + nio),
+        .testTarget(
+            name: "ProxyTests",
+            dependencies: [
+                "Proxy", "Upstream", "HTTP1", "TLS", "SitePolicy", "Certificates", "Challenges", "Cryptography",
+                embedded,
+            ] + nio),
         .testTarget(
             name: "CommandTests",
             dependencies: [

@@ -51,6 +51,9 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     private var bound: [UpstreamKey: OriginConnection] = [:]
     private(set) var context: ChannelHandlerContext?
     private let addresses: (client: SocketAddress, server: SocketAddress)?
+    private var isConfirmedUser = false
+    /// The origins to which the client has spoken NTLM or Negotiate itself.
+    var authenticatedItself: Set<Origin> = []
 
     private var phase = Phase.head
     private var input = ByteBuffer()
@@ -63,6 +66,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     private var headStartedAt: UInt64?
     private var idleSince: UInt64
     private var closesAfterResponse = false
+    /// While discarding: the last response has gone out whole.
+    private var outputIsOut = false
     private var wrote = false
 
     /// `addresses`: of a TCP connection, to ask again whose it is.
@@ -80,8 +85,9 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
 
     /// The owner of the other end is still this user: asked again before a credential is used for the first time.
     func isStillSameUser() -> Bool {
-        guard services.configuration.requiresSameUser, let addresses else { return true }
-        return SocketOwner.find(client: addresses.client, server: addresses.server)?.uid == identity.uid
+        guard services.configuration.requiresSameUser, !isConfirmedUser, let addresses else { return true }
+        isConfirmedUser = SocketOwner.find(client: addresses.client, server: addresses.server)?.uid == identity.uid
+        return isConfirmedUser
     }
 
     func setProcess(_ pid: Int32?) {
@@ -134,16 +140,21 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         headStartedAt = input.readableBytes > 0 ? services.now : nil
         updateReading()
         parse()
-        if inputEnded, exchange == nil { close() }
+        if inputEnded, case .head = phase { lingerAndClose() }
     }
 
     /// The response cannot be finished: the client must see that it is cut.
-    func abortResponse() {
+    ///
+    /// `needsReset`: the end of the connection is the end of the body, so that a FIN would make the part look whole. A reset may
+    /// overtake what was written before it; without one the client keeps the part it got.
+    func abortResponse(needsReset: Bool) {
         exchange = nil
+        flush()
         phase = .closed
         guard let channel = context?.channel else { return }
         // A FIN or a close_notify would look like a whole response where the end of the connection is the end of the body.
         if let tls = try? channel.pipeline.syncOperations.handler(type: TLSHandler.self) { return tls.abort() }
+        guard needsReset else { return channel.close(promise: nil) }
         (channel as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0)).whenComplete { _ in
             channel.close(promise: nil)
         }
@@ -230,15 +241,22 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     private func clientEndedInput() {
         inputEnded = true
         switch phase {
-        case .head, .discarding, .clientHello, .clientHandshake:
+        case .head, .clientHello, .clientHandshake:
             close()
+        case .discarding:
+            if outputIsOut { close() }
         case .body:
-            clientGone()
-            close()
+            // The rest of the body may have come already, and wait here until the origin takes it.
+            if !bodyPaused { bodyCut() }
         case .responding, .connecting, .closed:
-            // A client may close its half once its request is out (RFC 9112 §9.6).
-            closesAfterResponse = true
+            // A client may close its half once its requests are out (RFC 9112 §9.6); the pipelined ones are still answered.
+            break
         }
+    }
+
+    private func bodyCut() {
+        clientGone()
+        close()
     }
 
     private func clientGone() {
@@ -273,7 +291,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         case .clientHello, .clientHandshake:
             if now > idleSince + limits.clientHandshakeSeconds { close() }
         case .discarding:
-            if now > idleSince + 2 { close() }
+            if now > idleSince + (outputIsOut ? 2 : limits.bodyIdleSeconds) { close() }
         case .body, .responding:
             exchange?.secondPassed(now: now)
         case .connecting, .closed:
@@ -315,6 +333,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         defer {
             parsing = false
             updateReading()
+            if inputEnded, !bodyPaused, case .body = phase { bodyCut() }
         }
         do throws(HTTP1Error) {
             while true {
@@ -392,12 +411,14 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
                 if case .refuse(let reason) = services.shared.policy.current.sites.verdict(for: target.origin) {
                     throw RequestTarget.Failure(status: 403, detail: reason)
                 }
+                try checkTrace(head, target.origin)
                 run(ExchangeDriver(client: self, head: head, target: target, trust: try acceptedTrust(head)))
             case .intercepted(let site):
                 guard !isConnect else {
                     throw RequestTarget.Failure(status: 400, detail: "CONNECT inside CONNECT")
                 }
                 let target = try RequestTarget(insideConnectTo: site.origin, head: head)
+                try checkTrace(head, target.origin)
                 run(ExchangeDriver(client: self, head: head, target: target, trust: site.trust))
             }
         } catch {
@@ -409,6 +430,20 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         exchange = driver
         phase = driver.head.framing == .none ? .responding : .body(BodyDecoder(driver.head.framing))
         driver.start()
+    }
+
+    /// A TRACE would echo what is added to it (RFC 9110 §9.3.8), and one that may go no further is answered here, as is such an
+    /// OPTIONS (RFC 9110 §7.6.2).
+    private func checkTrace(_ head: RequestHead, _ origin: Origin) throws(RequestTarget.Failure) {
+        guard head.method == .trace || head.method == .options else { return }
+        if head.method == .trace, services.shared.policy.current.sites.rule(for: origin) != nil {
+            throw RequestTarget.Failure(
+                status: 405, detail: "TRACE is not sent to a site whose challenges are answered")
+        }
+        if head.fields.value(of: .maxForwards).flatMap({ UInt($0) }) == 0 {
+            throw RequestTarget.Failure(
+                status: 405, detail: "Max-Forwards ends at this proxy, which answers no \(head.methodText)")
+        }
     }
 
     /// `Countersign-Trust: sha256:…` on an absolute-form request: the caller's decision about the origin's leaf.
@@ -425,7 +460,9 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     private func refuseLoop(to origin: Origin) throws(RequestTarget.Failure) {
         guard services.ownPorts.contains(origin.port) else { return }
         let host = origin.host
-        if host == "localhost" || host.hasSuffix(".localhost") || host.hasPrefix("127.") || host == "::1" {
+        if host == "localhost" || host.hasSuffix(".localhost") || host.hasPrefix("127.") || host == "::1"
+            || host == "0.0.0.0" || host == "::"
+        {
             throw RequestTarget.Failure(status: 508, detail: "the target is this proxy itself")
         }
     }
@@ -444,9 +481,14 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     }
 
     /// The tunnel's other end is there: this handler leaves.
-    func becomeTunnel(to origin: any Channel, fromOrigin: ByteBuffer, tally: TunnelHandler.Tally, response: [UInt8]?) {
+    func becomeTunnel(
+        to origin: any Channel, fromOrigin: ByteBuffer, originHasEnded: Bool, tally: TunnelHandler.Tally,
+        response: [UInt8]?
+    ) {
         setup = nil
         exchange = nil
+        for connection in bound.values { connection.close() }
+        bound = [:]
         guard let context else {
             origin.close(promise: nil)
             return tally.finish()
@@ -459,8 +501,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         let channel = context.channel
         channel.pipeline.syncOperations.removeHandler(context: context, promise: nil)
         TunnelHandler.join(
-            client: channel, origin: origin, fromClient: early, fromOrigin: fromOrigin, tally: tally, services: services
-        )
+            client: (channel, early, inputEnded), origin: (origin, fromOrigin, originHasEnded), tally: tally,
+            services: services)
     }
 
     /// The CONNECT cannot be served.
@@ -512,11 +554,22 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         flush()
         for connection in bound.values { connection.close() }
         bound = [:]
-        guard !inputEnded, let context else { return close() }
+        guard let context else { return close() }
         phase = .discarding
         idleSince = services.now
         input = ByteBuffer()
         updateReading()
-        context.close(mode: .output, promise: nil)
+        let written = context.eventLoop.makePromise(of: Void.self)
+        written.futureResult.assumeIsolated().whenComplete { _ in
+            self.outputIsOut = true
+            self.idleSince = self.services.now
+            if self.inputEnded { self.close() }
+        }
+        if inputEnded {
+            // Closing the second half closes the channel at once, and what has not gone out is lost.
+            context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: written)
+        } else {
+            context.close(mode: .output, promise: written)
+        }
     }
 }

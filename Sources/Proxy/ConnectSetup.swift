@@ -69,7 +69,8 @@ final class ConnectSetup {
                     self.log()
                 }
                 client.becomeTunnel(
-                    to: channel, fromOrigin: ByteBuffer(), tally: tally, response: MadeResponse.tunnelEstablished)
+                    to: channel, fromOrigin: ByteBuffer(), originHasEnded: false, tally: tally,
+                    response: MadeResponse.tunnelEstablished)
             }
         }
     }

@@ -50,6 +50,18 @@ extension ExchangeDriver {
 
     // MARK: NTLM
 
+    /// Why no NTLM message can be made of the credential, or nil.
+    func obstacle(to kind: OfferKind, _ credential: PasswordCredential) -> String? {
+        do throws(NTLMError) {
+            _ = try NTLMContext(
+                credential: credential, domain: rule?.domain, servicePrincipalName: "HTTP/\(target.origin.host)",
+                channelBinding: nil, workstation: "", framing: kind == .ntlm ? .raw : .spnego)
+            return nil
+        } catch {
+            return error.detail
+        }
+    }
+
     /// The first token, bound to the connection that it is about to travel on.
     func negotiate(
         _ kind: OfferKind, _ credential: PasswordCredential, on connection: OriginConnection

@@ -37,7 +37,7 @@ extension ExchangeDriver {
         client.write(held.head.forwarded(forwarding))
         for piece in held.pieces { writeContent(piece) }
         if held.ended {
-            guard connection != nil || held.framing != .untilClose else { return abort() }
+            guard !held.wasCut else { return abort() }
             finishDelivery(trailers: held.trailers)
         } else {
             connection?.resumeReading()

@@ -38,6 +38,8 @@ final class ExchangeDriver {
         let framing: BodyFraming
         var pieces: [ByteBuffer] = []
         var ended = false
+        /// The origin broke it off: what there is of it cannot be ended cleanly.
+        var wasCut = false
         var trailers: FieldLines?
     }
 
@@ -69,6 +71,8 @@ final class ExchangeDriver {
     var bodyTrailers: FieldLines?
     /// The round that is out takes body pieces as they come.
     var streamsBody = false
+    /// A piece came while the round that is out could not take it: that request will never be whole.
+    private var missesPieces = false
 
     // The response to the client.
     var outgoingFraming = BodyFraming.none
@@ -98,9 +102,12 @@ final class ExchangeDriver {
         self.rule = rule
 
         let authorization = head.fields.value(of: .authorization)
-        clientBindsConnection = authorization.map(Self.bindsConnection) ?? false
+        if authorization.map(Self.bindsConnection) == true { client.authenticatedItself.insert(target.origin) }
+        // NTLM speaks for the connection: what the client sends on it afterwards is its own too, without the field.
+        clientBindsConnection = client.authenticatedItself.contains(target.origin)
+        let clientAuthorizes = authorization != nil || clientBindsConnection
         var tag: UpstreamKey.CredentialTag?
-        if let rule, authorization == nil, trust == .verified,
+        if let rule, !clientAuthorizes, trust == .verified,
             case .useCredential(.password(let credential)) = policy.passwordDisposition(for: rule)
         {
             tag = .init(name: credential.name, generation: credential.generation)
@@ -109,10 +116,10 @@ final class ExchangeDriver {
             origin: target.origin, trust: trust, credential: tag, principal: client.identity.uid,
             settings: policy.generation)
 
-        let mayBeAnswered = rule != nil && authorization == nil && trust == .verified
+        let mayBeAnswered = rule != nil && !clientAuthorizes && trust == .verified
         var terms = ChallengeExchange.Terms(
             origin: target.origin, site: site, permitted: rule?.answer ?? [],
-            plaintextPermitted: rule?.answersPlaintext ?? false, clientAuthorizes: authorization != nil,
+            plaintextPermitted: rule?.answersPlaintext ?? false, clientAuthorizes: clientAuthorizes,
             originTrusted: trust == .verified, hasBody: head.framing != .none, domain: rule?.domain)
         if mayBeAnswered, let rule, let tag, rule.preempts {
             terms.learned = Self.learned(
@@ -174,6 +181,9 @@ final class ExchangeDriver {
         case .computeToken(let kind, let credential, let serverToken):
             if let serverToken {
                 run(authenticate(serverToken))
+            } else if let reason = obstacle(to: kind, credential) {
+                // Found out while the 401 is still held, so that it can go back.
+                run(exchange.tokenFailed(reason: reason))
             } else {
                 prepare(.computeFirstToken(kind, credential))
             }
@@ -212,7 +222,7 @@ final class ExchangeDriver {
     }
 
     /// The request that is answered was sent whole, so that the connection behind it may be used again.
-    private var bodyIsOut: Bool { bodyHasEnded || !streamsBody }
+    private var bodyIsOut: Bool { connection?.requestIsWhole ?? true }
 
     func drained(_ step: Step) {
         held = nil
@@ -220,7 +230,8 @@ final class ExchangeDriver {
         if let connection, connection.isReusable { return perform(step, on: connection) }
         if exchange.requiresSameConnection {
             dropConnection()
-            return run(exchange.connectionLost())
+            // Nothing of this step has gone out.
+            return run(exchange.connectionLost(requestMayRepeat: true))
         }
         acquire(step)
     }
@@ -234,7 +245,7 @@ final class ExchangeDriver {
     }
 
     private func leaseFromPool() -> OriginConnection? {
-        guard trust == .verified, !clientBindsConnection else { return nil }
+        guard trust == .verified, !clientBindsConnection, !hasRetried else { return nil }
         return services.pool.lease(key, now: services.now)
     }
 
@@ -263,6 +274,10 @@ final class ExchangeDriver {
     private func take(_ connection: OriginConnection, for step: Step) {
         self.connection = connection
         connection.delegate = self
+        // One that comes from the pool was made for another client.
+        connection.certificateSource = rule.flatMap {
+            CertificateDoor.source(for: $0, trust: trust, services: services, client: client)
+        }
         perform(step, on: connection)
     }
 
@@ -283,6 +298,14 @@ final class ExchangeDriver {
 
     // MARK: Sending
 
+    /// What is left of `Max-Forwards` on TRACE and OPTIONS (RFC 9110 §7.6.2); nil where there is none.
+    private var maxForwards: UInt? {
+        guard head.method == .trace || head.method == .options, let value = head.fields.value(of: .maxForwards),
+            let left = UInt(value)
+        else { return nil }
+        return left == 0 ? 0 : left - 1
+    }
+
     private func transmit(_ authorization: Authorization?, isOpening: Bool, on connection: OriginConnection) {
         let sendsNoBody = isOpening || head.framing == .none
         let isUpgrade = head.upgrade != nil && !isOpening
@@ -290,7 +313,7 @@ final class ExchangeDriver {
             target: target.path, host: target.origin.authority,
             framing: isOpening && head.framing != .none ? .length(0) : head.framing,
             authorization: authorization?.fieldValue, via: services.shared.via,
-            connection: isUpgrade ? .upgrade : .keepAlive, keepsExpect: !isOpening)
+            connection: isUpgrade ? .upgrade : .keepAlive, keepsExpect: !isOpening, maxForwards: maxForwards)
         if clientBindsConnection || isOpening { connection.isAuthenticated = true }
         sentAuthorization = authorization
         if authorization != nil { entry.rounds += 1 }
@@ -299,6 +322,7 @@ final class ExchangeDriver {
         lastProgress = services.now
         connection.send(head: head.forwarded(forwarding), method: head.method)
         streamsBody = !sendsNoBody
+        missesPieces = false
         if sendsNoBody {
             connection.endRequest()
         } else {
@@ -328,6 +352,7 @@ final class ExchangeDriver {
         lastProgress = services.now
         if case .done = mode { return }
         let sends = streamsBody && isSending
+        if streamsBody, !sends { missesPieces = true }
         replay.append(piece, sent: sends)
         if sends, let connection { sendPiece(piece, on: connection) }
         pace()
@@ -336,6 +361,7 @@ final class ExchangeDriver {
     func bodyEnded(trailers: FieldLines?) {
         bodyHasEnded = true
         bodyTrailers = trailers
+        waitingSince = services.now
         if streamsBody, isSending, let connection {
             sendBodyEnd(on: connection)
             connection.flush()
@@ -344,14 +370,17 @@ final class ExchangeDriver {
 
     private var isSending: Bool {
         switch mode {
-        case .waiting, .delivering: connection != nil
+        case .waiting, .delivering: connection != nil && !missesPieces
         case .preparing, .deciding, .draining, .done: false
         }
     }
 
     /// Holds the client's body while the origin is slow, or while nothing can be sent and enough is kept.
     func pace() {
-        let mustWait = isSending && streamsBody ? !(connection?.isWritable ?? true) : replay.isFull
+        let sends = isSending && streamsBody
+        // What waits for a flush would keep the connection from ever being writable again.
+        if sends, let connection, !connection.isWritable { connection.flush() }
+        let mustWait = sends ? !(connection?.isWritable ?? true) : replay.isFull
         if mustWait { client.pauseBody() } else { client.resumeBody() }
     }
 
@@ -400,7 +429,7 @@ final class ExchangeDriver {
         endAttempt(.inconclusive)
         dropConnection()
         log(status: entry.status)
-        client.abortResponse()
+        client.abortResponse(needsReset: outgoingFraming == .untilClose)
     }
 
     /// A response of our own in place of the origin's.
@@ -449,6 +478,7 @@ extension ExchangeDriver: OriginConnectionDelegate {
         if response.status == 101 { return switchProtocols(response) }
         informationalCount += 1
         guard informationalCount <= 32 else {
+            dropConnection()
             return originFailed(UpstreamError(.malformedResponse, "more than 32 interim responses"))
         }
         // HTTP/1.0 has none (RFC 9110 §15.2); a round that is ours alone is not the client's business.
@@ -494,6 +524,7 @@ extension ExchangeDriver: OriginConnectionDelegate {
 
     func originWritabilityChanged(_ isWritable: Bool) {
         pace()
+        connection?.flush()
     }
 
     func originFailed(_ error: UpstreamError) {
@@ -516,6 +547,7 @@ extension ExchangeDriver: OriginConnectionDelegate {
         case .draining(let step, _):
             drained(step)
         case .deciding:
+            if held?.ended == false { held?.wasCut = true }
             held?.ended = true
         case .delivering:
             abort()
@@ -525,11 +557,15 @@ extension ExchangeDriver: OriginConnectionDelegate {
     }
 
     private func switchProtocols(_ response: ResponseHead) {
-        guard case .waiting = mode, head.upgrade != nil, let connection, let channel = connection.channel else {
+        guard case .waiting = mode, case .transmit(_, isOpening: false)? = lastStep, head.upgrade != nil, bodyIsOut,
+            let connection, let channel = connection.channel
+        else {
+            dropConnection()
             return originFailed(UpstreamError(.malformedResponse, "the origin switched protocols unasked"))
         }
         mode = .done
         conclude(exchange.responseReceived(status: 101, challengeFields: []))
+        endAttempt(.inconclusive)
         self.connection = nil
         let bytes = response.forwarded(
             ResponseForwarding(framing: .none, connection: .upgrade, via: services.shared.via))
@@ -538,7 +574,8 @@ extension ExchangeDriver: OriginConnectionDelegate {
             self.entry.bytes = tally.bytesFromOrigin
             self.log(status: 101)
         }
+        let hasEnded = connection.inputEnded
         let rest = connection.becomeTunnel()
-        client.becomeTunnel(to: channel, fromOrigin: rest, tally: tally, response: bytes)
+        client.becomeTunnel(to: channel, fromOrigin: rest, originHasEnded: hasEnded, tally: tally, response: bytes)
     }
 }

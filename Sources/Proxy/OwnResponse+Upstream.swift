@@ -31,7 +31,12 @@ enum TrustCheck {
         guard let tls = connection.tls else { return nil }
         switch trust {
         case .verified:
-            guard let found = tls.serverTrust, !found.isTrusted else { return nil }
+            guard let found = tls.serverTrust else {
+                return OwnResponse(
+                    status: 502, detail: "the origin's certificate was not verified",
+                    proxyError: "tls_certificate_error")
+            }
+            guard !found.isTrusted else { return nil }
             return untrusted(found, place: connection.place)
         case .accepted(let leaf):
             guard tls.peerCertificate?.sha256Fingerprint != leaf else { return nil }

@@ -33,6 +33,8 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched {
     private let services: LoopServices
     private let isClientEnd: Bool
     private var inputEnded = false
+    private var endsOutput = false
+    private var outputEnded = false
 
     private init(services: LoopServices, tally: Tally, isClientEnd: Bool) {
         self.services = services
@@ -40,28 +42,30 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched {
         self.isClientEnd = isClientEnd
     }
 
-    /// Joins two channels of this event loop. `fromClient` and `fromOrigin` are bytes that already came.
+    /// Joins two channels of this event loop. `early` are bytes that already came, and `hasEnded` says that no more will.
     static func join(
-        client: any Channel, origin: any Channel, fromClient: ByteBuffer, fromOrigin: ByteBuffer, tally: Tally,
-        services: LoopServices
+        client: (channel: any Channel, early: ByteBuffer, hasEnded: Bool),
+        origin: (channel: any Channel, early: ByteBuffer, hasEnded: Bool), tally: Tally, services: LoopServices
     ) {
         let clientEnd = TunnelHandler(services: services, tally: tally, isClientEnd: true)
         let originEnd = TunnelHandler(services: services, tally: tally, isClientEnd: false)
         clientEnd.other = originEnd
         originEnd.other = clientEnd
         do {
-            try client.pipeline.syncOperations.addHandler(clientEnd)
-            try origin.pipeline.syncOperations.addHandler(originEnd)
+            try client.channel.pipeline.syncOperations.addHandler(clientEnd)
+            try origin.channel.pipeline.syncOperations.addHandler(originEnd)
         } catch {
-            client.close(promise: nil)
-            origin.close(promise: nil)
+            client.channel.close(promise: nil)
+            origin.channel.close(promise: nil)
             return tally.finish()
         }
-        originEnd.forward(fromClient, from: clientEnd)
-        clientEnd.forward(fromOrigin, from: originEnd)
+        originEnd.forward(client.early, from: clientEnd)
+        clientEnd.forward(origin.early, from: originEnd)
         originEnd.context?.flush()
         clientEnd.context?.flush()
-        for channel in [client, origin] {
+        if client.hasEnded { clientEnd.endOfInput() }
+        if origin.hasEnded { originEnd.endOfInput() }
+        for channel in [client.channel, origin.channel] {
             try? channel.syncOptions?.setOption(.autoRead, value: true)
         }
     }
@@ -97,10 +101,17 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        if !inputEnded { other?.context?.close(promise: nil) }
+        let wasCut = !inputEnded
+        inputEnded = true
+        outputEnded = true
+        if wasCut {
+            other?.context?.close(promise: nil)
+        } else {
+            // Nobody is left to hear the other end; it closes when what it was to send is out.
+            other?.inputEnded = true
+            other?.closeIfBothEnded()
+        }
         if other?.context?.channel.isActive != true { tally.finish() }
-        endOfInput()
-        other?.closeIfBothEnded()
     }
 
     func secondPassed(now: UInt64) {
@@ -132,14 +143,34 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched {
     private func endOfInput() {
         guard !inputEnded else { return }
         inputEnded = true
-        guard let other, let context = other.context else { return closeIfBothEnded() }
-        context.flush()
-        if other.inputEnded { closeIfBothEnded() } else { context.close(mode: .output, promise: nil) }
+        guard let other, other.context != nil else {
+            context?.close(promise: nil)
+            return
+        }
+        other.endOutput()
+        closeIfBothEnded()
     }
 
+    /// Ends what this end sends, once all that was written is out.
+    private func endOutput() {
+        guard !endsOutput, let context else { return }
+        endsOutput = true
+        let written = context.eventLoop.makePromise(of: Void.self)
+        written.futureResult.assumeIsolated().whenComplete { _ in
+            self.outputEnded = true
+            self.closeIfBothEnded()
+        }
+        context.flush()
+        if inputEnded {
+            // Closing the second half closes the channel at once, and what has not gone out is lost.
+            context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: written)
+        } else {
+            context.close(mode: .output, promise: written)
+        }
+    }
+
+    /// Closes this end when nothing goes through it any more, either way.
     private func closeIfBothEnded() {
-        guard inputEnded, other?.inputEnded ?? true else { return }
-        context?.close(promise: nil)
-        other?.context?.close(promise: nil)
+        if inputEnded, outputEnded { context?.close(promise: nil) }
     }
 }

@@ -66,10 +66,14 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     private var tlsHandler: TLSHandler?
     private var input = ByteBuffer()
     private var keepsAlive = true
-    private var requestIsWhole = true
+    /// The request that is being answered is out whole.
+    package private(set) var requestIsWhole = true
     private var paused = false
     private var delivering = false
-    private var inputEnded = false
+    /// The origin sends no more.
+    package private(set) var inputEnded = false
+    /// It did not say that it was done: what ends with the connection may be cut.
+    private var inputWasCut = false
     private var bytesOfResponse = false
     /// The response in progress ends with the connection.
     private var closeDelimits = false
@@ -136,9 +140,11 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         guard paused else { return }
         paused = false
         deliver()
+        // What was held has no read of its own whose end would flush it.
+        delegate?.originReadCompleted()
         guard !paused else { return }
         try? context?.channel.syncOptions?.setOption(.autoRead, value: true)
-        if inputEnded { endOfInput() }
+        if inputEnded, !delivering { endOfInput() }
     }
 
     package func close() {
@@ -211,28 +217,25 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         switch error {
         case let error as TLSError where error.code == .truncated:
             // Whether that matters depends on the framing: `endOfInput` knows.
-            inputEnded = true
-            if case .body = phase, closeDelimits {
-                fail(
-                    UpstreamError(
-                        .closedInResponse, "\(place): the TLS connection was cut in a response without a length"))
-            } else if !paused {
-                endOfInput()
-            }
+            inputCut()
         case let error as TLSError:
             fail(UpstreamError.tls(error, at: place))
         case let error as UpstreamError:
             fail(error)
         default:
-            inputEnded = true
-            if !paused { endOfInput() }
+            inputCut()
         }
     }
 
     package func channelInactive(context: ChannelHandlerContext) {
-        inputEnded = true
-        if !paused { endOfInput() }
+        if !inputEnded { inputCut() }
         context.fireChannelInactive()
+    }
+
+    private func inputCut() {
+        inputEnded = true
+        inputWasCut = true
+        if !paused { endOfInput() }
     }
 
     // MARK: Responses
@@ -318,7 +321,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
             let code: UpstreamError.Code = bytesOfResponse ? .closedInResponse : .closedBeforeResponse
             fail(UpstreamError(code, "\(place): closed the connection without answering"))
         case .body(var decoder):
-            guard decoder.inputEnded() else {
+            guard !(closeDelimits && inputWasCut), decoder.inputEnded() else {
                 return fail(UpstreamError(.closedInResponse, "\(place): closed the connection inside a response"))
             }
             keepsAlive = false

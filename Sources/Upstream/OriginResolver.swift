@@ -1,41 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
 
 /// Names to addresses, for the Happy Eyeballs connector (RFC 8305) of NIO. `localhost` and every name under it are loopback
-/// without asking anybody (RFC 6761 §6.3); the rest is `getaddrinfo`, on a thread pool.
+/// without asking anybody (RFC 6761 §6.3); the rest is `getaddrinfo`, on threads of its own, because a name server that does not
+/// answer holds a thread for seconds.
+///
+/// A name is looked up once for both families, as /etc/hosts and most name servers answer them together, and by one lookup for
+/// all who ask meanwhile; what was found serves for ``lifetime``.
 package final class OriginResolver: Resolver, Sendable {
-    private let loop: any EventLoop
-    private let pool: NIOThreadPool
+    private struct Entry {
+        let addresses: EventLoopFuture<[SocketAddress]>
+        let expires: NIODeadline
+    }
 
-    package init(loop: any EventLoop, pool: NIOThreadPool = .singleton) {
+    private static let lifetime = TimeAmount.seconds(30)
+    private static let entryLimit = 1024
+    private static let threads: NIOThreadPool = {
+        let pool = NIOThreadPool(numberOfThreads: 8)
+        pool.start()
+        return pool
+    }()
+
+    private let loop: any EventLoop
+    private let entries = NIOLockedValueBox<[String: Entry]>([:])
+
+    package init(loop: any EventLoop) {
         self.loop = loop
-        self.pool = pool
     }
 
     package func initiateAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
-        lookUp(host, port: port, family: AF_INET, loopback: "127.0.0.1")
+        addresses(of: host, port: port).map { $0.filter { $0.protocol == .inet } }
     }
 
     package func initiateAAAAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
-        lookUp(host, port: port, family: AF_INET6, loopback: "::1")
+        addresses(of: host, port: port).map { $0.filter { $0.protocol == .inet6 } }
     }
 
     package func cancelQueries() {}
 
-    private func lookUp(_ host: String, port: Int, family: Int32, loopback: String) -> EventLoopFuture<[SocketAddress]>
-    {
+    private func addresses(of host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
         if host == "localhost" || host.hasSuffix(".localhost") {
-            return loop.makeCompletedFuture { [try SocketAddress(ipAddress: loopback, port: port)] }
+            return loop.makeCompletedFuture {
+                [
+                    try SocketAddress(ipAddress: "::1", port: port),
+                    try SocketAddress(ipAddress: "127.0.0.1", port: port),
+                ]
+            }
         }
-        return pool.runIfActive(eventLoop: loop) { try Self.getAddresses(host, port: port, family: family) }
+        let name = "\(host):\(port)"
+        if let known = entries.withLockedValue({ $0[name] }), known.expires > .now() { return known.addresses }
+        let found = Self.threads.runIfActive(eventLoop: loop) { try Self.getAddresses(host, port: port) }
+        entries.withLockedValue { entries in
+            if entries.count >= Self.entryLimit { entries.removeAll() }
+            entries[name] = Entry(addresses: found, expires: .now() + Self.lifetime)
+        }
+        // What was not found is asked for again by the next request.
+        found.whenFailure { [weak self] _ in self?.entries.withLockedValue { $0[name] = nil } }
+        return found
     }
 
-    private static func getAddresses(_ host: String, port: Int, family: Int32) throws -> [SocketAddress] {
+    private static func getAddresses(_ host: String, port: Int) throws -> [SocketAddress] {
         var hints = addrinfo()
-        hints.ai_family = family
+        hints.ai_family = AF_UNSPEC
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         hints.ai_flags = AI_ADDRCONFIG
         var list: UnsafeMutablePointer<addrinfo>?

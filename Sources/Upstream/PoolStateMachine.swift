@@ -25,11 +25,14 @@ package struct PoolStateMachine: Sendable {
     private var idle: [UpstreamKey: [Idle]] = [:]
     private let idlePerKey: Int
     private let idleSeconds: UInt64
+    private let surplusSeconds: UInt64
 
-    /// At most `idlePerKey` idle connections a key, none of them idle for longer than `idleSeconds`.
-    package init(idlePerKey: Int, idleSeconds: UInt64) {
+    /// At most `idlePerKey` idle connections a key, none of them idle for longer than `idleSeconds`. More than that may be idle
+    /// for `surplusSeconds`: between the requests of a burst they are about to be needed, and a handshake is dear.
+    package init(idlePerKey: Int, idleSeconds: UInt64, surplusSeconds: UInt64 = 0) {
         self.idlePerKey = idlePerKey
         self.idleSeconds = idleSeconds
+        self.surplusSeconds = surplusSeconds
     }
 
     /// The number of idle connections.
@@ -47,9 +50,13 @@ package struct PoolStateMachine: Sendable {
         guard idlePerKey > 0 else { return .close(id) }
         var parked = idle[key] ?? []
         parked.append(Idle(id: id, since: now))
-        let surplus = parked.count > idlePerKey ? parked.removeFirst() : nil
+        guard parked.count > idlePerKey, isTooOld(parked[0], now, limit: surplusSeconds) else {
+            idle[key] = parked
+            return .parked
+        }
+        let surplus = parked.removeFirst()
         idle[key] = parked
-        return surplus.map { .close($0.id) } ?? .parked
+        return .close(surplus.id)
     }
 
     /// The origin closed an idle connection.
@@ -62,12 +69,24 @@ package struct PoolStateMachine: Sendable {
     package mutating func timePassed(now: UInt64) -> [ConnectionID] {
         var expired: [ConnectionID] = []
         for (key, parked) in idle {
-            let kept = parked.filter { now - min(now, $0.since) <= idleSeconds }
+            let surplus = max(0, parked.count - idlePerKey)
+            var kept: [Idle] = []
+            for (index, connection) in parked.enumerated() {
+                let goes = index < surplus && isTooOld(connection, now, limit: surplusSeconds)
+                if goes || now - min(now, connection.since) > idleSeconds {
+                    expired.append(connection.id)
+                } else {
+                    kept.append(connection)
+                }
+            }
             guard kept.count != parked.count else { continue }
-            expired += parked.filter { now - min(now, $0.since) > idleSeconds }.map(\.id)
             idle[key] = kept.isEmpty ? nil : kept
         }
         return expired
+    }
+
+    private func isTooOld(_ connection: Idle, _ now: UInt64, limit: UInt64) -> Bool {
+        now - min(now, connection.since) >= limit
     }
 
     /// Every idle connection; the pool is empty afterwards.

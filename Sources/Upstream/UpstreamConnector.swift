@@ -17,10 +17,12 @@ package struct UpstreamTimeLimits: Sendable {
 package struct UpstreamConnector {
     private let loop: any EventLoop
     private let limits: UpstreamTimeLimits
+    private let resolver: OriginResolver
 
     package init(loop: any EventLoop, limits: UpstreamTimeLimits = UpstreamTimeLimits()) {
         self.loop = loop
         self.limits = limits
+        resolver = OriginResolver(loop: loop)
     }
 
     /// A plain TCP connection, for a tunnel. `completion` runs on the event loop.
@@ -29,7 +31,7 @@ package struct UpstreamConnector {
     ) {
         let place = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
         ClientBootstrap(group: loop)
-            .resolver(OriginResolver(loop: loop))
+            .resolver(resolver)
             .connectTimeout(limits.connect)
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
             .channelOption(.allowRemoteHalfClosure, value: true)
@@ -72,6 +74,8 @@ package struct UpstreamConnector {
             let handler = try TLSHandler(client: context, host: origin.host, alpn: ["http/1.1"], session: nil)
             let connection = OriginConnection(place: place, tlsHandler: handler)
             connection.certificateSource = certificateSource
+            // The connection first, so that it hears the handshake from its first event on.
+            try channel.pipeline.syncOperations.addHandler(connection)
             let deadline = loop.assumeIsolated().scheduleTask(in: limits.handshake) {
                 connection.establishingTimedOut()
             }
@@ -79,9 +83,13 @@ package struct UpstreamConnector {
                 deadline.cancel()
                 completion(result)
             }
-            // The connection first, so that it hears the handshake from its first event on.
-            try channel.pipeline.syncOperations.addHandler(connection)
-            try channel.pipeline.syncOperations.addHandler(handler, position: .before(connection))
+            do {
+                try channel.pipeline.syncOperations.addHandler(handler, position: .before(connection))
+            } catch {
+                connection.established = nil
+                deadline.cancel()
+                throw error
+            }
         } catch {
             channel.close(promise: nil)
             completion(.failure(UpstreamError.connecting(error, to: place)))

@@ -6,8 +6,8 @@ package final class UpstreamPool {
     private var parked: [PoolStateMachine.ConnectionID: (connection: OriginConnection, key: UpstreamKey)] = [:]
     private var nextID: PoolStateMachine.ConnectionID = 0
 
-    package init(idlePerKey: Int = 8, idleSeconds: UInt64 = 55) {
-        machine = PoolStateMachine(idlePerKey: idlePerKey, idleSeconds: idleSeconds)
+    package init(idlePerKey: Int = 8, idleSeconds: UInt64 = 55, surplusSeconds: UInt64 = 3) {
+        machine = PoolStateMachine(idlePerKey: idlePerKey, idleSeconds: idleSeconds, surplusSeconds: surplusSeconds)
     }
 
     /// An idle connection for `key`, which is the caller's from here on, or nil: connect one.

@@ -53,6 +53,12 @@ final class PseudoTerminal {
 
     /// Waits until the screen has the text, ten seconds at most, and then types.
     func when(_ text: String, type keys: String) throws {
+        try waits(for: text)
+        _ = Array(keys.utf8).withUnsafeBytes { write(person, $0.baseAddress, $0.count) }
+    }
+
+    /// Waits until the screen has the text, ten seconds at most.
+    func waits(for text: String) throws {
         guard
             poll(
                 seconds: 10,
@@ -62,7 +68,6 @@ final class PseudoTerminal {
         else {
             throw HarnessError("the terminal does not show \(text.debugDescription): \(screen)")
         }
-        _ = Array(keys.utf8).withUnsafeBytes { write(person, $0.baseAddress, $0.count) }
     }
 
     /// What is set for the terminal.

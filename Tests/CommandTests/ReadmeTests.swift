@@ -51,7 +51,8 @@ struct ReadmeTests {
 
     @Test func theCommandsThatItNamesInPassingAreThere() throws {
         let sandbox = try Sandbox()
-        for command in ["serve", "exec", "env", "demo", "explain", "sites", "credential", "certificate", "ca", "vault"] {
+        for command in ["serve", "exec", "env", "demo", "explain", "sites", "credential", "certificate", "ca", "vault"]
+        {
             #expect(try sandbox.countersign(command, "--help").status == 0, "\(command)")
         }
     }

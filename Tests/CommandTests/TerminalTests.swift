@@ -17,8 +17,10 @@ struct TerminalTests {
     @Test
     func aPasswordIsAskedForTwiceAndNotShown() throws {
         let terminal = try start("credential", "set", "--user", "jdoe")
-        try terminal.when("The password of jdoe: ", type: "canary-one\r")
+        try terminal.waits(for: "The password of jdoe: ")
+        // Before the keys: once they are read, the terminal is what it was.
         #expect(!terminal.echoes)
+        try terminal.when("The password of jdoe: ", type: "canary-one\r")
         try terminal.when("Again: ", type: "canary-one\r")
         #expect(terminal.waitForExit() == 0)
         #expect(terminal.echoes)

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Challenges
+import Cryptography
+import HTTP1
+import NIOCore
+import NIOEmbedded
+import SitePolicy
+import TLS
+
+@testable import Proxy
+@testable import Upstream
+
+/// A client connection and idle origin connections on one embedded event loop, without a socket between them.
+final class Bench {
+    static let uid: UInt32 = 1000
+    static let origin = Origin(scheme: .http, host: "a.example", port: 80)
+
+    let loop = EmbeddedEventLoop()
+    let services: LoopServices
+    let client: EmbeddedChannel
+    let connection: ClientConnection
+
+    /// `sites` is the text of an allowed-sites list; `password` is that of the credential `enrollment` of `jdoe`.
+    init(sites: String = "", password: String? = nil, token: String? = nil) throws {
+        var configuration = ProxyConfiguration()
+        configuration.clientToken = token.map { Secret(utf8: $0) }
+        var credentials: [String: PasswordCredential] = [:]
+        if let password {
+            credentials["enrollment"] = PasswordCredential(
+                name: "enrollment", user: "jdoe", password: Secret(utf8: password), generation: 1)
+        }
+        let policy = Policy(
+            sites: try SiteList(files: [("t.sites", sites)]),
+            enrollment: .open(credentials: credentials, identities: []),
+            originTLS: try TLSClientContext(
+                verifier: ChainVerifier(anchors: try TrustAnchors(system: false)), now: { 1_800_000_000 }),
+            authority: nil, generation: 1)
+        let shared = ProxyServices(
+            configuration: configuration, policy: PolicyInForce(policy), accessLog: nil, pseudonym: "csn-test",
+            wallClock: { 1_800_000_000 })
+        services = LoopServices(shared: shared, loop: loop)
+        client = EmbeddedChannel(loop: loop)
+        connection = ClientConnection(services: services, identity: ClientIdentity(uid: Self.uid), addresses: nil)
+        try client.pipeline.syncOperations.addHandler(connection)
+        try client.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
+    }
+
+    /// An idle connection to ``origin``, for requests that may carry the enrolled credential, or must not.
+    func idleOrigin(withCredential: Bool = false) throws -> EmbeddedChannel {
+        let channel = EmbeddedChannel(loop: loop)
+        let connection = OriginConnection(place: "a.example:80", tlsHandler: nil)
+        try channel.pipeline.syncOperations.addHandler(connection)
+        try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 80)).wait()
+        let key = UpstreamKey(
+            origin: Self.origin, trust: .verified,
+            credential: withCredential ? .init(name: "enrollment", generation: 1) : nil, principal: Self.uid,
+            settings: 1)
+        services.pool.giveBack(connection, for: key, now: services.now)
+        return channel
+    }
+
+    func send(_ text: String) throws {
+        try client.writeInbound(ByteBuffer(string: text))
+    }
+
+    func clientEndsInput() {
+        client.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+    }
+
+    /// What the client has been sent since the last call.
+    func answer() throws -> String { try client.sent() }
+}
+
+extension EmbeddedChannel {
+    /// All that was flushed since the last call.
+    func sent() throws -> String {
+        var text = ""
+        while let piece = try readOutbound(as: ByteBuffer.self) { text += String(buffer: piece) }
+        return text
+    }
+
+    func receive(_ text: String) throws {
+        try writeInbound(ByteBuffer(string: text))
+    }
+}
+
+/// A head as the parser gives it.
+func requestHead(_ text: String) throws -> RequestHead {
+    let buffer = ByteBuffer(string: text)
+    guard let parsed = try RequestHead.parse(buffer.readableBytesSpan) else { throw Incomplete() }
+    return parsed.head
+}
+
+struct Incomplete: Error {}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Challenges
+import NIOCore
+import NIOEmbedded
+import Testing
+
+@testable import Proxy
+
+@Suite struct ExchangeDriverTests {
+    private static let site = "http://a.example answer=basic plaintext=yes"
+    private static let get = "GET http://a.example/x HTTP/1.1\r\nHost: a.example\r\n\r\n"
+    private static let unauthorized =
+        "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"r\"\r\nContent-Length: 4\r\n\r\nbody"
+    private static let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+    /// printf 'jdoe:pw' | base64
+    private static let answer = "\r\nAuthorization: Basic amRvZTpwdw==\r\n"
+
+    private static let key = Breaker.Key(origin: Bench.origin, credential: "enrollment", generation: 1)
+
+    private static func listed() throws -> (bench: Bench, origin: EmbeddedChannel) {
+        let bench = try Bench(sites: site, password: "pw")
+        return (bench, try bench.idleOrigin(withCredential: true))
+    }
+
+    @Test func aChallengeIsAnsweredOnTheSameConnectionAndTheClientSeesTheEndOnly() throws {
+        let (bench, origin) = try Self.listed()
+        try bench.send(Self.get)
+        #expect(!(try origin.sent()).contains("Authorization"))
+        try origin.receive(Self.unauthorized)
+        #expect(try bench.answer() == "")
+        #expect(try origin.sent().contains(Self.answer))
+        try origin.receive(Self.ok)
+        let answer = try bench.answer()
+        #expect(answer.hasPrefix("HTTP/1.1 200 "))
+        #expect(!answer.contains("401"))
+        #expect(bench.services.shared.breaker.request(Self.key) {} == .go)
+    }
+
+    @Test func aRejectedCredentialIsNotSentAgain() throws {
+        let (bench, origin) = try Self.listed()
+        try bench.send(Self.get)
+        try origin.receive(Self.unauthorized)
+        try origin.receive(Self.unauthorized)
+        #expect(try bench.answer().hasPrefix("HTTP/1.1 401 "))
+        #expect(bench.services.shared.breaker.isRejected(Self.key))
+        _ = try origin.sent()
+        try bench.send(Self.get)
+        try origin.receive(Self.unauthorized)
+        #expect(!(try origin.sent()).contains("Authorization"))
+        #expect(try bench.answer().contains("WWW-Authenticate: Basic realm=\"r\"\r\n"))
+    }
+
+    @Test func aClientsOwnAuthorizationIsLeftAlone() throws {
+        let bench = try Bench(sites: Self.site, password: "pw")
+        let origin = try bench.idleOrigin()
+        try bench.send("GET http://a.example/ HTTP/1.1\r\nHost: a\r\nAuthorization: Basic OTk6OTk=\r\n\r\n")
+        #expect(try origin.sent().contains("\r\nAuthorization: Basic OTk6OTk=\r\n"))
+        try origin.receive(Self.unauthorized)
+        #expect(try bench.answer().hasPrefix("HTTP/1.1 401 "))
+        #expect(try origin.sent() == "")
+    }
+
+    @Test func anUnlistedSiteIsNotAnswered() throws {
+        let bench = try Bench(sites: "http://b.example answer=basic plaintext=yes", password: "pw")
+        let origin = try bench.idleOrigin()
+        try bench.send(Self.get)
+        try origin.receive(Self.unauthorized)
+        #expect(try bench.answer().hasSuffix("\r\n\r\nbody"))
+        #expect(!(try origin.sent()).contains("Authorization"))
+    }
+
+    @Test(arguments: ["Content-Length: 5\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"])
+    func theBodyIsSentAgainWithTheAnswer(_ rest: String) throws {
+        let (bench, origin) = try Self.listed()
+        try bench.send("PUT http://a.example/ HTTP/1.1\r\nHost: a\r\n" + rest)
+        let first = try origin.sent()
+        try origin.receive(Self.unauthorized)
+        let second = try origin.sent()
+        let body = { (text: String) in text.firstRange(of: "\r\n\r\n").map { String(text[$0.upperBound...]) } }
+        #expect(second.contains(Self.answer))
+        #expect(body(first) == body(second))
+        #expect(body(second)?.contains("hello") == true)
+    }
+
+    @Test func aBodyThatTheOriginDidNotWaitForGoesOutWholeOnAnotherConnection() throws {
+        let (bench, second) = try Self.listed()
+        let first = try bench.idleOrigin(withCredential: true)
+        try bench.send("PUT http://a.example/ HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello")
+        #expect(try first.sent().hasSuffix("hello"))
+        try first.receive(Self.unauthorized)
+        #expect(!first.isActive)
+        #expect(try second.sent().hasSuffix("hello"))
+        try bench.send("world")
+        #expect(try second.sent() == "world")
+        try second.receive(Self.ok)
+        #expect(try bench.answer().hasSuffix("ok"))
+    }
+
+    @Test func aConnectionThatMissedPartOfABodyIsNeverUsedAgain() throws {
+        let (bench, origin) = try Self.listed()
+        // Another request is trying the credential for the first time: this one waits.
+        #expect(bench.services.shared.breaker.request(Self.key) {} == .go)
+        try bench.send("PUT http://a.example/ HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello")
+        _ = try origin.sent()
+        try origin.receive(String(Self.unauthorized.dropLast(2)))
+        try bench.send("wor")
+        bench.services.shared.breaker.ended(Self.key, .rejected)
+        bench.loop.run()
+        try bench.send("ld")
+        #expect(try bench.answer().hasPrefix("HTTP/1.1 401 "))
+        #expect(try origin.sent() == "")
+        try origin.receive("dy")
+        #expect(try bench.answer() == "dy")
+        #expect(!origin.isActive)
+    }
+
+    @Test func oneWhoWaitedForAnothersAttemptGoesOnWhenItWasAccepted() throws {
+        let (bench, origin) = try Self.listed()
+        #expect(bench.services.shared.breaker.request(Self.key) {} == .go)
+        try bench.send(Self.get)
+        _ = try origin.sent()
+        try origin.receive(Self.unauthorized)
+        #expect(try origin.sent() == "")
+        bench.services.shared.breaker.ended(Self.key, .accepted)
+        bench.loop.run()
+        #expect(try origin.sent().contains(Self.answer))
+        try origin.receive(Self.ok)
+        #expect(try bench.answer().hasSuffix("ok"))
+    }
+
+    @Test func whoGoesAwayDoesNotKeepTheOthersWaiting() throws {
+        let (bench, origin) = try Self.listed()
+        try bench.send(Self.get)
+        try origin.receive(Self.unauthorized)
+        #expect(bench.services.shared.breaker.request(Self.key) {} == .wait)
+        bench.client.close(promise: nil)
+        #expect(bench.services.shared.breaker.request(Self.key) {} == .go)
+    }
+
+    @Test func anIdleConnectionThatWasClosedIsTriedOnceMoreForAGet() throws {
+        let bench = try Bench()
+        let origin = try bench.idleOrigin()
+        try bench.send(Self.get)
+        try origin.receive(Self.ok)
+        _ = try bench.answer()
+        try bench.send("POST http://a.example/ HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n")
+        origin.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+        let answer = try bench.answer()
+        #expect(answer.hasPrefix("HTTP/1.1 502 "))
+        #expect(answer.contains("error=connection_terminated"))
+    }
+
+    static let faults: [(String, String)] = [
+        ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "502"),
+        ("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "502"),
+        ("SSH-2.0-x\r\n", "502"),
+    ]
+
+    @Test(arguments: faults) func aResponseThatIsNoneIsA502AndTheConnectionIsClosed(_ text: String, _ status: String)
+        throws
+    {
+        let bench = try Bench()
+        let origin = try bench.idleOrigin()
+        try bench.send(Self.get)
+        try origin.receive(text)
+        #expect(try bench.answer().hasPrefix("HTTP/1.1 \(status) "))
+        #expect(!origin.isActive)
+    }
+
+    @Test func thirtyTwoInterimResponsesPassAndOneMoreDoesNot() throws {
+        let bench = try Bench()
+        let origin = try bench.idleOrigin()
+        try bench.send(Self.get)
+        for _ in 0..<32 { try origin.receive("HTTP/1.1 103 Early Hints\r\n\r\n") }
+        #expect(try bench.answer().components(of: "HTTP/1.1 103 ") == 32)
+        #expect(origin.isActive)
+        try origin.receive("HTTP/1.1 103 Early Hints\r\n\r\n")
+        #expect(try bench.answer().hasPrefix("HTTP/1.1 502 "))
+        #expect(!origin.isActive)
+    }
+
+    @Test func aCutResponseIsNeverEndedCleanly() throws {
+        let bench = try Bench()
+        let origin = try bench.idleOrigin()
+        try bench.send(Self.get)
+        try origin.receive("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
+        origin.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+        #expect(!(try bench.answer()).contains("\r\n0\r\n"))
+    }
+
+    @Test func aChallengeWhoseBodyIsTooLargeIsNotReadToItsEnd() throws {
+        let (bench, second) = try Self.listed()
+        let first = try bench.idleOrigin(withCredential: true)
+        try bench.send(Self.get)
+        try first.receive(
+            "HTTP/1.1 401 No\r\nWWW-Authenticate: Basic realm=\"r\"\r\nContent-Length: 99999\r\n\r\n"
+                + String(repeating: "x", count: 65_536))
+        #expect(first.isActive)
+        try first.receive("x")
+        #expect(!first.isActive)
+        #expect(try second.sent().contains(Self.answer))
+    }
+
+    @Test func anAcceptedAnswerGoesAtOnceNextTimeAndOnlyInsideItsSpace() throws {
+        let (bench, origin) = try Self.listed()
+        try bench.send("GET http://a.example/docs/a HTTP/1.1\r\nHost: a\r\n\r\n")
+        try origin.receive(Self.unauthorized)
+        try origin.receive(Self.ok)
+        _ = try origin.sent()
+        try bench.send("GET http://a.example/docs/b HTTP/1.1\r\nHost: a\r\n\r\n")
+        #expect(try origin.sent().contains(Self.answer))
+        try origin.receive(Self.ok)
+        try bench.send("GET http://a.example/other HTTP/1.1\r\nHost: a\r\n\r\n")
+        #expect(!(try origin.sent()).contains("Authorization"))
+    }
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import HTTP1
+import NIOCore
+import NIOEmbedded
+import Testing
+
+@testable import Upstream
+
+/// What an exchange was told, in order.
+private final class Listener: OriginConnectionDelegate {
+    var heads: [Int] = []
+    var framings: [BodyFraming] = []
+    var content = ""
+    var ends = 0
+    var flushes = 0
+    var failures: [UpstreamError.Code] = []
+    var onHead: (() -> Void)?
+    var onContent: (() -> Void)?
+    var onEnd: (() -> Void)?
+
+    func originResponded(_ head: ResponseHead, framing: BodyFraming) {
+        heads.append(head.status)
+        framings.append(framing)
+        onHead?()
+    }
+
+    func originSent(_ content: ByteBuffer) {
+        self.content += String(buffer: content)
+        onContent?()
+    }
+
+    func originResponseEnded(trailers: FieldLines?) {
+        ends += 1
+        onEnd?()
+    }
+
+    func originReadCompleted() { flushes += 1 }
+    func originFailed(_ error: UpstreamError) { failures.append(error.code) }
+    func originWritabilityChanged(_ isWritable: Bool) {}
+}
+
+/// One origin connection without a network.
+private final class Wire {
+    let channel = EmbeddedChannel()
+    let connection = OriginConnection(place: "a.example:80", tlsHandler: nil)
+    let listener = Listener()
+
+    init() throws {
+        try channel.pipeline.syncOperations.addHandler(connection)
+        try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 80)).wait()
+        connection.delegate = listener
+    }
+
+    func send(_ method: Method = .get, whole: Bool = true) {
+        connection.send(head: Array("\(method.rawValue) / HTTP/1.1\r\nHost: a\r\n\r\n".utf8), method: method)
+        if whole { connection.endRequest() }
+        connection.flush()
+    }
+
+    func origin(_ text: String) throws {
+        try channel.writeInbound(ByteBuffer(string: text))
+    }
+
+    func originEnds() {
+        channel.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+    }
+}
+
+@Suite struct OriginConnectionTests {
+    struct Row: Sendable, CustomTestStringConvertible {
+        let response: String
+        let content: String
+        var method = Method.get
+        var heads = [200]
+        var testDescription: String { response.prefix(60).debugDescription }
+    }
+
+    static let responses: [Row] = [
+        Row(response: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", content: "hello"),
+        Row(response: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", content: ""),
+        Row(
+            response:
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\nA: b\r\n\r\n",
+            content: "hello"),
+        Row(response: "HTTP/1.1 204 No Content\r\nContent-Length: 9\r\n\r\n", content: "", heads: [204]),
+        Row(response: "HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", content: "", heads: [304]),
+        Row(response: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", content: "", method: .head),
+        Row(
+            response:
+                "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+            content: "ok", heads: [100, 103, 200]),
+    ]
+
+    @Test(arguments: responses) func aResponseIsTheSameHoweverItIsSplit(_ row: Row) throws {
+        for splits in [true, false] {
+            let wire = try Wire()
+            wire.send(row.method)
+            if splits {
+                for octet in row.response.utf8 { try wire.origin(String(decoding: [octet], as: UTF8.self)) }
+            } else {
+                try wire.origin(row.response)
+            }
+            #expect(wire.listener.heads == row.heads)
+            #expect(wire.listener.content == row.content)
+            #expect(wire.listener.ends == 1)
+            #expect(wire.listener.failures.isEmpty)
+            #expect(wire.connection.isReusable)
+        }
+    }
+
+    @Test func aSecondRequestGoesOnTheSameConnection() throws {
+        let wire = try Wire()
+        for count in 1...2 {
+            wire.send()
+            #expect(!wire.connection.isReusable)
+            try wire.origin("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx")
+            #expect(wire.connection.requestCount == count)
+        }
+        #expect(wire.listener.content == "xx")
+    }
+
+    @Test func bytesThatAnswerNoRequestCloseIt() throws {
+        let wire = try Wire()
+        try wire.origin("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        #expect(wire.listener.failures == [.malformedResponse])
+        #expect(wire.listener.heads.isEmpty)
+        #expect(!wire.channel.isActive)
+    }
+
+    @Test func bytesBehindAResponseAreNeverTheNextOne() throws {
+        let wire = try Wire()
+        wire.send()
+        try wire.origin("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxHTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")
+        #expect(wire.listener.heads == [200])
+        #expect(wire.listener.ends == 1)
+        #expect(!wire.connection.isReusable)
+    }
+
+    @Test func aResponseBeforeTheRequestIsWholeLeavesItUnusable() throws {
+        let wire = try Wire()
+        wire.send(.put, whole: false)
+        try wire.origin("HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n")
+        #expect(wire.listener.ends == 1)
+        #expect(!wire.connection.requestIsWhole)
+        #expect(!wire.connection.isReusable)
+    }
+
+    @Test(arguments: [
+        "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
+    ]) func oneThatTheOriginWillCloseIsNotReused(_ response: String) throws {
+        let wire = try Wire()
+        wire.send()
+        try wire.origin(response)
+        #expect(wire.listener.ends == 1)
+        #expect(!wire.connection.isReusable)
+    }
+
+    static let cuts: [(String, UpstreamError.Code)] = [
+        ("", .closedBeforeResponse),
+        ("HTTP/1.1 20", .closedInResponse),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell", .closedInResponse),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", .closedInResponse),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n", .closedInResponse),
+    ]
+
+    @Test(arguments: cuts) func aCutResponseFails(_ text: String, _ code: UpstreamError.Code) throws {
+        let wire = try Wire()
+        wire.send()
+        if !text.isEmpty { try wire.origin(text) }
+        wire.originEnds()
+        #expect(wire.listener.failures == [code])
+        #expect(wire.listener.ends == 0)
+        #expect(!wire.channel.isActive)
+    }
+
+    @Test func aResponseWithoutALengthEndsWithTheConnection() throws {
+        let wire = try Wire()
+        wire.send()
+        try wire.origin("HTTP/1.1 200 OK\r\n\r\nhello")
+        #expect(wire.listener.ends == 0)
+        wire.originEnds()
+        #expect(wire.listener.framings == [.untilClose])
+        #expect(wire.listener.content == "hello")
+        #expect(wire.listener.ends == 1)
+        #expect(wire.listener.failures.isEmpty)
+        #expect(!wire.connection.isReusable)
+    }
+
+    @Test func aResetIsNotTheEndOfAResponseWithoutALength() throws {
+        let wire = try Wire()
+        wire.send()
+        try wire.origin("HTTP/1.1 200 OK\r\n\r\nhello")
+        wire.channel.pipeline.fireErrorCaught(IOError(errnoCode: 104, reason: "read"))
+        #expect(wire.listener.ends == 0)
+        #expect(wire.listener.failures == [.closedInResponse])
+    }
+
+    @Test func aConnectionThatIsGoneIsNotTheEndOfAResponseWithoutALength() throws {
+        let wire = try Wire()
+        wire.send()
+        try wire.origin("HTTP/1.1 200 OK\r\n\r\nhello")
+        wire.channel.pipeline.fireChannelInactive()
+        #expect(wire.listener.ends == 0)
+        #expect(wire.listener.failures == [.closedInResponse])
+    }
+
+    @Test(arguments: [
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        "HTTP/1.1 200 OK\r\nA : b\r\n\r\n",
+        "hello\r\n",
+    ]) func whatIsNoResponseClosesTheConnection(_ text: String) throws {
+        let wire = try Wire()
+        wire.send()
+        try wire.origin(text)
+        #expect(wire.listener.failures == [.malformedResponse])
+        #expect(wire.listener.ends == 0)
+        #expect(!wire.channel.isActive)
+    }
+
+    @Test func aTunnelTakesWhatCameBehindThe101() throws {
+        let wire = try Wire()
+        wire.send()
+        try wire.origin("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nraw")
+        #expect(wire.listener.heads == [101])
+        #expect(String(buffer: wire.connection.becomeTunnel()) == "raw")
+        try wire.origin("more")
+        #expect(try wire.channel.readInbound(as: ByteBuffer.self) == ByteBuffer(string: "more"))
+    }
+
+    @Test func whatIsHeldIsToldOnResumingAndThenFlushed() throws {
+        let wire = try Wire()
+        wire.send()
+        wire.listener.onHead = { wire.connection.pauseReading() }
+        try wire.origin("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello")
+        #expect(wire.listener.content == "")
+        wire.listener.flushes = 0
+        wire.connection.resumeReading()
+        #expect(wire.listener.content == "hello")
+        #expect(wire.listener.flushes == 1)
+    }
+
+    @Test func anEndDuringAPauseWaitsForWhatIsHeld() throws {
+        let wire = try Wire()
+        wire.send()
+        wire.listener.onHead = { wire.connection.pauseReading() }
+        try wire.origin("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+        wire.originEnds()
+        #expect(wire.listener.failures.isEmpty)
+        wire.connection.resumeReading()
+        #expect(wire.listener.content == "hello")
+        #expect(wire.listener.ends == 1)
+        #expect(wire.listener.failures.isEmpty)
+    }
+
+    @Test func pausingAndResumingInsideTheDeliveryLosesNothingThatIsHeld() throws {
+        let wire = try Wire()
+        wire.send()
+        wire.listener.onHead = { wire.connection.pauseReading() }
+        wire.listener.onContent = {
+            wire.connection.pauseReading()
+            wire.connection.resumeReading()
+        }
+        try wire.origin("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n")
+        wire.originEnds()
+        wire.connection.resumeReading()
+        #expect(wire.listener.content == "hello")
+        #expect(wire.listener.ends == 1)
+        #expect(wire.listener.failures.isEmpty)
+    }
+
+    @Test func closingInsideADeliveryEndsIt() throws {
+        let wire = try Wire()
+        wire.send()
+        wire.listener.onContent = { wire.connection.close() }
+        try wire.origin("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n1\r\nb\r\n0\r\n\r\n")
+        #expect(wire.listener.content == "a")
+        #expect(wire.listener.ends == 0)
+        #expect(wire.listener.failures.isEmpty)
+    }
+
+    @Test func thePoolLosesOneThatTheOriginCloses() throws {
+        let wire = try Wire()
+        let pool = UpstreamPool()
+        let key = UpstreamKey(
+            origin: .init(scheme: .http, host: "a.example", port: 80), trust: .verified, credential: nil,
+            principal: nil,
+            settings: 1)
+        pool.giveBack(wire.connection, for: key, now: 0)
+        wire.originEnds()
+        #expect(pool.lease(key, now: 0) == nil)
+    }
+
+    @Test func thePoolLendsAgainWhatItGotBack() throws {
+        let wire = try Wire()
+        let pool = UpstreamPool()
+        let key = UpstreamKey(
+            origin: .init(scheme: .http, host: "a.example", port: 80), trust: .verified, credential: nil,
+            principal: nil,
+            settings: 1)
+        pool.giveBack(wire.connection, for: key, now: 0)
+        #expect(pool.lease(key, now: 0) === wire.connection)
+        wire.send()
+        pool.giveBack(wire.connection, for: key, now: 0)
+        #expect(pool.lease(key, now: 0) == nil)
+        #expect(!wire.channel.isActive)
+    }
+}
