@@ -72,7 +72,7 @@ final class ExchangeDriver {
     /// The round that is out takes body pieces as they come.
     var streamsBody = false
     /// A piece came while the round that is out could not take it: that request will never be whole.
-    private var missesPieces = false
+    var missesPieces = false
 
     // The response to the client.
     var outgoingFraming = BodyFraming.none
@@ -81,10 +81,10 @@ final class ExchangeDriver {
     /// What went out last, to be learned if it is accepted.
     var sentAuthorization: Authorization?
     var informationalCount = 0
-    private var waitingSince: UInt64
-    private var lastProgress: UInt64
-    private var hasRetried = false
-    private var lastStep: Step?
+    var waitingSince: UInt64
+    var lastProgress: UInt64
+    var hasRetried = false
+    var lastStep: Step?
 
     init(client: ClientConnection, head: RequestHead, target: RequestTarget, trust: UpstreamKey.Trust) {
         self.client = client
@@ -222,7 +222,7 @@ final class ExchangeDriver {
     }
 
     /// The request that is answered was sent whole, so that the connection behind it may be used again.
-    private var bodyIsOut: Bool { connection?.requestIsWhole ?? true }
+    var bodyIsOut: Bool { connection?.requestIsWhole ?? true }
 
     func drained(_ step: Step) {
         held = nil
@@ -454,128 +454,5 @@ final class ExchangeDriver {
         entry.durationMilliseconds =
             (now.seconds - entry.startedAt.seconds) * 1000 + now.milliseconds - entry.startedAt.milliseconds
         accessLog.write(entry)
-    }
-}
-
-// MARK: - What the origin says
-
-extension ExchangeDriver: OriginConnectionDelegate {
-    func originResponded(_ response: ResponseHead, framing: BodyFraming) {
-        lastProgress = services.now
-        if response.isInformational { return informational(response) }
-        guard case .waiting = mode else { return }
-        mode = .deciding
-        held = Held(head: response, framing: framing)
-        entry.status = response.status
-        run(
-            exchange.responseReceived(
-                status: response.status,
-                challengeFields: response.status == 401 ? response.fields.values(of: .wwwAuthenticate) : []))
-        if case .deciding = mode { connection?.pauseReading() }
-    }
-
-    private func informational(_ response: ResponseHead) {
-        if response.status == 101 { return switchProtocols(response) }
-        informationalCount += 1
-        guard informationalCount <= 32 else {
-            dropConnection()
-            return originFailed(UpstreamError(.malformedResponse, "more than 32 interim responses"))
-        }
-        // HTTP/1.0 has none (RFC 9110 §15.2); a round that is ours alone is not the client's business.
-        guard case .waiting = mode, head.version == .http11, streamsBody || head.framing == .none else { return }
-        client.write(
-            response.forwarded(ResponseForwarding(framing: .none, connection: .keepAlive, via: services.shared.via)))
-        client.flush()
-    }
-
-    func originSent(_ content: ByteBuffer) {
-        lastProgress = services.now
-        switch mode {
-        case .delivering:
-            writeContent(content)
-        case .draining(let step, let swallowed):
-            let total = swallowed + content.readableBytes
-            mode = .draining(step, swallowedBytes: total)
-            if total > services.configuration.swallowedBodyBytes {
-                dropConnection()
-                drained(step)
-            }
-        case .deciding:
-            held?.pieces.append(content)
-        case .preparing, .waiting, .done:
-            break
-        }
-    }
-
-    func originResponseEnded(trailers: FieldLines?) {
-        switch mode {
-        case .delivering: finishDelivery(trailers: trailers)
-        case .draining(let step, _): drained(step)
-        case .deciding:
-            held?.ended = true
-            held?.trailers = trailers
-        case .preparing, .waiting, .done: break
-        }
-    }
-
-    func originReadCompleted() {
-        client.flush()
-    }
-
-    func originWritabilityChanged(_ isWritable: Bool) {
-        pace()
-        connection?.flush()
-    }
-
-    func originFailed(_ error: UpstreamError) {
-        let wasReused = (connection?.requestCount ?? 0) > 1
-        connection = nil
-        switch mode {
-        case .waiting:
-            if error.code == .closedBeforeResponse, exchange.requiresSameConnection {
-                return run(exchange.connectionLost(requestMayRepeat: head.method.isIdempotent))
-            }
-            if error.code == .closedBeforeResponse, wasReused, !hasRetried, head.method.isIdempotent,
-                !replay.hasLostItsStart, bodyHasEnded
-            {
-                // The origin had closed an idle connection: RFC 9112 §9.3.1 lets the request go once more.
-                hasRetried = true
-                if let lastStep { return drained(lastStep) }
-            }
-            endAttempt(.inconclusive)
-            respond(OwnResponse(error))
-        case .draining(let step, _):
-            drained(step)
-        case .deciding:
-            if held?.ended == false { held?.wasCut = true }
-            held?.ended = true
-        case .delivering:
-            abort()
-        case .preparing, .done:
-            break
-        }
-    }
-
-    private func switchProtocols(_ response: ResponseHead) {
-        guard case .waiting = mode, case .transmit(_, isOpening: false)? = lastStep, head.upgrade != nil, bodyIsOut,
-            let connection, let channel = connection.channel
-        else {
-            dropConnection()
-            return originFailed(UpstreamError(.malformedResponse, "the origin switched protocols unasked"))
-        }
-        mode = .done
-        conclude(exchange.responseReceived(status: 101, challengeFields: []))
-        endAttempt(.inconclusive)
-        self.connection = nil
-        let bytes = response.forwarded(
-            ResponseForwarding(framing: .none, connection: .upgrade, via: services.shared.via))
-        entry.status = 101
-        let tally = TunnelHandler.Tally(now: services.now) { tally in
-            self.entry.bytes = tally.bytesFromOrigin
-            self.log(status: 101)
-        }
-        let hasEnded = connection.inputEnded
-        let rest = connection.becomeTunnel()
-        client.becomeTunnel(to: channel, fromOrigin: rest, originHasEnded: hasEnded, tally: tally, response: bytes)
     }
 }

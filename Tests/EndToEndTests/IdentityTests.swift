@@ -64,4 +64,21 @@ import Testing
             #expect(try proxy.get("\(url)/open").status == 200)
         }
     }
+
+    @Test(arguments: [10, 100_000])
+    func aBodyReachesAPathThatAsksForTheCertificateAfterwards(_ count: Int) throws {
+        let apache = try Origins.shared.apache
+        let user = try Countersign()
+        try user.importIdentity("laptop")
+        let body = try user.folder.write("body", String(repeating: "b", count: count))
+        let ports = [apache.postHandshakePort, apache.renegotiatingPort]
+        for port in ports { try user.allow("https://body.test.localhost:\(port)") }
+        let proxy = try user.serve()
+        for port in ports {
+            let url = "https://body.test.localhost:\(port)/certificate/index"
+            let request = HTTPClient.Request(method: "POST", url: url, body: body, flags: [])
+            let seen = try proxy.send(.curl, request)
+            #expect(seen.status == 200 && seen.values("X-Client-Certificate") == ["laptop"], "\(seen.said)")
+        }
+    }
 }
