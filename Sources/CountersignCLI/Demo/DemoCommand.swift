@@ -41,6 +41,7 @@ struct DemoCommand: AsyncParsableCommand {
         let door = VaultDoor(home: home, secrets: secrets.input)
         let now = Int64(time(nil))
         let demoHome = DemoHome(home: home, vault: try door.openOrCreate())
+        try demoHome.refuseToReplace()
         let authorities = try DemoAuthorities(named: DemoHome.name, at: now)
         let account = PasswordCredential(
             name: DemoHome.name, user: "demo", password: Secret(utf8: Hex.encode(Randomness.bytes(12))), generation: 1)
@@ -50,10 +51,10 @@ struct DemoCommand: AsyncParsableCommand {
             for kind in DemoSite.Kind.allCases {
                 servers.append(try await .start(authorities.site(kind, account: account, at: now), group: group))
             }
+            try demoHome.list(servers.map { $0.site.line(port: $0.port) })
             try demoHome.enroll(
                 user: account.user, password: account.password, identity: authorities.identity,
                 anchor: authorities.sites.root)
-            try demoHome.list(servers.map { $0.site.line(port: $0.port) })
             try await show(servers, home, door)
             try demoHome.remove()
         } catch {

@@ -17,6 +17,24 @@ struct DemoHome {
     private var anchor: HomeFile { home.file("\(Home.anchorsFolder)/demo.pem") }
     private var chain: HomeFile { home.identityChain(named: Self.name) }
 
+    private static let mark = "# Made by `countersign demo`, and removed when it ends."
+
+    /// Throws where something of that name is the person's own. What an earlier demo left behind, its file of sites says.
+    func refuseToReplace() throws {
+        if let bytes = try sites.readIfThere(upTo: 64 * 1024) {
+            guard !String(decoding: bytes, as: UTF8.self).hasPrefix(Self.mark) else { return }
+        } else {
+            let contents = vault.contents
+            let isTaken =
+                try contents.credentials[Self.name] != nil || contents.identityKeys[Self.name] != nil
+                || chain.readIfThere(upTo: 1 << 20) != nil || anchor.readIfThere(upTo: 1 << 20) != nil
+            guard isTaken else { return }
+        }
+        throw CountersignError(
+            .nameInUse, "this home has something of its own called \"\(Self.name)\", which the demo would replace",
+            hint: "run the demo in another home: countersign demo --home DIR")
+    }
+
     /// The credential's password is new each time: it opens nothing but the demo's own sites.
     func enroll(user: String, password: Secret, identity: Identity, anchor root: Certificate) throws {
         try vault.update { contents in
@@ -30,17 +48,17 @@ struct DemoHome {
     }
 
     func list(_ lines: [String]) throws {
-        let head = "# Made by `countersign demo`, and removed when it ends.\n"
-        try sites.replace(with: Array((head + lines.map { $0 + "\n" }.joined()).utf8))
+        try sites.replace(with: Array((Self.mark + "\n" + lines.map { $0 + "\n" }.joined()).utf8))
     }
 
     func remove() throws {
-        try sites.remove()
         try anchor.remove()
         try chain.remove()
         try vault.update { contents in
             contents.removeCredential(named: Self.name)
             contents.removeIdentityKey(named: Self.name)
         }
+        // Last, because it says whose the rest is.
+        try sites.remove()
     }
 }

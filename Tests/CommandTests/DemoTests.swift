@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import TestOrigin
+import Testing
+
+/// The demo and what was in the home before it.
+struct DemoTests {
+    @Test func aCredentialOfThePersonsOwnIsNotReplaced() throws {
+        let sandbox = try Sandbox()
+        try sandbox.succeed("credential", "set", "demo", "--user", "jdoe", "--password-stdin", input: "canary\n")
+        let listed = try sandbox.succeed("credential", "list")
+        let refused = try sandbox.countersign("demo")
+        #expect(
+            refused.status == 1 && refused.error.contains("something of its own called \"demo\""), "\(refused.said)")
+        #expect(try sandbox.succeed("credential", "list") == listed)
+    }
+}
