@@ -9,8 +9,10 @@ enum ChildProcess {
     /// Runs `words` and gives its status as a shell would: its own, or 128 and the number of the signal that ended it.
     /// Signals that a process sends to this one are passed on; those of the terminal reach the command by themselves.
     /// Throws 127 or 126, after saying why, when the command was not started.
-    static func run(_ words: [String], environment: [String: String]) async throws -> Int32 {
-        let child = try start(words, environment)
+    static func run(
+        _ words: [String], environment: [String: String], descriptors: InheritedDescriptors
+    ) async throws -> Int32 {
+        let child = try start(words, environment, descriptors)
         let signals = Task {
             for await arrival in SignalWatch.arrivals() where arrival.isFromProcess { kill(child, arrival.number) }
         }
@@ -23,7 +25,13 @@ enum ChildProcess {
         return status
     }
 
-    private static func start(_ words: [String], _ environment: [String: String]) throws -> pid_t {
+    private static func start(
+        _ words: [String], _ environment: [String: String], _ descriptors: InheritedDescriptors
+    ) throws -> pid_t {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        descriptors.restrict(&actions)
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -41,7 +49,7 @@ enum ChildProcess {
         var variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
         defer { (arguments + variables).forEach { free($0) } }
         var child: pid_t = 0
-        let failure = posix_spawnp(&child, words[0], nil, &attributes, &arguments, &variables)
+        let failure = posix_spawnp(&child, words[0], &actions, &attributes, &arguments, &variables)
         guard failure == 0 else {
             Console.error(Complaint("cannot run \(words[0]): \(String(cString: strerror(failure)))"))
             throw ExitCode(failure == ENOENT || failure == ENOTDIR ? 127 : 126)

@@ -40,4 +40,12 @@ struct ExecTests {
         #expect(process.waitForExit(seconds: 5) == 0)
         #expect(!Loopback.answers(port: port))
     }
+
+    @Test
+    func aCommandHasTheDescriptorsThatItWouldHaveWithoutUsAndNoSocketOfTheProxy() throws {
+        let plain = try sandbox.sh("ls /proc/self/fd 7</dev/null")
+        let executed = try sandbox.sh("countersign exec -- ls /proc/self/fd 7</dev/null")
+        #expect(plain.output.split(separator: "\n").last == "7")
+        #expect(executed.output == plain.output, "\(executed.said)")
+    }
 }

@@ -45,6 +45,7 @@ struct ExecCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        let descriptors = InheritedDescriptors()
         let home = try homeOption.located()
         let inherited = ProcessInfo.processInfo.environment
         let logger = ConsoleLogHandler.logger(.warning)
@@ -69,7 +70,8 @@ struct ExecCommand: AsyncParsableCommand {
         let environment = ClientEnvironment(proxy: ProxyURL(door: opened.door, token: token).text, bundlePath: bundle)
         let status: Int32
         do {
-            status = try await ChildProcess.run(words, environment: environment.applied(to: inherited))
+            status = try await ChildProcess.run(
+                words, environment: environment.applied(to: inherited), descriptors: descriptors)
         } catch {
             await runtime.stop()
             throw error
