@@ -8,21 +8,25 @@ import Testing
 @testable import Proxy
 
 @Suite struct SocketOwnerTests {
-    @Test(arguments: ["127.0.0.1", "::1"]) func aConnectionOfThisProcessIsOurs(_ host: String) async throws {
-        let group = MultiThreadedEventLoopGroup.singleton
-        let server = try await ServerBootstrap(group: group).bind(host: host, port: 0).get()
-        let address = try #require(server.localAddress)
-        let client = try await ClientBootstrap(group: group).connect(to: address).get()
-        let local = try #require(client.localAddress)
-        let owner = SocketOwner.find(client: local, server: address)
-        #expect(owner?.uid == getuid())
-        #expect(try ProcessOfSocket.find(inode: #require(owner).inode) == getpid())
-        // The same two ends the other way round are the server's half, which is nobody's until it is accepted, or ours.
-        var elsewhere = local
-        elsewhere.port = try #require(local.port) == 1 ? 2 : 1
-        #expect(SocketOwner.find(client: elsewhere, server: address) == nil)
-        try await client.close()
-        try await server.close()
+    /// In a process of its own: a child of another test may hold a copy of the socket for a moment, and would be as right an answer.
+    @Test func aConnectionOfThisProcessIsOurs() async {
+        await #expect(processExitsWith: .success) {
+            for host in ["127.0.0.1", "::1"] {
+                let group = MultiThreadedEventLoopGroup.singleton
+                let server = try await ServerBootstrap(group: group).bind(host: host, port: 0).get()
+                let address = try #require(server.localAddress)
+                let client = try await ClientBootstrap(group: group).connect(to: address).get()
+                let local = try #require(client.localAddress)
+                let owner = try #require(SocketOwner.find(client: local, server: address))
+                #expect(owner.uid == getuid())
+                #expect(ProcessOfSocket.find(inode: owner.inode) == getpid())
+                var elsewhere = local
+                elsewhere.port = try #require(local.port) == 1 ? 2 : 1
+                #expect(SocketOwner.find(client: elsewhere, server: address) == nil)
+                try await client.close()
+                try await server.close()
+            }
+        }
     }
 
     @Test func anUnknownPairIsNobodys() throws {
