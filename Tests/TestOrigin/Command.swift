@@ -67,4 +67,10 @@ package enum Tool {
 
     /// A file of Tests/TestOrigin/Servers.
     package static func server(_ name: String) -> String { "\(repository)/Tests/TestOrigin/Servers/\(name)" }
+
+    /// A file of Tests/TestOrigin/Clients.
+    package static func client(_ name: String) -> String { "\(repository)/Tests/TestOrigin/Clients/\(name)" }
+
+    /// A file of Certs/dev/pki.
+    package static func fixture(_ name: String) -> String { "\(repository)/Certs/dev/pki/\(name)" }
 }

@@ -60,8 +60,9 @@ enum ConfiguredServer {
         for _ in 0..<3 {
             let ports = try Loopback.freePorts(names.count)
             var text = TextFile.text(Tool.server(template))
-            let numbers = Dictionary(uniqueKeysWithValues: zip(names, ports.map(String.init)))
-            for (name, value) in values.merging(numbers, uniquingKeysWith: { old, _ in old }) {
+            // The ports last: they may stand in a value.
+            let numbers = zip(names, ports.map(String.init)).map { ($0, $1) }
+            for (name, value) in values.map({ ($0.key, $0.value) }) + numbers {
                 text = text.replacingOccurrences(of: "@\(name)@", with: value)
             }
             let process = try launch(try folder.write(template, text))

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fetch.py URL: prints the page by urllib, with the proxy and the trust of the environment."""
+
+import sys
+import urllib.request
+
+with urllib.request.urlopen(sys.argv[1], timeout=60) as page:
+    sys.stdout.write(page.read().decode())

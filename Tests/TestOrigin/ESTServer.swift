@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+/// What Servers/est_server.py wrote of one request, or of a handshake that failed.
+package struct ESTLogEntry: Sendable, Decodable {
+    package let connection: Int
+    package let method: String?
+    package let path: String?
+    /// `cacerts`, `csrattrs`, `simpleenroll` or `simplereenroll`.
+    package let operation: String?
+    /// Whom the password named.
+    package let user: String?
+    /// The client certificate's subject.
+    package let client: String?
+    /// The challengePassword was this connection's channel binding; nil when there was none.
+    package let linked: Bool?
+    package let tls: String?
+    /// The scheme of the Authorization field; empty: none.
+    package let authorization: String?
+    package let contentType: String?
+    /// The length of the request's body.
+    package let body: Int?
+    /// The error of a handshake that failed.
+    package let handshake: String?
+}
+
+/// An EST server of this test run's own, whose certificates the openssl command makes.
+package final class ESTServer: Sendable {
+    package let port: Int
+    package let folder: TemporaryFolder
+    private let process: ChildProcess
+
+    /// The user and password that it takes unless told otherwise.
+    package static let user = "jdoe"
+    package static let password = "kanarie-est-7f10"
+
+    private static let authorities = Result {
+        let folder = try TemporaryFolder("est-authorities")
+        let made = try Command.run(
+            try Tool.python(), [Tool.server("est_server.py"), folder.path, "make"], in: folder, seconds: 60)
+        guard made.status == 0 else { throw HarnessError("est_server.py: \(made.said)") }
+        return folder
+    }
+
+    /// - Parameters:
+    ///   - control: a JSON object with the keys that est_server.py lists.
+    ///   - environment: added to the server's, such as what faketime needs.
+    ///   - port: 0 for any that is free.
+    package init(_ control: String = "{}", environment: [String: String] = [:], port: Int = 0) throws {
+        folder = try TemporaryFolder("est")
+        let made = try Self.authorities.get().path
+        for name in try FileManager.default.contentsOfDirectory(atPath: made)
+        where name.hasSuffix(".pem") || name.hasSuffix(".key") {
+            try FileManager.default.copyItem(atPath: "\(made)/\(name)", toPath: folder.file(name))
+        }
+        try folder.write("control.json", control)
+        process = try ChildProcess(
+            try Tool.python(), [Tool.server("est_server.py"), folder.path, String(port)], environment: environment,
+            capture: folder.file("server"))
+        self.port = try Int(process.line(after: "listening ")) ?? 0
+    }
+
+    /// Replaces the control file: the next request goes by it.
+    package func set(_ control: String) throws { try folder.write("control.json", control) }
+
+    /// `https://127.0.0.1:port`, and the label if there is one.
+    package func address(label: String? = nil) -> String {
+        "https://127.0.0.1:\(port)" + (label.map { "/\($0)" } ?? "")
+    }
+
+    /// The path of a certificate: `ca`, `new-ca`, `other-ca`, `sub-ca`, `new-by-old`, `old-by-new`, `server`.
+    package func certificate(_ name: String) -> String { folder.file("\(name).pem") }
+
+    package func key(_ name: String) -> String { folder.file("\(name).key") }
+
+    /// Gives it a further authority, to be named in the control file.
+    package func add(authority name: String, certificate: String, key: String) throws {
+        try folder.write("\(name).pem", TextFile.bytes(certificate))
+        try folder.write("\(name).key", TextFile.bytes(key))
+    }
+
+    /// Every request and failed handshake so far.
+    package var log: [ESTLogEntry] {
+        TextFile.lines(folder.file("requests")).compactMap {
+            try? JSONDecoder().decode(ESTLogEntry.self, from: Data($0.utf8))
+        }
+    }
+
+    /// The requests for one operation so far.
+    package func requests(_ operation: String) -> [ESTLogEntry] { log.filter { $0.operation == operation } }
+
+    package func stop() { process.stop() }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+/// A PKCS#11 token of softhsm2 in a folder of its own.
+package final class SoftToken: Sendable {
+    package static let label = "work"
+    package static let pin = "canary-pin-4711"
+    /// Debian's place for softhsm2.
+    package static let modulePath = "/usr/lib/softhsm/libsofthsm2.so"
+
+    /// A second token, for those who try wrong PINs: the first may be logged in.
+    package static let spareLabel = "spare"
+
+    /// The one for what runs in this process, whose environment it is written into: the module reads that once. It has
+    /// `client-a` (id a1) and `client-b` (id b1), and the spare token `client-a`.
+    package static let shared = Result {
+        let token = try SoftToken()
+        try token.add(spareLabel)
+        try token.take("client-a", id: "a1")
+        try token.take("client-b", id: "b1")
+        try token.take("client-a", id: "a1", into: spareLabel)
+        setenv("SOFTHSM2_CONF", token.configuration, 1)
+        return token
+    }
+
+    private let folder: TemporaryFolder
+    private let configuration: String
+
+    package init() throws {
+        folder = try TemporaryFolder("token")
+        try FileManager.default.createDirectory(atPath: folder.file("tokens"), withIntermediateDirectories: true)
+        configuration = try folder.write(
+            "softhsm2.conf",
+            "directories.tokendir = \(folder.file("tokens"))\nobjectstore.backend = file\nlog.level = ERROR\n")
+        try add(Self.label)
+    }
+
+    private func add(_ label: String) throws {
+        try run(
+            "softhsm2-util", "--init-token", "--free", "--label", label, "--pin", Self.pin, "--so-pin", "12345678")
+    }
+
+    /// What a program needs to find the token.
+    package var environment: [String: String] { ["SOFTHSM2_CONF": configuration] }
+
+    /// The URI of what is called `object`.
+    package static func uri(_ object: String, in token: String = label) -> String {
+        "pkcs11:token=\(token);object=\(object)?module-path=\(modulePath)"
+    }
+
+    /// Puts the key and the certificate of Certs/dev/pki into the token, under its own name; `id` is in hexadecimal digits.
+    package func take(_ name: String, id: String, into token: String = label) throws {
+        try take(
+            name, id: id, key: Tool.fixture("\(name).key.pem"), certificate: Tool.fixture("\(name).pem"), into: token)
+    }
+
+    /// Puts a key and its certificate, both PEM files, into the token as `name`.
+    package func take(
+        _ name: String, id: String, key: String, certificate: String, into token: String = label
+    ) throws {
+        let (plain, der) = (folder.file("\(name).key"), folder.file("\(name).der"))
+        try run("openssl", "pkcs8", "-topk8", "-nocrypt", "-in", key, "-out", plain)
+        try run(
+            "softhsm2-util", "--import", plain, "--token", token, "--label", name, "--id", id, "--pin", Self.pin)
+        try run("openssl", "x509", "-in", certificate, "-outform", "DER", "-out", der)
+        try run(
+            "pkcs11-tool", "--module", Self.modulePath, "--token-label", token, "--login", "--pin", Self.pin,
+            "--write-object", der, "--type", "cert", "--label", name, "--id", id)
+    }
+
+    private func run(_ program: String, _ arguments: String...) throws {
+        let done = try Command.run(try Tool.path(program), arguments, environment: environment, in: folder)
+        guard done.status == 0 else { throw HarnessError("\(program): \(done.said)") }
+    }
+}
