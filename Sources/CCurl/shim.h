@@ -3,6 +3,44 @@
 #define COUNTERSIGN_CCURL_SHIM_H
 
 #include <curl/curl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __APPLE__
+#include <malloc/malloc.h>
+#define csn_allocated_size malloc_size
+#else
+#include <malloc.h>
+#define csn_allocated_size malloc_usable_size
+#endif
+
+static const long csn_CURLAUTH_BASIC_OR_DIGEST = (long)(CURLAUTH_BASIC | CURLAUTH_DIGEST);
+
+// libcurl copies passwords and fields into memory that it frees as it is: here it is wiped before.
+
+static inline void csn_wiping_free(void *memory) {
+    if (memory == NULL) return;
+    volatile unsigned char *bytes = memory;
+    for (size_t count = csn_allocated_size(memory); count > 0; count--) *bytes++ = 0;
+    free(memory);
+}
+
+static inline void *csn_wiping_realloc(void *memory, size_t count) {
+    if (memory == NULL) return malloc(count);
+    size_t held = csn_allocated_size(memory);
+    if (count > 0 && count <= held) return memory;
+    void *larger = malloc(count);
+    if (larger == NULL) return NULL;
+    memcpy(larger, memory, held < count ? held : count);
+    csn_wiping_free(memory);
+    return larger;
+}
+
+// Counts only where libcurl was not set up before.
+static inline CURLcode csn_curl_global_init_wiping(void) {
+    return curl_global_init_mem(
+        CURL_GLOBAL_DEFAULT, malloc, csn_wiping_free, csn_wiping_realloc, strdup, calloc);
+}
 
 static inline CURLcode csn_curl_set_string(CURL *handle, CURLoption option, const char *value) {
     return curl_easy_setopt(handle, option, value);
@@ -17,8 +55,64 @@ static inline CURLcode csn_curl_set_write(CURL *handle, curl_write_callback call
     return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_WRITEDATA, context) : code;
 }
 
+static inline CURLcode csn_curl_set_header(CURL *handle, curl_write_callback callback, void *context) {
+    CURLcode code = curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, callback);
+    return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_HEADERDATA, context) : code;
+}
+
+static inline CURLcode csn_curl_set_progress(CURL *handle, curl_xferinfo_callback callback, void *context) {
+    CURLcode code = curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, callback);
+    if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_XFERINFODATA, context);
+    return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L) : code;
+}
+
+// Called when the connection stands, TLS included, before each request on it.
+static inline CURLcode csn_curl_set_before_request(CURL *handle, curl_prereq_callback callback, void *context) {
+    CURLcode code = curl_easy_setopt(handle, CURLOPT_PREREQFUNCTION, callback);
+    return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_PREREQDATA, context) : code;
+}
+
+static inline CURLcode csn_curl_set_tls_context(CURL *handle, curl_ssl_ctx_callback callback, void *context) {
+    CURLcode code = curl_easy_setopt(handle, CURLOPT_SSL_CTX_FUNCTION, callback);
+    return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_SSL_CTX_DATA, context) : code;
+}
+
+// Called with every socket that is made, before it is connected.
+static inline CURLcode csn_curl_set_socket_made(CURL *handle, curl_sockopt_callback callback, void *context) {
+    CURLcode code = curl_easy_setopt(handle, CURLOPT_SOCKOPTFUNCTION, callback);
+    return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_SOCKOPTDATA, context) : code;
+}
+
+// The bytes are not copied: they are the caller's until the transfer is over.
+static inline CURLcode csn_curl_set_post(CURL *handle, const void *bytes, long count) {
+    CURLcode code = curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE, count);
+    return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_POSTFIELDS, bytes) : code;
+}
+
+static inline CURLcode csn_curl_set_copied_blob(CURL *handle, CURLoption option, const void *bytes, size_t count) {
+    struct curl_blob blob = {(void *)bytes, count, CURL_BLOB_COPY};
+    return curl_easy_setopt(handle, option, &blob);
+}
+
+static inline CURLcode csn_curl_set_list(CURL *handle, CURLoption option, struct curl_slist *list) {
+    return curl_easy_setopt(handle, option, list);
+}
+
+// The bytes are the caller's for as long as the handle may write to them; at least CURL_ERROR_SIZE.
+static inline CURLcode csn_curl_set_error_buffer(CURL *handle, char *buffer) {
+    return curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, buffer);
+}
+
 static inline CURLcode csn_curl_get_long(CURL *handle, CURLINFO info, long *value) {
     return curl_easy_getinfo(handle, info, value);
+}
+
+// The SSL of the connection that the handle is using, inside a callback; NULL where there is none, or where it is not
+// OpenSSL's.
+static inline void *csn_curl_get_openssl(CURL *handle) {
+    struct curl_tlssessioninfo *session = NULL;
+    if (curl_easy_getinfo(handle, CURLINFO_TLS_SSL_PTR, &session) != CURLE_OK || session == NULL) return NULL;
+    return session->backend == CURLSSLBACKEND_OPENSSL ? session->internals : NULL;
 }
 
 #endif

@@ -4,19 +4,23 @@
 
 #include <openssl/asn1.h>
 #include <openssl/bio.h>
+#include <openssl/cms.h>
 #include <openssl/conf.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/ec.h>
+#include <openssl/engine.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
+#include <openssl/ocsp.h>
 #include <openssl/params.h>
 #include <openssl/pem.h>
 #include <openssl/pkcs12.h>
 #include <openssl/provider.h>
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
+#include <openssl/ui.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
@@ -28,6 +32,41 @@
 
 // RFC 2253, but for what is not ASCII, which stays as it is in UTF-8.
 static inline unsigned long csn_XN_FLAG_RFC2253_UTF8(void) { return XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB; }
+
+// MARK: Tokens
+
+// OpenSSL 3 calls engines deprecated, and Debian 12 has no PKCS#11 provider.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+static inline ENGINE *csn_ENGINE_by_id(const char *name) {
+    OPENSSL_init_crypto(OPENSSL_INIT_ENGINE_DYNAMIC, NULL);
+    return ENGINE_by_id(name);
+}
+
+static inline int csn_ENGINE_ctrl_cmd_string(ENGINE *engine, const char *command, const char *argument) {
+    return ENGINE_ctrl_cmd_string(engine, command, argument, 0);
+}
+
+static inline int csn_ENGINE_ctrl_cmd(ENGINE *engine, const char *command, void *argument) {
+    return ENGINE_ctrl_cmd(engine, command, 0, argument, NULL, 0);
+}
+
+static inline int csn_ENGINE_init(ENGINE *engine) { return ENGINE_init(engine); }
+
+static inline int csn_ENGINE_free(ENGINE *engine) { return ENGINE_free(engine); }
+
+static inline EVP_PKEY *csn_ENGINE_load_private_key(ENGINE *engine, const char *name, UI_METHOD *user, void *data) {
+    return ENGINE_load_private_key(engine, name, user, data);
+}
+
+#pragma GCC diagnostic pop
+
+// What the PKCS#11 engine's LOAD_CERT_CTRL reads and writes.
+typedef struct {
+    const char *name;
+    X509 *certificate;
+} csn_token_certificate;
 
 // MARK: TLS
 
@@ -70,6 +109,25 @@ static inline int csn_ERR_GET_REASON(unsigned long code) {
 
 static inline int csn_ERR_GET_LIB(unsigned long code) {
     return ERR_GET_LIB(code);
+}
+
+// MARK: Server trust
+
+static inline int csn_SSL_set_retry_verify(SSL *ssl) {
+    return SSL_set_retry_verify(ssl);
+}
+
+static inline int csn_SSL_CTX_set_tlsext_status_type(SSL_CTX *context, int type) {
+    return (int)SSL_CTX_set_tlsext_status_type(context, type);
+}
+
+static inline int csn_SSL_CTX_set_tlsext_status_cb(SSL_CTX *context, int (*callback)(SSL *, void *)) {
+    return (int)SSL_CTX_set_tlsext_status_cb(context, callback);
+}
+
+// -1: no response came.
+static inline long csn_SSL_get_tlsext_status_ocsp_resp(SSL *ssl, const unsigned char **response) {
+    return SSL_get_tlsext_status_ocsp_resp(ssl, (unsigned char **)response);
 }
 
 // MARK: Process

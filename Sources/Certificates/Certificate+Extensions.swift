@@ -22,6 +22,36 @@ extension Certificate {
         withX509 { X509_get0_pubkey($0) }.map { KeyKind(of: $0).description } ?? "unknown key"
     }
 
+    /// The algorithm that the issuer signed with, as OpenSSL calls it: `ecdsa-with-SHA256`.
+    package var signatureDescription: String {
+        withX509 { OBJ_nid2ln(X509_get_signature_nid($0)) }.map { String(cString: $0) } ?? "unknown signature"
+    }
+
+    /// The subject alternative names as OpenSSL shows them, `DNS:host.example` and the like, also those of kinds that nothing here
+    /// looks at. They are the issuer's text: whoever shows them makes control characters visible.
+    package var alternativeNamesText: String? { extensionText(NID_subject_alt_name) }
+
+    /// The key usage as OpenSSL shows it, or nil where there is none.
+    package var keyUsageText: String? { extensionText(NID_key_usage) }
+
+    /// The extended key usage as OpenSSL shows it, or nil where there is none.
+    package var extendedKeyUsageText: String? { extensionText(NID_ext_key_usage) }
+
+    private func extensionText(_ identifier: Int32) -> String? {
+        withX509 { x509 in
+            let index = X509_get_ext_by_NID(x509, identifier, -1)
+            guard index >= 0, let found = X509_get_ext(x509, index), let output = BIO_new(BIO_s_mem()) else {
+                return nil
+            }
+            defer {
+                BIO_free(output)
+                ERR_clear_error()
+            }
+            guard X509V3_EXT_print(output, found, 0, 0) == 1 else { return "unreadable" }
+            return String(decoding: contents(ofMemory: output), as: UTF8.self)
+        }
+    }
+
     /// The DER of the SubjectPublicKeyInfo.
     package var publicKeyDER: [UInt8] {
         withX509 { x509 in derBytes { i2d_X509_PUBKEY(X509_get_X509_PUBKEY(x509), $0) } }

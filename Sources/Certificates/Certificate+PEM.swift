@@ -42,6 +42,6 @@ extension Certificate {
 }
 
 /// The reader stopped because there is no further block, and for no other reason.
-private func isEndOfPEM(_ code: UInt) -> Bool {
+func isEndOfPEM(_ code: UInt) -> Bool {
     code == 0 || (code >> 23 & 0xFF == UInt(ERR_LIB_PEM) && code & 0x7F_FFFF == UInt(PEM_R_NO_START_LINE))
 }

@@ -116,14 +116,15 @@ extension Certificate {
     /// `time` lies between the dates, both included (RFC 5280 §4.1.2.5).
     package func isValid(at time: Int64) -> Bool { notBefore <= time && time <= notAfter }
 
-    private static func text(of name: OpaquePointer?) -> String {
+    static func text(of name: OpaquePointer?) -> String {
         guard let name, let output = BIO_new(BIO_s_mem()) else { return "" }
         defer { BIO_free(output) }
         guard X509_NAME_print_ex(output, name, 0, csn_XN_FLAG_RFC2253_UTF8()) >= 0 else { return "" }
         return String(decoding: contents(ofMemory: output), as: UTF8.self)
     }
 
-    private static func seconds(of time: UnsafePointer<ASN1_TIME>?) -> Int64? {
+    /// Seconds since 1970, or nil for what is no time.
+    static func seconds(of time: UnsafePointer<ASN1_TIME>?) -> Int64? {
         guard let time, let epoch = ASN1_TIME_set(nil, 0) else { return nil }
         defer { ASN1_STRING_free(epoch) }
         var days: Int32 = 0

@@ -2,8 +2,8 @@
 
 import COpenSSL
 
-/// What every certificate below the anchor has to meet, and OpenSSL's strict validation lets pass (RFC 5280 §4.2, RFC 9525,
-/// and the floor of RSA 2048, P-256 and SHA-256).
+/// What every certificate below the anchor has to meet, and OpenSSL's strict validation lets pass (RFC 5280 §4.2, RFC
+/// 9525, and the floor of RSA 2048, P-256 and SHA-256).
 enum ChainFloor {
     /// The reasons against one certificate of a path.
     static func reasons(against certificate: Certificate, isLeaf: Bool) -> [ServerTrust.Reason] {

@@ -21,7 +21,14 @@ enum DEREncoding {
         value(tag: (constructed ? 0xA0 : 0x80) | number, bytes)
     }
 
-    private static func value(tag: UInt8, _ bytes: [UInt8]) -> [UInt8] {
+    static func set(_ items: [[UInt8]]) -> [UInt8] {
+        value(tag: 0x31, items.sorted { $0.lexicographicallyPrecedes($1) }.flatMap(\.self))
+    }
+
+    /// A string of the universal type `tag`.
+    static func string(tag: UInt8, _ text: some StringProtocol) -> [UInt8] { value(tag: tag, Array(text.utf8)) }
+
+    static func value(tag: UInt8, _ bytes: [UInt8]) -> [UInt8] {
         guard bytes.count >= 0x80 else { return [tag, UInt8(bytes.count)] + bytes }
         let length = withUnsafeBytes(of: UInt64(bytes.count).bigEndian) { Array($0.drop { $0 == 0 }) }
         return [tag, 0x80 | UInt8(length.count)] + length + bytes

@@ -75,9 +75,9 @@ extension InterceptionAuthority {
 }
 
 extension Certificate {
-    /// The signature is the key's.
-    func isSigned(by key: PrivateKey) -> Bool {
+    /// The signature is that of `issuer`'s key.
+    func isSigned(by issuer: Certificate) -> Bool {
         defer { ERR_clear_error() }
-        return withX509 { x509 in key.withPKEY { X509_verify(x509, $0) == 1 } }
+        return issuer.withX509 { X509_get0_pubkey($0) }.map { key in withX509 { X509_verify($0, key) == 1 } } ?? false
     }
 }

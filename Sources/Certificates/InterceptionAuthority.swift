@@ -5,11 +5,11 @@ import Cryptography
 /// The local authority that vouches for intercepted sites towards this machine's own clients.
 ///
 /// Its root signs nothing but issuing certificates; an issuing certificate carries critical name constraints, which all clients
-/// obey there and some do not on a root, and signs leaves of a few days. The keys are for the vault alone.
+/// obey there and some do not on a root, and signs leaves of a few days. The root's key is no part of it: nothing but a new
+/// issuing certificate needs that one. The keys are for the vault alone.
 package final class InterceptionAuthority: Sendable {
     /// What clients are to trust.
     package let root: Certificate
-    package let rootKey: PrivateKey
     /// What signs leaves; it travels in every chain.
     package let issuing: Certificate
     package let issuingKey: PrivateKey
@@ -25,45 +25,49 @@ package final class InterceptionAuthority: Sendable {
     package static let backdating: Int64 = day
     private static let day: Int64 = 86_400
 
-    /// Of certificates and keys that were kept: `keyMismatch` when they do not belong together, `malformed` when the issuing
+    /// Of certificates and a key that were kept: `keyMismatch` when they do not belong together, `malformed` when the issuing
     /// certificate has not the constraints of this authority.
-    package init(
-        root: Certificate, rootKey: PrivateKey, issuing: Certificate, issuingKey: PrivateKey
-    ) throws(CertificateError) {
-        guard rootKey.matches(root) else {
-            throw CertificateError(.keyMismatch, "the interception authority's root key is not its certificate's")
-        }
-        guard issuingKey.matches(issuing), issuing.isSigned(by: rootKey) else {
+    package init(root: Certificate, issuing: Certificate, issuingKey: PrivateKey) throws(CertificateError) {
+        guard issuingKey.matches(issuing), issuing.isSigned(by: root) else {
             throw CertificateError(.keyMismatch, "the issuing certificate is not of this interception authority's root")
         }
         guard let constraints = NameConstraints(of: issuing) else {
             throw CertificateError(.malformed, "the issuing certificate has not the name constraints of this authority")
         }
         self.root = root
-        self.rootKey = rootKey
         self.issuing = issuing
         self.issuingKey = issuingKey
         self.constraints = constraints
     }
 
-    /// A new authority with a root and an issuing certificate of its own. `hosts` as in ``reissued(permitting:at:)``; `time` is
-    /// in seconds since 1970.
+    /// A new root with its key, which is nowhere else, named for the first four bytes of its serial number. `time` is in
+    /// seconds since 1970.
+    package static func newRoot(at time: Int64) throws(CertificateError) -> (certificate: Certificate, key: PrivateKey)
+    {
+        let serial = newSerial()
+        let name = "Countersign interception root \(Hex.encode(serial.prefix(4)))"
+        return try makeRoot(commonName: name, at: time, serial: serial)
+    }
+
+    /// An authority of `root` with a new issuing certificate for `hosts`: host names, `*.name` and IP addresses, canonical. A
+    /// name stands for everything below it too (RFC 5280 §4.2.1.10). `keyMismatch` when `rootKey` is not the root's.
+    package static func issued(
+        by root: Certificate, rootKey: PrivateKey, permitting hosts: [String], at time: Int64
+    ) throws(CertificateError) -> InterceptionAuthority {
+        guard rootKey.matches(root) else {
+            throw CertificateError(.keyMismatch, "the interception authority's root key is not its certificate's")
+        }
+        let (issuing, issuingKey) = try makeIssuing(root: root, rootKey: rootKey, permitting: hosts, at: time)
+        return try InterceptionAuthority(root: root, issuing: issuing, issuingKey: issuingKey)
+    }
+
+    /// A new authority whose root never signs again: its key is gone when this returns. `hosts` as in
+    /// ``issued(by:rootKey:permitting:at:)``.
     package static func create(
         permitting hosts: [String] = [], at time: Int64
     ) throws(CertificateError) -> InterceptionAuthority {
-        let serial = newSerial()
-        let name = "Countersign interception root \(Hex.encode(serial.prefix(4)))"
-        let (root, rootKey) = try makeRoot(commonName: name, at: time, serial: serial)
-        let (issuing, issuingKey) = try makeIssuing(root: root, rootKey: rootKey, permitting: hosts, at: time)
-        return try InterceptionAuthority(root: root, rootKey: rootKey, issuing: issuing, issuingKey: issuingKey)
-    }
-
-    /// The same root with a new issuing certificate for `hosts`: host names, `*.name` and IP addresses, canonical. A name
-    /// stands for everything below it too (RFC 5280 §4.2.1.10).
-    package func reissued(permitting hosts: [String], at time: Int64) throws(CertificateError) -> InterceptionAuthority
-    {
-        let (issuing, issuingKey) = try Self.makeIssuing(root: root, rootKey: rootKey, permitting: hosts, at: time)
-        return try InterceptionAuthority(root: root, rootKey: rootKey, issuing: issuing, issuingKey: issuingKey)
+        let (root, rootKey) = try newRoot(at: time)
+        return try issued(by: root, rootKey: rootKey, permitting: hosts, at: time)
     }
 
     /// A leaf may be minted for the host.

@@ -7,21 +7,42 @@ import Cryptography
 enum PEMFile {
     static func isPEM(_ bytes: [UInt8]) -> Bool { !labels(in: bytes).isEmpty }
 
+    static func hasKey(_ bytes: [UInt8]) -> Bool { labels(in: bytes).contains { $0.hasSuffix(keyLabel) } }
+
     static func read(_ bytes: [UInt8], password: Secret?) throws(CertificateError) -> IdentityContents {
-        let labels = labels(in: bytes)
-        let keys = labels.count { $0.hasSuffix("PRIVATE KEY") }
+        try checkKeyCount(bytes)
+        let certificates = try certificates(bytes)
+        return IdentityContents(certificates: certificates, key: try readKey(bytes, password: password))
+    }
+
+    static func certificates(_ bytes: [UInt8]) throws(CertificateError) -> [Certificate] {
+        guard labels(in: bytes).contains(where: { $0.hasSuffix("CERTIFICATE") }) else {
+            throw CertificateError(.noCertificate, "no certificate in the file")
+        }
+        try checkBoundaries(bytes)
+        return try Certificate.readPEM(bytes)
+    }
+
+    static func key(_ bytes: [UInt8], password: Secret?) throws(CertificateError) -> PrivateKey {
+        try checkKeyCount(bytes)
+        try checkBoundaries(bytes)
+        return try readKey(bytes, password: password)
+    }
+
+    private static let keyLabel = "PRIVATE KEY"
+
+    private static func checkKeyCount(_ bytes: [UInt8]) throws(CertificateError) {
+        let keys = labels(in: bytes).count { $0.hasSuffix(keyLabel) }
         guard keys > 0 else { throw CertificateError(.noKey, "no private key in the file") }
         guard keys == 1 else {
             throw CertificateError(.malformed, "\(keys) private keys in the file, where one is expected")
         }
-        guard labels.contains(where: { $0.hasSuffix("CERTIFICATE") }) else {
-            throw CertificateError(.noCertificate, "no certificate in the file")
-        }
+    }
+
+    private static func checkBoundaries(_ bytes: [UInt8]) throws(CertificateError) {
         guard boundaries(in: bytes).count.isMultiple(of: 2) else {
             throw CertificateError(.malformed, "a block of the PEM text is cut off")
         }
-        let certificates = try Certificate.readPEM(bytes)
-        return IdentityContents(certificates: certificates, key: try readKey(bytes, password: password))
     }
 
     private static func readKey(_ bytes: [UInt8], password: Secret?) throws(CertificateError) -> PrivateKey {

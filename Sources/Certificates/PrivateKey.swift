@@ -3,14 +3,14 @@
 import COpenSSL
 import Cryptography
 
-/// A private key in memory.
+/// A private key in memory, or one that stays in a token and signs there.
 ///
 /// Unchecked because of the pointer: an EVP_PKEY is not written after it was read or generated, and OpenSSL locks what it
 /// caches in it.
 package final class PrivateKey: @unchecked Sendable {
     private let key: OpaquePointer
-    /// The key's DER as PrivateKeyInfo (RFC 5208 §5), not encrypted.
-    package let pkcs8: Secret
+    /// Nil for a key that stays in a token.
+    private let encoded: Secret?
     /// Algorithm and size.
     package let kind: KeyKind
 
@@ -46,17 +46,45 @@ package final class PrivateKey: @unchecked Sendable {
         return try PrivateKey(pkcs8: pkcs8)
     }
 
-    private init(adopting key: OpaquePointer, pkcs8: Secret) {
+    /// Takes over a reference to a key that stays in its token.
+    convenience init(inToken key: OpaquePointer) { self.init(adopting: key, pkcs8: nil) }
+
+    private init(adopting key: OpaquePointer, pkcs8: Secret?) {
         self.key = key
-        self.pkcs8 = pkcs8
+        self.encoded = pkcs8
         self.kind = KeyKind(of: key)
     }
 
     deinit { EVP_PKEY_free(key) }
 
+    /// The key stays in a token: it has no ``pkcs8``, and each signature is made there, which blocks for as long as it takes.
+    package var isInToken: Bool { encoded == nil }
+
+    /// The key's DER as PrivateKeyInfo (RFC 5208 §5), not encrypted: `unsupported` for a key that stays in a token.
+    package var pkcs8: Secret {
+        get throws(CertificateError) {
+            guard let encoded else { throw CertificateError(.unsupported, "the private key stays in its token") }
+            return encoded
+        }
+    }
+
+    /// A new key of that kind; RSA takes from some hundred milliseconds to some seconds.
+    package static func generate(_ specification: KeySpecification) throws(CertificateError) -> PrivateKey {
+        switch specification {
+        case .ecP256: try generateEC(NID_X9_62_prime256v1)
+        case .ecP384: try generateEC(NID_secp384r1)
+        case .ecP521: try generateEC(NID_secp521r1)
+        case .rsa2048: try generateRSA(bits: 2048)
+        case .rsa3072: try generateRSA(bits: 3072)
+        case .rsa4096: try generateRSA(bits: 4096)
+        }
+    }
+
     /// A new key on NIST P-256.
-    package static func generateP256() throws(CertificateError) -> PrivateKey {
-        try generate(EVP_PKEY_EC) { EVP_PKEY_CTX_set_ec_paramgen_curve_nid($0, NID_X9_62_prime256v1) }
+    package static func generateP256() throws(CertificateError) -> PrivateKey { try generate(.ecP256) }
+
+    private static func generateEC(_ curve: Int32) throws(CertificateError) -> PrivateKey {
+        try generate(EVP_PKEY_EC) { EVP_PKEY_CTX_set_ec_paramgen_curve_nid($0, curve) }
     }
 
     /// A new RSA key; some hundred milliseconds for 2048 bits.
@@ -107,6 +135,6 @@ package final class PrivateKey: @unchecked Sendable {
 }
 
 extension PrivateKey: CustomStringConvertible, CustomReflectable {
-    package var description: String { "(private key, \(kind))" }
+    package var description: String { "(private key\(isInToken ? " in a token" : ""), \(kind))" }
     package var customMirror: Mirror { Mirror(self, children: [:]) }
 }

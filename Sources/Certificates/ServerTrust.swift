@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What was found of an origin's certificate, for the caller to decide on. Revocation is not asked for: no reason here says
-/// that a certificate is still in force.
+/// What was found of an origin's certificate, for the caller to decide on.
 package struct ServerTrust: Sendable, Equatable {
     /// Why a chain is not trusted.
     package enum Reason: Hashable, Sendable {
@@ -15,8 +14,10 @@ package struct ServerTrust: Sendable, Equatable {
         case selfSigned
         /// The chain does not end in a trust anchor.
         case unknownIssuer
-        /// The last certificate sent says where its issuer's is to be had (RFC 5280 §4.2.2.1), but the server did not send it.
+        /// The last certificate sent says where its issuer's is to be had (RFC 5280 §4.2.2.1), but the server did not
+        /// send it.
         case incompleteChain
+        /// Of the leaf or of an issuer; ``ServerTrust/revocation`` says by whom.
         case revoked
         /// Key usage or extended key usage is not that of a TLS server, or of a certificate authority.
         case wrongPurpose
@@ -34,14 +35,35 @@ package struct ServerTrust: Sendable, Equatable {
         case other(String)
     }
 
+    /// Who told whether the certificate is revoked.
+    package enum RevocationSource: Equatable, Sendable {
+        /// The response that the origin sent with its certificate (RFC 6066 §8, RFC 6960).
+        case stapledOCSP
+        /// A list that is kept here (RFC 5280 §5).
+        case revocationList
+    }
+
+    /// Whether the certificate is revoked, where that can be known. Nobody is asked over the network.
+    package enum Revocation: Equatable, Sendable {
+        /// The leaf was in force.
+        case good(by: RevocationSource)
+        /// The leaf or one of its issuers is revoked.
+        case revoked(by: RevocationSource)
+        /// A short sentence says why. Is neither for nor against the chain.
+        case unknown(String)
+    }
+
     /// The chain as the origin sent it, leaf first.
     package let chain: [Certificate]
     /// Every reason against it, each once, those of the leaf before those of its issuers.
     package let reasons: [Reason]
+    /// Is ``Revocation/revoked(by:)`` if, and only if, ``reasons`` has ``Reason/revoked``.
+    package let revocation: Revocation
 
-    package init(chain: [Certificate], reasons: [Reason]) {
+    package init(chain: [Certificate], reasons: [Reason], revocation: Revocation = .unknown("not asked")) {
         self.chain = chain
         self.reasons = reasons
+        self.revocation = revocation
     }
 
     /// There is a leaf and nothing against it.

@@ -154,20 +154,20 @@ struct ChainVerifierTests {
     }
 
     @Test func moreIssuersThanAllowedAreRefused() throws {
-        let authority = try InterceptionAuthority.create(permitting: ["a.example"], at: now)
         let key = try PrivateKey.generateP256()
-        let below = CertificateTemplate(
-            subject: .parts(organization: nil, commonName: "below"), serial: [2], notBefore: now - 10,
-            notAfter: now + 10,
-            extensions: CertificateTemplate.Extension.authority(pathLength: 0) + [.serverAuthentication])
-        let issuer = try below.signed(for: key, issuer: authority.issuing, signer: authority.issuingKey)
+        func issuer(_ name: String, of issuer: Certificate, signer: PrivateKey) throws -> Certificate {
+            let template = CertificateTemplate(
+                subject: .parts(organization: nil, commonName: name), serial: [2], notBefore: now - 10,
+                notAfter: now + 10, extensions: CertificateTemplate.Extension.authority(pathLength: 0))
+            return try template.signed(for: key, issuer: issuer, signer: signer)
+        }
+        let upper = try issuer("upper", of: TestPKI.leaf("origin-root"), signer: TestPKI.key("origin-root"))
+        let lower = try issuer("lower", of: upper, signer: key)
         let template = CertificateTemplate(
-            subject: .site("a.example"), serial: [3], notBefore: now - 10, notAfter: now + 10,
-            extensions: CertificateTemplate.Extension.server + [.alternativeName("a.example")])
-        let leaf = try template.signed(for: key, issuer: issuer, signer: key)
-        let anchors = try TrustAnchors(system: false, additional: [authority.root])
-        let trust = ChainVerifier(anchors: anchors).evaluate(
-            chain: [leaf, issuer, authority.issuing], host: "a.example", at: now)
+            subject: .site("localhost"), serial: [3], notBefore: now - 10, notAfter: now + 10,
+            extensions: CertificateTemplate.Extension.server + [.alternativeName("localhost")])
+        let leaf = try template.signed(for: key, issuer: lower, signer: key)
+        let trust = try verifier().evaluate(chain: [leaf, lower, upper], host: "localhost", at: now)
         #expect(trust.reasons == [.pathLength])
     }
 

@@ -56,7 +56,7 @@ struct IdentityFileTests {
             ("certificate only", certificate, .noKey), ("key only", key, .noCertificate),
             ("another's key", certificate + TestPKI.bytes("client-b.key.pem"), .keyMismatch),
             ("two keys", certificate + key + key, .malformed),
-            ("a DER certificate", TestPKI.leaf("client-a").der, .malformed),
+            ("a DER certificate", TestPKI.leaf("client-a").der, .noKey),
             ("a cut key", certificate + key.prefix(100) + Array("\n-----END PRIVATE KEY-----\n".utf8), .malformed),
             ("a cut certificate", key + certificate.prefix(200), .malformed),
         ]
@@ -167,5 +167,91 @@ struct IdentityFileTests {
                 #expect(!"\(error)".contains(canary))
             }
         }
+    }
+
+    // MARK: Two files
+
+    @Test(arguments: [
+        ["pkey"], ["pkey", "-outform", "DER"], ["ec"], ["ec", "-outform", "DER"], ["pkey", "-traditional"],
+        ["pkcs8", "-topk8", "-nocrypt", "-outform", "DER"],
+    ])
+    func keysOfEveryFormAreRead(arguments: [String]) throws {
+        let folder = try TemporaryFolder()
+        let written = try run(
+            "openssl", arguments + ["-in", TestPKI.path("client-a.key.pem"), "-out", folder.path("key")])
+        try #require(written.status == 0, "\(written.output)")
+        let key = try IdentityFile.readKey(folder.bytes("key"), password: nil)
+        #expect(try key.pkcs8 == TestPKI.key("client-a").pkcs8)
+        #expect(try IdentityFile.chain(of: key, among: TestPKI.chain("client-a")) == TestPKI.chain("client-a"))
+    }
+
+    @Test(arguments: [
+        ["pkcs8", "-topk8", "-outform", "DER"], ["pkcs8", "-topk8"], ["ec", "-aes256"],
+        [
+            "pkcs8", "-topk8", "-outform", "DER", "-v1", "PBE-SHA1-RC2-40", "-provider", "legacy", "-provider",
+            "default",
+        ],
+    ])
+    func encryptedKeysOfEveryFormAreRead(arguments: [String]) throws {
+        let folder = try TemporaryFolder()
+        let made = try run(
+            "openssl",
+            arguments + [
+                "-in", TestPKI.path("client-a.key.pem"), "-passout", "pass:fixture", "-out", folder.path("key"),
+            ])
+        try #require(made.status == 0, "\(made.output)")
+        let bytes = try folder.bytes("key")
+        #expect(try IdentityFile.readKey(bytes, password: password).pkcs8 == TestPKI.key("client-a").pkcs8)
+        #expect(code { _ = try IdentityFile.readKey(bytes, password: nil) } == .passwordNeeded)
+        #expect(code { _ = try IdentityFile.readKey(bytes, password: Secret(utf8: "wrong")) } == .wrongPassword)
+        for length in stride(from: 0, to: bytes.count - 8, by: 9) {
+            #expect(code { _ = try IdentityFile.readKey(Array(bytes.prefix(length)), password: password) } != nil)
+        }
+    }
+
+    @Test func rsaKeysInDERAreRead() throws {
+        let folder = try TemporaryFolder()
+        try openssl(
+            "rsa", "-traditional", "-in", TestPKI.path("client-b.key.pem"), "-outform", "DER", "-out",
+            folder.path("key"))
+        #expect(
+            try IdentityFile.readKey(folder.bytes("key"), password: nil).pkcs8 == TestPKI.key("client-b").pkcs8)
+    }
+
+    @Test func certificatesOfEveryFormAreRead() throws {
+        let chain = try TestPKI.chain("client-a")
+        let folder = try TemporaryFolder()
+        try openssl(
+            "crl2pkcs7", "-nocrl", "-outform", "DER", "-certfile", TestPKI.path("client-a.pem"), "-out",
+            folder.path("chain.p7b"))
+        #expect(try IdentityFile.readCertificates(TestPKI.bytes("client-a.pem")) == chain)
+        #expect(try IdentityFile.readCertificates(chain[0].der) == [chain[0]])
+        #expect(try IdentityFile.readCertificates(folder.bytes("chain.p7b")) == chain)
+    }
+
+    @Test func piecesThatAreNotWhatIsWantedAreNamed() throws {
+        let certificate = try TestPKI.bytes("client-a.pem")
+        let key = try TestPKI.bytes("client-a.key.pem")
+        let pkcs12 = try TestPKI.bytes("client-a.p12")
+        let certificates: [(String, [UInt8], CertificateError.Code)] = [
+            ("nothing", [], .malformed), ("text", Array("hello".utf8), .malformed), ("a key", key, .malformed),
+            ("both", certificate + key, .malformed), ("PKCS#12", pkcs12, .malformed),
+            ("cut", Array(certificate.prefix(200)), .malformed), ("DER of something", [0x30, 0x00], .malformed),
+        ]
+        for (name, bytes, expected) in certificates {
+            #expect(code { _ = try IdentityFile.readCertificates(bytes) } == expected, "\(name)")
+        }
+        let keys: [(String, [UInt8], CertificateError.Code)] = try [
+            ("nothing", [], .malformed), ("text", Array("hello".utf8), .malformed),
+            ("a certificate", certificate, .noKey),
+            ("a DER certificate", TestPKI.leaf("client-a").der, .noKey), ("two keys", key + key, .malformed),
+            ("PKCS#12", pkcs12, .malformed), ("DER of something", [0x30, 0x03, 0x02, 0x01, 0x00], .malformed),
+            ("DER of numbers", [0x30, 0x06, 0x02, 0x01, 0x00, 0x02, 0x01, 0x00], .malformed),
+        ]
+        for (name, bytes, expected) in keys {
+            #expect(code { _ = try IdentityFile.readKey(bytes, password: password) } == expected, "\(name)")
+        }
+        let stranger = try TestPKI.key("client-b")
+        #expect(code { _ = try IdentityFile.chain(of: stranger, among: TestPKI.chain("client-a")) } == .keyMismatch)
     }
 }

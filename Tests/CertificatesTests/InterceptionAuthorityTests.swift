@@ -37,8 +37,11 @@ struct InterceptionAuthorityTests {
                 code { _ = try authority.mintLeaf(host: "a.example", key: authority.issuingKey, at: time) }
                     == .notPermitted)
         }
-        let end = authority.root.notAfter + 1
-        #expect(code { _ = try authority.reissued(permitting: [], at: end) } == .notPermitted)
+        let (root, key) = try InterceptionAuthority.newRoot(at: now)
+        let end = root.notAfter + 1
+        #expect(
+            code { _ = try InterceptionAuthority.issued(by: root, rootKey: key, permitting: [], at: end) }
+                == .notPermitted)
     }
 
     @Test func aLeafNamesItsHostAndNothingElse() throws {
@@ -78,34 +81,35 @@ struct InterceptionAuthorityTests {
     }
 
     @Test func keptPartsMakeTheSameAuthority() throws {
-        let made = try authority()
+        let (root, rootKey) = try InterceptionAuthority.newRoot(at: now)
+        let made = try InterceptionAuthority.issued(by: root, rootKey: rootKey, permitting: Self.hosts, at: now)
         let again = try InterceptionAuthority(
-            root: Certificate(der: made.root.der), rootKey: PrivateKey(pkcs8: made.rootKey.pkcs8),
-            issuing: Certificate(der: made.issuing.der), issuingKey: PrivateKey(pkcs8: made.issuingKey.pkcs8))
+            root: Certificate(der: made.root.der), issuing: Certificate(der: made.issuing.der),
+            issuingKey: PrivateKey(pkcs8: made.issuingKey.pkcs8))
         #expect(again.serves(Self.hosts.reversed(), at: now))
         #expect(!again.serves(Array(Self.hosts.dropLast()), at: now))
         #expect(!again.serves(Self.hosts + ["b.example"], at: now))
         let lastWeek = again.issuing.notAfter - InterceptionAuthority.leafLifetime
         #expect(again.serves(Self.hosts, at: lastWeek) && !again.serves(Self.hosts, at: lastWeek + 1))
-        let renewed = try again.reissued(permitting: ["b.example"], at: now)
+        let renewed = try InterceptionAuthority.issued(by: root, rootKey: rootKey, permitting: ["b.example"], at: now)
         #expect(renewed.root == made.root && renewed.issuing != made.issuing && renewed.serves(["b.example"], at: now))
     }
 
     @Test func partsThatDoNotBelongTogetherAreRefused() throws {
-        let one = try authority()
+        let (root, rootKey) = try InterceptionAuthority.newRoot(at: now)
+        let one = try InterceptionAuthority.issued(by: root, rootKey: rootKey, permitting: Self.hosts, at: now)
         let two = try authority()
-        func made(_ root: Certificate, _ rootKey: PrivateKey, _ issuing: Certificate, _ issuingKey: PrivateKey)
-            -> CertificateError.Code?
-        {
-            code {
-                _ = try InterceptionAuthority(root: root, rootKey: rootKey, issuing: issuing, issuingKey: issuingKey)
-            }
+        func made(_ root: Certificate, _ issuing: Certificate, _ issuingKey: PrivateKey) -> CertificateError.Code? {
+            code { _ = try InterceptionAuthority(root: root, issuing: issuing, issuingKey: issuingKey) }
         }
-        #expect(made(one.root, one.rootKey, one.issuing, one.issuingKey) == nil)
-        #expect(made(one.root, two.rootKey, one.issuing, one.issuingKey) == .keyMismatch)
-        #expect(made(one.root, one.rootKey, two.issuing, two.issuingKey) == .keyMismatch)
-        #expect(made(one.root, one.rootKey, one.issuing, two.issuingKey) == .keyMismatch)
-        #expect(made(one.root, one.rootKey, one.root, one.rootKey) == .malformed)
+        #expect(made(one.root, one.issuing, one.issuingKey) == nil)
+        #expect(made(two.root, one.issuing, one.issuingKey) == .keyMismatch)
+        #expect(made(one.root, two.issuing, one.issuingKey) == .keyMismatch)
+        #expect(made(one.root, one.issuing, two.issuingKey) == .keyMismatch)
+        #expect(made(one.root, one.root, rootKey) == .malformed)
+        #expect(
+            code { _ = try InterceptionAuthority.issued(by: two.root, rootKey: rootKey, permitting: [], at: now) }
+                == .keyMismatch)
     }
 
     @Test(arguments: ["a b", "-", "exa_mple!", "a..b", "*", "*.*.example", "10.0.0.0/8", ""])

@@ -30,8 +30,8 @@ struct InterceptionOracleTests {
             bundle: try folder.write("bundle.pem", leaf.pem + authority.issuing.pem + pem(key)))
     }
 
-    private func pem(_ key: PrivateKey) -> String {
-        let text = key.pkcs8.withBytes { Base64.encode(Array($0)) }
+    private func pem(_ key: PrivateKey) throws -> String {
+        let text = try key.pkcs8.withBytes { Base64.encode(Array($0)) }
         return "-----BEGIN PRIVATE KEY-----\n\(text)\n-----END PRIVATE KEY-----\n"
     }
 

@@ -9,7 +9,7 @@ struct PrivateKeyTests {
         let generated = try PrivateKey.generateP256()
         #expect(generated.kind == .ec(curve: "P-256"))
         let again = try PrivateKey(pkcs8: generated.pkcs8)
-        #expect(again.pkcs8 == generated.pkcs8)
+        #expect(try again.pkcs8 == generated.pkcs8)
         #expect(again.kind == generated.kind)
     }
 

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What an EST server asks for in certification requests: the CsrAttrs of RFC 7030 §4.5.2, in the encoding of RFC 8951 §3.3 and
+/// with the meaning and the template of RFC 9908.
+///
+/// Where there is a template, it alone counts (RFC 9908 §3.4).
+package struct CSRAttributes: Sendable, Equatable {
+    /// The request is to be bound to its TLS connection: the challenge password is asked for (RFC 7030 §3.5).
+    package private(set) var wantsLinking = false
+    /// The key that the request is to be for; nil leaves it to the client.
+    package private(set) var keySpecification: KeySpecification?
+    /// Object identifiers with dots of what is asked for and not put into a request.
+    package private(set) var ignored: [String] = []
+    /// The digest to sign with.
+    private(set) var digest: RequestDigest?
+    /// Extensions to request, as they are.
+    private(set) var extensions: [RequestedExtension] = []
+    /// Attributes to put in as they are.
+    private(set) var attributes: [DERItem] = []
+    /// The subject's parts, of which the client gives those without a value.
+    private(set) var subject: SubjectTemplate?
+    private var isTemplate = false
+
+    package static let maximumBytes = 64 << 10
+    private static let maximumEntries = 128
+
+    /// Nothing is asked for.
+    package init() {}
+
+    /// Reads CsrAttrs in DER, of which no bytes at all ask for nothing: `malformed` when it is not that.
+    package init(der: [UInt8]) throws(CertificateError) {
+        guard der.count <= Self.maximumBytes else {
+            throw CertificateError(.malformed, "CSR attributes of \(der.count) bytes")
+        }
+        guard !der.isEmpty else { return }
+        let entries = try Self.naming { () throws(CertificateError) in
+            try DERItem.single(der, tag: DERItem.sequence).items()
+        }
+        guard entries.count <= Self.maximumEntries else {
+            throw CertificateError(.malformed, "\(entries.count) CSR attributes, \(Self.maximumEntries) are read")
+        }
+        for entry in entries where !isTemplate {
+            try Self.naming { () throws(CertificateError) in try take(entry) }
+        }
+    }
+
+    private static func naming<Result>(
+        _ body: () throws(CertificateError) -> Result
+    ) throws(CertificateError) -> Result {
+        do {
+            return try body()
+        } catch {
+            throw CertificateError(error.code, "not CSR attributes: \(error.detail)")
+        }
+    }
+
+    private mutating func take(_ entry: DERItem) throws(CertificateError) {
+        if entry.tag == DERItem.objectIdentifier { return try take(entry, values: [], whole: nil) }
+        let parts = try entry.expecting(DERItem.sequence).items()
+        guard parts.count == 2 else {
+            throw CertificateError(.malformed, "an attribute of \(parts.count) parts, it has 2")
+        }
+        try take(parts[0], values: parts[1].expecting(DERItem.set).items(), whole: entry)
+    }
+
+    private mutating func take(_ type: DERItem, values: [DERItem], whole: DERItem?) throws(CertificateError) {
+        guard let name = type.dottedText else { throw CertificateError(.malformed, "an object identifier is wanted") }
+        if let asked = RequestDigest(name), values.isEmpty {
+            digest = asked
+            return
+        }
+        switch name {
+        case AttributeName.challengePassword: wantsLinking = true
+        case AttributeName.ecPublicKey: takeKey(name, EllipticCurve.specification(values.first))
+        case AttributeName.rsaEncryption: takeKey(name, Self.rsaSpecification(values.first))
+        case AttributeName.extensionRequest: try takeExtensions(values)
+        case AttributeName.extensionRequestTemplate where !values.isEmpty: try takeExtensions(values)
+        case AttributeName.template where !values.isEmpty: try takeTemplate(values)
+        // These are in every request that has a value for them.
+        case RequestedExtension.subjectAlternativeName, RequestedExtension.keyUsage,
+            RequestedExtension.extendedKeyUsage:
+            break
+        default:
+            if let whole, !values.isEmpty { attributes.append(whole) } else { ignored.append(name) }
+        }
+    }
+
+    private mutating func takeKey(_ name: String, _ specification: KeySpecification?) {
+        if let specification, keySpecification == nil { keySpecification = specification } else { ignored.append(name) }
+    }
+
+    private static func rsaSpecification(_ size: DERItem?) -> KeySpecification? {
+        guard let size else { return .rsa2048 }
+        guard size.tag == DERItem.integer, size.content.count <= 4 else { return nil }
+        return KeySpecification(.rsa(bits: size.content.reduce(0) { $0 << 8 | Int($1) }))
+    }
+
+    private mutating func takeExtensions(_ values: [DERItem]) throws(CertificateError) {
+        for value in values {
+            // RFC 7030's own example has object identifiers where extensions belong (RFC 9908 §3.2).
+            guard value.tag == DERItem.sequence else {
+                ignored.append(value.dottedText ?? "tag \(value.tag)")
+                continue
+            }
+            for item in try value.items() {
+                let asked = try RequestedExtension(item)
+                if asked.isWhole {
+                    extensions.removeAll { $0.name == asked.name }
+                    extensions.append(asked)
+                } else if !RequestedExtension.ownNames.contains(asked.name) {
+                    ignored.append(asked.name)
+                }
+            }
+        }
+    }
+
+    // MARK: Template (RFC 9908 §3.4)
+
+    private mutating func takeTemplate(_ values: [DERItem]) throws(CertificateError) {
+        guard values.count == 1 else { throw CertificateError(.malformed, "\(values.count) request templates") }
+        var parts = try values[0].expecting(DERItem.sequence).items()[...]
+        guard try parts.popFirst()?.expecting(DERItem.integer).content == [0] else {
+            throw CertificateError(.malformed, "a request template of another version than 1")
+        }
+        var found = CSRAttributes()
+        if let name = parts.first, name.tag == DERItem.sequence {
+            found.subject = try SubjectTemplate(name)
+            parts.removeFirst()
+        }
+        if let key = parts.first, key.tag == 0xA0 {
+            try found.takeKeyTemplate(key)
+            parts.removeFirst()
+        }
+        if let attributes = parts.first, attributes.tag == 0xA1 {
+            for attribute in try attributes.items() { try found.take(attribute) }
+            parts.removeFirst()
+        }
+        guard parts.isEmpty else { throw CertificateError(.malformed, "more in a request template than belongs there") }
+        self = found
+        isTemplate = true
+    }
+
+    private mutating func takeKeyTemplate(_ key: DERItem) throws(CertificateError) {
+        let algorithm = try key.items().first?.expecting(DERItem.sequence).items() ?? []
+        guard let name = algorithm.first?.dottedText else {
+            throw CertificateError(.malformed, "a request template's key without an algorithm")
+        }
+        switch name {
+        case AttributeName.ecPublicKey: takeKey(name, EllipticCurve.specification(algorithm.dropFirst().first))
+        case AttributeName.rsaEncryption:
+            takeKey(name, try Self.modulusSpecification(try key.items().dropFirst().first))
+        default: ignored.append(name)
+        }
+    }
+
+    /// From the bits of a public key that stands for one of its size only.
+    private static func modulusSpecification(_ publicKey: DERItem?) throws(CertificateError) -> KeySpecification? {
+        guard let publicKey else { return .rsa2048 }
+        let numbers = try DERItem.single(Array(publicKey.content.dropFirst()), tag: DERItem.sequence).items()
+        let modulus = numbers.first?.content.drop { $0 == 0 } ?? []
+        return KeySpecification(.rsa(bits: modulus.count * 8 - (modulus.first?.leadingZeroBitCount ?? 0)))
+    }
+}
+
+/// Object identifiers of what is asked for.
+private enum AttributeName {
+    static let challengePassword = "1.2.840.113549.1.9.7"
+    static let extensionRequest = "1.2.840.113549.1.9.14"
+    static let template = "1.2.840.113549.1.9.16.2.61"
+    static let extensionRequestTemplate = "1.2.840.113549.1.9.16.2.62"
+    static let ecPublicKey = "1.2.840.10045.2.1"
+    static let rsaEncryption = "1.2.840.113549.1.1.1"
+}
+
+private enum EllipticCurve {
+    /// P-256 where no curve is named.
+    static func specification(_ curve: DERItem?) -> KeySpecification? {
+        guard let curve else { return .ecP256 }
+        return switch curve.dottedText {
+        case "1.2.840.10045.3.1.7": .ecP256
+        case "1.3.132.0.34": .ecP384
+        case "1.3.132.0.35": .ecP521
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Trust anchors as a Java runtime reads them: a PKCS#12 file of certificates alone (RFC 7292 §4), without encryption and
+/// without a MAC, because nothing in it is secret and no password is to be handed around.
+///
+/// A runtime takes a certificate without a key for an anchor only if its bag has the attribute `trustedKeyUsage`,
+/// 2.16.840.1.113894.746875.1.1, with a purpose in it (sun.security.pkcs12.PKCS12KeyStore).
+package enum JavaTrustStore {
+    private static let data: [UInt8] = [0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x01]
+    private static let certificateBag: [UInt8] = [
+        0x06, 0x0B, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x0C, 0x0A, 0x01, 0x03,
+    ]
+    private static let x509Certificate: [UInt8] = [
+        0x06, 0x0A, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x09, 0x16, 0x01,
+    ]
+    private static let trustedKeyUsage: [UInt8] = [
+        0x06, 0x0C, 0x60, 0x86, 0x48, 0x01, 0x86, 0xF9, 0x66, 0xAD, 0xCA, 0x7B, 0x01, 0x01,
+    ]
+    private static let anyExtendedKeyUsage: [UInt8] = [0x06, 0x04, 0x55, 0x1D, 0x25, 0x00]
+
+    /// The file with each of `anchors` once, in their order.
+    package static func pkcs12(of anchors: [Certificate]) -> [UInt8] {
+        var seen: Set<Certificate> = []
+        let attributes = set(DEREncoding.sequence([trustedKeyUsage, set(anyExtendedKeyUsage)]))
+        let bags = anchors.filter { seen.insert($0).inserted }.map { anchor in
+            let certificate = DEREncoding.sequence([x509Certificate, explicit(DEREncoding.octets(anchor.der))])
+            return DEREncoding.sequence([certificateBag, explicit(certificate), attributes])
+        }
+        let safe = DEREncoding.sequence([content(DEREncoding.sequence(bags))])
+        return DEREncoding.sequence([DEREncoding.integer(3), content(safe)])
+    }
+
+    /// A ContentInfo of type data (RFC 2315 §7, §8).
+    private static func content(_ bytes: [UInt8]) -> [UInt8] {
+        DEREncoding.sequence([data, explicit(DEREncoding.octets(bytes))])
+    }
+
+    /// A SET of one element.
+    private static func set(_ element: [UInt8]) -> [UInt8] { DEREncoding.value(tag: 0x31, element) }
+
+    private static func explicit(_ value: [UInt8]) -> [UInt8] { DEREncoding.tagged(0, constructed: true, value) }
+}
