@@ -6,11 +6,12 @@ import Certificates
 /// What every connection to an origin starts from. One for all origins: it holds no secret and no session.
 ///
 /// Post-handshake authentication is offered (RFC 8446 §4.2.6), and one secure renegotiation that the server starts
-/// (RFC 5746); a server without RFC 5746 is refused.
+/// (RFC 5746); a server without RFC 5746 is refused. Servers are asked for a stapled OCSP response (RFC 6066 §8).
 package final class TLSClientContext: Sendable {
     let ssl: SSLContext
     let verifier: ChainVerifier
     let now: @Sendable () -> Int64
+    private let verdicts = VerdictCache()
 
     /// `now` gives the time at which chains are judged, in seconds since 1970.
     package convenience init(verifier: ChainVerifier, now: @escaping @Sendable () -> Int64) throws(TLSError) {
@@ -34,9 +35,23 @@ package final class TLSClientContext: Sendable {
                 }
                 return TLSEngine.of(OpaquePointer(ssl))?.serverShowedChain(store) ?? 0
             }, nil)
+        guard csn_SSL_CTX_set_tlsext_status_type(ssl.pointer, TLSEXT_STATUSTYPE_ocsp) == 1 else {
+            throw .drained(.configuration, "stapled responses")
+        }
+        _ = csn_SSL_CTX_set_tlsext_status_cb(ssl.pointer) { ssl, _ in
+            TLSEngine.of(ssl)?.serverStapleIsComplete() == true ? 1 : 0
+        }
         SSL_CTX_set_cert_cb(ssl.pointer, { ssl, _ in TLSEngine.of(ssl)?.serverAskedForCertificate() ?? 0 }, nil)
         SSL_CTX_set_info_callback(ssl.pointer) { ssl, point, _ in
             TLSEngine.of(ssl)?.handshakePassed(point: point)
+        }
+    }
+
+    /// The verdict on `chain` now, or one of a few minutes ago.
+    func verdict(on chain: [Certificate], host: String, staple: ChainVerifier.Staple) -> ServerTrust {
+        let time = now()
+        return verdicts.verdict(on: chain, host: host, staple: staple, at: time) {
+            verifier.appraise(chain: chain, host: host, at: time, staple: staple)
         }
     }
 }

@@ -3,7 +3,8 @@
 import COpenSSL
 
 /// The BIO between OpenSSL and the engine's memory: reads come straight from the bytes that
-/// ``TLSEngine/withInput(_:_:)`` lends, writes go straight to ``TLSEngine/output``. No socket, so no SIGPIPE.
+/// ``TLSEngine/withInput(_:_:)`` lends, writes go straight to ``TLSEngine/output``, but none while the
+/// caller has not decided about the server. No socket, so no SIGPIPE.
 enum EngineBIO {
     /// Unsafe only in name: the method is filled here once, and OpenSSL reads it from then on.
     nonisolated(unsafe) private static let method: OpaquePointer? = {
@@ -20,6 +21,11 @@ enum EngineBIO {
         }
         BIO_meth_set_write(method) { bio, bytes, count in
             guard let bio, let bytes, count > 0, let engine = EngineBIO.engine(of: bio) else { return -1 }
+            BIO_clear_flags(bio, retryWrite)
+            guard engine.unansweredTrust == nil else {
+                BIO_set_flags(bio, retryWrite)
+                return -1
+            }
             engine.output(UnsafeRawBufferPointer(start: bytes, count: Int(count)))
             return count
         }
@@ -27,6 +33,7 @@ enum EngineBIO {
         return method
     }()
 
+    private static let retryWrite = BIO_FLAGS_WRITE | BIO_FLAGS_SHOULD_RETRY
     private static let retryRead = BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY
 
     /// Gives `ssl` a BIO of this kind, which it owns. The engine must outlive `ssl`. False: out of memory.

@@ -6,9 +6,9 @@ import Certificates
 /// One TLS connection over memory: bytes of the network in, bytes for the network out, plaintext beside. No socket,
 /// no event loop.
 ///
-/// It never decides about trust: a client's engine has the server's chain judged, keeps the verdict, and goes on, so
-/// that the caller can decide before it writes. Only a client certificate is withheld from a server that is not
-/// trusted. An error is final: every later call throws it again.
+/// It never decides about trust: a client's engine has the server's chain judged, keeps the verdict, and asks the
+/// caller or goes on, so that the caller can decide before it writes. Only a client certificate is withheld from a
+/// server that is not trusted, unless the caller says otherwise. An error is final: every later call throws it again.
 package final class TLSEngine {
     /// How far a call got.
     package enum Step: Equatable, Sendable {
@@ -16,7 +16,7 @@ package final class TLSEngine {
         case done(Int)
         /// It goes on when more has come from the network.
         case wantsInput
-        /// It goes on after ``answerCertificateRequest(with:)``.
+        /// It goes on after ``answerCertificateRequest(with:)`` or ``answerTrustQuestion(with:)``.
         case suspended
         /// The peer's close_notify came; there is nothing more to read.
         case inputClosed
@@ -35,8 +35,11 @@ package final class TLSEngine {
 
     /// Gets the bytes for the network, during any other call.
     package var output: (UnsafeRawBufferPointer) -> Void = { _ in }
-    /// The verdict on the server; nil before its chain came, and on the server's side.
+    /// The verdict on the server; nil before its chain came, and on the server's side. Under TLS 1.2 a stapled response
+    /// that comes later may amend it until ``serverTrustIsFinal``.
     package private(set) var serverTrust: ServerTrust?
+    /// No further finding of this handshake will change ``serverTrust``.
+    package private(set) var serverTrustIsFinal = false
     /// What the handshake came to; nil before its end.
     package private(set) var summary: TLSSummary?
 
@@ -44,17 +47,23 @@ package final class TLSEngine {
     private let role: Role
     private var failure: TLSError?
     private var question = Question.none
+    var trustQuestion: TrustQuestion
     private var shownIdentity: String?
+    /// The staple of the session that was offered, and the verdict found with it.
+    private var offeredSession: (staple: ChainVerifier.Staple, trust: ServerTrust)?
     private var renegotiations = 0
     private var input = UnsafeRawBufferPointer(start: nil, count: 0)
     private var firstBytesSeen = 0
 
     /// A connection to `host`, which is sent as SNI unless it is an IP address. `alpn` names the protocols to offer,
-    /// the best first; `session` is one of an earlier connection to the same host.
+    /// the best first; `session` is one of an earlier connection to the same host, which is offered while its chain,
+    /// with the stapled response that came then, still is trusted. With `asksAboutTrust` the engine suspends on a
+    /// server that is not trusted.
     package convenience init(
-        client context: TLSClientContext, host: String, alpn: [String], session: TLSSession?
+        client context: TLSClientContext, host: String, alpn: [String], session: TLSSession?,
+        asksAboutTrust: Bool = false
     ) throws(TLSError) {
-        try self.init(.client(context, host: host, alpn: alpn), context.ssl)
+        try self.init(.client(context, host: host, alpn: alpn), context.ssl, asksAboutTrust: asksAboutTrust)
         SSL_set_connect_state(ssl)
         if !isIPAddress(host), csn_SSL_set_tlsext_host_name(ssl, host) != 1 {
             throw .drained(.configuration, "server name \"\(host)\"")
@@ -63,20 +72,21 @@ package final class TLSEngine {
         if !protocols.isEmpty, SSL_set_alpn_protos(ssl, protocols, UInt32(protocols.count)) != 0 {
             throw .drained(.configuration, "application protocols \(alpn)")
         }
-        if let session, session.host == host { SSL_set_session(ssl, session.pointer) }
+        if let session, session.host == host { offer(session, of: context) }
     }
 
     /// A connection from a client.
     package convenience init(server context: TLSServerContext) throws(TLSError) {
-        try self.init(.server(context), context.ssl)
+        try self.init(.server(context), context.ssl, asksAboutTrust: false)
         SSL_set_accept_state(ssl)
     }
 
-    private init(_ role: Role, _ context: SSLContext) throws(TLSError) {
+    private init(_ role: Role, _ context: SSLContext, asksAboutTrust: Bool) throws(TLSError) {
         ERR_clear_error()
         guard let ssl = SSL_new(context.pointer) else { throw .drained(.configuration, "TLS connection") }
         self.ssl = ssl
         self.role = role
+        trustQuestion = TrustQuestion(isWanted: asksAboutTrust)
         guard SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(self).toOpaque()) == 1,
             EngineBIO.attach(to: ssl, engine: self)
         else { throw .drained(.configuration, "TLS connection") }
@@ -127,6 +137,12 @@ package final class TLSEngine {
         question = .answered(identity)
     }
 
+    /// Answers the question that suspended the engine. The call that was suspended is to be made again.
+    package func answerTrustQuestion(with answer: TrustAnswer) { trustQuestion.answered(answer) }
+
+    /// `TLSv1.3` or `TLSv1.2`, once the server has chosen; its chain comes after that.
+    package var version: String { String(cString: SSL_get_version(ssl)) }
+
     /// Sends close_notify once the handshake is over.
     package func closeOutput() {
         guard summary != nil, failure == nil, SSL_in_init(ssl) == 0, !isOutputClosed else { return }
@@ -153,6 +169,12 @@ package final class TLSEngine {
         if case .asked(let request) = question { request } else { nil }
     }
 
+    /// The verdict that suspends the engine.
+    package var unansweredTrust: ServerTrust? { trustQuestion.pending }
+
+    /// An answer is waited for; until then there is no use for more input.
+    package var isSuspended: Bool { certificateRequest != nil || unansweredTrust != nil }
+
     /// The peer's close_notify came.
     package var isInputClosed: Bool { SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN != 0 }
 
@@ -175,14 +197,16 @@ package final class TLSEngine {
             SSL_SESSION_free(pointer)
             return nil
         }
-        return TLSSession(adopting: pointer, host: host)
+        let staple = summary?.resumed == true ? offeredSession?.staple ?? .absent : receivedStaple
+        return TLSSession(adopting: pointer, host: host, staple: staple)
     }
 
     // MARK: Steps
 
     private func step(_ operation: () -> Int32) throws(TLSError) -> Step {
         if let failure { throw failure }
-        if case .asked = question { return .suspended }
+        if isSuspended { return .suspended }
+        if let refusal = refuseLate() { throw fail(refusal) }
         ERR_clear_error()
         let result = operation()
         if let failure {
@@ -191,8 +215,9 @@ package final class TLSEngine {
         }
         if result > 0 { return .done(Int(result)) }
         switch SSL_get_error(ssl, result) {
-        case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return .wantsInput
-        case SSL_ERROR_WANT_X509_LOOKUP: return .suspended
+        case SSL_ERROR_WANT_READ: return .wantsInput
+        case SSL_ERROR_WANT_WRITE: return isSuspended ? .suspended : .wantsInput
+        case SSL_ERROR_WANT_X509_LOOKUP, SSL_ERROR_WANT_RETRY_VERIFY: return .suspended
         case SSL_ERROR_ZERO_RETURN: return .inputClosed
         default:
             throw fail(
@@ -203,7 +228,7 @@ package final class TLSEngine {
     }
 
     @discardableResult
-    private func fail(_ error: TLSError) -> TLSError {
+    func fail(_ error: TLSError) -> TLSError {
         if let failure { return failure }
         failure = error
         return error
@@ -212,8 +237,9 @@ package final class TLSEngine {
     private func handshakeCompleted() throws(TLSError) {
         let selected = selectedProtocol
         if case .client(_, _, let offered) = role {
-            // A resumed handshake shows no chain: the session's is judged anew.
-            if serverTrust == nil { judge(certificates(in: SSL_get_peer_cert_chain(ssl))) }
+            // A resumed handshake shows no chain.
+            if serverTrust == nil { serverTrust = offeredSession?.trust ?? judge([], staple: .absent, isLast: true) }
+            verdictIsLast()
             if let selected, !offered.contains(selected) {
                 throw fail(TLSError(.handshakeFailed, "the server chose \"\(selected)\", which was not offered"))
             }
@@ -221,7 +247,7 @@ package final class TLSEngine {
         summary = TLSSummary(
             version: String(cString: SSL_get_version(ssl)),
             cipher: SSL_CIPHER_get_name(SSL_get_current_cipher(ssl)).map { String(cString: $0) } ?? "",
-            alpn: selected, serverTrust: serverTrust,
+            alpn: selected, serverTrust: serverTrust, trustAnswer: trustQuestion.answer,
             peerCertificate: SSL_get0_peer_certificate(ssl).map { Certificate(retaining: $0) },
             clientIdentity: shownIdentity, resumed: SSL_session_reused(ssl) == 1,
             verifiedClientChain: serverTrust == nil ? certificates(in: SSL_get0_verified_chain(ssl)) : [])
@@ -235,9 +261,24 @@ package final class TLSEngine {
             ? nil : String(decoding: UnsafeBufferPointer(start: start, count: Int(length)), as: UTF8.self)
     }
 
-    private func judge(_ chain: [Certificate]) {
-        guard case .client(let context, let host, _) = role else { return }
-        serverTrust = context.verifier.evaluate(chain: chain, host: host, at: context.now())
+    // MARK: Verdicts
+
+    /// Finds and keeps the verdict; `isLast`: nothing more will come that could amend it.
+    func judge(_ chain: [Certificate], staple: ChainVerifier.Staple, isLast: Bool) -> ServerTrust? {
+        guard case .client(let context, let host, _) = role else { return nil }
+        let trust = context.verdict(on: chain, host: host, staple: staple)
+        if !isEstablished { serverTrust = trust }
+        if isLast { verdictIsLast() }
+        return trust
+    }
+
+    func verdictIsLast() { serverTrustIsFinal = true }
+
+    private func offer(_ session: TLSSession, of context: TLSClientContext) {
+        SSL_set_session(ssl, session.pointer)
+        let chain = certificates(in: SSL_get_peer_cert_chain(ssl))
+        let trust = context.verdict(on: chain, host: session.host, staple: session.staple)
+        if trust.isTrusted { offeredSession = (session.staple, trust) } else { SSL_set_session(ssl, nil) }
     }
 
     // MARK: Memory
@@ -270,29 +311,16 @@ package final class TLSEngine {
         ssl.flatMap { SSL_get_ex_data($0, 0) }.map { Unmanaged<TLSEngine>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// Judges the server's chain, and goes on whatever the verdict. A renegotiation must show the same leaf again.
-    func serverShowedChain(_ store: OpaquePointer) -> Int32 {
-        let chain = certificates(in: X509_STORE_CTX_get0_untrusted(store))
-        if let known = serverTrust?.leaf {
-            guard chain.first == known else {
-                fail(TLSError(.renegotiationRefused, "the server showed another certificate when it renegotiated"))
-                X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REJECTED)
-                return 0
-            }
-        } else {
-            judge(chain)
-        }
-        X509_STORE_CTX_set_error(store, X509_V_OK)
-        return 1
-    }
-
-    /// Suspends until there is an answer; a server that is not trusted gets none, at once.
+    /// Suspends until there is an answer; a server that is not trusted gets none, at once, unless the caller said
+    /// otherwise.
     func serverAskedForCertificate() -> Int32 {
+        guard serverStapleIsComplete() else { return 0 }
+        if unansweredTrust != nil { return -1 }
         switch question {
         case .asked:
             return -1
         case .none:
-            guard serverTrust?.isTrusted == true else { return show(nil) }
+            guard let trust = serverTrust, trustQuestion.permitsIdentity(for: trust) else { return show(nil) }
             question = .asked(CertificateRequest(of: ssl, isPostHandshake: isEstablished))
             return -1
         case .answered(let identity):

@@ -9,6 +9,8 @@ package struct TLSError: Error, Equatable, CustomStringConvertible {
         case peerAlert(UInt8, name: String)
         /// The handshake came to nothing on this side: the peer's fault.
         case handshakeFailed
+        /// The caller refused to go on with a server that is not trusted.
+        case serverNotTrusted
         /// The end of the stream without close_notify (RFC 8446 §6.1): what came may be less than what was sent.
         case truncated
         /// What came first is no TLS record.

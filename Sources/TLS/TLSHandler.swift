@@ -7,10 +7,10 @@ import NIOCore
 /// between.
 ///
 /// A client's handshake starts when the channel is active. After an error other than ``TLSError/Code/truncated`` the
-/// channel is closed. `close(mode: .all)` sends close_notify first, `.output` does so behind all that was flushed.
-/// When the peer's close_notify comes, a channel with remote half-closure gets `ChannelEvent.inputClosed`, any other
-/// is closed. Time-outs are the caller's. While a certificate request waits for its answer nothing is read from the
-/// network.
+/// channel is closed. `close(mode: .all)` sends close_notify first, `.output` does so behind all that was flushed. When
+/// the peer's close_notify comes, a channel with remote half-closure gets `ChannelEvent.inputClosed`, any other is
+/// closed. Time-outs are the caller's. While a certificate request, or a question about a server that is not trusted,
+/// waits for its answer nothing is read from the network.
 package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     package typealias InboundIn = ByteBuffer
     package typealias InboundOut = ByteBuffer
@@ -28,7 +28,8 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var isStarted = false
     private var isProcessing = false
     private var isClosed = false
-    private var trustReported = false
+    private var reportedTrust: ServerTrust?
+    private var trustQuestionReported = false
     private var requestReported = false
     private var endReported = false
     private var closesAfterRead = false
@@ -36,13 +37,16 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var readIsWanted = false
     private var readIsHeld = false
 
-    /// The client's side of a connection to `host`: SNI, unless it is an IP address, and what the chain is judged
-    /// for. `alpn` names the protocols to offer, the best first; `session` is one of an earlier connection to the
-    /// same host.
+    /// The client's side of a connection to `host`: SNI, unless it is an IP address, and what the chain is judged for.
+    /// `alpn` names the protocols to offer, the best first; `session` is one of an earlier connection to the same host.
+    /// With `asksAboutTrust` a server that is not trusted is asked about by ``TLSEvent/serverTrustAsked(_:)``; without,
+    /// the handshake completes.
     package init(
-        client context: TLSClientContext, host: String, alpn: [String], session: TLSSession?
+        client context: TLSClientContext, host: String, alpn: [String], session: TLSSession?,
+        asksAboutTrust: Bool = false
     ) throws(TLSError) {
-        engine = try TLSEngine(client: context, host: host, alpn: alpn, session: session)
+        engine = try TLSEngine(
+            client: context, host: host, alpn: alpn, session: session, asksAboutTrust: asksAboutTrust)
         isClient = true
         takeOutput()
     }
@@ -63,6 +67,9 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// What the handshake came to, and since then; nil before its end.
     package var summary: TLSSummary? { engine.summary }
 
+    /// `TLSv1.3` or `TLSv1.2`, once the server has chosen; its chain comes after that.
+    package var version: String { engine.version }
+
     /// The verdict on the server; nil before its chain came, and on the server's side.
     package var serverTrust: ServerTrust? { engine.serverTrust }
 
@@ -75,10 +82,23 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         context.eventLoop.preconditionInEventLoop()
         engine.answerCertificateRequest(with: identity)
         requestReported = false
+        goOn(context)
+    }
+
+    /// Answers ``TLSEvent/serverTrustAsked(_:)``. On the event loop, at once or later; a further answer is ignored.
+    package func answerTrustQuestion(with answer: TrustAnswer) {
+        guard let context, !isClosed, engine.unansweredTrust != nil else { return }
+        context.eventLoop.preconditionInEventLoop()
+        engine.answerTrustQuestion(with: answer)
+        trustQuestionReported = false
+        goOn(context)
+    }
+
+    private func goOn(_ context: ChannelHandlerContext) {
         guard !isProcessing else { return }
         process(context)
         finishRead(context)
-        if readIsHeld, engine.certificateRequest == nil, !isClosed {
+        if readIsHeld, !engine.isSuspended, !isClosed {
             readIsHeld = false
             context.read()
         }
@@ -175,7 +195,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     package func read(context: ChannelHandlerContext) {
         readIsWanted = true
-        if engine.certificateRequest != nil { readIsHeld = true } else { context.read() }
+        if engine.isSuspended { readIsHeld = true } else { context.read() }
     }
 
     package func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
@@ -242,10 +262,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         lendCiphertext { engine in
             do throws(TLSError) { result = .success(try engine.handshake()) } catch { result = .failure(error) }
         }
-        if !trustReported, let trust = engine.serverTrust {
-            trustReported = true
-            context.fireUserInboundEventTriggered(TLSEvent.serverTrustEvaluated(trust))
-        }
+        reportTrust(context)
         switch try result.get() {
         case .done:
             if let summary = engine.summary {
@@ -259,6 +276,15 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case .inputClosed:
             throw TLSError(.handshakeFailed, "the peer closed the connection in the handshake")
         }
+    }
+
+    /// A verdict is told when it is the last, or when it is asked about.
+    private func reportTrust(_ context: ChannelHandlerContext) {
+        guard let trust = engine.serverTrust, engine.serverTrustIsFinal || engine.unansweredTrust != nil,
+            trust != reportedTrust
+        else { return }
+        reportedTrust = trust
+        context.fireUserInboundEventTriggered(TLSEvent.serverTrustEvaluated(trust))
     }
 
     /// Delivers what can be decrypted; true when there is more to be done.
@@ -298,8 +324,14 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         if ciphertext.readableBytes == 0 { ciphertext = ByteBuffer() }
     }
 
-    /// Fires the request once; true when it has been answered.
+    /// Fires the question or request once; true when it has been answered.
     private func ask(_ context: ChannelHandlerContext) -> Bool {
+        if let trust = engine.unansweredTrust {
+            guard !trustQuestionReported else { return false }
+            trustQuestionReported = true
+            context.fireUserInboundEventTriggered(TLSEvent.serverTrustAsked(trust))
+            return engine.unansweredTrust == nil
+        }
         guard let request = engine.certificateRequest, !requestReported else { return false }
         requestReported = true
         context.fireUserInboundEventTriggered(TLSEvent.certificateRequested(request))
@@ -320,7 +352,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private func encrypt(_ context: ChannelHandlerContext) throws(TLSError) {
-        guard engine.isEstablished, engine.certificateRequest == nil else { return }
+        guard engine.isEstablished, !engine.isSuspended else { return }
         while let piece = pending.nextPiece(allocator: context.channel.allocator) {
             if outbound.capacity == 0 {
                 outbound = context.channel.allocator.buffer(capacity: pending.ciphertextEstimateBytes)
@@ -353,7 +385,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireChannelReadComplete()
         if closesAfterRead, !isClosed { return close(context: context, mode: .all, promise: nil) }
         // Records that held no plaintext do not answer a read, and the handshake reads on its own account.
-        if !isClosed, !endReported, engine.certificateRequest == nil, readIsWanted || !engine.isEstablished {
+        if !isClosed, !endReported, !engine.isSuspended, readIsWanted || !engine.isEstablished {
             context.read()
         }
     }

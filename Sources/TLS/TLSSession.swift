@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import COpenSSL
+import Certificates
 
 /// A session that a later connection to the same host may go on with (RFC 8446 §2.2, RFC 5077). The caller keys it by
 /// everything that must be equal before a connection may be reused.
@@ -11,11 +12,14 @@ package final class TLSSession: Sendable {
     nonisolated(unsafe) let pointer: OpaquePointer
     /// The host it was made with; at any other it is not offered.
     package let host: String
+    /// What came with the chain when the session was made; a resumed handshake brings nothing.
+    let staple: ChainVerifier.Staple
 
     /// Takes over one reference.
-    init(adopting pointer: OpaquePointer, host: String) {
+    init(adopting pointer: OpaquePointer, host: String, staple: ChainVerifier.Staple) {
         self.pointer = pointer
         self.host = host
+        self.staple = staple
     }
 
     deinit { SSL_SESSION_free(pointer) }

@@ -12,6 +12,8 @@ package struct TLSSummary: Equatable, Sendable {
     package let alpn: String?
     /// What the verifier thinks of the server; nil on the server's side.
     package let serverTrust: ServerTrust?
+    /// What was answered to the question about a server that is not trusted; nil when it was not asked.
+    package let trustAnswer: TrustAnswer?
     /// The leaf that the peer showed.
     package let peerCertificate: Certificate?
     /// The name of the identity that was shown to the server; nil when none was.

@@ -66,9 +66,11 @@ final class EnginePair {
 
     init(
         client: TLSClientContext, server: TLSServerContext, host: String = "localhost", alpn: [String] = ["http/1.1"],
-        session: TLSSession? = nil, chunk: Int = .max
+        session: TLSSession? = nil, asksAboutTrust: Bool = false, chunk: Int = .max
     ) throws {
-        self.client = EngineSide(try TLSEngine(client: client, host: host, alpn: alpn, session: session))
+        self.client = EngineSide(
+            try TLSEngine(
+                client: client, host: host, alpn: alpn, session: session, asksAboutTrust: asksAboutTrust))
         self.server = EngineSide(try TLSEngine(server: server))
         self.chunk = chunk
     }
@@ -88,6 +90,15 @@ final class EnginePair {
         defer { from.outgoing = [] }
         to.incoming += from.outgoing
         return !from.outgoing.isEmpty
+    }
+
+    /// The server sends the response with its certificate, from its next handshake on.
+    func staple(_ response: [UInt8]) {
+        let ssl = server.engine.ssl
+        let copy = CRYPTO_malloc(response.count, nil, 0)
+        copy?.copyMemory(from: response, byteCount: response.count)
+        _ = csn_SSL_CTX_set_tlsext_status_cb(SSL_get_SSL_CTX(ssl)) { _, _ in SSL_TLSEXT_ERR_OK }
+        SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_STATUS_REQ_OCSP_RESP, response.count, copy)
     }
 
     /// The server wants a certificate now: under TLS 1.3 by post-handshake authentication, under TLS 1.2 by

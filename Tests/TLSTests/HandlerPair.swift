@@ -12,9 +12,11 @@ final class HandlerSide {
     let tls: TLSHandler
     let recorder: Recorder
 
-    init(_ tls: TLSHandler, answer: Recorder.Answer, halfCloses: Bool) throws {
+    init(
+        _ tls: TLSHandler, answer: Recorder.Answer, trustReply: Recorder.TrustReply = .never, halfCloses: Bool
+    ) throws {
         self.tls = tls
-        recorder = Recorder(tls, answer: answer)
+        recorder = Recorder(tls, answer: answer, trustReply: trustReply)
         channel.allowRemoteHalfClosure = halfCloses
         try channel.pipeline.syncOperations.addHandlers([counter, tls, recorder])
     }
@@ -44,11 +46,12 @@ final class HandlerPair {
 
     init(
         client: TLSClientContext, server: TLSServerContext, alpn: [String] = [], answer: Recorder.Answer = .never,
-        halfCloses: Bool = false
+        trustReply: Recorder.TrustReply? = nil, halfCloses: Bool = false
     ) throws {
+        let tls = try TLSHandler(
+            client: client, host: "localhost", alpn: alpn, session: nil, asksAboutTrust: trustReply != nil)
         self.client = try HandlerSide(
-            TLSHandler(client: client, host: "localhost", alpn: alpn, session: nil), answer: answer,
-            halfCloses: halfCloses)
+            tls, answer: answer, trustReply: trustReply ?? .never, halfCloses: halfCloses)
         self.server = try HandlerSide(TLSHandler(server: server), answer: .never, halfCloses: halfCloses)
         let address = try SocketAddress(ipAddress: "127.0.0.1", port: 1)
         self.server.channel.connect(to: address, promise: nil)

@@ -16,8 +16,8 @@ final class LoopbackClient: Sendable {
     let log: NIOLockedValueBox<Recorder.Log>
 
     init(
-        port: Int, context: TLSClientContext, answer: Recorder.Answer = .never, halfCloses: Bool = true,
-        autoRead: Bool = true
+        port: Int, context: TLSClientContext, answer: Recorder.Answer = .never,
+        trustReply: Recorder.TrustReply? = nil, halfCloses: Bool = true, autoRead: Bool = true
     ) throws {
         let box = NIOLockedValueBox<NIOLockedValueBox<Recorder.Log>?>(nil)
         channel = try ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -25,8 +25,10 @@ final class LoopbackClient: Sendable {
             .channelOption(.autoRead, value: autoRead)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    let tls = try TLSHandler(client: context, host: "localhost", alpn: ["http/1.1"], session: nil)
-                    let recorder = Recorder(tls, answer: answer)
+                    let tls = try TLSHandler(
+                        client: context, host: "localhost", alpn: ["http/1.1"], session: nil,
+                        asksAboutTrust: trustReply != nil)
+                    let recorder = Recorder(tls, answer: answer, trustReply: trustReply ?? .never)
                     box.withLockedValue { $0 = recorder.log }
                     try channel.pipeline.syncOperations.addHandlers([tls, recorder])
                 }
@@ -64,19 +66,21 @@ final class OpenSSLServer {
     private let keyboard: Int32
 
     /// Shows `name`'s chain; `arguments` come behind what that takes.
-    init(_ arguments: [String], showing name: String = "origin-ec") throws {
+    convenience init(_ arguments: [String], showing name: String = "origin-ec") throws {
+        let chain = name == "origin-intermediate-leaf" ? ["-cert_chain", Fixture.path("origin-intermediate")] : []
+        try self.init(
+            certificate: Fixture.path(name), key: Fixture.path(name + ".key"), arguments: chain + arguments)
+    }
+
+    init(certificate: String, key: String, arguments: [String]) throws {
         folder = try TemporaryFolder("tls")
         let pipe = folder.file("keyboard")
         try #require(mkfifo(pipe, 0o600) == 0)
         keyboard = open(pipe, O_RDWR | O_CLOEXEC)
         port = try Loopback.freePorts(1)[0]
-        let own = [
-            "s_server", "-accept", "127.0.0.1:\(port)", "-cert", Fixture.path(name), "-key",
-            Fixture.path(name + ".key"),
-        ]
-        let chain = name == "origin-intermediate-leaf" ? ["-cert_chain", Fixture.path("origin-intermediate")] : []
+        let own = ["s_server", "-accept", "127.0.0.1:\(port)", "-cert", certificate, "-key", key]
         child = try ChildProcess(
-            "/usr/bin/openssl", own + chain + arguments, input: pipe, capture: folder.file("server"))
+            "/usr/bin/openssl", own + arguments, input: pipe, capture: folder.file("server"))
         _ = try child.line(after: "ACCEPT")
     }
 

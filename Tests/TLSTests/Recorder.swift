@@ -9,6 +9,7 @@ import NIOCore
 /// What a handler behind TLS hears, in order; plaintext that comes in a row is one entry.
 enum Heard: Equatable, Sendable {
     case trust(Bool)
+    case trustAsked([ServerTrust.Reason])
     case asked(isPostHandshake: Bool)
     case completed(identity: String?)
     case bytes(String)
@@ -19,7 +20,7 @@ enum Heard: Equatable, Sendable {
     case inactive
 }
 
-/// Writes down what it hears, answers certificate requests, and may echo.
+/// Writes down what it hears, answers certificate requests and trust questions, and may echo.
 final class Recorder: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -31,11 +32,21 @@ final class Recorder: ChannelInboundHandler {
         case later(Identity?, turns: Int)
     }
 
+    enum TrustReply: Sendable {
+        case never
+        /// The answers to the first question and to those behind it, each inside its event; the last one again for
+        /// more.
+        case now([TrustAnswer])
+        /// After so many turns of the event loop, a millisecond each.
+        case later(TrustAnswer, turns: Int)
+    }
+
     /// What may be read from any thread.
     struct Log: Sendable {
         var heard: [Heard] = []
         var summary: TLSSummary?
         var requests: [CertificateRequest] = []
+        var trustQuestions = 0
         var byteCount = 0
         /// Turns of the event loop between a request and its answer.
         var turnsWhileAsked = 0
@@ -44,13 +55,17 @@ final class Recorder: ChannelInboundHandler {
     let log = NIOLockedValueBox(Log())
     private let tls: TLSHandler
     private let answer: Answer
+    private let trustReply: TrustReply
     private let keepsBytes: Bool
     var onCompleted: ((ChannelHandlerContext) -> Void)?
     var onBytes: ((ChannelHandlerContext, ByteBuffer) -> Void)?
 
-    init(_ tls: TLSHandler, answer: Answer = .never, keepsBytes: Bool = true) {
+    init(
+        _ tls: TLSHandler, answer: Answer = .never, trustReply: TrustReply = .never, keepsBytes: Bool = true
+    ) {
         self.tls = tls
         self.answer = answer
+        self.trustReply = trustReply
         self.keepsBytes = keepsBytes
     }
 
@@ -76,6 +91,10 @@ final class Recorder: ChannelInboundHandler {
         switch event {
         case TLSEvent.serverTrustEvaluated(let trust):
             note(.trust(trust.isTrusted))
+        case TLSEvent.serverTrustAsked(let trust):
+            note(.trustAsked(trust.reasons))
+            log.withLockedValue { $0.trustQuestions += 1 }
+            replyAboutTrust(context)
         case TLSEvent.certificateRequested(let request):
             note(.asked(isPostHandshake: request.isPostHandshake))
             log.withLockedValue { $0.requests.append(request) }
@@ -110,6 +129,28 @@ final class Recorder: ChannelInboundHandler {
         log.withLockedValue { $0.turnsWhileAsked += 1 }
         loop.assumeIsolated().scheduleTask(in: .milliseconds(1)) { [self] in
             reply(with: identity, after: turns - 1, loop)
+        }
+    }
+
+    private func replyAboutTrust(_ context: ChannelHandlerContext) {
+        switch trustReply {
+        case .never:
+            break
+        case .now(let answers):
+            let asked = log.withLockedValue { $0.trustQuestions }
+            if let last = answers.last {
+                tls.answerTrustQuestion(with: asked <= answers.count ? answers[asked - 1] : last)
+            }
+        case .later(let answer, let turns):
+            replyAboutTrust(with: answer, after: turns, context.eventLoop)
+        }
+    }
+
+    private func replyAboutTrust(with answer: TrustAnswer, after turns: Int, _ loop: any EventLoop) {
+        guard turns > 0 else { return tls.answerTrustQuestion(with: answer) }
+        log.withLockedValue { $0.turnsWhileAsked += 1 }
+        loop.assumeIsolated().scheduleTask(in: .milliseconds(1)) { [self] in
+            replyAboutTrust(with: answer, after: turns - 1, loop)
         }
     }
 

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Dispatch
+import NIOConcurrencyHelpers
+import Testing
+
+@testable import TLS
+
+struct VerdictCacheTests {
+    private let cache = VerdictCache(limit: 3)
+    private let finds = NIOLockedValueBox(0)
+
+    /// What the cache says; a verdict that is found anew has the number of the finding as its revocation.
+    private func verdict(
+        _ name: String = "origin-ec", host: String = "localhost", staple: ChainVerifier.Staple = .absent,
+        at time: Int64 = 1000, holdsUntil: Int64 = .max
+    ) throws -> Int {
+        let chain = try Fixture.chain(name)
+        let trust = cache.verdict(on: chain, host: host, staple: staple, at: time) {
+            let number = finds.withLockedValue { count in
+                count += 1
+                return count
+            }
+            let found = ServerTrust(chain: chain, reasons: [], revocation: .unknown("\(number)"))
+            return ChainVerifier.Appraisal(trust: found, holdsUntil: holdsUntil)
+        }
+        #expect(trust.chain == chain)
+        guard case .unknown(let number) = trust.revocation else { return 0 }
+        return Int(number) ?? 0
+    }
+
+    @Test func aVerdictIsForOneChainHostAndResponse() throws {
+        #expect(try verdict() == 1)
+        #expect(try verdict(at: 1600) == 1)
+        #expect(try verdict(host: "other") == 2)
+        #expect(try verdict(staple: .awaited) == 3)
+        #expect(try verdict(staple: .received([])) == 4)
+        #expect(try verdict(staple: .received([0])) == 5)
+        #expect(try verdict("origin-rsa") == 6)
+        #expect(try verdict("origin-intermediate-leaf") == 7)
+        #expect(try verdict("origin-incomplete") == 8, "the same leaf without its issuer")
+    }
+
+    @Test func aVerdictServesForTenMinutesAndNotBefore() throws {
+        #expect(try verdict(at: 1000) == 1)
+        #expect(try verdict(at: 1600) == 1)
+        #expect(try verdict(at: 1601) == 2)
+        #expect(try verdict(at: 1600) == 3, "found for a later time")
+    }
+
+    @Test func aVerdictEndsWhenADateIsPassed() throws {
+        #expect(try verdict(at: 1000, holdsUntil: 1010) == 1)
+        #expect(try verdict(at: 1010) == 1)
+        #expect(try verdict(at: 1011) == 2)
+        #expect(try verdict(at: .max) == 3)
+        #expect(try verdict(at: .max) == 4, "no end to count to")
+    }
+
+    @Test func theOneUsedLongestAgoGivesWay() throws {
+        for (host, number) in [
+            ("a", 1), ("b", 2), ("c", 3), ("a", 1), ("d", 4), ("a", 1), ("c", 3), ("b", 5), ("d", 6),
+        ] {
+            #expect(try verdict(host: host) == number, "\(host)")
+        }
+    }
+
+    @Test func whatIsLongIsJudgedEachTime() throws {
+        let long = ChainVerifier.Staple.received([UInt8](repeating: 0, count: VerdictCache.longestInputBytes))
+        #expect(try verdict(staple: long) == 1)
+        #expect(try verdict(staple: long) == 2)
+    }
+
+    @Test func threadsMayShareIt() throws {
+        let failures = NIOLockedValueBox(0)
+        DispatchQueue.concurrentPerform(iterations: 400) { index in
+            let host = "host\(index % 5)"
+            if (try? verdict(host: host)) == nil { failures.withLockedValue { $0 += 1 } }
+        }
+        #expect(failures.withLockedValue { $0 } == 0)
+    }
+
+    @Test func aContextKeepsItsVerdictsUntilACertificateExpires() throws {
+        let time = NIOLockedValueBox(Int64(2_335_219_100))
+        let verifier = ChainVerifier(
+            anchors: try TrustAnchors(system: false, additional: Fixture.chain("origin-root")))
+        let context = try TLSClientContext(verifier: verifier, now: { time.withLockedValue { $0 } })
+        func reasons() throws -> [ServerTrust.Reason] {
+            try context.verdict(on: Fixture.chain("origin-ec"), host: "localhost", staple: .absent).reasons
+        }
+        #expect(try reasons() == [])
+        time.withLockedValue { $0 = 2_335_219_199 }
+        #expect(try reasons() == [])
+        time.withLockedValue { $0 = 2_335_219_200 }
+        #expect(try reasons() == [.expired(notAfter: 2_335_219_200)])
+    }
+}
