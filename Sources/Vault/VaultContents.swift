@@ -38,6 +38,14 @@ package struct VaultContents: Equatable, Sendable {
     /// By name.
     package private(set) var identityKeys: [String: IdentityKey]
     package private(set) var interception: InterceptionKeys?
+    /// In the order of host, port and leaf, no two with the same three.
+    package private(set) var trustDecisions: [TrustDecision]
+    /// By the identity's name.
+    package internal(set) var enrollments: [String: EnrollmentRecord] = [:]
+    /// By the identity's name.
+    package internal(set) var pendingEnrollments: [String: PendingEnrollment] = [:]
+    /// By the identity's name, of which none has a key in ``identityKeys`` too.
+    package internal(set) var tokenKeys: [String: TokenKey] = [:]
 
     package init() {
         self.init(generation: 1, credentials: [:], identityKeys: [:], interception: nil)
@@ -45,16 +53,20 @@ package struct VaultContents: Equatable, Sendable {
 
     init(
         generation: UInt64, credentials: [String: PasswordCredential], identityKeys: [String: IdentityKey],
-        interception: InterceptionKeys?
+        interception: InterceptionKeys?, trustDecisions: [TrustDecision] = []
     ) {
         self.generation = generation
         self.credentials = credentials
         self.identityKeys = identityKeys
         self.interception = interception
+        self.trustDecisions = trustDecisions
     }
 
     /// How many records the vault file will hold.
-    package var recordCount: Int { credentials.count + identityKeys.count + (interception == nil ? 0 : 1) }
+    package var recordCount: Int {
+        credentials.count + identityKeys.count + (interception == nil ? 0 : 1) + trustDecisions.count
+            + enrollments.count + pendingEnrollments.count + tokenKeys.count
+    }
 
     /// Enrols a password, or replaces the one of that name. The credential's generation is new even when its values are
     /// the old ones. Throws `invalidRecord` for a value out of ``VaultLimits``.
@@ -79,13 +91,14 @@ package struct VaultContents: Equatable, Sendable {
         return true
     }
 
-    /// Keeps a private key, in the place of any of that name. Throws `invalidRecord` for a value out of ``VaultLimits``.
+    /// Keeps a private key, in the place of any key of that identity. Throws `invalidRecord` for a value out of ``VaultLimits``.
     package mutating func setIdentityKey(_ key: IdentityKey) throws(VaultError) {
         try VaultLimits.check(name: key.name)
         try VaultLimits.check(key.privateKey, "private key", upTo: VaultLimits.keyBytes)
         guard key.leafSHA256.count == VaultLimits.digestBytes else {
             throw VaultError(.invalidRecord, "a SHA-256 has 32 bytes, not \(key.leafSHA256.count)")
         }
+        removeTokenKey(named: key.name)
         advance()
         identityKeys[key.name] = key
     }
@@ -106,6 +119,31 @@ package struct VaultContents: Equatable, Sendable {
         }
         advance()
         interception = keys
+    }
+
+    /// Keeps a decision, in the place of one for the same host, port and leaf. Throws `invalidRecord` for a value out of
+    /// ``VaultLimits``.
+    package mutating func setTrustDecision(_ decision: TrustDecision) throws(VaultError) {
+        if let fault = decision.fault { throw VaultError(.invalidRecord, fault) }
+        advance()
+        let order = decision.order
+        let index = trustDecisions.firstIndex { $0.order >= order } ?? trustDecisions.endIndex
+        if index < trustDecisions.endIndex, trustDecisions[index].order == order {
+            trustDecisions[index] = decision
+        } else {
+            trustDecisions.insert(decision, at: index)
+        }
+    }
+
+    /// How many decisions there were for that place to forget.
+    @discardableResult
+    package mutating func removeTrustDecisions(host: String, port: UInt16) -> Int {
+        let kept = trustDecisions.filter { $0.host != host || $0.port != port }
+        let count = trustDecisions.count - kept.count
+        guard count > 0 else { return 0 }
+        advance()
+        trustDecisions = kept
+        return count
     }
 
     /// A change of the vault itself, not of a record.

@@ -8,6 +8,7 @@ package enum VaultLimits {
     package static let records = 10_000
     package static let nameBytes = 128
     package static let userBytes = 1024
+    package static let hostBytes = 253
     package static let passwordBytes = 16 << 10
     package static let keyBytes = 64 << 10
     /// Half of what 64 bits count, so that adding to a generation that was read cannot overflow.
@@ -28,6 +29,13 @@ package enum VaultLimits {
                 .invalidRecord, "\(name.debugDescription) is not a name",
                 hint: "1 to \(nameBytes) letters, digits and . _ - @ +, a letter or digit first")
         }
+    }
+
+    /// Whether a record may be for that host: 1 to 253 bytes of `a–z 0–9 - . _`, or an IPv6 address without brackets. That it
+    /// is the one spelling of the host is its maker's to see to.
+    package static func isHost(_ host: some StringProtocol) -> Bool {
+        (1...hostBytes).contains(host.utf8.count)
+            && host.utf8.allSatisfy { isAlphanumeric($0) && !(0x41...0x5A).contains($0) || "-._:".utf8.contains($0) }
     }
 
     /// Whether a credential may be for that user: 1 to 1,024 bytes without control characters.

@@ -34,6 +34,57 @@ import Testing
         #expect(contents.credentials.isEmpty && contents.identityKeys.isEmpty && contents.interception == nil)
     }
 
+    private static func decision(
+        _ host: String = "a.example", port: UInt16 = 443, leaf: UInt8 = 7, until: Int64? = nil, made: Int64 = 1
+    ) -> TrustDecision {
+        TrustDecision(
+            host: host, port: port, leafSHA256: [UInt8](repeating: leaf, count: 32), until: until, answers: false,
+            made: made)
+    }
+
+    @Test func aTrustDecisionIsForOnePlaceAndLeafAndTheLastOneCounts() throws {
+        var contents = VaultContents()
+        let made = [
+            Self.decision("b.example"), Self.decision(port: 8443), Self.decision(leaf: 9), Self.decision(leaf: 8),
+        ]
+        for decision in made { try contents.setTrustDecision(decision) }
+        #expect(contents.trustDecisions == [made[3], made[2], made[1], made[0]])
+        let again = Self.decision(leaf: 9, until: 5, made: 2)
+        try contents.setTrustDecision(again)
+        #expect(contents.trustDecisions == [made[3], again, made[1], made[0]])
+        #expect(contents.generation == 6)
+        let forgotten = contents.removeTrustDecisions(host: "a.example", port: 443)
+        #expect(forgotten == 2)
+        #expect(contents.trustDecisions == [made[1], made[0]])
+        let none = contents.removeTrustDecisions(host: "a.example", port: 443)
+        #expect(none == 0 && contents.generation == 7)
+    }
+
+    @Test func aTrustDecisionCountsThroughItsLastSecond() {
+        #expect(Self.decision(until: 10).counts(at: 10))
+        #expect(!Self.decision(until: 10).counts(at: 11))
+        #expect(Self.decision().counts(at: .max))
+    }
+
+    @Test func aTrustDecisionThatNoRecordHoldsIsRefused() throws {
+        let refused = [
+            Self.decision(""), Self.decision("A.example"), Self.decision("*.a.example"), Self.decision("a b"),
+            Self.decision(String(repeating: "a", count: 254)), Self.decision(port: 0), Self.decision(until: -1),
+            Self.decision(made: -1),
+            TrustDecision(host: "a", port: 1, leafSHA256: [1], until: nil, answers: false, made: 1),
+        ]
+        for decision in refused {
+            var contents = VaultContents()
+            #expect(try code { try contents.setTrustDecision(decision) } == .invalidRecord, "\(decision)")
+            #expect(contents == VaultContents())
+        }
+        var contents = VaultContents()
+        #expect(
+            try code {
+                try contents.setTrustDecision(Self.decision(String(repeating: "a", count: 253), port: 65535))
+            } == nil)
+    }
+
     @Test(arguments: [
         ("enrollment", true), ("a", true), ("9", true), ("J.Doe_2-x@acme+1", true),
         (String(repeating: "a", count: 128), true), (String(repeating: "a", count: 129), false),

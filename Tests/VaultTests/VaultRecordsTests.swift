@@ -29,8 +29,23 @@ import Testing
 
     private var interception: [UInt8] { [3] + field(field([1]) + field([2])) }
 
+    private func trust(
+        _ host: String, port: Int = 443, leaf: UInt8 = 7, answers: UInt8 = 0, made: Int = 5, until: [UInt8] = [0]
+    ) -> [UInt8] {
+        [4]
+            + field(
+                field(Array(host.utf8)) + number(port, 2) + [UInt8](repeating: leaf, count: 32) + [answers]
+                    + number(made, 8) + until)
+    }
+
     @Test func allKindsComeBack() throws {
-        let contents = try filled()
+        var contents = try filled()
+        for (host, until) in [("printer.example", 1_900_000_000), ("fe80::1", nil)] as [(String, Int64?)] {
+            try contents.setTrustDecision(
+                TrustDecision(
+                    host: host, port: 443, leafSHA256: [UInt8](repeating: 9, count: 32), until: until,
+                    answers: until == nil, made: 1_800_000_000))
+        }
         let encoded = try VaultRecords.encode(contents)
         #expect(try VaultRecords.decode(encoded) == contents)
         #expect(try VaultRecords.encode(try VaultRecords.decode(encoded)) == encoded)
@@ -46,6 +61,24 @@ import Testing
         #expect(read.recordCount == 4)
     }
 
+    @Test func aTrustDecisionIsReadFieldByField() throws {
+        let read = try VaultRecords.decode(
+            payload(
+                interception, trust("a.example"), trust("a.example", leaf: 8, answers: 1, until: [1] + number(9, 8)),
+                trust("a.example", port: 8443), trust("a.example-b"), trust("a.example.b"), trust("fe80::1")))
+        #expect(
+            read.trustDecisions.prefix(2) == [
+                TrustDecision(
+                    host: "a.example", port: 443, leafSHA256: [UInt8](repeating: 7, count: 32), until: nil,
+                    answers: false, made: 5),
+                TrustDecision(
+                    host: "a.example", port: 443, leafSHA256: [UInt8](repeating: 8, count: 32), until: 9,
+                    answers: true, made: 5),
+            ])
+        #expect(read.recordCount == 7)
+        #expect(read.trustDecisions(host: "a.example", port: 443).count == 2)
+    }
+
     @Test func everyCutPayloadIsRefused() throws {
         let encoded = try VaultRecords.encode(try filled()).withBytes { Array($0) }
         for length in 0..<encoded.count {
@@ -55,7 +88,7 @@ import Testing
     }
 
     @Test func whatANewerCountersignWroteIsRefusedWhole() throws {
-        #expect(try code { _ = try VaultRecords.decode(payload([4] + field([1, 2, 3]))) } == .newerVersion)
+        #expect(try code { _ = try VaultRecords.decode(payload([255] + field([1, 2, 3]))) } == .newerVersion)
         #expect(try code { _ = try VaultRecords.decode(payload(format: 2)) } == .newerVersion)
     }
 
@@ -66,6 +99,20 @@ import Testing
             ("kinds out of order", payload(identity("a"), password("b"))),
             ("a password behind the CA", payload(interception, password("a"))),
             ("two CAs", payload(interception, interception)),
+            ("a CA behind a trust decision", payload(trust("a"), interception)),
+            ("a trust decision twice", payload(trust("a"), trust("a", answers: 1))),
+            ("leaves out of order", payload(trust("a", leaf: 8), trust("a", leaf: 7))),
+            ("ports out of order", payload(trust("a", port: 8443), trust("a", port: 443))),
+            ("hosts out of order", payload(trust("b"), trust("a"))),
+            ("no host", payload(trust(""))),
+            ("a host in upper case", payload(trust("A.example"))),
+            ("a wildcard for a host", payload(trust("*.example"))),
+            ("a host of 254 bytes", payload(trust(String(repeating: "a", count: 254)))),
+            ("port 0", payload(trust("a", port: 0))),
+            ("neither yes nor no", payload(trust("a", answers: 2))),
+            ("an end that is neither there nor not", payload(trust("a", until: [2] + number(9, 8)))),
+            ("an end behind none", payload(trust("a", until: [0] + number(9, 8)))),
+            ("made before 1970", payload(trust("a", made: -1))),
             ("more records than said", payload(count: 1, password("a"), password("b"))),
             ("fewer records than said", payload(count: 3, password("a"), password("b"))),
             ("a longer record", payload(password("a", more: [0]))),
