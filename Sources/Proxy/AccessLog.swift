@@ -28,6 +28,8 @@ package final class AccessLog: Sendable {
         var challenge: String?
         /// The name of the credential or identity it was answered with.
         var credential: String?
+        /// Who decided to go on although the origin's certificate does not verify: `standing`, `client` or `delegate`.
+        var trust: OriginTrust.Decider?
         /// Why a challenge went back unanswered, or the proxy answered itself.
         var reason: String?
         var rounds = 0
@@ -65,7 +67,7 @@ package final class AccessLog: Sendable {
     }
 
     func write(_ entry: Entry) {
-        var line = JSONLine()
+        var line = JSONObject()
         line.add("time", Self.timestamp(entry.startedAt))
         line.add("id", entry.id)
         if let pid = entry.client.pid { line.add("pid", UInt64(pid)) }
@@ -76,33 +78,15 @@ package final class AccessLog: Sendable {
         if let rule = entry.rule { line.add("rule", rule) }
         if let challenge = entry.challenge { line.add("challenge", challenge) }
         if let credential = entry.credential { line.add("credential", credential) }
+        if let trust = entry.trust { line.add("trust", trust.rawValue) }
         if let reason = entry.reason { line.add("reason", reason) }
         line.add("rounds", UInt64(entry.rounds))
         line.add("status", UInt64(entry.status))
         line.add("bytes", UInt64(entry.bytes))
         line.add("ms", UInt64(max(0, entry.durationMilliseconds)))
-        let text = line.finished
+        let text = line.utf8 + [UInt8(ascii: "\n")]
         // One write a line: lines of several loops do not mix in an O_APPEND file.
         _ = text.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-    }
-
-    /// `text` as it stands between the quotes of a JSON string (RFC 8259 §7).
-    static func escaped(_ text: String) -> String {
-        var result = String.UnicodeScalarView()
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"", "\\":
-                result.append("\\")
-                result.append(scalar)
-            case "\u{00}"..."\u{1F}", "\u{7F}":
-                let digits = String(scalar.value, radix: 16)
-                result.append(
-                    contentsOf: ("\\u" + String(repeating: "0", count: 4 - digits.count) + digits).unicodeScalars)
-            default:
-                result.append(scalar)
-            }
-        }
-        return String(result)
     }
 
     /// RFC 3339 in UTC with milliseconds.
@@ -124,26 +108,4 @@ package final class AccessLog: Sendable {
 package struct AccessLogError: Error, CustomStringConvertible {
     package let detail: String
     package var description: String { detail }
-}
-
-/// A flat JSON object, built up in one array.
-private struct JSONLine {
-    private var bytes = Array("{".utf8)
-
-    mutating func add(_ name: String, _ value: String) {
-        key(name)
-        bytes += Array("\"\(AccessLog.escaped(value))\"".utf8)
-    }
-
-    mutating func add(_ name: String, _ value: UInt64) {
-        key(name)
-        bytes += Array(String(value).utf8)
-    }
-
-    var finished: [UInt8] { bytes + Array("}\n".utf8) }
-
-    private mutating func key(_ name: String) {
-        if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
-        bytes += Array("\"\(name)\":".utf8)
-    }
 }

@@ -12,8 +12,10 @@ package final class BreakerBoard: Sendable {
 
     private let state = NIOLockedValueBox(State())
 
+    package init() {}
+
     /// May the credential be tried? On `.wait`, `again` is called (on any thread) when it is worth asking once more.
-    func request(_ key: Breaker.Key, again: @escaping @Sendable () -> Void) -> Breaker.Permission {
+    package func request(_ key: Breaker.Key, again: @escaping @Sendable () -> Void) -> Breaker.Permission {
         state.withLockedValue { state in
             let permission = state.breaker.attemptRequested(key)
             if permission == .wait { state.waiting[key, default: []].append(again) }
@@ -22,12 +24,12 @@ package final class BreakerBoard: Sendable {
     }
 
     /// Whether the credential has been rejected there and must not be sent.
-    func isRejected(_ key: Breaker.Key) -> Bool {
+    package func isRejected(_ key: Breaker.Key) -> Bool {
         state.withLockedValue { $0.breaker.isRejected(key) }
     }
 
     /// An attempt that was permitted is over.
-    func ended(_ key: Breaker.Key, _ result: Breaker.Result) {
+    package func ended(_ key: Breaker.Key, _ result: Breaker.Result) {
         let waiting = state.withLockedValue { state in
             state.breaker.attemptEnded(key, result) ? state.waiting.removeValue(forKey: key) ?? [] : []
         }

@@ -22,14 +22,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         case intercepted(InterceptedSite)
     }
 
-    /// What a CONNECT to a listed site was found to be.
-    struct InterceptedSite {
-        let origin: Origin
-        /// Whose word the origin's certificate is taken on inside this tunnel.
-        let trust: UpstreamKey.Trust
-    }
-
-    private enum Phase {
+    enum Phase {
         case head
         case body(BodyDecoder)
         /// The request is in; the response is not out yet.
@@ -46,29 +39,33 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
 
     let services: LoopServices
     private(set) var identity: ClientIdentity
-    private(set) var door = Door.proxy
+    var door = Door.proxy
     /// Connections that were authenticated for this client, and end with it.
-    private var bound: [UpstreamKey: OriginConnection] = [:]
-    private(set) var context: ChannelHandlerContext?
+    var bound: [UpstreamKey: OriginConnection] = [:]
+    var context: ChannelHandlerContext?
     private let addresses: (client: SocketAddress, server: SocketAddress)?
     private var isConfirmedUser = false
+    /// What the delegate said yes to for this client.
+    var consents: [Origin: DelegateConsent] = [:]
     /// The origins to which the client has spoken NTLM or Negotiate itself.
     var authenticatedItself: Set<Origin> = []
 
-    private var phase = Phase.head
-    private var input = ByteBuffer()
-    private var exchange: ExchangeDriver?
-    private var setup: ConnectSetup?
+    var phase = Phase.head
+    var input = ByteBuffer()
+    var exchange: ExchangeDriver?
+    var setup: ConnectSetup?
     private var bodyPaused = false
     private var readingPaused = false
     private var parsing = false
-    private var inputEnded = false
+    var inputEnded = false
     private var headStartedAt: UInt64?
-    private var idleSince: UInt64
+    var idleSince: UInt64
     private var closesAfterResponse = false
     /// While discarding: the last response has gone out whole.
     private var outputIsOut = false
     private var wrote = false
+    /// The client need not send the token. Set before its first byte.
+    var isAdmitted = false
 
     /// `addresses`: of a TCP connection, to ask again whose it is.
     init(services: LoopServices, identity: ClientIdentity, addresses: (client: SocketAddress, server: SocketAddress)?) {
@@ -248,6 +245,10 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         case .body:
             // The rest of the body may have come already, and wait here until the origin takes it.
             if !bodyPaused { bodyCut() }
+        case .connecting where setup?.isAsking == true:
+            // The tunnel would need its ClientHello, which cannot come any more.
+            clientGone()
+            close()
         case .responding, .connecting, .closed:
             // A client may close its half once its requests are out (RFC 9112 §9.6); the pipelined ones are still answered.
             break
@@ -315,7 +316,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
 
     // MARK: Requests
 
-    private func updateReading() {
+    func updateReading() {
         let pause: Bool
         switch phase {
         case .body: pause = bodyPaused
@@ -327,7 +328,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         try? context?.channel.syncOptions?.setOption(.autoRead, value: !pause)
     }
 
-    private func parse() {
+    func parse() {
         guard !parsing else { return }
         parsing = true
         defer {
@@ -385,7 +386,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
 
     private func begin(_ head: RequestHead) {
         let isConnect = head.method == .connect
-        if case .proxy = door, let token = services.configuration.clientToken {
+        if case .proxy = door, !isAdmitted, let token = services.configuration.clientToken {
             guard ClientToken.matches(head.fields.values(of: .proxyAuthorization), token) else {
                 return respondAndClose(OwnResponse.proxyAuthenticationRequired)
             }
@@ -412,14 +413,14 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
                     throw RequestTarget.Failure(status: 403, detail: reason)
                 }
                 try checkTrace(head, target.origin)
-                run(ExchangeDriver(client: self, head: head, target: target, trust: try acceptedTrust(head)))
+                run(ExchangeDriver(client: self, head: head, target: target, pin: try acceptedLeaf(head)))
             case .intercepted(let site):
                 guard !isConnect else {
                     throw RequestTarget.Failure(status: 400, detail: "CONNECT inside CONNECT")
                 }
                 let target = try RequestTarget(insideConnectTo: site.origin, head: head)
                 try checkTrace(head, target.origin)
-                run(ExchangeDriver(client: self, head: head, target: target, trust: site.trust))
+                run(ExchangeDriver(client: self, head: head, target: target, pin: site.pin))
             }
         } catch {
             respondAndClose(.init(status: error.status, detail: error.detail))
@@ -447,14 +448,21 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     }
 
     /// `Countersign-Trust: sha256:…` on an absolute-form request: the caller's decision about the origin's leaf.
-    private func acceptedTrust(_ head: RequestHead) throws(RequestTarget.Failure) -> UpstreamKey.Trust {
-        guard let value = head.fields.value(of: .countersignTrust) else { return .verified }
-        guard let leaf = TrustFingerprint.parse(value) else {
+    private func acceptedLeaf(_ head: RequestHead) throws(RequestTarget.Failure) -> [UInt8]? {
+        let values = head.fields.values(of: .countersignTrust)
+        guard let value = values.first else { return nil }
+        do throws(TrustFingerprint.Fault) {
+            guard values.count == 1 else {
+                throw TrustFingerprint.Fault(description: "it is there \(values.count) times")
+            }
+            return try TrustFingerprint.parse(value)
+        } catch {
             throw RequestTarget.Failure(
                 status: 400,
-                detail: "Countersign-Trust takes sha256: and the 64 hexadecimal digits of the leaf's fingerprint")
+                detail:
+                    "Countersign-Trust takes sha256: and the 64 hexadecimal digits of the leaf's fingerprint, but \(error)"
+            )
         }
-        return .accepted(leaf: leaf)
     }
 
     private func refuseLoop(to origin: Origin) throws(RequestTarget.Failure) {
@@ -465,70 +473,6 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         {
             throw RequestTarget.Failure(status: 508, detail: "the target is this proxy itself")
         }
-    }
-
-    // MARK: CONNECT
-
-    /// The origin answered and is listed: the client's TLS comes next.
-    func intercept(_ site: InterceptedSite, tls: TLSServerContext) {
-        setup = nil
-        write(MadeResponse.tunnelEstablished)
-        flush()
-        phase = .clientHello(site, tls)
-        idleSince = services.now
-        updateReading()
-        parse()
-    }
-
-    /// The tunnel's other end is there: this handler leaves.
-    func becomeTunnel(
-        to origin: any Channel, fromOrigin: ByteBuffer, originHasEnded: Bool, tally: TunnelHandler.Tally,
-        response: [UInt8]?
-    ) {
-        setup = nil
-        exchange = nil
-        for connection in bound.values { connection.close() }
-        bound = [:]
-        guard let context else {
-            origin.close(promise: nil)
-            return tally.finish()
-        }
-        if let response { write(response) }
-        flush()
-        phase = .closed
-        let early = input
-        input = ByteBuffer()
-        let channel = context.channel
-        channel.pipeline.syncOperations.removeHandler(context: context, promise: nil)
-        TunnelHandler.join(
-            client: (channel, early, inputEnded), origin: (origin, fromOrigin, originHasEnded), tally: tally,
-            services: services)
-    }
-
-    /// The CONNECT cannot be served.
-    func refuseConnect(_ response: OwnResponse) {
-        setup = nil
-        respondAndClose(response)
-    }
-
-    private func startClientTLS(_ site: InterceptedSite, _ tls: TLSServerContext) {
-        guard let context, let first = input.getInteger(at: input.readerIndex, as: UInt8.self) else { return }
-        // A TLS handshake record (RFC 8446 §5.1). Anything else would be plaintext where the client asked for a tunnel.
-        guard first == 0x16 else {
-            return respondAndClose(
-                .init(status: 400, detail: "this site is intercepted: only TLS may be spoken in its tunnel"))
-        }
-        do {
-            try context.pipeline.syncOperations.addHandler(TLSHandler(server: tls), position: .before(self))
-        } catch {
-            return close()
-        }
-        door = .intercepted(site)
-        phase = .clientHandshake
-        let hello = input
-        input = ByteBuffer()
-        context.pipeline.fireChannelRead(hello)
-        context.pipeline.fireChannelReadComplete()
     }
 
     // MARK: Responses of our own
@@ -543,7 +487,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         respondAndClose(.init(status: error.statusHint, detail: error.detail))
     }
 
-    private func respondAndClose(_ response: OwnResponse) {
+    func respondAndClose(_ response: OwnResponse) {
         write(response.bytes(keepAlive: false, to: .get))
         lingerAndClose()
     }

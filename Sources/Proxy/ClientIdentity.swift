@@ -111,21 +111,65 @@ enum SocketOwner {
 /// The process that holds a socket, found in /proc. It reads every process of this user: keep it off the event loops.
 enum ProcessOfSocket {
     static func find(inode: UInt32) -> Int32? {
+        var found: Int32?
+        eachProcess { pid in
+            if holds(pid, inode) { found = pid }
+            return found == nil
+        }
+        return found
+    }
+
+    /// Whether a process below this one, its child or a child of such a one, holds the socket. A process whose files cannot be
+    /// seen, or whose parents have gone, is none.
+    static func isDescendant(inode: UInt32) -> Bool {
+        var parents: [Int32: Int32] = [:]
+        eachProcess { pid in
+            parents[pid] = parent(of: pid)
+            return true
+        }
+        var family: Set<Int32> = [getpid()]
+        var size = 0
+        while family.count > size {
+            size = family.count
+            for (pid, parent) in parents where family.contains(parent) { family.insert(pid) }
+        }
+        family.remove(getpid())
+        return family.contains { holds($0, inode) }
+    }
+
+    /// The fourth field of /proc/PID/stat (proc(5)); the second is a name in parentheses, which may have any byte in it.
+    private static func parent(of pid: Int32) -> Int32? {
+        let file = open("/proc/\(pid)/stat", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var bytes = [UInt8](repeating: 0, count: 1024)
+        let count = read(file, &bytes, bytes.count)
+        guard count > 0, let name = bytes.prefix(count).lastIndex(of: UInt8(ascii: ")")) else { return nil }
+        let fields = bytes[..<count][(name + 1)...].split(separator: UInt8(ascii: " "))
+        return fields.count > 1 ? Int32(String(decoding: fields[1], as: UTF8.self)) : nil
+    }
+
+    private static func holds(_ pid: Int32, _ inode: UInt32) -> Bool {
         let wanted = "socket:[\(inode)]"
-        guard let processes = opendir("/proc") else { return nil }
+        guard let files = opendir("/proc/\(pid)/fd") else { return false }
+        defer { closedir(files) }
+        while let file = readdir(files) {
+            var target = [UInt8](repeating: 0, count: 64)
+            let length = target.withUnsafeMutableBytes { buffer in
+                buffer.baseAddress.map { readlink("/proc/\(pid)/fd/\(name(of: file))", $0, buffer.count) } ?? 0
+            }
+            if length > 0, target.prefix(length).elementsEqual(wanted.utf8) { return true }
+        }
+        return false
+    }
+
+    /// Calls `body` with each process until it says false.
+    private static func eachProcess(_ body: (Int32) -> Bool) {
+        guard let processes = opendir("/proc") else { return }
         defer { closedir(processes) }
         while let entry = readdir(processes) {
-            guard let pid = Int32(name(of: entry)), let files = opendir("/proc/\(pid)/fd") else { continue }
-            defer { closedir(files) }
-            while let file = readdir(files) {
-                var target = [UInt8](repeating: 0, count: 64)
-                let length = target.withUnsafeMutableBytes { buffer in
-                    buffer.baseAddress.map { readlink("/proc/\(pid)/fd/\(name(of: file))", $0, buffer.count) } ?? 0
-                }
-                if length > 0, target.prefix(length).elementsEqual(wanted.utf8) { return pid }
-            }
+            if let pid = Int32(name(of: entry)), !body(pid) { return }
         }
-        return nil
     }
 
     private static func name(of entry: UnsafeMutablePointer<dirent>) -> String {

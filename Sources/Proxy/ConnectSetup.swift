@@ -20,6 +20,8 @@ final class ConnectSetup {
     private let head: RequestHead
     private var entry: AccessLog.Entry
     private var isCancelled = false
+    private var door: TrustDoor?
+    private var identityRetry = IdentityRetry()
 
     init(client: ClientConnection, origin: Origin, head: RequestHead) {
         self.client = client
@@ -49,7 +51,12 @@ final class ConnectSetup {
 
     func cancel() {
         isCancelled = true
+        door?.cancel()
+        door = nil
     }
+
+    /// Somebody is being asked about the origin's certificate.
+    var isAsking: Bool { door?.isAsking ?? false }
 
     // MARK: A blind tunnel
 
@@ -84,59 +91,73 @@ final class ConnectSetup {
             return fail(
                 OwnResponse(status: 503, detail: "cannot intercept: \(why)", proxyError: "proxy_internal_error"))
         }
-        var tag: UpstreamKey.CredentialTag?
-        if case .useCredential(.password(let credential)) = policy.passwordDisposition(for: rule) {
-            tag = .init(name: credential.name, generation: credential.generation)
-        }
-        let key = UpstreamKey(
-            origin: origin, trust: .verified, credential: tag, principal: client?.identity.uid,
-            settings: policy.generation)
-        if let idle = services.pool.lease(key, now: services.now) {
-            services.pool.giveBack(idle, for: key, now: services.now)
-            return present(.init(origin: origin, trust: .verified), authority)
-        }
         guard let client else { return }
-        let source = CertificateDoor.source(for: rule, trust: .verified, services: services, client: client)
-        services.connector.connect(to: origin, tls: policy.originTLS, certificateSource: source) { result in
+        let now = services.shared.wallClock()
+        for ground in [.verified] + policy.standing(for: origin, now: now).map({ OriginTrust.standing($0) }) {
+            let key = ExchangeDriver.key(ground, rule: rule, origin: origin, policy: policy, client: client)
+            guard let idle = services.pool.lease(key, now: services.now) else { continue }
+            services.pool.giveBack(idle, for: key, now: services.now)
+            entry.trust = ground.decider
+            return present(.init(origin: origin, pin: nil), authority)
+        }
+        let door = TrustDoor(origin: origin, isListed: true, pin: nil, services: services, client: client)
+        self.door = door
+        services.connector.connect(
+            to: origin, tls: policy.originTLS,
+            certificateSource: CertificateDoor.source(for: rule, services: services, client: client),
+            trustSource: door.source
+        ) { result in
+            self.door = nil
             guard !self.isCancelled, let client = self.client else {
                 if case .success(let connection) = result { connection.close() }
                 return
             }
             switch result {
             case .failure(let error):
-                self.fail(OwnResponse(error))
+                let waits = self.identityRetry.begin(after: error, self.services) { isReplaced in
+                    guard !self.isCancelled else { return }
+                    if isReplaced { self.intercept(rule) } else { self.fail(door.refusal(after: error)) }
+                }
+                if !waits { self.fail(door.refusal(after: error)) }
             case .success(let connection):
-                self.found(connection, key: key, client: client, authority)
+                self.found(connection, door.finding(connection), rule, client, authority)
             }
         }
     }
 
-    /// The origin is connected to; what its certificate is worth decides which leaf the client sees.
+    /// The origin is connected to; what its certificate is worth, or who decided, says which leaf the client sees.
     private func found(
-        _ connection: OriginConnection, key: UpstreamKey, client: ClientConnection, _ authority: InterceptionAuthority
+        _ connection: OriginConnection, _ finding: TrustDoor.Finding, _ rule: SiteRule, _ client: ClientConnection,
+        _ authority: InterceptionAuthority
     ) {
-        guard let trust = connection.tls?.serverTrust, !trust.isTrusted else {
-            if connection.showedIdentity != nil {
+        switch finding {
+        case .goOn(let trust):
+            let key = ExchangeDriver.key(trust, rule: rule, origin: origin, policy: policy, client: client)
+            entry.trust = trust.decider
+            if trust.decider != nil { entry.reason = connection.tls?.serverTrust.map(Self.reasons) }
+            if connection.showedIdentity != nil || !trust.isShared {
                 client.bind(connection, for: key)
             } else {
                 services.pool.giveBack(connection, for: key, now: services.now)
             }
-            return present(.init(origin: origin, trust: .verified), authority)
-        }
-        entry.reason = trust.reasons.map(String.init(describing:)).joined(separator: ", ")
-        guard let leaf = connection.tls?.peerCertificate?.sha256Fingerprint else {
+            present(.init(origin: origin, pin: nil), authority)
+        case .undecided(let trust, let leaf):
+            entry.reason = Self.reasons(trust)
+            let key = ExchangeDriver.key(
+                .client(leaf: leaf), rule: rule, origin: origin, policy: policy, client: client)
+            client.bind(connection, for: key)
+            services.shared.leaves
+                .mirror(of: trust, host: origin.host, now: services.shared.wallClock(), loop: services.loop)
+                .assumeIsolated()
+                .whenComplete { self.show($0, .init(origin: self.origin, pin: leaf)) }
+        case .refused(let response):
             connection.close()
-            return fail(
-                OwnResponse(status: 502, detail: "the origin sent no certificate", proxyError: "tls_certificate_error"))
+            fail(response)
         }
-        let accepted = UpstreamKey(
-            origin: origin, trust: .accepted(leaf: leaf), credential: nil, principal: key.principal,
-            settings: key.settings)
-        client.bind(connection, for: accepted)
-        services.shared.leaves
-            .mirror(of: trust, host: origin.host, now: services.shared.wallClock(), loop: services.loop)
-            .assumeIsolated()
-            .whenComplete { self.show($0, .init(origin: self.origin, trust: .accepted(leaf: leaf))) }
+    }
+
+    private static func reasons(_ trust: ServerTrust) -> String {
+        trust.reasons.map(String.init(describing:)).joined(separator: ", ")
     }
 
     private func present(_ site: ClientConnection.InterceptedSite, _ authority: InterceptionAuthority) {

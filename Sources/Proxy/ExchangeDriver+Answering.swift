@@ -147,7 +147,9 @@ extension ExchangeDriver {
 
     private var learnedKey: LearnedSpaces.Key? {
         key.credential.map {
-            .init(origin: key.origin, credential: $0.name, generation: $0.generation, principal: key.principal)
+            .init(
+                origin: key.origin, trust: key.trust, credential: $0.name, generation: $0.generation,
+                principal: key.principal)
         }
     }
 
@@ -179,12 +181,12 @@ extension ExchangeDriver {
 
 /// Answers the certificate requests of one listed origin's connection, at the handshake or later, by the three checks.
 enum CertificateDoor {
-    /// Nil where no certificate is ever shown: over an origin that is not trusted, or not this user's client.
+    /// For connections whose origin is trusted, or stands under a decision that lets challenges be answered: TLS asks over no
+    /// other.
     static func source(
-        for rule: SiteRule, trust: UpstreamKey.Trust, services: LoopServices, client: ClientConnection
-    ) -> OriginConnection.CertificateSource? {
-        guard trust == .verified else { return nil }
-        return { [weak client] request, connection, answer in
+        for rule: SiteRule, services: LoopServices, client: ClientConnection
+    ) -> OriginConnection.CertificateSource {
+        { [weak client] request, connection, answer in
             let now = services.shared.wallClock()
             let (identity, checks) = services.shared.policy.current.certificateChecks(
                 for: request, rule: rule, now: now)

@@ -23,7 +23,7 @@ extension ExchangeDriver {
             framing: outgoingFraming, connection: keepsClient ? .keepAlive : .close, via: services.shared.via)
         forwarding.dropsAuthentication = wasAccepted && held.head.status != 401
         if !held.head.fields.contains(.date) { forwarding.extraFields.append(("Date", WallClock.httpDate())) }
-        if let reason = entry.reason, rule != nil || trust != .verified {
+        if let reason = entry.reason, rule != nil || trust.decider != nil {
             let text = held.head.status == 401 ? "not answered: \(reason)" : reason
             forwarding.extraFields.append(("Proxy-Status", ProxyStatus.value(error: nil, details: text)))
         }
@@ -90,7 +90,7 @@ extension ExchangeDriver {
         guard let connection else { return }
         self.connection = nil
         connection.delegate = nil
-        let isPersonal = connection.isAuthenticated || connection.showedIdentity != nil || trust != .verified
+        let isPersonal = connection.isAuthenticated || connection.showedIdentity != nil || !trust.isShared
         if isPersonal {
             client.bind(connection, for: key)
         } else {

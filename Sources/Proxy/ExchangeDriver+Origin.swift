@@ -14,6 +14,7 @@ extension ExchangeDriver: OriginConnectionDelegate {
         mode = .deciding
         held = Held(head: response, framing: framing)
         entry.status = response.status
+        noteAcceptedIdentity(status: response.status)
         run(
             exchange.responseReceived(
                 status: response.status,
@@ -42,9 +43,11 @@ extension ExchangeDriver: OriginConnectionDelegate {
             writeContent(content)
         case .draining(let step, let swallowed):
             let total = swallowed + content.readableBytes
+            lastChallenge?.pieces.append(content)
             mode = .draining(step, swallowedBytes: total)
             if total > services.configuration.swallowedBodyBytes {
                 dropConnection()
+                lastChallenge = nil
                 drained(step)
             }
         case .deciding:
@@ -57,7 +60,10 @@ extension ExchangeDriver: OriginConnectionDelegate {
     func originResponseEnded(trailers: FieldLines?) {
         switch mode {
         case .delivering: finishDelivery(trailers: trailers)
-        case .draining(let step, _): drained(step)
+        case .draining(let step, _):
+            lastChallenge?.ended = true
+            lastChallenge?.trailers = trailers
+            drained(step)
         case .deciding:
             held?.ended = true
             held?.trailers = trailers
@@ -89,9 +95,13 @@ extension ExchangeDriver: OriginConnectionDelegate {
                 hasRetried = true
                 if let lastStep { return drained(lastStep) }
             }
-            endAttempt(.inconclusive)
-            respond(OwnResponse(error))
+            let giveUp = {
+                self.endAttempt(.inconclusive)
+                self.respond(OwnResponse(error))
+            }
+            if !waitsForIdentity(after: error, lastStep, giveUp: giveUp) { giveUp() }
         case .draining(let step, _):
+            lastChallenge = nil
             drained(step)
         case .deciding:
             if held?.ended == false { held?.wasCut = true }

@@ -48,9 +48,12 @@ final class ExchangeDriver {
     let policy: Policy
     let head: RequestHead
     let target: RequestTarget
-    let trust: UpstreamKey.Trust
     let rule: SiteRule?
-    let key: UpstreamKey
+    /// The one leaf that will do, which the client has named.
+    let pin: [UInt8]?
+    /// On whose word the origin's certificate is taken: a guess until there is a connection.
+    var trust: OriginTrust
+    var key: UpstreamKey
     var exchange: ChallengeExchange
     var entry: AccessLog.Entry
     var mode = Mode.preparing
@@ -64,6 +67,14 @@ final class ExchangeDriver {
     var attempt: Breaker.Key?
     /// The client speaks NTLM or Negotiate itself: its connection is its own.
     let clientBindsConnection: Bool
+    /// Whether an answer of ours may be asked for at all.
+    let mayBeAnswered: Bool
+    /// The attempt to connect that is on its way.
+    var door: TrustDoor?
+    /// When the first challenge came, in seconds; nil before.
+    var dialogueSince: UInt64?
+    /// The challenge that was answered last, as far as it is kept.
+    var lastChallenge: Held?
 
     // The request's body.
     var replay: ReplayBuffer
@@ -84,21 +95,23 @@ final class ExchangeDriver {
     var waitingSince: UInt64
     var lastProgress: UInt64
     var hasRetried = false
+    var identityRetry = IdentityRetry()
+    /// The client's connection ends with the response.
+    var closesClient = false
     var lastStep: Step?
 
-    init(client: ClientConnection, head: RequestHead, target: RequestTarget, trust: UpstreamKey.Trust) {
+    /// `pin` is the leaf's SHA-256 that the client has decided for, where it has.
+    init(client: ClientConnection, head: RequestHead, target: RequestTarget, pin: [UInt8]?) {
         self.client = client
         self.head = head
         self.target = target
-        self.trust = trust
+        self.pin = pin
         services = client.services
         let policy = services.shared.policy.current
         self.policy = policy
 
-        let verdict = policy.sites.verdict(for: target.origin)
-        let site = trust == .verified ? policy.siteCheck(verdict) : .no("the origin's certificate is not trusted")
         var rule: SiteRule?
-        if case .answer(let found) = verdict { rule = found }
+        if case .answer(let found) = policy.sites.verdict(for: target.origin) { rule = found }
         self.rule = rule
 
         let authorization = head.fields.value(of: .authorization)
@@ -106,29 +119,24 @@ final class ExchangeDriver {
         // NTLM speaks for the connection: what the client sends on it afterwards is its own too, without the field.
         clientBindsConnection = client.authenticatedItself.contains(target.origin)
         let clientAuthorizes = authorization != nil || clientBindsConnection
-        var tag: UpstreamKey.CredentialTag?
-        if let rule, !clientAuthorizes, trust == .verified,
-            case .useCredential(.password(let credential)) = policy.passwordDisposition(for: rule)
-        {
-            tag = .init(name: credential.name, generation: credential.generation)
-        }
-        key = UpstreamKey(
-            origin: target.origin, trust: trust, credential: tag, principal: client.identity.uid,
-            settings: policy.generation)
+        mayBeAnswered = rule != nil && !clientAuthorizes
 
-        let mayBeAnswered = rule != nil && !clientAuthorizes && trust == .verified
-        var terms = ChallengeExchange.Terms(
-            origin: target.origin, site: site, permitted: rule?.answer ?? [],
-            plaintextPermitted: rule?.answersPlaintext ?? false, clientAuthorizes: clientAuthorizes,
-            originTrusted: trust == .verified, hasBody: head.framing != .none, domain: rule?.domain)
-        if mayBeAnswered, let rule, let tag, rule.preempts {
-            terms.learned = Self.learned(
-                client: client, key: key, tag: tag, path: String(decoding: target.path, as: UTF8.self), rule: rule)
+        var trust = OriginTrust.verified
+        if let pin {
+            let now = services.shared.wallClock()
+            let standing = rule == nil ? nil : policy.standing(for: target.origin, leaf: pin, now: now)
+            trust = standing.map { .standing($0) } ?? .client(leaf: pin)
         }
-        exchange = ChallengeExchange(terms)
+        self.trust = trust
+        key = Self.key(trust, rule: mayBeAnswered ? rule : nil, origin: target.origin, policy: policy, client: client)
+        exchange = ChallengeExchange(
+            Self.terms(
+                key, rule: rule, clientAuthorizes: clientAuthorizes, head: head, target: target, policy: policy,
+                client: client))
 
         bodyHasEnded = head.framing == .none
-        replay = ReplayBuffer(keeps: mayBeAnswered, limitBytes: services.configuration.replayLimitBytes)
+        replay = ReplayBuffer(
+            keeps: mayBeAnswered && trust.answers, limitBytes: services.configuration.replayLimitBytes)
         waitingSince = services.now
         lastProgress = services.now
         let decision: AccessLog.Entry.Decision
@@ -141,25 +149,6 @@ final class ExchangeDriver {
     private static func bindsConnection(_ authorization: String) -> Bool {
         let scheme = authorization.prefix { $0 != " " }.lowercased()
         return scheme == "ntlm" || scheme == "negotiate"
-    }
-
-    private static func learned(
-        client: ClientConnection, key: UpstreamKey, tag: UpstreamKey.CredentialTag, path: String, rule: SiteRule
-    ) -> ChallengeExchange.Learned? {
-        let shared = client.services.shared
-        let space = shared.learned.space(
-            for: path,
-            key: .init(
-                origin: key.origin, credential: tag.name, generation: tag.generation, principal: key.principal))
-        guard let space, rule.answer.contains(space.kind.method.scheme), client.isStillSameUser(),
-            !shared.breaker.isRejected(.init(origin: key.origin, credential: tag.name, generation: tag.generation))
-        else { return nil }
-        if space.kind.bindsConnection {
-            return client.hasAuthenticatedConnection(for: key) ? nil : .ntlm(space.kind)
-        }
-        return space.authorization.map {
-            .basic($0, realm: space.realm, credential: .init(name: tag.name, generation: tag.generation))
-        }
     }
 
     // MARK: The machine
@@ -177,6 +166,7 @@ final class ExchangeDriver {
             prepare(.transmit(authorization, isOpening: true))
         case .ask(let challenge):
             mode = .deciding
+            if held != nil, dialogueSince == nil { dialogueSince = services.now }
             decide(challenge)
         case .computeToken(let kind, let credential, let serverToken):
             if let serverToken {
@@ -215,6 +205,7 @@ final class ExchangeDriver {
         }
         if let held, !held.ended, let connection, bodyIsOut {
             mode = .draining(step, swallowedBytes: held.pieces.reduce(0) { $0 + $1.readableBytes })
+            lastChallenge = held
             self.held?.pieces = []
             return connection.resumeReading()
         }
@@ -225,6 +216,7 @@ final class ExchangeDriver {
     var bodyIsOut: Bool { connection?.requestIsWhole ?? true }
 
     func drained(_ step: Step) {
+        if let held, held.ended, !held.wasCut { lastChallenge = held }
         held = nil
         mode = .preparing
         if let connection, connection.isReusable { return perform(step, on: connection) }
@@ -236,57 +228,12 @@ final class ExchangeDriver {
         acquire(step)
     }
 
-    private func acquire(_ step: Step) {
-        dropConnection()
-        if let connection = client.boundConnection(for: key) ?? leaseFromPool() {
-            return take(connection, for: step)
-        }
-        connect(step)
-    }
-
-    private func leaseFromPool() -> OriginConnection? {
-        guard trust == .verified, !clientBindsConnection, !hasRetried else { return nil }
-        return services.pool.lease(key, now: services.now)
-    }
-
-    private func connect(_ step: Step) {
-        let source = rule.flatMap { CertificateDoor.source(for: $0, trust: trust, services: services, client: client) }
-        services.connector.connect(to: target.origin, tls: policy.originTLS, certificateSource: source) { result in
-            guard case .preparing = self.mode else {
-                if case .success(let connection) = result { connection.close() }
-                return
-            }
-            switch result {
-            case .failure(let error):
-                self.endAttempt(.inconclusive)
-                self.respond(OwnResponse(error))
-            case .success(let connection):
-                if let refusal = TrustCheck.refusal(of: connection, trust: self.trust) {
-                    connection.close()
-                    self.endAttempt(.inconclusive)
-                    return self.respond(refusal)
-                }
-                self.take(connection, for: step)
-            }
-        }
-    }
-
-    private func take(_ connection: OriginConnection, for step: Step) {
-        self.connection = connection
-        connection.delegate = self
-        // One that comes from the pool was made for another client.
-        connection.certificateSource = rule.flatMap {
-            CertificateDoor.source(for: $0, trust: trust, services: services, client: client)
-        }
-        perform(step, on: connection)
-    }
-
     func dropConnection() {
         connection?.close()
         connection = nil
     }
 
-    private func perform(_ step: Step, on connection: OriginConnection) {
+    func perform(_ step: Step, on connection: OriginConnection) {
         switch step {
         case .computeFirstToken(let kind, let credential):
             run(negotiate(kind, credential, on: connection))
@@ -394,6 +341,7 @@ final class ExchangeDriver {
     func clientGone() {
         if case .done = mode { return }
         mode = .done
+        door?.cancel()
         endAttempt(.inconclusive)
         dropConnection()
         log(status: entry.status == 0 ? 499 : entry.status)
@@ -401,6 +349,7 @@ final class ExchangeDriver {
 
     func secondPassed(now: UInt64) {
         let limits = services.configuration
+        if let dialogueSince, isInDialogue, now > dialogueSince + limits.dialogueSeconds { return endDialogue() }
         switch mode {
         case .waiting where bodyIsOut:
             if now > waitingSince + limits.originTimeoutSeconds { timedOut(after: limits.originTimeoutSeconds) }
@@ -412,6 +361,38 @@ final class ExchangeDriver {
         case .preparing, .deciding, .done:
             break
         }
+    }
+
+    /// A challenge has come, and the request with the last answer is not out: that one may take its time, like any other.
+    private var isInDialogue: Bool {
+        switch mode {
+        case .preparing, .deciding, .draining:
+            true
+        case .waiting:
+            if case .transmit(_, isOpening: true)? = lastStep { true } else { false }
+        case .delivering, .done:
+            false
+        }
+    }
+
+    /// The client gets the challenge that was answered last, where it is still there.
+    private func endDialogue() {
+        let reason = "the dialogue took longer than \(services.configuration.dialogueSeconds) seconds"
+        if case .draining = mode {
+            held = lastChallenge
+        } else if held == nil {
+            door?.cancel()
+            dropConnection()
+            held = lastChallenge
+        }
+        endAttempt(.inconclusive)
+        guard let held, held.ended || connection != nil else {
+            return respond(OwnResponse(status: 504, detail: reason, proxyError: "http_response_timeout"))
+        }
+        entry.status = held.head.status
+        entry.reason = reason
+        deliver()
+        client.flush()
     }
 
     private func timedOut(after seconds: UInt64) {
@@ -439,7 +420,7 @@ final class ExchangeDriver {
         dropConnection()
         entry.reason = response.detail
         entry.status = response.status
-        let keeps = head.keepsAlive && bodyHasEnded && !services.isDraining
+        let keeps = head.keepsAlive && bodyHasEnded && !services.isDraining && !closesClient
         client.write(response.bytes(keepAlive: keeps, to: head.method))
         client.flush()
         log(status: response.status)

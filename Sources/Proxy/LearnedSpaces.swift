@@ -2,12 +2,14 @@
 
 import Challenges
 import NIOConcurrencyHelpers
+import Upstream
 
 /// The protection spaces that have challenged and accepted in this run, so that the next request into one need not be
 /// challenged again (RFC 7617 §2.2). Keyed like every other reuse: by origin, credential and its generation, and client.
 package final class LearnedSpaces: Sendable {
     struct Key: Hashable, Sendable {
         let origin: Origin
+        let trust: UpstreamKey.Trust
         let credential: String
         let generation: UInt64
         let principal: UInt32?

@@ -18,10 +18,14 @@ protocol TimeWatched: AnyObject {
 package final class ProxyServices: Sendable {
     package let configuration: ProxyConfiguration
     package let policy: PolicyInForce
-    package let breaker = BreakerBoard()
+    package let breaker: BreakerBoard
     package let learned = LearnedSpaces()
     let leaves = LeafCache()
     let accessLog: AccessLog?
+    /// Asked about listed origins that do not verify, where no standing decision speaks for them. Nil: nobody.
+    let serverTrustDelegate: (any ServerTrustDelegate)?
+    /// Told what origins make of client identities. Nil: nobody.
+    let identityRefresher: IdentityRefresher?
     /// This process in `Via` (RFC 9110 §7.6.3): a pseudonym, new each run.
     let pseudonym: String
     /// The value of the Via field that is added.
@@ -30,12 +34,18 @@ package final class ProxyServices: Sendable {
     let wallClock: @Sendable () -> Int64
 
     package init(
-        configuration: ProxyConfiguration, policy: PolicyInForce, accessLog: AccessLog?, pseudonym: String,
+        configuration: ProxyConfiguration, policy: PolicyInForce, accessLog: AccessLog?,
+        breaker: BreakerBoard = BreakerBoard(),
+        serverTrustDelegate: (any ServerTrustDelegate)? = nil, identityRefresher: IdentityRefresher? = nil,
+        pseudonym: String,
         wallClock: @escaping @Sendable () -> Int64
     ) {
         self.configuration = configuration
         self.policy = policy
         self.accessLog = accessLog
+        self.breaker = breaker
+        self.serverTrustDelegate = serverTrustDelegate
+        self.identityRefresher = identityRefresher
         self.pseudonym = pseudonym
         via = "1.1 \(pseudonym)"
         self.wallClock = wallClock
@@ -48,6 +58,7 @@ final class LoopServices {
     let loop: any EventLoop
     let pool = UpstreamPool()
     let connector: UpstreamConnector
+    let questions: TrustQuestions
     /// Monotonic seconds, as of the last tick: good enough for every limit here.
     private(set) var now: UInt64
     private(set) var isDraining = false
@@ -62,6 +73,7 @@ final class LoopServices {
         self.shared = shared
         self.loop = loop
         connector = UpstreamConnector(loop: loop, limits: shared.configuration.connector)
+        questions = TrustQuestions(loop: loop, limit: shared.configuration.trustQuestion)
         now = Self.monotonicSeconds()
     }
 
@@ -99,6 +111,7 @@ final class LoopServices {
     private func secondPassed() {
         now = Self.monotonicSeconds()
         pool.timePassed(now: now)
+        pool.keepOnly(settings: shared.policy.current.generation)
         for object in watched.values { object.secondPassed(now: now) }
     }
 

@@ -86,13 +86,3 @@ enum ClientToken {
         }
     }
 }
-
-/// `sha256:` and hexadecimal digits, with or without colons between bytes.
-enum TrustFingerprint {
-    static func parse(_ text: String) -> [UInt8]? {
-        guard text.lowercased().hasPrefix("sha256:") else { return nil }
-        let digits = text.dropFirst("sha256:".count).filter { $0 != ":" }
-        guard let bytes = Hex.decode(digits), bytes.count == 32 else { return nil }
-        return bytes
-    }
-}

@@ -22,18 +22,34 @@ package final class Policy: Sendable {
     package let originTLS: TLSClientContext
     /// Signs the leaves that intercepted clients see. Nil while no site is intercepted or the vault is closed.
     package let authority: InterceptionAuthority?
+    /// The person's decisions to go on although a certificate does not verify. Those that have ended are among them.
+    package let standingTrust: [Origin: [StandingTrust]]
     /// Grows by one with every reload.
     package let generation: UInt64
 
     package init(
         sites: SiteList, enrollment: Enrollment, originTLS: TLSClientContext, authority: InterceptionAuthority?,
-        generation: UInt64
+        standingTrust: [Origin: [StandingTrust]] = [:], generation: UInt64
     ) {
         self.sites = sites
         self.enrollment = enrollment
         self.originTLS = originTLS
         self.authority = authority
+        self.standingTrust = standingTrust
         self.generation = generation
+    }
+
+    // MARK: Origins that do not verify
+
+    /// The decisions for an origin that count at `now`, seconds since 1970.
+    package func standing(for origin: Origin, now: Int64) -> [StandingTrust] {
+        guard let decisions = standingTrust[origin] else { return [] }
+        return decisions.filter { $0.counts(at: now) }
+    }
+
+    /// The decision for an origin that shows this leaf, if there is one that counts at `now`, seconds since 1970.
+    package func standing(for origin: Origin, leaf: [UInt8], now: Int64) -> StandingTrust? {
+        standing(for: origin, now: now).first { $0.leaf == leaf }
     }
 
     // MARK: The three checks

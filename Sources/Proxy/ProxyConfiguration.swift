@@ -15,6 +15,9 @@ package struct ProxyConfiguration: Sendable {
     package var doors: [Door] = [.tcp(host: "127.0.0.1", port: 3128)]
     /// What `Proxy-Authorization` must carry; nil: nothing.
     package var clientToken: Secret?
+    /// Whether processes that descend from this one are served without the token: they have it in their environment, and some,
+    /// Java's for one, have no way to send it.
+    package var admitsDescendants = false
     /// Whether the process at the other end must belong to this process's user.
     package var requiresSameUser = true
     /// The origin's first byte.
@@ -35,6 +38,10 @@ package struct ProxyConfiguration: Sendable {
     package var swallowedBodyBytes = 64 * 1024
     /// What is in flight at a stop may take this long.
     package var drainSeconds: Int64 = 10
+    /// Whoever is asked about an origin that is not trusted; after that it is a no.
+    package var trustQuestion: TimeAmount = .seconds(30)
+    /// A challenge's whole dialogue, up to the request with the last answer; after that the client gets the challenge.
+    package var dialogueSeconds: UInt64 = 30
     package var connector = UpstreamTimeLimits()
 
     package init() {}

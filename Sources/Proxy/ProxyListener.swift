@@ -92,18 +92,37 @@ package final class ProxyListener: Sendable {
             .childChannelInitializer { channel in
                 if isUnix { return self.acceptUnix(channel) }
                 _ = channel.setOption(.tcpOption(.tcp_nodelay), value: 1)
-                return channel.eventLoop.makeCompletedFuture { try self.acceptTCP(channel) }
+                return self.acceptTCP(channel)
             }
     }
 
-    private func acceptTCP(_ channel: any Channel) throws {
-        guard let client = channel.remoteAddress, let server = channel.localAddress else {
-            throw NotTaken(reason: "a client closed before it was looked at")
+    private func acceptTCP(_ channel: any Channel) -> EventLoopFuture<Void> {
+        let loop = channel.eventLoop
+        return loop.makeCompletedFuture {
+            guard let client = channel.remoteAddress, let server = channel.localAddress else {
+                throw NotTaken(reason: "a client closed before it was looked at")
+            }
+            let owner = SocketOwner.find(client: client, server: server)
+            try self.checkUser(ClientIdentity(uid: owner?.uid))
+            return (client, server, owner)
+        }.flatMap { (client: SocketAddress, server: SocketAddress, owner: SocketOwner.Owner?) in
+            guard self.services.configuration.admitsDescendants, let inode = owner?.inode else {
+                return loop.makeCompletedFuture {
+                    try self.takeTCP(channel, (client, server), owner, isAdmitted: false)
+                }
+            }
+            return NIOThreadPool.singleton.runIfActive(eventLoop: loop) {
+                ProcessOfSocket.isDescendant(inode: inode)
+            }.flatMapThrowing { try self.takeTCP(channel, (client, server), owner, isAdmitted: $0) }
         }
-        let owner = SocketOwner.find(client: client, server: server)
-        let identity = ClientIdentity(uid: owner?.uid)
-        try checkUser(identity)
-        let connection = try take(channel, identity, addresses: (client, server))
+    }
+
+    private func takeTCP(
+        _ channel: any Channel, _ addresses: (client: SocketAddress, server: SocketAddress),
+        _ owner: SocketOwner.Owner?, isAdmitted: Bool
+    ) throws {
+        let connection = try take(channel, ClientIdentity(uid: owner?.uid), addresses: addresses)
+        connection.isAdmitted = isAdmitted
         guard services.accessLog != nil, let inode = owner?.inode else { return }
         let bound = NIOLoopBound(connection, eventLoop: channel.eventLoop)
         NIOThreadPool.singleton.runIfActive(eventLoop: channel.eventLoop) { ProcessOfSocket.find(inode: inode) }

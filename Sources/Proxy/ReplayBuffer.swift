@@ -37,6 +37,11 @@ struct ReplayBuffer {
         if !keeps && !pieces.isEmpty || heldBytes > limitBytes { forget() }
     }
 
+    /// Nothing may want the body again after all; what has not been sent is kept until it is.
+    mutating func wantNoRepeat() {
+        keeps = false
+    }
+
     /// Nothing will want the body again.
     mutating func stopKeeping() {
         keeps = false

@@ -3,7 +3,7 @@
 import Glibc
 
 /// The system's clock, read at the rim and handed inwards as a number.
-enum WallClock {
+package enum WallClock {
     /// Since 1970, in UTC.
     static func now() -> (seconds: Int64, milliseconds: Int64) {
         var time = timespec()
@@ -24,8 +24,21 @@ enum WallClock {
             "\(days[Int(parts.tm_wday)]), \(date) \(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)) GMT"
     }
 
+    /// RFC 3339 in UTC: `2026-01-01T00:00:00Z`. `seconds` are those since 1970.
+    package static func rfc3339(_ seconds: Int64) -> String {
+        var seconds = time_t(seconds)
+        var parts = tm()
+        gmtime_r(&seconds, &parts)
+        func padded(_ number: some BinaryInteger, _ width: Int) -> String {
+            let text = String(number)
+            return String(repeating: "0", count: max(0, width - text.count)) + text
+        }
+        let date = "\(padded(Int(parts.tm_year) + 1900, 4))-\(padded(parts.tm_mon + 1, 2))-\(padded(parts.tm_mday, 2))"
+        return "\(date)T\(padded(parts.tm_hour, 2)):\(padded(parts.tm_min, 2)):\(padded(parts.tm_sec, 2))Z"
+    }
+
     /// A FILETIME (MS-DTYP §2.3.3): 100 ns steps since 1601.
-    static func fileTime() -> UInt64 {
+    package static func fileTime() -> UInt64 {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
         return (UInt64(time.tv_sec) + 11_644_473_600) * 10_000_000 + UInt64(time.tv_nsec / 100)

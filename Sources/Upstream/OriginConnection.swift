@@ -31,6 +31,8 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     package typealias OutboundOut = ByteBuffer
     /// Asks who the client of this connection is; the answer may come later, on the event loop.
     package typealias CertificateSource = (CertificateRequest, OriginConnection, @escaping (Identity?) -> Void) -> Void
+    /// Asks whether to go on to an origin that is not trusted; the answer may come later, on the event loop.
+    package typealias TrustSource = (ServerTrust, OriginConnection, @escaping (TrustAnswer) -> Void) -> Void
 
     private enum Phase {
         case handshaking
@@ -44,8 +46,11 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     package weak var delegate: (any OriginConnectionDelegate)?
     /// Answers the origin's certificate requests, during the handshake or later. Nil: none is shown.
     package var certificateSource: CertificateSource?
+    /// Answers the question whether to go on to an origin that is not trusted. Nil: undecided, as nobody is asked.
+    package var trustSource: TrustSource?
     /// Called once when the connection becomes usable, or fails before that.
     var established: ((Result<OriginConnection, UpstreamError>) -> Void)?
+    var deadline: HandshakeDeadline?
     /// Set while the connection is idle in a pool: tells the pool that it closed.
     var parkedAs: (() -> Void)?
 
@@ -57,13 +62,15 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     package var isAuthenticated = false
     /// How the last certificate request of the origin was decided; nil where none came.
     package var certificateChecks: ThreeChecks?
+    /// The client identity that the origin was shown.
+    package private(set) var shownIdentity: Identity?
     /// How many requests it has carried.
     package private(set) var requestCount = 0
 
     private var phase: Phase
     private var method: Method = .get
-    private var context: ChannelHandlerContext?
-    private var tlsHandler: TLSHandler?
+    private(set) var context: ChannelHandlerContext?
+    let tlsHandler: TLSHandler?
     private var input = ByteBuffer()
     private var keepsAlive = true
     /// The request that is being answered is out whole.
@@ -95,6 +102,17 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     package var showedIdentity: String? { tlsHandler?.summary?.clientIdentity }
 
     package var isWritable: Bool { context?.channel.isWritable ?? false }
+
+    /// The address that is connected to, with its port: `192.0.2.1:443`, `[2001:db8::1]:443`.
+    package var address: String? {
+        guard let remote = context?.channel.remoteAddress, let ip = remote.ipAddress, let port = remote.port else {
+            return nil
+        }
+        return ip.contains(":") ? "[\(ip)]:\(port)" : "\(ip):\(port)"
+    }
+
+    /// `TLSv1.3` or `TLSv1.2`, as soon as the origin has said so; nil without TLS.
+    package var tlsVersion: String? { tls?.version ?? tlsHandler?.version }
 
     /// The channel, for a tunnel that takes it over.
     package var channel: (any Channel)? { context?.channel }
@@ -151,6 +169,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         if case .closed = phase { return }
         phase = .closed
         delegate = nil
+        abandonEstablishing()
         context?.close(promise: nil)
     }
 
@@ -199,9 +218,12 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
             tls = summary
             if case .handshaking = phase { phase = .idle }
             finishEstablishing(.success(self))
+        case TLSEvent.serverTrustAsked(let trust):
+            askAboutTrust(trust)
         case TLSEvent.certificateRequested(let request):
             guard let certificateSource else { return tlsHandler?.answerCertificateRequest(with: nil) ?? () }
             certificateSource(request, self) { [weak self] identity in
+                self?.shownIdentity = identity
                 self?.tlsHandler?.answerCertificateRequest(with: identity)
             }
         case ChannelEvent.inputClosed, TLSEvent.inputClosed:
@@ -219,7 +241,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
             // Whether that matters depends on the framing: `endOfInput` knows.
             inputCut()
         case let error as TLSError:
-            fail(UpstreamError.tls(error, at: place))
+            fail(UpstreamError.tls(error, at: place, shown: shownIdentity))
         case let error as UpstreamError:
             fail(error)
         default:
@@ -333,7 +355,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         }
     }
 
-    private func fail(_ error: UpstreamError) {
+    func fail(_ error: UpstreamError) {
         if case .closed = phase { return }
         phase = .closed
         let listener = delegate
@@ -347,12 +369,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
 
     private func finishEstablishing(_ result: Result<OriginConnection, UpstreamError>) {
         let tell = established
-        established = nil
+        abandonEstablishing()
         tell?(result)
-    }
-
-    /// The connection was not usable in time.
-    func establishingTimedOut() {
-        fail(UpstreamError(.tlsTimedOut, "\(place): the TLS handshake was not done in time"))
     }
 }

@@ -43,10 +43,12 @@ package struct UpstreamConnector {
     }
 
     /// A connection that is ready for a request. For https its ``OriginConnection/tls`` says whether the origin is trusted: that
-    /// is the caller's to look at before it sends anything. `completion` runs on the event loop, once.
+    /// is the caller's to look at before it sends anything. With a `trustSource` the handshake stands still while that thinks
+    /// about an origin that is not trusted; its time does not count as the handshake's. `completion` runs on the event loop,
+    /// once, or not at all where the connection is closed by ``OriginConnection/close()`` before.
     package func connect(
         to origin: Origin, tls context: TLSClientContext,
-        certificateSource: OriginConnection.CertificateSource?,
+        certificateSource: OriginConnection.CertificateSource?, trustSource: OriginConnection.TrustSource? = nil,
         completion: @escaping (Result<OriginConnection, UpstreamError>) -> Void
     ) {
         connectTCP(host: origin.host, port: origin.port) { result in
@@ -54,14 +56,14 @@ package struct UpstreamConnector {
             case .failure(let error):
                 completion(.failure(error))
             case .success(let channel):
-                install(on: channel, origin: origin, tls: context, certificateSource, completion)
+                install(on: channel, origin: origin, tls: context, certificateSource, trustSource, completion)
             }
         }
     }
 
     private func install(
         on channel: any Channel, origin: Origin, tls context: TLSClientContext,
-        _ certificateSource: OriginConnection.CertificateSource?,
+        _ certificateSource: OriginConnection.CertificateSource?, _ trustSource: OriginConnection.TrustSource?,
         _ completion: @escaping (Result<OriginConnection, UpstreamError>) -> Void
     ) {
         let place = "\(origin.uriHost):\(origin.port)"
@@ -71,23 +73,19 @@ package struct UpstreamConnector {
                 try channel.pipeline.syncOperations.addHandler(connection)
                 return completion(.success(connection))
             }
-            let handler = try TLSHandler(client: context, host: origin.host, alpn: ["http/1.1"], session: nil)
+            let handler = try TLSHandler(
+                client: context, host: origin.host, alpn: ["http/1.1"], session: nil, asksAboutTrust: trustSource != nil
+            )
             let connection = OriginConnection(place: place, tlsHandler: handler)
             connection.certificateSource = certificateSource
+            connection.trustSource = trustSource
             // The connection first, so that it hears the handshake from its first event on.
             try channel.pipeline.syncOperations.addHandler(connection)
-            let deadline = loop.assumeIsolated().scheduleTask(in: limits.handshake) {
-                connection.establishingTimedOut()
-            }
-            connection.established = { result in
-                deadline.cancel()
-                completion(result)
-            }
+            connection.establish(within: limits.handshake, completion)
             do {
                 try channel.pipeline.syncOperations.addHandler(handler, position: .before(connection))
             } catch {
-                connection.established = nil
-                deadline.cancel()
+                connection.abandonEstablishing()
                 throw error
             }
         } catch {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Certificates
 import HTTP1
 import NIOCore
 import NIOPosix
@@ -24,16 +25,21 @@ package struct UpstreamError: Error, Equatable, CustomStringConvertible {
         case closedInResponse
         /// Nothing came for too long.
         case timedOut
+        /// Whoever was asked about the origin's certificate refused to go on.
+        case notTrusted
         /// The origin's leaf is not the one that was agreed to.
         case trustChanged
     }
 
     package let code: Code
     package let detail: String
+    /// The client identity for which the origin ended the connection, where it said so.
+    package let rejectedIdentity: Identity?
 
-    package init(_ code: Code, _ detail: String) {
+    package init(_ code: Code, _ detail: String, rejecting identity: Identity? = nil) {
         self.code = code
         self.detail = detail
+        rejectedIdentity = identity
     }
 
     package static func == (left: Self, right: Self) -> Bool { left.code == right.code }
@@ -63,10 +69,18 @@ package struct UpstreamError: Error, Equatable, CustomStringConvertible {
         }
     }
 
-    /// What a TLS error means here.
-    package static func tls(_ error: TLSError, at place: String) -> UpstreamError {
+    /// Alerts about a client's certificate that another certificate may mend (RFC 8446 §6.2): bad_certificate,
+    /// certificate_revoked, certificate_expired, certificate_unknown.
+    private static let certificateAlerts: Set<UInt8> = [42, 44, 45, 46]
+
+    /// What a TLS error means here, on a connection where `identity` was shown.
+    package static func tls(_ error: TLSError, at place: String, shown identity: Identity? = nil) -> UpstreamError {
         switch error.code {
-        case .peerAlert: UpstreamError(.tlsAlert, "\(place): \(error.detail)")
+        case .peerAlert(let alert, _):
+            UpstreamError(
+                .tlsAlert, "\(place): \(error.detail)",
+                rejecting: certificateAlerts.contains(alert) ? identity : nil)
+        case .serverNotTrusted: UpstreamError(.notTrusted, "\(place): \(error.detail)")
         default: UpstreamError(.tlsFailed, "\(place): \(error.detail)")
         }
     }

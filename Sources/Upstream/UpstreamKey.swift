@@ -9,8 +9,17 @@ package struct UpstreamKey: Hashable, Sendable {
     package enum Trust: Hashable, Sendable {
         /// The chain verifies.
         case verified
-        /// It does not, and the client went on: with this leaf, and no other. The SHA-256 of its DER.
-        case accepted(leaf: [UInt8])
+        /// It does not, and somebody went on: with this leaf, and no other. `leaf` is the SHA-256 of its DER; `answering`
+        /// says whether challenges may be answered there, for which it takes a standing decision.
+        case accepted(leaf: [UInt8], answering: Bool)
+
+        /// Challenges may be answered over a connection of this kind.
+        package var answers: Bool {
+            switch self {
+            case .verified: true
+            case .accepted(_, let answering): answering
+            }
+        }
     }
 
     /// The credential that may be sent on the connection.

@@ -41,6 +41,14 @@ package final class UpstreamPool {
         for id in machine.timePassed(now: now) { close(id) }
     }
 
+    /// Closes what was handshaken under other settings than these, as nothing will lease it any more.
+    package func keepOnly(settings: UInt64) {
+        for (id, entry) in parked where entry.key.settings != settings {
+            machine.connectionClosed(id, of: entry.key)
+            close(id)
+        }
+    }
+
     /// Closes every idle connection.
     package func shutDown() {
         for id in machine.shutDown() { close(id) }

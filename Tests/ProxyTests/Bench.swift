@@ -23,7 +23,10 @@ final class Bench {
     let connection: ClientConnection
 
     /// `sites` is the text of an allowed-sites list; `password` is that of the credential `enrollment` of `jdoe`.
-    init(sites: String = "", password: String? = nil, token: String? = nil) throws {
+    init(
+        sites: String = "", password: String? = nil, token: String? = nil,
+        standing: [Origin: [StandingTrust]] = [:]
+    ) throws {
         var configuration = ProxyConfiguration()
         configuration.clientToken = token.map { Secret(utf8: $0) }
         var credentials: [String: PasswordCredential] = [:]
@@ -36,7 +39,7 @@ final class Bench {
             enrollment: .open(credentials: credentials, identities: []),
             originTLS: try TLSClientContext(
                 verifier: ChainVerifier(anchors: try TrustAnchors(system: false)), now: { 1_800_000_000 }),
-            authority: nil, generation: 1)
+            authority: nil, standingTrust: standing, generation: 1)
         let shared = ProxyServices(
             configuration: configuration, policy: PolicyInForce(policy), accessLog: nil, pseudonym: "csn-test",
             wallClock: { 1_800_000_000 })

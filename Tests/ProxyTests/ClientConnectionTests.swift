@@ -34,6 +34,13 @@ import Testing
         ("CONNECT a.example:443 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc", "400"),
         ("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", "400"),
         ("GET http://a.example/ HTTP/1.1\r\nHost: a\r\nCountersign-Trust: sha256:00\r\n\r\n", "400"),
+        ("GET http://a.example/ HTTP/1.1\r\nHost: a\r\nCountersign-Trust: yes\r\n\r\n", "400"),
+        (
+            "GET http://a.example/ HTTP/1.1\r\nHost: a\r\n"
+                + String(
+                    repeating: "Countersign-Trust: sha256:" + String(repeating: "0", count: 64) + "\r\n", count: 2)
+                + "\r\n", "400"
+        ),
         ("GET http://a.example/" + String(repeating: "a", count: 17_000) + " HTTP/1.1\r\nHost: a\r\n\r\n", "414"),
         (
             "GET http://a.example/ HTTP/1.1\r\nHost: a\r\n" + String(repeating: "A: b\r\n", count: 200) + "\r\n", "431"
@@ -49,6 +56,12 @@ import Testing
         #expect(answer.contains("Connection: close\r\n"))
         #expect(answer.components(of: "\r\n\r\n") == 1)
         #expect(try origin.sent() == "")
+    }
+
+    @Test func aFingerprintOfTheWrongLengthIsToldSo() throws {
+        let bench = try Bench()
+        try bench.send("GET http://a.example/ HTTP/1.1\r\nHost: a\r\nCountersign-Trust: sha256:0011\r\n\r\n")
+        #expect(try bench.answer().contains("it has 4 hexadecimal digits, a SHA-256 has 64"))
     }
 
     @Test func aBadHeadIsRefusedByteByByteToo() throws {

@@ -202,6 +202,61 @@ import Testing
         #expect(try second.sent().contains(Self.answer))
     }
 
+    // MARK: The dialogue's time
+
+    private static let ntlmSite = "http://a.example answer=ntlm plaintext=yes"
+    private static let ntlmChallenge =
+        "HTTP/1.1 401 First\r\nWWW-Authenticate: NTLM\r\nContent-Length: 5\r\n\r\nfirst"
+
+    @Test func aDialogueThatTakesTooLongEndsWithTheChallengeThatWasAnsweredLast() throws {
+        let bench = try Bench(sites: Self.ntlmSite, password: "pw")
+        let origin = try bench.idleOrigin(withCredential: true)
+        try bench.send(Self.get)
+        try origin.receive(Self.ntlmChallenge)
+        #expect(try origin.sent().contains("\r\nAuthorization: NTLM "))
+        bench.connection.secondPassed(now: bench.services.now + 30)
+        #expect(try bench.answer() == "")
+        bench.connection.secondPassed(now: bench.services.now + 31)
+        let answer = try bench.answer()
+        #expect(answer.hasPrefix("HTTP/1.1 401 First\r\n") && answer.hasSuffix("\r\n\r\nfirst"), "\(answer)")
+        #expect(answer.contains("details=\"not answered: the dialogue took longer than 30 seconds\""))
+        #expect(!origin.isActive)
+        #expect(bench.services.shared.breaker.request(Self.key) {} == .go)
+    }
+
+    @Test func aChallengeThatIsStillComingIsHandedOnAsItComes() throws {
+        let (bench, origin) = try Self.listed()
+        try bench.send(Self.get)
+        try origin.receive(String(Self.unauthorized.dropLast(2)))
+        bench.connection.secondPassed(now: bench.services.now + 31)
+        #expect(try bench.answer().hasSuffix("\r\n\r\nbo"))
+        try origin.receive("dy")
+        #expect(try bench.answer() == "dy")
+        #expect(!(try origin.sent()).contains("Authorization"))
+    }
+
+    @Test func whoWaitsForAnothersAttemptDoesNotWaitForever() throws {
+        let (bench, origin) = try Self.listed()
+        #expect(bench.services.shared.breaker.request(Self.key) {} == .go)
+        try bench.send(Self.get)
+        try origin.receive(Self.unauthorized)
+        bench.connection.secondPassed(now: bench.services.now + 31)
+        #expect(try bench.answer().hasPrefix("HTTP/1.1 401 "))
+        bench.services.shared.breaker.ended(Self.key, .accepted)
+        bench.loop.run()
+        #expect(!(try origin.sent()).contains("Authorization"))
+    }
+
+    @Test func theRequestWithTheLastAnswerMayTakeItsTime() throws {
+        let (bench, origin) = try Self.listed()
+        try bench.send(Self.get)
+        try origin.receive(Self.unauthorized)
+        bench.connection.secondPassed(now: bench.services.now + 299)
+        #expect(try bench.answer() == "")
+        try origin.receive(Self.ok)
+        #expect(try bench.answer().hasPrefix("HTTP/1.1 200 "))
+    }
+
     @Test func anAcceptedAnswerGoesAtOnceNextTimeAndOnlyInsideItsSpace() throws {
         let (bench, origin) = try Self.listed()
         try bench.send("GET http://a.example/docs/a HTTP/1.1\r\nHost: a\r\n\r\n")

@@ -5,6 +5,7 @@ import Cryptography
 import Glibc
 import NIOCore
 import Testing
+import Upstream
 
 @testable import Proxy
 
@@ -44,6 +45,15 @@ import Testing
         #expect(other.hasLostItsStart)
     }
 
+    @Test func whatIsNotWantedAgainIsStillSentOnce() {
+        var buffer = ReplayBuffer(keeps: true, limitBytes: 10)
+        buffer.append(Self.piece(4), sent: false)
+        buffer.wantNoRepeat()
+        #expect(buffer.pieces.count == 1)
+        buffer.allSent()
+        #expect(buffer.pieces.isEmpty && buffer.hasLostItsStart)
+    }
+
     @Test func anEmptyBodyHasAStart() {
         var buffer = ReplayBuffer(keeps: false, limitBytes: 10)
         buffer.allSent()
@@ -53,11 +63,12 @@ import Testing
 
 @Suite struct LearnedSpacesTests {
     private static func key(
-        host: String = "a.example", credential: String = "enrollment", generation: UInt64 = 1, principal: UInt32? = 1
+        host: String = "a.example", trust: UpstreamKey.Trust = .verified, credential: String = "enrollment",
+        generation: UInt64 = 1, principal: UInt32? = 1
     ) -> LearnedSpaces.Key {
         .init(
-            origin: Origin(scheme: .https, host: host, port: 443), credential: credential, generation: generation,
-            principal: principal)
+            origin: Origin(scheme: .https, host: host, port: 443), trust: trust, credential: credential,
+            generation: generation, principal: principal)
     }
 
     private static func space(_ path: String, realm: String) throws -> LearnedSpaces.Space {
@@ -81,7 +92,7 @@ import Testing
         for other in [
             Self.key(host: "b.example"), Self.key(credential: "other"), Self.key(generation: 2),
             Self.key(principal: nil),
-            Self.key(principal: 2),
+            Self.key(principal: 2), Self.key(trust: .accepted(leaf: [1], answering: true)),
         ] {
             #expect(learned.space(for: "/a", key: other) == nil)
         }
@@ -145,26 +156,34 @@ import Testing
 @Suite struct TrustFingerprintTests {
     private static let digits = String(repeating: "0aF9", count: 16)
 
-    @Test func thirtyTwoBytesWithOrWithoutColons() {
+    @Test func thirtyTwoBytesWithOrWithoutColons() throws {
         let bytes = Array(repeatElement([0x0A, 0xF9] as [UInt8], count: 16).joined())
-        #expect(TrustFingerprint.parse("sha256:\(Self.digits)") == bytes)
-        #expect(TrustFingerprint.parse("SHA256:" + repeatElement("0A:f9", count: 16).joined(separator: ":")) == bytes)
+        #expect(try TrustFingerprint.parse("sha256:\(Self.digits)") == bytes)
+        #expect(
+            try TrustFingerprint.parse("SHA256:" + repeatElement("0A:f9", count: 16).joined(separator: ":")) == bytes)
     }
 
     @Test(arguments: [
-        "", "sha256:", digits, "sha1:\(digits)", "sha256:\(digits.dropLast())", "sha256:\(digits.dropLast(2))",
-        "sha256:\(digits)00", "sha256: \(digits)", "sha256:\(digits.dropLast())g",
-    ]) func nothingElse(_ text: String) {
-        #expect(TrustFingerprint.parse(text) == nil)
+        ("", "it does not begin with sha256:"), (digits, "it does not begin with sha256:"),
+        ("sha1:\(digits)", "it does not begin with sha256:"),
+        ("sha256:", "it has 0 hexadecimal digits, a SHA-256 has 64"),
+        ("sha256:\(digits.dropLast())", "it has 63 hexadecimal digits, a SHA-256 has 64"),
+        ("sha256:\(digits.dropLast(2))", "it has 62 hexadecimal digits, a SHA-256 has 64"),
+        ("sha256:\(digits)00", "it has 66 hexadecimal digits, a SHA-256 has 64"),
+        ("sha256: \(digits)", "behind sha256: stands something else than hexadecimal digits"),
+        ("sha256:\(digits.dropLast())g", "behind sha256: stands something else than hexadecimal digits"),
+        ("sha256:\(digits.dropLast())\u{FF11}", "behind sha256: stands something else than hexadecimal digits"),
+    ]) func nothingElse(_ text: String, _ why: String) {
+        #expect(throws: TrustFingerprint.Fault(description: why)) { try TrustFingerprint.parse(text) }
     }
 }
 
 @Suite struct AccessLogTests {
     @Test(arguments: [
-        ("plain ä", "plain ä"), ("\"\\", #"\"\\"#), ("a\r\nb\t\u{0}", #"a\u000d\u000ab\u0009\u0000"#),
+        ("plain ä", "plain ä"), ("\"\\", #"\"\\"#), ("a\r\nb\t\u{0}", #"a\u000d\nb\u0009\u0000"#),
         ("\u{1F}\u{7F} ", #"\u001f\u007f "#),
     ]) func textIsEscapedForJSON(_ text: String, _ escaped: String) {
-        #expect(AccessLog.escaped(text) == escaped)
+        #expect(JSONObject.escaped(text) == escaped)
     }
 
     // date -u -d @1700000000 and so on.

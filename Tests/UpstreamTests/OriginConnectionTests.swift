@@ -294,6 +294,22 @@ private final class Wire {
         #expect(pool.lease(key, now: 0) == nil)
     }
 
+    @Test func thePoolClosesWhatWasMadeUnderOtherSettings() throws {
+        let (old, new) = (try Wire(), try Wire())
+        let pool = UpstreamPool()
+        func key(_ settings: UInt64) -> UpstreamKey {
+            UpstreamKey(
+                origin: .init(scheme: .http, host: "a.example", port: 80),
+                trust: .accepted(leaf: [1], answering: true), credential: nil, principal: nil, settings: settings)
+        }
+        pool.giveBack(old.connection, for: key(1), now: 0)
+        pool.giveBack(new.connection, for: key(2), now: 0)
+        pool.keepOnly(settings: 2)
+        #expect(!old.channel.isActive && new.channel.isActive)
+        #expect(pool.lease(key(1), now: 0) == nil)
+        #expect(pool.lease(key(2), now: 0) === new.connection)
+    }
+
     @Test func thePoolLendsAgainWhatItGotBack() throws {
         let wire = try Wire()
         let pool = UpstreamPool()

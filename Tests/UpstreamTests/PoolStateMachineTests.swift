@@ -99,7 +99,8 @@ import Testing
         key(origin: Origin(scheme: .http, host: "a.example", port: 443)),
         key(origin: Origin(scheme: .https, host: "b.example", port: 443)),
         key(origin: Origin(scheme: .https, host: "a.example", port: 8443)),
-        key(trust: .accepted(leaf: [1])),
+        key(trust: .accepted(leaf: [1], answering: false)),
+        key(trust: .accepted(leaf: [1], answering: true)),
         key(credential: nil),
         key(credential: .init(name: "other", generation: 1)),
         key(credential: .init(name: "enrollment", generation: 2)),
@@ -107,6 +108,16 @@ import Testing
         key(principal: 1001),
         key(settings: 2),
     ]
+
+    @Test func anAcceptedLeafIsLentToNoOtherLeafAndNoOtherRight() {
+        var pool = PoolStateMachine(idlePerKey: 2, idleSeconds: 55)
+        _ = pool.leaseReturned(1, to: Self.key(trust: .accepted(leaf: [1], answering: false)), now: 0)
+        for trust in [
+            UpstreamKey.Trust.verified, .accepted(leaf: [2], answering: false), .accepted(leaf: [1], answering: true),
+        ] {
+            #expect(pool.leaseRequested(Self.key(trust: trust), now: 0) == .connect)
+        }
+    }
 
     @Test(arguments: otherKeys) func anotherKeyIsNeverLentTheConnection(_ other: UpstreamKey) {
         var pool = PoolStateMachine(idlePerKey: 2, idleSeconds: 55)

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Challenges
+import HTTP1
+import NIOCore
+import TLS
+
+/// What a CONNECT makes of a client connection: the origin's stand-in, a tunnel's end, or a refusal.
+extension ClientConnection {
+    /// What a CONNECT to a listed site was found to be.
+    struct InterceptedSite {
+        let origin: Origin
+        /// The leaf that the client has decided for by going on, where the origin is not trusted and it was shown why.
+        let pin: [UInt8]?
+    }
+
+    /// The origin answered and is listed: the client's TLS comes next.
+    func intercept(_ site: InterceptedSite, tls: TLSServerContext) {
+        setup = nil
+        write(MadeResponse.tunnelEstablished)
+        flush()
+        phase = .clientHello(site, tls)
+        idleSince = services.now
+        updateReading()
+        parse()
+    }
+
+    /// The tunnel's other end is there: this handler leaves.
+    func becomeTunnel(
+        to origin: any Channel, fromOrigin: ByteBuffer, originHasEnded: Bool, tally: TunnelHandler.Tally,
+        response: [UInt8]?
+    ) {
+        setup = nil
+        exchange = nil
+        for connection in bound.values { connection.close() }
+        bound = [:]
+        guard let context else {
+            origin.close(promise: nil)
+            return tally.finish()
+        }
+        if let response { write(response) }
+        flush()
+        phase = .closed
+        let early = input
+        input = ByteBuffer()
+        let channel = context.channel
+        channel.pipeline.syncOperations.removeHandler(context: context, promise: nil)
+        TunnelHandler.join(
+            client: (channel, early, inputEnded), origin: (origin, fromOrigin, originHasEnded), tally: tally,
+            services: services)
+    }
+
+    /// The CONNECT cannot be served.
+    func refuseConnect(_ response: OwnResponse) {
+        setup = nil
+        respondAndClose(response)
+    }
+
+    func startClientTLS(_ site: InterceptedSite, _ tls: TLSServerContext) {
+        guard let context, let first = input.getInteger(at: input.readerIndex, as: UInt8.self) else { return }
+        // A TLS handshake record (RFC 8446 §5.1). Anything else would be plaintext where the client asked for a tunnel.
+        guard first == 0x16 else {
+            return respondAndClose(
+                .init(status: 400, detail: "this site is intercepted: only TLS may be spoken in its tunnel"))
+        }
+        do {
+            try context.pipeline.syncOperations.addHandler(TLSHandler(server: tls), position: .before(self))
+        } catch {
+            return close()
+        }
+        door = .intercepted(site)
+        phase = .clientHandshake
+        let hello = input
+        input = ByteBuffer()
+        context.pipeline.fireChannelRead(hello)
+        context.pipeline.fireChannelReadComplete()
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Challenges
+import HTTP1
+import NIOCore
+import SitePolicy
+import Upstream
+
+/// A connection for the next round: one that is open, or a new one, and on whose word its origin's certificate is taken.
+///
+/// Until something has been sent that is a guess. A connection that turns out otherwise, because a standing decision or the
+/// delegate speaks for it, has the exchange begin anew on its own terms; after that it may only be what it was.
+extension ExchangeDriver {
+    func acquire(_ step: Step) {
+        dropConnection()
+        for ground in grounds where isInForce(ground) {
+            let key =
+                ground.key == trust.key
+                ? self.key
+                : Self.key(
+                    ground, rule: mayBeAnswered ? rule : nil, origin: target.origin, policy: policy, client: client)
+            if let connection = client.boundConnection(for: key) ?? leaseFromPool(key, ground) {
+                return take(connection, ground, for: step)
+            }
+        }
+        connect(step)
+    }
+
+    /// Under what an open connection may be found. Once something was sent, only under what it was sent.
+    private var grounds: [OriginTrust] {
+        guard isFresh, pin == nil, rule != nil, target.origin.scheme == .https else { return [trust] }
+        let standing = policy.standing(for: target.origin, now: services.shared.wallClock())
+        let consent = client.consents[target.origin].map { OriginTrust.delegate(leaf: $0.leaf) }
+        return [trust] + standing.map { .standing($0) } + (consent.map { [$0] } ?? [])
+    }
+
+    /// A standing decision may have been forgotten since, or have come to its end.
+    private func isInForce(_ ground: OriginTrust) -> Bool {
+        guard ground.decider == .standing, case .accepted(let leaf, _) = ground.key else { return true }
+        let shared = services.shared
+        return shared.policy.current.standing(for: target.origin, leaf: leaf, now: shared.wallClock()) != nil
+    }
+
+    /// Nothing of this exchange has gone out.
+    private var isFresh: Bool { lastStep == nil && ntlm == nil }
+
+    private func leaseFromPool(_ key: UpstreamKey, _ ground: OriginTrust) -> OriginConnection? {
+        guard ground.isShared, !clientBindsConnection, !hasRetried else { return nil }
+        return services.pool.lease(key, now: services.now)
+    }
+
+    private func connect(_ step: Step) {
+        let door = TrustDoor(
+            origin: target.origin, isListed: rule != nil, pin: pin, services: services, client: client)
+        self.door = door
+        services.connector.connect(
+            to: target.origin, tls: policy.originTLS,
+            certificateSource: pin == nil || trust.answers ? certificateSource : nil, trustSource: door.source
+        ) { result in
+            guard case .preparing = self.mode, self.door === door else {
+                if case .success(let connection) = result { connection.close() }
+                return
+            }
+            self.door = nil
+            switch result {
+            case .failure(let error):
+                let giveUp = {
+                    self.endAttempt(.inconclusive)
+                    self.respond(door.refusal(after: error))
+                }
+                if !self.waitsForIdentity(after: error, step, giveUp: giveUp) { giveUp() }
+            case .success(let connection):
+                switch door.finding(connection) {
+                case .goOn(let found): self.take(connection, found, for: step)
+                case .undecided: self.refuse(door.refusal, connection)
+                case .refused(let response): self.refuse(response, connection)
+                }
+            }
+        }
+    }
+
+    /// Nothing is sent on the connection, and the client hears why. What it was shown inside a tunnel is no longer right: it is
+    /// to come again.
+    private func refuse(_ response: OwnResponse, _ connection: OriginConnection) {
+        connection.close()
+        endAttempt(.inconclusive)
+        if case .intercepted = client.door { closesClient = true }
+        respond(response)
+    }
+
+    private func take(_ connection: OriginConnection, _ found: OriginTrust, for step: Step) {
+        let isOther = found.key != trust.key
+        guard !isOther || isFresh else {
+            let error = UpstreamError(
+                .trustChanged, "\(connection.place): the certificate is not the one that the exchange began with")
+            return refuse(OwnResponse(error), connection)
+        }
+        self.connection = connection
+        connection.delegate = self
+        if isOther { settle(found) }
+        trust = found
+        entry.trust = found.decider
+        // One that comes from the pool was made for another client.
+        connection.certificateSource = trust.answers ? certificateSource : nil
+        if isOther { run(exchange.started()) } else { perform(step, on: connection) }
+    }
+
+    private var certificateSource: OriginConnection.CertificateSource? {
+        rule.map { CertificateDoor.source(for: $0, services: services, client: client) }
+    }
+
+    /// What a connection is kept under. `rule`: nil where nothing is answered.
+    static func key(
+        _ trust: OriginTrust, rule: SiteRule?, origin: Origin, policy: Policy, client: ClientConnection
+    ) -> UpstreamKey {
+        var tag: UpstreamKey.CredentialTag?
+        if let rule, trust.answers,
+            case .useCredential(.password(let credential)) = policy.passwordDisposition(for: rule)
+        {
+            tag = .init(name: credential.name, generation: credential.generation)
+        }
+        return UpstreamKey(
+            origin: origin, trust: trust.key, credential: tag, principal: client.identity.uid,
+            settings: policy.generation)
+    }
+
+    static func terms(
+        _ key: UpstreamKey, rule: SiteRule?, clientAuthorizes: Bool, head: RequestHead, target: RequestTarget,
+        policy: Policy, client: ClientConnection
+    ) -> ChallengeExchange.Terms {
+        let answers = key.trust.answers
+        var terms = ChallengeExchange.Terms(
+            origin: target.origin,
+            site: answers
+                ? policy.siteCheck(policy.sites.verdict(for: target.origin))
+                : .no("the origin's certificate is not trusted"),
+            permitted: rule?.answer ?? [], plaintextPermitted: rule?.answersPlaintext ?? false,
+            clientAuthorizes: clientAuthorizes, originTrusted: answers, hasBody: head.framing != .none,
+            domain: rule?.domain)
+        if answers, !clientAuthorizes, let rule, let tag = key.credential, rule.preempts {
+            terms.learned = learned(
+                client: client, key: key, tag: tag, path: String(decoding: target.path, as: UTF8.self), rule: rule)
+        }
+        return terms
+    }
+
+    /// The origin's certificate is taken on other grounds than was guessed: everything that hangs on it begins anew. Nothing has
+    /// been sent yet.
+    private func settle(_ found: OriginTrust) {
+        endAttempt(.inconclusive)
+        entry.challenge = nil
+        entry.credential = nil
+        trust = found
+        key = Self.key(found, rule: mayBeAnswered ? rule : nil, origin: target.origin, policy: policy, client: client)
+        exchange = ChallengeExchange(
+            Self.terms(
+                key, rule: rule, clientAuthorizes: exchange.terms.clientAuthorizes, head: head, target: target,
+                policy: policy, client: client))
+        if !found.answers { replay.wantNoRepeat() }
+    }
+
+    private static func learned(
+        client: ClientConnection, key: UpstreamKey, tag: UpstreamKey.CredentialTag, path: String, rule: SiteRule
+    ) -> ChallengeExchange.Learned? {
+        let shared = client.services.shared
+        let space = shared.learned.space(
+            for: path,
+            key: .init(
+                origin: key.origin, trust: key.trust, credential: tag.name, generation: tag.generation,
+                principal: key.principal))
+        guard let space, rule.answer.contains(space.kind.method.scheme), client.isStillSameUser(),
+            !shared.breaker.isRejected(.init(origin: key.origin, credential: tag.name, generation: tag.generation))
+        else { return nil }
+        if space.kind.bindsConnection {
+            return client.hasAuthenticatedConnection(for: key) ? nil : .ntlm(space.kind)
+        }
+        return space.authorization.map {
+            .basic($0, realm: space.realm, credential: .init(name: tag.name, generation: tag.generation))
+        }
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import NIOCore
+import TLS
+
+/// How long a handshake may still take. Stands still while somebody thinks about the origin's certificate.
+final class HandshakeDeadline {
+    private let loop: any EventLoop
+    private var left: TimeAmount
+    private var startedAt: NIODeadline
+    private var task: Scheduled<Void>?
+
+    init(loop: any EventLoop, limit: TimeAmount) {
+        self.loop = loop
+        left = limit
+        startedAt = loop.now
+    }
+
+    func run(_ passed: @escaping () -> Void) {
+        guard task == nil else { return }
+        startedAt = loop.now
+        task = loop.assumeIsolated().scheduleTask(in: left, passed)
+    }
+
+    func pause() {
+        guard let task else { return }
+        task.cancel()
+        self.task = nil
+        left = left - (loop.now - startedAt)
+    }
+}
+
+/// From the first byte to a connection that may carry a request.
+extension OriginConnection {
+    /// `completion` hears once, within `limit` of handshaking, how it ended.
+    func establish(
+        within limit: TimeAmount, _ completion: @escaping (Result<OriginConnection, UpstreamError>) -> Void
+    ) {
+        established = completion
+        guard let loop = context?.eventLoop else { return }
+        deadline = HandshakeDeadline(loop: loop, limit: limit)
+        runDeadline()
+    }
+
+    /// Nobody wants to hear any more how it ended.
+    func abandonEstablishing() {
+        established = nil
+        deadline?.pause()
+        deadline = nil
+    }
+
+    func askAboutTrust(_ trust: ServerTrust) {
+        guard let trustSource else { return tlsHandler?.answerTrustQuestion(with: .undecided) ?? () }
+        deadline?.pause()
+        var isAnswered = false
+        trustSource(trust, self) { [weak self] answer in
+            guard let self, !isAnswered else { return }
+            isAnswered = true
+            runDeadline()
+            tlsHandler?.answerTrustQuestion(with: answer)
+        }
+    }
+
+    private func runDeadline() {
+        deadline?.run { [weak self] in
+            guard let self else { return }
+            fail(UpstreamError(.tlsTimedOut, "\(place): the TLS handshake was not done in time"))
+        }
+    }
+}

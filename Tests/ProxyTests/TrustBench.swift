@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Challenges
+import Cryptography
+import NIOConcurrencyHelpers
+import NIOCore
+import NIOPosix
+import SitePolicy
+import TLS
+import Testing
+
+@testable import Proxy
+
+/// A proxy and an https origin whose certificate nobody vouches for, both on loopback and on one event loop each.
+final class TrustBench: Sendable {
+    let policy: PolicyInForce
+    let log: String
+    let leaf: [UInt8]
+    let origin: Origin
+    let seen = NIOLockedValueBox<[String]>([])
+    /// How much later than it is the proxy thinks it is, in seconds.
+    let later = NIOLockedValueBox<Int64>(0)
+    private let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    private let originChannel: any Channel
+    private let listener: ProxyListener
+    private let port: Int
+    private let makePolicy: @Sendable ([StandingTrust], UInt64) throws -> Policy
+
+    /// `answersWith`: the origin challenges for Basic, and this is the password of `jdoe` that is enrolled.
+    init(
+        isListed: Bool = true, password: String? = nil, delegate: (any ServerTrustDelegate)? = nil,
+        patience: TimeAmount = .seconds(30)
+    ) async throws {
+        let key = try PrivateKey.generateP256()
+        let now = WallClock.now().seconds
+        let chain = try InterceptionAuthority.throwaway(
+            mirroring: nil, host: "localhost", key: key, issuerName: "nobody", at: now)
+        leaf = try #require(chain.first).sha256Fingerprint
+        let tls = try TLSServerContext(chain: chain, key: key, host: "localhost")
+        let (seen, needsPassword) = (seen, password != nil)
+        originChannel = try await ServerBootstrap(group: group)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandlers([
+                        TLSHandler(server: tls), TrustOrigin(seen: seen, needsPassword: needsPassword),
+                    ])
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let originPort = UInt16(try #require(originChannel.localAddress?.port))
+        let origin = Origin(scheme: .https, host: "localhost", port: originPort)
+        self.origin = origin
+        let sites = try SiteList(files: [("t.sites", isListed ? "https://localhost:\(originPort)" : "")])
+        let authority = try InterceptionAuthority.issuedForTest(at: now)
+        let credentials = password.map {
+            [
+                "enrollment": PasswordCredential(
+                    name: "enrollment", user: "jdoe", password: Secret(utf8: $0), generation: 1)
+            ]
+        }
+        makePolicy = { standing, generation in
+            Policy(
+                sites: sites, enrollment: .open(credentials: credentials ?? [:], identities: []),
+                originTLS: try TLSClientContext(
+                    verifier: ChainVerifier(anchors: try TrustAnchors(system: false)),
+                    now: { WallClock.now().seconds }),
+                authority: authority, standingTrust: [origin: standing], generation: generation)
+        }
+        policy = PolicyInForce(try makePolicy([], 1))
+        var configuration = ProxyConfiguration()
+        configuration.doors = [.tcp(host: "127.0.0.1", port: 0)]
+        configuration.trustQuestion = patience
+        log = "/tmp/countersign-trust-\(getpid())-\(UInt32.random(in: 0...UInt32.max)).log"
+        let services = ProxyServices(
+            configuration: configuration, policy: policy, accessLog: try AccessLog(path: log),
+            serverTrustDelegate: delegate, pseudonym: "csn-test",
+            wallClock: { [later] in WallClock.now().seconds + later.withLockedValue { $0 } })
+        listener = try await ProxyListener(services: services, group: group) { _ in }
+        let name = try #require(try await listener.listen().first)
+        port = try #require(Int(name.split(separator: ":")[1]))
+    }
+
+    func stop() async throws {
+        await listener.stop()
+        try await originChannel.close().get()
+        try await group.shutdownGracefully()
+        unlink(log)
+    }
+
+    func decide(_ standing: [StandingTrust], generation: UInt64) throws {
+        policy.replace(with: try makePolicy(standing, generation))
+    }
+
+    // MARK: A client
+
+    var get: String { "GET \(origin)/x HTTP/1.1\r\nHost: localhost:\(origin.port)\r\n" }
+    var connect: String { "CONNECT localhost:\(origin.port) HTTP/1.1\r\nHost: localhost:\(origin.port)\r\n\r\n" }
+
+    func client() async throws -> TrustClient { try await TrustClient(port: port, group: group) }
+
+    /// The origin's words on one request of a client of its own.
+    func answer(_ fields: String = "") async throws -> String {
+        let client = try await client()
+        try await client.send(get + fields + "Connection: close\r\n\r\n")
+        return try await client.rest()
+    }
+
+    /// What the access log says of it all, a line each.
+    var lines: [String] {
+        guard let file = fopen(log, "r") else { return [] }
+        defer { fclose(file) }
+        var bytes = [UInt8](repeating: 0, count: 1 << 20)
+        let count = fread(&bytes, 1, bytes.count, file)
+        return String(decoding: bytes[..<count], as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+}
+
+extension InterceptionAuthority {
+    static func issuedForTest(at now: Int64) throws -> InterceptionAuthority {
+        let (root, key) = try newRoot(at: now)
+        return try issued(by: root, rootKey: key, permitting: ["localhost"], at: now)
+    }
+}
+
+/// Answers every request, or those with an `Authorization`.
+private final class TrustOrigin: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private let seen: NIOLockedValueBox<[String]>
+    private let needsPassword: Bool
+    private var input = ""
+
+    init(seen: NIOLockedValueBox<[String]>, needsPassword: Bool) {
+        self.seen = seen
+        self.needsPassword = needsPassword
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        input += String(buffer: unwrapInboundIn(data))
+        while let end = input.firstRange(of: "\r\n\r\n") {
+            let head = String(input[..<end.lowerBound])
+            input = String(input[end.upperBound...])
+            seen.withLockedValue { $0.append(head) }
+            let isIn = !needsPassword || head.lowercased().contains("authorization: basic")
+            let response =
+                isIn
+                ? "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nwelcome"
+                : "HTTP/1.1 401 No\r\nWWW-Authenticate: Basic realm=\"r\"\r\nContent-Length: 0\r\n\r\n"
+            context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: response)), promise: nil)
+        }
+    }
+}
+
+/// A client's connection to the proxy, byte by byte.
+final class TrustClient: Sendable {
+    private let channel: NIOAsyncChannel<ByteBuffer, ByteBuffer>
+    private let text = NIOLockedValueBox("")
+    private let reading: Task<Void, any Error>
+
+    init(port: Int, group: MultiThreadedEventLoopGroup) async throws {
+        let channel = try await ClientBootstrap(group: group).connect(host: "127.0.0.1", port: port) { channel in
+            channel.eventLoop.makeCompletedFuture {
+                try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
+            }
+        }
+        self.channel = channel
+        let text = text
+        reading = Task {
+            try await channel.executeThenClose { inbound, _ in
+                for try await bytes in inbound { text.withLockedValue { $0 += String(buffer: bytes) } }
+            }
+        }
+    }
+
+    func send(_ text: String) async throws {
+        try await channel.channel.writeAndFlush(ByteBuffer(string: text)).get()
+    }
+
+    func close() async { try? await channel.channel.close().get() }
+
+    /// What has come until now, once it ends in `suffix` and has that so many times.
+    func until(_ suffix: String, times: Int = 1) async throws -> String {
+        while true {
+            let soFar = text.withLockedValue { $0 }
+            if soFar.hasSuffix(suffix), soFar.components(of: suffix) >= times { return soFar }
+            try await Task.sleep(for: .milliseconds(2))
+        }
+    }
+
+    /// All that comes until the proxy closes.
+    func rest() async throws -> String {
+        _ = await reading.result
+        return text.withLockedValue { $0 }
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import NIOCore
+import NIOEmbedded
+import TLS
+import Testing
+
+@testable import Upstream
+
+@Suite struct EstablishingTests {
+    private static let trust = ServerTrust(chain: [], reasons: [.selfSigned])
+
+    /// A connection in the middle of its handshake, with ten seconds for it.
+    private final class Wire {
+        let channel = EmbeddedChannel()
+        let connection = OriginConnection(place: "a.example:443", tlsHandler: nil)
+        var results: [Result<OriginConnection, UpstreamError>] = []
+        var answers: [(TrustAnswer) -> Void] = []
+
+        init() throws {
+            try channel.pipeline.syncOperations.addHandler(connection)
+            try channel.connect(to: SocketAddress(ipAddress: "::1", port: 443)).wait()
+            connection.trustSource = { _, _, answer in self.answers.append(answer) }
+            connection.establish(within: .seconds(10)) { self.results.append($0) }
+        }
+
+        var failures: [UpstreamError.Code] {
+            results.compactMap { if case .failure(let error) = $0 { error.code } else { nil } }
+        }
+
+        func ask() {
+            channel.pipeline.fireUserInboundEventTriggered(TLSEvent.serverTrustAsked(EstablishingTests.trust))
+        }
+
+        func pass(_ time: TimeAmount) { channel.embeddedEventLoop.advanceTime(by: time) }
+    }
+
+    @Test func aHandshakeHasItsTime() throws {
+        let wire = try Wire()
+        wire.pass(.milliseconds(9_999))
+        #expect(wire.results.isEmpty)
+        wire.pass(.milliseconds(1))
+        #expect(wire.failures == [.tlsTimedOut])
+        #expect(!wire.channel.isActive)
+    }
+
+    @Test func thinkingAboutTrustTakesNoneOfIt() throws {
+        let wire = try Wire()
+        wire.pass(.seconds(6))
+        wire.ask()
+        #expect(wire.answers.count == 1)
+        wire.pass(.seconds(3600))
+        #expect(wire.results.isEmpty && wire.channel.isActive)
+        wire.answers[0](.proceed(answering: false))
+        wire.pass(.milliseconds(3_999))
+        #expect(wire.results.isEmpty)
+        wire.pass(.milliseconds(1))
+        #expect(wire.failures == [.tlsTimedOut])
+    }
+
+    @Test func aSecondAnswerToTheSameQuestionIsNone() throws {
+        let wire = try Wire()
+        wire.ask()
+        wire.answers[0](.undecided)
+        wire.ask()
+        wire.answers[0](.proceed(answering: true))
+        wire.pass(.seconds(3600))
+        #expect(wire.results.isEmpty)
+        wire.answers[1](.refuse)
+        wire.pass(.seconds(10))
+        #expect(wire.failures == [.tlsTimedOut])
+    }
+
+    @Test func whoClosesItHearsNothingMore() throws {
+        let wire = try Wire()
+        wire.ask()
+        wire.connection.close()
+        #expect(!wire.channel.isActive)
+        wire.answers[0](.proceed(answering: false))
+        wire.pass(.seconds(3600))
+        #expect(wire.results.isEmpty)
+    }
+
+    @Test func anOriginThatGoesMeanwhileIsAFailure() throws {
+        let wire = try Wire()
+        wire.ask()
+        wire.channel.pipeline.fireErrorCaught(TLSError(.handshakeFailed, "gone"))
+        #expect(wire.failures == [.tlsFailed])
+        wire.answers[0](.proceed(answering: false))
+        wire.pass(.seconds(3600))
+        #expect(wire.results.count == 1)
+    }
+
+    @Test func theAddressIsWhatIsConnectedTo() throws {
+        #expect(try Wire().connection.address == "[::1]:443")
+        let other = EmbeddedChannel()
+        let connection = OriginConnection(place: "a.example:443", tlsHandler: nil)
+        try other.pipeline.syncOperations.addHandler(connection)
+        #expect(connection.address == nil)
+        try other.connect(to: SocketAddress(ipAddress: "192.0.2.1", port: 8443)).wait()
+        #expect(connection.address == "192.0.2.1:8443")
+    }
+}
