@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CCurl
+import COpenSSL
+import Challenges
+import Cryptography
+
+/// libcurl as the client of one EST server: one handle, which keeps its connection from call to call. Blocking; one
+/// call at a time.
+///
+/// https only, no redirects, no proxy, no `.netrc`, no cookies, no resumed TLS sessions. A credential answers one 401 a
+/// call, by Digest where that is offered, else by Basic, and a second 401 ends the call.
+final class CurlSession {
+    private let handle: UnsafeMutableRawPointer
+    private let tls: ServerTLS
+    private let access: ESTAccess
+    private let limit: Duration
+    private let now: @Sendable () -> Int64
+    /// The kind of link that the last connection had.
+    private var linkKind = ConnectionLink.Kind.exporter
+    private let said = UnsafeMutableBufferPointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+
+    /// Once a process; libcurl counts.
+    private static let isReady = csn_curl_global_init_wiping() == CURLE_OK
+
+    /// `limit` is for one call; `now` is in seconds since 1970.
+    init(
+        tls: ServerTLS, access: ESTAccess, limit: Duration, now: @escaping @Sendable () -> Int64
+    ) throws(EnrollmentError) {
+        guard Self.isReady, let handle = curl_easy_init() else {
+            said.deallocate()
+            throw EnrollmentError(.unavailable, "libcurl could not be set up")
+        }
+        self.handle = handle
+        self.tls = tls
+        self.access = access
+        self.limit = limit
+        self.now = now
+        said.initialize(repeating: 0)
+    }
+
+    deinit {
+        curl_easy_cleanup(handle)
+        said.deallocate()
+    }
+
+    /// A response, and the request that it answers.
+    struct Answer {
+        let response: ESTResponse
+        /// DER; nil for a GET.
+        let request: [UInt8]?
+    }
+
+    /// Asks, or sends the request if there is one. Throws when no whole response came, or none but 401.
+    func call(
+        _ url: String, sending request: ESTRequest? = nil, unless cancellation: Cancellation
+    ) throws(EnrollmentError) -> Answer {
+        // Two at most: the first may find that the connection is of the other kind.
+        for _ in ConnectionLink.Kind.allCases {
+            let transfer = Transfer(tls: tls, body: try body(for: request), cancellation: cancellation)
+            let code = try run(url, transfer)
+            if case .otherLink(let kind) = transfer.stop {
+                linkKind = kind
+                continue
+            }
+            if let fault = TransferFault(transfer: transfer, tls: tls, access: access, time: now()).error(
+                code, said: spoken)
+            {
+                throw fault
+            }
+            return Answer(response: transfer.response, request: transfer.body?.request)
+        }
+        throw EnrollmentError(.handshakeFailed, "the server speaks another version of TLS on every connection")
+    }
+
+    private func body(for request: ESTRequest?) throws(EnrollmentError) -> RequestBody? {
+        guard let request else { return nil }
+        do {
+            return request.isLinked ? try RequestBody(request, linkedBy: linkKind) : try RequestBody(request)
+        } catch {
+            throw EnrollmentError(.configuration, "the certification request could not be made: \(error.detail)")
+        }
+    }
+
+    /// libcurl's own words on what went wrong.
+    private var spoken: String {
+        String(decoding: said.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    private func run(_ url: String, _ transfer: Transfer) throws(EnrollmentError) -> CURLcode {
+        curl_easy_reset(handle)
+        said.initialize(repeating: 0)
+        tls.callBegins()
+        var fields: UnsafeMutablePointer<curl_slist>?
+        defer {
+            // The password is not to stay in the handle.
+            curl_easy_reset(handle)
+            curl_slist_free_all(fields)
+        }
+        try prepare(url)
+        try authenticate()
+        if let body = transfer.body {
+            fields = curl_slist_append(fields, "Content-Type: application/pkcs10")
+            fields = curl_slist_append(fields, "Expect:")
+            try set(csn_curl_set_post(handle, body.storage.baseAddress, body.storage.count))
+            try set(csn_curl_set_list(handle, CURLOPT_HTTPHEADER, fields))
+        }
+        transfer.handle = handle
+        try listen(Unmanaged.passUnretained(transfer).toOpaque())
+        return withExtendedLifetime(transfer) { curl_easy_perform(handle) }
+    }
+
+    private func set(_ code: CURLcode) throws(EnrollmentError) {
+        guard code == CURLE_OK else {
+            throw EnrollmentError(.unavailable, "libcurl: \(String(cString: curl_easy_strerror(code)))")
+        }
+    }
+
+    private func prepare(_ url: String) throws(EnrollmentError) {
+        let (seconds, attoseconds) = limit.components
+        let milliseconds = max(1, Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000))
+        try set(csn_curl_set_error_buffer(handle, said.baseAddress))
+        try set(csn_curl_set_string(handle, CURLOPT_URL, url))
+        try set(csn_curl_set_string(handle, CURLOPT_PROTOCOLS_STR, "https"))
+        try set(csn_curl_set_string(handle, CURLOPT_PROXY, ""))
+        try set(csn_curl_set_string(handle, CURLOPT_NOPROXY, "*"))
+        try set(csn_curl_set_string(handle, CURLOPT_USERAGENT, "countersign"))
+        for (option, value) in [
+            (CURLOPT_FOLLOWLOCATION, 0), (CURLOPT_NETRC, 0), (CURLOPT_NOSIGNAL, 1),
+            (CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1)), (CURLOPT_TIMEOUT_MS, milliseconds),
+            (CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2)), (CURLOPT_SSL_SESSIONID_CACHE, 0),
+            (CURLOPT_SSL_VERIFYPEER, tls.verifier == nil ? 0 : 1),
+            (CURLOPT_SSL_VERIFYHOST, tls.verifier == nil ? 0 : 2),
+        ] {
+            try set(csn_curl_set_long(handle, option, value))
+        }
+        // The system's anchors are not even read: ServerTLS judges, against these and no others.
+        try set(csn_curl_set_string(handle, CURLOPT_CAPATH, nil))
+        try set(csn_curl_set_string(handle, CURLOPT_CAINFO, nil))
+        guard tls.verifier != nil else { return }
+        let anchors = access.anchors.map(\.pem).joined()
+        try set(csn_curl_set_copied_blob(handle, CURLOPT_CAINFO_BLOB, anchors, anchors.utf8.count))
+    }
+
+    /// Only where the server is verified.
+    private func authenticate() throws(EnrollmentError) {
+        guard tls.verifier != nil, let credential = access.credential else { return }
+        try set(csn_curl_set_long(handle, CURLOPT_HTTPAUTH, csn_CURLAUTH_BASIC_OR_DIGEST))
+        try set(csn_curl_set_string(handle, CURLOPT_USERNAME, credential.user))
+        let terminated = Secret(count: credential.password.count + 1) { room in
+            credential.password.withBytes { room.copyMemory(from: $0) }
+        }
+        try set(
+            terminated.withBytes {
+                csn_curl_set_string(handle, CURLOPT_PASSWORD, $0.assumingMemoryBound(to: CChar.self).baseAddress)
+            })
+    }
+
+    private func listen(_ transfer: UnsafeMutableRawPointer) throws(EnrollmentError) {
+        try set(
+            csn_curl_set_header(
+                handle,
+                { bytes, size, count, context in
+                    guard let bytes, let context else { return 0 }
+                    Transfer.at(context).received(
+                        headLine: UnsafeRawBufferPointer(start: bytes, count: size * count))
+                    return size * count
+                }, transfer))
+        try set(
+            csn_curl_set_write(
+                handle,
+                { bytes, size, count, context in
+                    guard let bytes, let context else { return 0 }
+                    let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
+                    return Transfer.at(context).received(body: piece) ? size * count : 0
+                }, transfer))
+        try set(
+            csn_curl_set_progress(
+                handle,
+                { context, _, _, _, _ in context.map { Transfer.at($0).cancellation.isCancelled } == true ? 1 : 0 },
+                transfer))
+        try set(
+            csn_curl_set_socket_made(
+                handle,
+                { context, socket, _ in
+                    if let context { Transfer.at(context).made(socket: socket) }
+                    return CURL_SOCKOPT_OK
+                }, transfer))
+        try set(
+            csn_curl_set_before_request(
+                handle,
+                { context, _, _, _, port in
+                    guard let context, let handle = Transfer.at(context).handle else { return CURL_PREREQFUNC_ABORT }
+                    let ssl = csn_curl_get_openssl(handle).map { OpaquePointer($0) }
+                    return Transfer.at(context).requestBegins(ssl: ssl, localPort: port)
+                        ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+                }, transfer))
+        try set(
+            csn_curl_set_tls_context(
+                handle,
+                { _, context, tls in
+                    guard let context, let tls else { return CURLE_SSL_CONNECT_ERROR }
+                    let server = Unmanaged<ServerTLS>.fromOpaque(tls).takeUnretainedValue()
+                    return server.install(on: OpaquePointer(context)) ? CURLE_OK : CURLE_SSL_CONNECT_ERROR
+                }, Unmanaged.passUnretained(tls).toOpaque()))
+    }
+
+}
+
+extension Transfer {
+    fileprivate static func at(_ context: UnsafeMutableRawPointer) -> Transfer {
+        Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+    }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Challenges
+
+/// One EST server as one client sees it (RFC 7030 with RFC 8951's corrections): calls that are made one after another,
+/// off every event loop, each within 30 seconds.
+///
+/// Does not implement `/fullcmc` and `/serverkeygen` (RFC 7030 §4.3, §4.4), redirects (§3.2.1), and id-kp-cmcRA in
+/// place of the host's name (§3.6.1).
+package final class ESTClient: Sendable {
+    package let endpoint: ESTEndpoint
+    package let access: ESTAccess
+    private let now: @Sendable () -> Int64
+    private let worker: EnrollmentWorker
+
+    /// The longest wait that a server may ask for, in seconds: a day.
+    package static let longestRetryAfter: Int64 = 86_400
+    /// Taken where a 202 does not say how long to wait, in seconds.
+    static let usualRetryAfter: Int64 = 60
+    static let callLimit = Duration.seconds(30)
+
+    /// `now` gives the time at which certificates are judged, in seconds since 1970. `configuration` when there is no
+    /// anchor, an anchor is not a self-signed authority, or the credential cannot be sent.
+    package convenience init(
+        endpoint: ESTEndpoint, access: ESTAccess, now: @escaping @Sendable () -> Int64
+    ) throws(EnrollmentError) {
+        try self.init(endpoint: endpoint, access: access, limit: Self.callLimit, now: now)
+    }
+
+    init(
+        endpoint: ESTEndpoint, access: ESTAccess, limit: Duration, now: @escaping @Sendable () -> Int64
+    ) throws(EnrollmentError) {
+        try Self.check(access)
+        self.endpoint = endpoint
+        self.access = access
+        self.now = now
+        let verifier: ChainVerifier
+        do {
+            verifier = ChainVerifier(
+                anchors: try TrustAnchors(system: false, additional: access.anchors), refusing: access.refused)
+        } catch {
+            throw EnrollmentError(.configuration, error.detail)
+        }
+        let tls = ServerTLS(
+            host: endpoint.origin.host, verifier: verifier, identity: access.identity, now: now)
+        worker = EnrollmentWorker(
+            try CurlSession(tls: tls, access: access, limit: limit, now: now), tls: tls)
+    }
+
+    private static func check(_ access: ESTAccess) throws(EnrollmentError) {
+        guard !access.anchors.isEmpty else {
+            throw EnrollmentError(
+                .configuration, "an EST server is verified by an explicit trust anchor, and none is given")
+        }
+        for anchor in access.anchors where !anchor.isCertificateAuthority || !anchor.isSelfSigned {
+            throw EnrollmentError(
+                .configuration, "the trust anchor \"\(anchor)\" is not a self-signed certificate authority",
+                hint: "give the root of its chain")
+        }
+        guard let credential = access.credential else { return }
+        guard credential.password.withBytes({ !$0.contains(0) }), !credential.user.isEmpty,
+            !credential.user.contains(":"), !credential.user.contains("\0")
+        else {
+            throw EnrollmentError(
+                .configuration, "credential \"\(credential.name)\" cannot be sent by Basic or Digest (RFC 7617 §2)")
+        }
+    }
+
+    // MARK: Calls
+
+    /// The authorities (`/cacerts`). `authorityChanged` when no anchor is among them and none vouches for any of them.
+    package func authorities() async throws(EnrollmentError) -> ESTAuthorities {
+        try await worker.run { [endpoint, access, now] session, _, cancellation throws(EnrollmentError) in
+            let response = try session.call(endpoint.url(for: .cacerts), unless: cancellation).response
+            guard response.status == 200 else { throw response.refusal("/cacerts") }
+            let certificates = try response.certificates("CA certificates")
+            return try ESTAuthorities(certificates, anchors: access.anchors, at: now())
+        }
+    }
+
+    /// What the server asks for in requests (`/csrattrs`), nil where it has no such list (204, 404).
+    package func requestAttributes() async throws(EnrollmentError) -> CSRAttributes? {
+        try await worker.run { [endpoint] session, _, cancellation throws(EnrollmentError) -> CSRAttributes? in
+            let response = try session.call(endpoint.url(for: .csrattrs), unless: cancellation).response
+            if response.status == 204 || response.status == 404 { return nil }
+            guard response.status == 200 else { throw response.refusal("/csrattrs") }
+            return response.body.isEmpty ? nil : try response.requestAttributes()
+        }
+    }
+
+    /// How a certificate is asked for.
+    package enum Enrollment: Equatable, Sendable {
+        /// A first one (`/simpleenroll`).
+        case enroll
+        /// One more for the same name (`/simplereenroll`), by the identity that it renews.
+        case reenroll
+
+        fileprivate var operation: ESTEndpoint.Operation {
+            switch self {
+            case .enroll: .simpleenroll
+            case .reenroll: .simplereenroll
+            }
+        }
+    }
+
+    /// Asks for a certificate, and takes none that is not for the request's key, from `authorities`, valid now and for
+    /// client authentication.
+    package func enroll(
+        _ kind: Enrollment, _ request: ESTRequest, authorities: ESTAuthorities
+    ) async throws(EnrollmentError) -> ESTOutcome {
+        try await worker.run { [endpoint, now] session, _, cancellation throws(EnrollmentError) in
+            let operation = kind.operation
+            let answer = try session.call(endpoint.url(for: operation), sending: request, unless: cancellation)
+            let response = answer.response
+            switch response.status {
+            case 200:
+                let issued = try response.certificates("the certificate that was asked for")
+                return .issued(try authorities.chain(from: issued, for: request.key, at: now()))
+            case 202:
+                let seconds = response.retryAfter(now: now()) ?? Self.usualRetryAfter
+                return .pending(retryAfter: seconds, request: answer.request ?? [])
+            default: throw response.refusal("/\(operation.rawValue)", now: now())
+            }
+        }
+    }
+
+    /// Shows the identity of ``access`` to the server on a connection of its own and reads a response behind it:
+    /// `identityRefused` when the server rejects it. False when the server did not ask for a certificate, so that
+    /// nothing is proved.
+    package func proveIdentity() async throws(EnrollmentError) -> Bool {
+        var shown = access
+        shown.credential = nil
+        guard shown.identity != nil else { throw EnrollmentError(.configuration, "there is no identity to prove") }
+        let client = try ESTClient(endpoint: endpoint, access: shown, now: now)
+        return try await client.worker.run { [endpoint] session, tls, cancellation throws(EnrollmentError) in
+            let response = try session.call(endpoint.url(for: .cacerts), unless: cancellation).response
+            guard response.status == 200 else { throw response.refusal("/cacerts") }
+            return tls.hasShownIdentity
+        }
+    }
+}
+
+extension ESTResponse {
+    /// The server said no to `operation`, or something that is no answer to it.
+    func refusal(_ operation: String, now: Int64? = nil) -> EnrollmentError {
+        let wait = now.flatMap { retryAfter(now: $0) }
+        switch status {
+        case 300..<400:
+            let target = field("location").map { " to \(Printable.quote($0))" } ?? ""
+            return EnrollmentError(
+                .refused, "\(operation) is redirected\(target) (\(status)), which is not followed",
+                hint: "if that is the EST server, give its address", statusCode: status)
+        case 200..<300: return malformed("the server answered \(operation) with \(summary)")
+        default:
+            return EnrollmentError(
+                .refused, "the server refused \(operation): \(summary)", statusCode: status, retryAfter: wait)
+        }
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Challenges
+import SitePolicy
+
+/// Where an EST server is: `https://host[:port][/label]` (RFC 7030 §3.2.2).
+package struct ESTEndpoint: Hashable, Sendable, CustomStringConvertible {
+    /// What an EST server does, by the last segment of its path.
+    package enum Operation: String, CaseIterable, Sendable {
+        /// RFC 7030 §4.1.
+        case cacerts
+        /// RFC 7030 §4.5.
+        case csrattrs
+        /// RFC 7030 §4.2.1.
+        case simpleenroll
+        /// RFC 7030 §4.2.2.
+        case simplereenroll
+    }
+
+    package let origin: Origin
+    /// Names one of several authorities behind one server; nil for the default one.
+    package let label: String?
+
+    /// Takes https only, without user information, query and fragment; the well-known path may be written out.
+    /// `configuration` for anything else.
+    package init(parsing text: String) throws(EnrollmentError) {
+        let url: AbsoluteURL
+        do {
+            url = try AbsoluteURL(parsing: text)
+        } catch {
+            throw EnrollmentError(.configuration, "not an EST server's address: \(error.detail)", hint: Self.shape)
+        }
+        guard url.origin.scheme == .https else {
+            throw EnrollmentError(
+                .configuration, "EST is spoken over https only, not at \(url.origin)", hint: Self.shape)
+        }
+        guard !text.contains("#"), !text.contains("?") else {
+            throw EnrollmentError(
+                .configuration, "an EST server's address has neither query nor fragment", hint: Self.shape)
+        }
+        var segments = url.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        if segments.last == "" { segments.removeLast() }
+        if segments.prefix(2) == [".well-known", "est"] { segments.removeFirst(2) }
+        guard segments.count <= 1, segments.allSatisfy(Self.isLabel) else {
+            throw EnrollmentError(
+                .configuration, "the path \(Printable.quote(url.path)) is not one label of an EST server",
+                hint: Self.shape)
+        }
+        origin = url.origin
+        label = segments.first.map(String.init)
+    }
+
+    /// The address of an operation.
+    package func url(for operation: Operation) -> String {
+        "https://\(origin.authority)/.well-known/est/" + (label.map { $0 + "/" } ?? "") + operation.rawValue
+    }
+
+    /// As ``init(parsing:)`` takes it, in its shortest form.
+    package var description: String { "https://\(origin.authority)" + (label.map { "/" + $0 } ?? "") }
+
+    private static let shape = "write it as https://host[:port][/label]"
+
+    /// The unreserved characters of RFC 3986 §2.3 alone, neither a dot segment nor an operation's name.
+    private static func isLabel(_ segment: Substring) -> Bool {
+        let isUnreserved = segment.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                UInt8(ascii: "~"):
+                true
+            default: false
+            }
+        }
+        let reserved = Operation.allCases.map(\.rawValue) + [".", "..", "fullcmc", "serverkeygen"]
+        return isUnreserved && !segment.isEmpty && segment.utf8.count <= 128 && !reserved.contains(String(segment))
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CCurl
+import Certificates
+import Cryptography
+
+/// A response as it came, and what RFC 7030 makes of it.
+struct ESTResponse {
+    var status = 0
+    /// Names in lower case.
+    var fields: [(name: String, value: String)] = []
+    var body: [UInt8] = []
+
+    /// The first value of a field.
+    func field(_ name: String) -> String? { fields.first { $0.name == name }?.value }
+
+    /// Type and subtype in lower case, without parameters.
+    var mediaType: String? {
+        guard let value = field("content-type") else { return nil }
+        let type = value.prefix { $0 != ";" }
+        return String(type.filter { $0 != " " && $0 != "\t" }).lowercased()
+    }
+
+    /// `200 text/html: HTML page "<html>..."`: status, type and beginning, as errors tell it.
+    var summary: String {
+        var text = "\(status)"
+        if let type = field("content-type") { text += " \(Printable.plain(type))" }
+        return body.isEmpty ? text + " without a body" : text + ": " + bodySummary
+    }
+
+    private var bodySummary: String {
+        if looksLikeHTML { return "an HTML page, " + Printable.quote(body) }
+        if body.starts(with: "-----BEGIN ".utf8) { return "PEM, " + Printable.quote(body) }
+        if body.first == 0x30, body.contains(where: { $0 >= 0x80 }) { return "DER without base64, \(body.count) bytes" }
+        return Printable.quote(body)
+    }
+
+    /// By its type, or by its first tag.
+    var looksLikeHTML: Bool {
+        if mediaType == "text/html" || mediaType == "application/xhtml+xml" { return true }
+        let start = String(decoding: body.prefix(200), as: UTF8.self).lowercased().drop { $0.isWhitespace }
+        return start.hasPrefix("<!doctype html") || start.hasPrefix("<html")
+    }
+
+    /// The bytes that a 200 brought in base64, with or without line breaks (RFC 8951 §3.1). `malformedResponse` for
+    /// another type or what is not base64; `what` names it for people.
+    func payload(_ type: String, _ what: String) throws(EnrollmentError) -> [UInt8] {
+        guard mediaType == type else {
+            throw malformed("\(what) come as \(type), the server sent \(summary)")
+        }
+        let text = body.filter { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
+        guard let bytes = Base64.decode(String(decoding: text, as: UTF8.self)) else {
+            throw malformed("\(what) come in base64, the server sent \(summary)")
+        }
+        return bytes
+    }
+
+    /// The certificates of a certs-only PKCS#7 (RFC 7030 §4.1.3, §4.2.3).
+    func certificates(_ what: String) throws(EnrollmentError) -> [Certificate] {
+        let bytes = try payload("application/pkcs7-mime", what)
+        do {
+            return try CertificateMessage.certificates(inPKCS7: bytes)
+        } catch {
+            throw malformed("\(what) cannot be read: \(error.detail); the server sent \(summary)")
+        }
+    }
+
+    /// What a server asks for in requests (RFC 7030 §4.5.2).
+    func requestAttributes() throws(EnrollmentError) -> CSRAttributes {
+        let bytes = try payload("application/csrattrs", "CSR attributes")
+        do {
+            return try CSRAttributes(der: bytes)
+        } catch {
+            throw malformed("\(error.detail); the server sent \(summary)")
+        }
+    }
+
+    func malformed(_ detail: String) -> EnrollmentError {
+        EnrollmentError(.malformedResponse, detail, statusCode: status)
+    }
+
+    /// Seconds to wait (RFC 9110 §10.2.3), from 1 to ``ESTClient/longestRetryAfter``; nil where the server does not
+    /// say.
+    func retryAfter(now: Int64) -> Int64? {
+        guard let value = field("retry-after") else { return nil }
+        let seconds: Int64
+        if !value.isEmpty, value.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
+            seconds = Int64(value) ?? .max
+        } else {
+            let date = curl_getdate(value, nil)
+            guard date >= 0 else { return nil }
+            seconds = Int64(date).subtractingReportingOverflow(now).partialValue
+        }
+        return min(max(1, seconds), ESTClient.longestRetryAfter)
+    }
+}
