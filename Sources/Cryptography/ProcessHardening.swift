@@ -13,6 +13,8 @@ package enum ProcessHardening {
     /// up the secure heap. Call it first, before any ``Secret`` exists. Gives a sentence for each thing that the system
     /// would not do; calling it again does no harm.
     package static func apply() -> [String] {
+        // Without its clean-up at exit, which would free what threads that still run are using.
+        OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
         var warnings: [String] = []
         var limit = rlimit()
         if getrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit) == 0 {

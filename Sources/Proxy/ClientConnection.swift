@@ -173,6 +173,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
 
     func bind(_ connection: OriginConnection, for key: UpstreamKey) {
         connection.delegate = nil
+        connection.certificateSource = nil
         guard connection.isReusable, context != nil else { return connection.close() }
         bound.updateValue(connection, forKey: key)?.close()
         if bound.count > 16, let surplus = bound.keys.first(where: { $0 != key }) {

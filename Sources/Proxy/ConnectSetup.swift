@@ -104,10 +104,11 @@ final class ConnectSetup {
         self.door = door
         services.connector.connect(
             to: origin, tls: policy.originTLS,
-            certificateSource: CertificateDoor.source(for: rule, services: services, client: client),
+            certificateSource: CertificateDoor.source(for: rule, at: origin, services: services, client: client),
             trustSource: door.source
         ) { result in
             self.door = nil
+            if case .failure = result { door.cancel() }
             guard !self.isCancelled, let client = self.client else {
                 if case .success(let connection) = result { connection.close() }
                 return

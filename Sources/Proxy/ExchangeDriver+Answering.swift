@@ -13,11 +13,13 @@ extension ExchangeDriver {
     /// The third check, and the breaker's word. Answers the machine now, or when another attempt with the same credential is over.
     func decide(_ challenge: AuthenticationChallenge) {
         guard case .deciding = mode else { return }
-        guard let rule else {
-            return run(exchange.dispositionReceived(.performDefaultHandling(reason: "not on the list")))
+        guard trustIsInForce else {
+            return run(
+                exchange.dispositionReceived(
+                    .performDefaultHandling(reason: "the decision about the origin's certificate has ended")))
         }
-        guard case .useCredential(.password(let credential)) = policy.passwordDisposition(for: rule) else {
-            return run(exchange.dispositionReceived(policy.passwordDisposition(for: rule)))
+        guard case .useCredential(.password(let credential)) = passwordDisposition else {
+            return run(exchange.dispositionReceived(passwordDisposition))
         }
         guard client.isStillSameUser() else {
             return run(exchange.dispositionReceived(.performDefaultHandling(reason: "the client is no longer there")))
@@ -33,7 +35,7 @@ extension ExchangeDriver {
         case .wait:
             connection?.pauseReading()
         case .refused(let reason):
-            run(exchange.dispositionReceived(.performDefaultHandling(reason: reason)))
+            refused(credential, challenge, reason: reason)
         case .go:
             self.attempt = attempt
             entry.challenge = challenge.space.method.scheme.rawValue
@@ -182,11 +184,13 @@ extension ExchangeDriver {
 /// Answers the certificate requests of one listed origin's connection, at the handshake or later, by the three checks.
 enum CertificateDoor {
     /// For connections whose origin is trusted, or stands under a decision that lets challenges be answered: TLS asks over no
-    /// other.
+    /// other. `trust` gives on whose word a connection in use is taken; nil while that is being found out.
     static func source(
-        for rule: SiteRule, services: LoopServices, client: ClientConnection
+        for rule: SiteRule, at origin: Origin, services: LoopServices, client: ClientConnection,
+        trust: @escaping () -> OriginTrust? = { nil }
     ) -> OriginConnection.CertificateSource {
         { [weak client] request, connection, answer in
+            guard trust()?.isInForce(at: origin, services.shared) != false else { return answer(nil) }
             let now = services.shared.wallClock()
             let (identity, checks) = services.shared.policy.current.certificateChecks(
                 for: request, rule: rule, now: now)

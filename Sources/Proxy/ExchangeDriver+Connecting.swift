@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Certificates
 import Challenges
 import HTTP1
 import NIOCore
@@ -13,32 +14,45 @@ import Upstream
 extension ExchangeDriver {
     func acquire(_ step: Step) {
         dropConnection()
-        for ground in grounds where isInForce(ground) {
-            let key =
-                ground.key == trust.key
-                ? self.key
-                : Self.key(
-                    ground, rule: mayBeAnswered ? rule : nil, origin: target.origin, policy: policy, client: client)
-            if let connection = client.boundConnection(for: key) ?? leaseFromPool(key, ground) {
-                return take(connection, ground, for: step)
-            }
+        if trustIsInForce, let connection = open(under: trust, key) { return take(connection, trust, for: step) }
+        for ground in otherGrounds where isInForce(ground) {
+            let key = Self.key(
+                ground, rule: mayBeAnswered ? rule : nil, origin: target.origin, policy: policy, client: client)
+            if let connection = open(under: ground, key) { return take(connection, ground, for: step) }
         }
         connect(step)
     }
 
-    /// Under what an open connection may be found. Once something was sent, only under what it was sent.
-    private var grounds: [OriginTrust] {
-        guard isFresh, pin == nil, rule != nil, target.origin.scheme == .https else { return [trust] }
+    /// Under what else than was guessed an open connection may be found. Once something was sent, under nothing.
+    private var otherGrounds: [OriginTrust] {
+        guard isFresh, pin == nil, rule != nil, target.origin.scheme == .https,
+            !policy.standingTrust.isEmpty || !client.consents.isEmpty
+        else { return [] }
         let standing = policy.standing(for: target.origin, now: services.shared.wallClock())
         let consent = client.consents[target.origin].map { OriginTrust.delegate(leaf: $0.leaf) }
-        return [trust] + standing.map { .standing($0) } + (consent.map { [$0] } ?? [])
+        return standing.map { .standing($0) } + (consent.map { [$0] } ?? [])
     }
 
-    /// A standing decision may have been forgotten since, or have come to its end.
+    private func open(under ground: OriginTrust, _ key: UpstreamKey) -> OriginConnection? {
+        guard let connection = client.boundConnection(for: key) ?? leaseFromPool(key, ground) else { return nil }
+        // A connection that the client went on to by its own word may have other reasons against it than the delegate heard.
+        guard ground.decider != .delegate || connection.tls?.serverTrust.map(consentCovers) == true else {
+            connection.close()
+            return nil
+        }
+        return connection
+    }
+
+    private func consentCovers(_ trust: ServerTrust) -> Bool {
+        trust.isTrusted || client.consents[target.origin]?.covers(trust) == true
+    }
+
+    /// What the origin's certificate is taken on still counts: a standing decision may have been forgotten since, have come to
+    /// its end, or have lost its right to answer.
+    var trustIsInForce: Bool { isInForce(trust) }
+
     private func isInForce(_ ground: OriginTrust) -> Bool {
-        guard ground.decider == .standing, case .accepted(let leaf, _) = ground.key else { return true }
-        let shared = services.shared
-        return shared.policy.current.standing(for: target.origin, leaf: leaf, now: shared.wallClock()) != nil
+        ground.isInForce(at: target.origin, services.shared)
     }
 
     /// Nothing of this exchange has gone out.
@@ -64,6 +78,7 @@ extension ExchangeDriver {
             self.door = nil
             switch result {
             case .failure(let error):
+                door.cancel()
                 let giveUp = {
                     self.endAttempt(.inconclusive)
                     self.respond(door.refusal(after: error))
@@ -106,7 +121,11 @@ extension ExchangeDriver {
     }
 
     private var certificateSource: OriginConnection.CertificateSource? {
-        rule.map { CertificateDoor.source(for: $0, services: services, client: client) }
+        rule.map {
+            CertificateDoor.source(for: $0, at: target.origin, services: services, client: client) { [weak self] in
+                self?.trust
+            }
+        }
     }
 
     /// What a connection is kept under. `rule`: nil where nothing is answered.
@@ -115,7 +134,8 @@ extension ExchangeDriver {
     ) -> UpstreamKey {
         var tag: UpstreamKey.CredentialTag?
         if let rule, trust.answers,
-            case .useCredential(.password(let credential)) = policy.passwordDisposition(for: rule)
+            case .useCredential(.password(let credential)) = disposition(
+                for: rule, at: origin, policy, client.services.shared)
         {
             tag = .init(name: credential.name, generation: credential.generation)
         }

@@ -99,7 +99,9 @@ extension ExchangeDriver: OriginConnectionDelegate {
                 self.endAttempt(.inconclusive)
                 self.respond(OwnResponse(error))
             }
-            if !waitsForIdentity(after: error, lastStep, giveUp: giveUp) { giveUp() }
+            // On a connection that has served before, the origin may have acted on the request already.
+            let mayRepeat = !wasReused || head.method.isIdempotent
+            if !mayRepeat || !waitsForIdentity(after: error, lastStep, giveUp: giveUp) { giveUp() }
         case .draining(let step, _):
             lastChallenge = nil
             drained(step)

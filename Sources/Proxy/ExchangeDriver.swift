@@ -65,6 +65,10 @@ final class ExchangeDriver {
     var wasAccepted = false
     /// The attempt that the breaker has permitted, until it is known how it ended.
     var attempt: Breaker.Key?
+    /// What the caller supplied in the place of a refused credential.
+    var supplied: PasswordCredential?
+    /// How often the caller has been asked for one.
+    var questionsAsked = 0
     /// The client speaks NTLM or Negotiate itself: its connection is its own.
     let clientBindsConnection: Bool
     /// Whether an answer of ours may be asked for at all.
@@ -179,19 +183,28 @@ final class ExchangeDriver {
             }
         case .deliver(let outcome):
             conclude(outcome)
-            guard finalTokenIsRight() else {
-                return respond(
-                    OwnResponse(
-                        status: 502, detail: "the origin's last authentication token is wrong",
-                        proxyError: "http_protocol_error"))
+            if case .rejected(let kind, let credential, _) = outcome,
+                asksAgain(after: credential, kind, otherwise: { [self] in deliverResult() })
+            {
+                return
             }
-            deliver()
+            deliverResult()
         case .fail(let reason):
             endAttempt(.inconclusive)
             respond(OwnResponse(status: 502, detail: reason, proxyError: "connection_terminated"))
         case .wait:
             break
         }
+    }
+
+    private func deliverResult() {
+        guard finalTokenIsRight() else {
+            return respond(
+                OwnResponse(
+                    status: 502, detail: "the origin's last authentication token is wrong",
+                    proxyError: "http_protocol_error"))
+        }
+        deliver()
     }
 
     // MARK: Connections

@@ -24,6 +24,8 @@ package final class ProxyServices: Sendable {
     let accessLog: AccessLog?
     /// Asked about listed origins that do not verify, where no standing decision speaks for them. Nil: nobody.
     let serverTrustDelegate: (any ServerTrustDelegate)?
+    /// Asked where an origin refuses the credential of its line. Nil: nobody.
+    let suppliedCredentials: SuppliedCredentials?
     /// Told what origins make of client identities. Nil: nobody.
     let identityRefresher: IdentityRefresher?
     /// This process in `Via` (RFC 9110 §7.6.3): a pseudonym, new each run.
@@ -36,7 +38,8 @@ package final class ProxyServices: Sendable {
     package init(
         configuration: ProxyConfiguration, policy: PolicyInForce, accessLog: AccessLog?,
         breaker: BreakerBoard = BreakerBoard(),
-        serverTrustDelegate: (any ServerTrustDelegate)? = nil, identityRefresher: IdentityRefresher? = nil,
+        serverTrustDelegate: (any ServerTrustDelegate)? = nil, suppliedCredentials: SuppliedCredentials? = nil,
+        identityRefresher: IdentityRefresher? = nil,
         pseudonym: String,
         wallClock: @escaping @Sendable () -> Int64
     ) {
@@ -45,6 +48,7 @@ package final class ProxyServices: Sendable {
         self.accessLog = accessLog
         self.breaker = breaker
         self.serverTrustDelegate = serverTrustDelegate
+        self.suppliedCredentials = suppliedCredentials
         self.identityRefresher = identityRefresher
         self.pseudonym = pseudonym
         via = "1.1 \(pseudonym)"

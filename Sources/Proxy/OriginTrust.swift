@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Certificates
+import Challenges
 import Upstream
 
 /// A decision of the person's that stands until it is forgotten or ends: for the origin that it is kept under, and one leaf.
@@ -49,6 +50,13 @@ struct OriginTrust: Equatable {
 
     static func delegate(leaf: [UInt8]) -> OriginTrust {
         OriginTrust(key: .accepted(leaf: leaf, answering: false), decider: .delegate)
+    }
+
+    /// A standing decision counts only for as long as it is kept, and to what it permits now.
+    func isInForce(at origin: Origin, _ shared: ProxyServices) -> Bool {
+        guard decider == .standing, case .accepted(let leaf, let answering) = key else { return true }
+        let decision = shared.policy.current.standing(for: origin, leaf: leaf, now: shared.wallClock())
+        return decision.map { $0.answers || !answering } ?? false
     }
 
     /// Challenges may be answered.

@@ -2,6 +2,7 @@
 
 import Certificates
 import Challenges
+import Cryptography
 import NIOConcurrencyHelpers
 import SitePolicy
 import TLS
@@ -62,18 +63,26 @@ package final class Policy: Sendable {
         }
     }
 
-    /// The third check for a password challenge: the credential that `rule` names.
-    package func passwordDisposition(for rule: SiteRule) -> ChallengeDisposition {
+    /// The third check for a password challenge: the credential that is kept for `origin` alone, else the one that `rule` names.
+    package func passwordDisposition(for rule: SiteRule, at origin: Origin) -> ChallengeDisposition {
         switch enrollment {
         case .closed(let reason):
             .performDefaultHandling(reason: reason)
         case .open(let credentials, _):
-            if let credential = credentials[rule.credential] {
+            if let credential = credentials[Self.credentialName(for: origin)] ?? credentials[rule.credential] {
                 .useCredential(.password(credential))
             } else {
                 .performDefaultHandling(reason: "no credential \"\(rule.credential)\" is enrolled")
             }
         }
+    }
+
+    /// What a credential is called that is kept for one origin: `https_git.corp.example_8443`, or a digest where that is too long, or
+    /// has characters that a name may not have.
+    package static func credentialName(for origin: Origin) -> String {
+        let name = "\(origin.scheme.rawValue)_\(origin.host)_\(origin.port)"
+        guard !SiteRule.isStoredName(name) else { return name }
+        return "\(origin.scheme.rawValue)_\(Hex.encode(Digest.sha256.hash(Array(origin.description.utf8)).prefix(16)))"
     }
 
     /// The third check for a certificate request: the identity to show, or why there is none.

@@ -27,6 +27,7 @@ final class TrustDoor {
     private weak var client: ClientConnection?
 
     private weak var connection: OriginConnection?
+    private var isCancelled = false
     private var ticket: TrustQuestions.Ticket?
     private var agreed: OriginTrust?
     private var problem: TrustProblem?
@@ -49,6 +50,7 @@ final class TrustDoor {
 
     /// Nobody waits for the connection any more: the question is withdrawn and the handshake, if it stands still, given up.
     func cancel() {
+        isCancelled = true
         guard let ticket else { return }
         self.ticket = nil
         services.questions.withdraw(ticket)
@@ -60,6 +62,7 @@ final class TrustDoor {
     private func decide(
         _ trust: ServerTrust, _ connection: OriginConnection, _ answer: @escaping (TrustAnswer) -> Void
     ) {
+        guard !isCancelled else { return connection.close() }
         self.connection = connection
         agreed = nil
         note(trust, connection)

@@ -47,7 +47,7 @@ struct TrustProblem {
     private var hint: String? {
         guard let fingerprint = trust.leaf?.fingerprintText else { return nil }
         return
-            "to go on with this certificate, send the request again with \"Countersign-Trust: \(fingerprint)\", or run "
+            "to go on with this certificate, send the request in absolute form with \"Countersign-Trust: \(fingerprint)\", or run "
             + "`countersign trust allow \(origin.uriHost):\(origin.port) --fingerprint \(fingerprint)`"
     }
 

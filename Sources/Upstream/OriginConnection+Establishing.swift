@@ -46,6 +46,7 @@ extension OriginConnection {
     /// Nobody wants to hear any more how it ended.
     func abandonEstablishing() {
         established = nil
+        trustSource = nil
         deadline?.pause()
         deadline = nil
     }

@@ -15,7 +15,8 @@ package final class UpstreamPool {
         while case .reuse(let id) = machine.leaseRequested(key, now: now) {
             guard let (connection, _) = parked.removeValue(forKey: id) else { continue }
             connection.parkedAs = nil
-            if connection.isReusable { return connection }
+            // What an origin got out of us while nobody was looking is not for whoever comes next.
+            if connection.isReusable, connection.showedIdentity == nil { return connection }
             connection.close()
         }
         return nil
@@ -24,6 +25,7 @@ package final class UpstreamPool {
     /// Takes a connection whose exchange is over; closes it when it cannot serve another.
     package func giveBack(_ connection: OriginConnection, for key: UpstreamKey, now: UInt64) {
         connection.delegate = nil
+        connection.certificateSource = nil
         guard connection.isReusable else { return connection.close() }
         nextID += 1
         let id = nextID

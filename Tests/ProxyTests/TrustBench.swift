@@ -21,6 +21,8 @@ final class TrustBench: Sendable {
     let seen = NIOLockedValueBox<[String]>([])
     /// How much later than it is the proxy thinks it is, in seconds.
     let later = NIOLockedValueBox<Int64>(0)
+    /// Done when the origin has a request, before it answers.
+    let meanwhile = NIOLockedValueBox<(@Sendable () -> Void)?>(nil)
     private let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     private let originChannel: any Channel
     private let listener: ProxyListener
@@ -38,12 +40,13 @@ final class TrustBench: Sendable {
             mirroring: nil, host: "localhost", key: key, issuerName: "nobody", at: now)
         leaf = try #require(chain.first).sha256Fingerprint
         let tls = try TLSServerContext(chain: chain, key: key, host: "localhost")
-        let (seen, needsPassword) = (seen, password != nil)
+        let (seen, needsPassword, meanwhile) = (seen, password != nil, meanwhile)
         originChannel = try await ServerBootstrap(group: group)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandlers([
-                        TLSHandler(server: tls), TrustOrigin(seen: seen, needsPassword: needsPassword),
+                        TLSHandler(server: tls),
+                        TrustOrigin(seen: seen, needsPassword: needsPassword, meanwhile: meanwhile),
                     ])
                 }
             }
@@ -130,11 +133,16 @@ private final class TrustOrigin: ChannelInboundHandler {
 
     private let seen: NIOLockedValueBox<[String]>
     private let needsPassword: Bool
+    private let meanwhile: NIOLockedValueBox<(@Sendable () -> Void)?>
     private var input = ""
 
-    init(seen: NIOLockedValueBox<[String]>, needsPassword: Bool) {
+    init(
+        seen: NIOLockedValueBox<[String]>, needsPassword: Bool,
+        meanwhile: NIOLockedValueBox<(@Sendable () -> Void)?>
+    ) {
         self.seen = seen
         self.needsPassword = needsPassword
+        self.meanwhile = meanwhile
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -143,6 +151,7 @@ private final class TrustOrigin: ChannelInboundHandler {
             let head = String(input[..<end.lowerBound])
             input = String(input[end.upperBound...])
             seen.withLockedValue { $0.append(head) }
+            meanwhile.withLockedValue { $0 }?()
             let isIn = !needsPassword || head.lowercased().contains("authorization: basic")
             let response =
                 isIn
