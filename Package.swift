@@ -8,6 +8,7 @@ let nio: [Target.Dependency] = [
 let embedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
 let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 
 /// A room of the house and the rooms below it: arrows point down only.
 func room(_ name: String, _ below: Target.Dependency...) -> Target {
@@ -24,6 +25,7 @@ let package = Package(
     products: [
         .executable(name: "countersign", targets: ["CountersignCLI"]),
         .library(name: "Countersign", targets: ["Countersign"]),
+        .library(name: "CountersignURLSession", targets: ["CountersignURLSession"]),
     ],
     dependencies: [
         // The data path on both sides: event loops, sockets, pipelines.
@@ -32,6 +34,8 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         // What `serve` tells its operator.
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        // A program that has services runs the proxy as one of them, and shuts it down with the others.
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
@@ -43,6 +47,8 @@ let package = Package(
         room("SitePolicy", "Challenges"),
         room("Certificates", "Cryptography", "COpenSSL"),
         room("Vault", "Challenges", "Cryptography"),
+        room(
+            "Enrollment", "SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl"),
         .target(name: "TLS", dependencies: ["Certificates", "Challenges", "Cryptography", "COpenSSL"] + nio),
         .target(name: "Upstream", dependencies: ["HTTP1", "TLS", "Certificates", "Challenges"] + nio),
         .target(
@@ -53,28 +59,39 @@ let package = Package(
         .target(
             name: "Countersign",
             dependencies: [
-                "Proxy", "TLS", "Vault", "SitePolicy", "Certificates", "Challenges", "Cryptography", logging,
+                "Proxy", "TLS", "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates", "Challenges",
+                "Cryptography", "COpenSSL", logging, lifecycle,
             ] + nio),
+        .target(
+            name: "CountersignURLSession",
+            dependencies: ["Countersign", "Upstream", "HTTP1", "TLS", "Challenges"] + nio),
         .executableTarget(
             name: "CountersignCLI",
             dependencies: [
-                "Countersign", "Proxy", "HTTP1", "NTLM", "TLS", "Vault", "SitePolicy", "Certificates", "Challenges",
-                "Cryptography", "CCurl", argumentParser, logging,
+                "Countersign", "Proxy", "HTTP1", "NTLM", "TLS", "Vault", "Enrollment", "SitePolicy", "Certificates",
+                "Challenges", "Cryptography", "CCurl", argumentParser, logging,
             ] + nio),
         // Test set-up: real servers in temporary folders.
-        .target(name: "TestOrigin", path: "Tests/TestOrigin", exclude: ["Servers"]),
+        .target(name: "TestOrigin", path: "Tests/TestOrigin", exclude: ["Servers", "Clients"]),
+        .executableTarget(
+            name: "DelegatingProxy",
+            dependencies: ["Countersign", "Proxy", "TLS", "Vault", "Certificates", logging],
+            path: "Tests/DelegatingProxy"),
         tests("CryptographyTests", "Cryptography"),
         tests("HTTP1Tests", "HTTP1", .product(name: "NIOHTTP1", package: "swift-nio"), embedded),
         tests("ChallengesTests", "Challenges", "Cryptography"),
         tests("NTLMTests", "NTLM", "Challenges", "Cryptography"),
         tests("SitePolicyTests", "SitePolicy", "Challenges"),
-        tests("CertificatesTests", "Certificates", "Cryptography"),
+        tests("CertificatesTests", "Certificates", "Cryptography", "TestOrigin"),
         tests("VaultTests", "Vault", "Challenges", "Cryptography"),
         .testTarget(
             name: "TLSTests",
             dependencies: ["TLS", "TestOrigin", "Certificates", "Challenges", "Cryptography", "COpenSSL", embedded]
                 + nio),
-        .testTarget(name: "UpstreamTests", dependencies: ["Upstream", "HTTP1", "Challenges", embedded] + nio),
+        tests("EnrollmentTests", "Enrollment", "TestOrigin", "Certificates", "Challenges", "Cryptography"),
+        .testTarget(
+            name: "UpstreamTests",
+            dependencies: ["Upstream", "HTTP1", "TLS", "Certificates", "Challenges", embedded] + nio),
         .testTarget(
             name: "ProxyTests",
             dependencies: [
@@ -82,11 +99,23 @@ let package = Package(
                 embedded,
             ] + nio),
         .testTarget(
+            name: "CountersignTests",
+            dependencies: [
+                "Countersign", "CountersignURLSession", "TestOrigin", "Proxy", "TLS", "NTLM", "Vault", "Enrollment",
+                "SitePolicy", "Certificates",
+                "Challenges", "Cryptography", "COpenSSL", "CCurl", logging, lifecycle,
+            ]),
+        .testTarget(
             name: "CommandTests",
             dependencies: [
                 "CountersignCLI", "Countersign", "TestOrigin", "Vault", "SitePolicy", "Certificates", "Challenges",
                 "Cryptography",
             ], exclude: ["Transcripts"]),
-        .testTarget(name: "EndToEndTests", dependencies: ["TestOrigin", "CountersignCLI", "Cryptography"]),
+        .testTarget(
+            name: "EndToEndTests",
+            dependencies: [
+                "TestOrigin", "CountersignCLI", "Countersign", "Proxy", "TLS", "Vault", "Certificates", "Cryptography",
+                logging,
+            ]),
     ]
 )

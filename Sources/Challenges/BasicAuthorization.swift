@@ -31,7 +31,8 @@ package enum BasicAuthorization {
         return Authorization(scheme: "Basic", credentials: bytes)
     }
 
-    private static func qualified(_ user: String, domain: String?) -> String {
+    /// `user` with `domain` before it, where it is bare and there is one.
+    package static func qualified(_ user: String, domain: String?) -> String {
         guard let domain, !domain.isEmpty, !user.contains("\\"), !user.contains("@") else { return user }
         return "\(domain)\\\(user)"
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Certificates
+import Enrollment
 import Glibc
 import NIOCore
 import Proxy
@@ -24,6 +25,13 @@ package struct Complaint: Equatable, Sendable {
         case let error as VaultError: [Complaint(error.detail, hint: error.hint)]
         case let error as CountersignError: [Complaint(error.detail, hint: error.hint)]
         case let error as CertificateError: [Complaint(error.detail)]
+        case let error as EnrollmentError: [Complaint(error.detail, hint: error.hint)]
+        case let error as CredentialRefused:
+            [
+                Complaint(
+                    "\(error.server) refused the credential \"\(error.name)\": \(error.reason)",
+                    hint: "it is not tried again until it changes: `countersign credential set \(error.name) --user …`")
+            ]
         case let error as HostNameError: [Complaint(error.detail)]
         case let error as AccessLogError: [Complaint(error.detail)]
         case let error as IOError: [Complaint(String(cString: strerror(error.errnoCode)))]

@@ -32,11 +32,15 @@ package struct Explanation: Equatable, Sendable {
     /// Every scheme that this build can answer, strongest first; empty when the site check fails.
     package let schemes: [Scheme]
 
+    /// The person's decisions to go on there although the certificate does not verify, those that count.
+    package let standing: [StandingTrust]
+
     /// `now` is in seconds since 1970.
     package init(of origin: Origin, policy: Policy, now: Int64) {
         let verdict = policy.sites.verdict(for: origin)
         self.origin = origin
         site = policy.siteCheck(verdict)
+        standing = policy.standing(for: origin, now: now)
         switch verdict {
         case .answer(let rule):
             handling = origin.scheme == .https ? .intercept : .forward
@@ -81,7 +85,7 @@ package struct Explanation: Equatable, Sendable {
             checks.credential = policy.identity(for: nil, rule: rule, now: now).check
         } else {
             checks.credential =
-                switch policy.passwordDisposition(for: rule) {
+                switch policy.passwordDisposition(for: rule, at: origin) {
                 case .useCredential(.password(let credential)): .yes("credential \"\(credential.name)\"")
                 case .useCredential(.identity(let name)): .yes("identity \"\(name)\"")
                 case .performDefaultHandling(let reason), .rejectProtectionSpace(let reason): .no(reason)
@@ -99,6 +103,7 @@ extension Explanation: CustomStringConvertible {
         var text = "site         \(origin)\n"
         text += "handling     \(sentence)\n"
         text += "on the list  \(Self.cell(site))\n"
+        for decision in standing { text += "trust        \(Self.cell(decision))\n" }
         guard !schemes.isEmpty else { return text }
         var rows = [["challenge", "answered", "may be answered", "with what"]]
         for scheme in schemes {
@@ -121,6 +126,12 @@ extension Explanation: CustomStringConvertible {
         }
     }
 
+    private static func cell(_ decision: StandingTrust) -> String {
+        "standing decision for \(TrustFingerprint.text(decision.leaf))"
+            + (decision.answers ? ", challenges may be answered" : ", challenges are not answered")
+            + (decision.until.map { ", until \(WallClock.rfc3339($0))" } ?? "")
+    }
+
     private static func cell(_ check: ThreeChecks.Check) -> String { (check.passed ? "yes: " : "no: ") + check.reason }
 }
 
@@ -131,6 +142,7 @@ extension Explanation: Encodable {
         case site, handling, listed, reason, rule, schemes
         case scheme, answered, challenge, credential, passed
         case location, text
+        case trust, fingerprint, answers, until
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -143,6 +155,15 @@ extension Explanation: Encodable {
             var nested = container.nestedContainer(keyedBy: Key.self, forKey: .rule)
             try nested.encode(rule.location, forKey: .location)
             try nested.encode(rule.text, forKey: .text)
+        }
+        if !standing.isEmpty {
+            var list = container.nestedUnkeyedContainer(forKey: .trust)
+            for decision in standing {
+                var nested = list.nestedContainer(keyedBy: Key.self)
+                try nested.encode(TrustFingerprint.text(decision.leaf), forKey: .fingerprint)
+                try nested.encode(decision.answers, forKey: .answers)
+                try nested.encodeIfPresent(decision.until.map(WallClock.rfc3339), forKey: .until)
+            }
         }
         var list = container.nestedUnkeyedContainer(forKey: .schemes)
         for scheme in schemes {

@@ -37,11 +37,21 @@ extension Home {
     // MARK: Whom to trust
 
     /// Every certificate of `Certs/anchors`, each once.
-    package func anchors() throws(CountersignError) -> [Certificate] {
-        var anchors: [Certificate] = []
+    package func anchors() throws(CountersignError) -> [Certificate] { try anchorFiles().certificates }
+
+    /// What `Certs/anchors` holds. Throws for the first file that cannot be read, is cut off or has nothing in it.
+    package func anchorFiles() throws(CountersignError) -> AnchorFiles {
+        var anchors = AnchorFiles()
         for file in try files(in: Self.anchorsFolder, suffix: ".pem") {
-            for certificate in try certificates(in: file) where !anchors.contains(certificate) {
-                anchors.append(certificate)
+            let bytes = try file.read(upTo: Self.fileLimitBytes)
+            do {
+                try anchors.add(bytes)
+            } catch {
+                throw CountersignError(
+                    .configuration, "\(file.name): \(error.detail)",
+                    hint:
+                        "the file is to hold whole certificates or revocation lists in PEM, from -----BEGIN to -----END"
+                )
             }
         }
         return anchors

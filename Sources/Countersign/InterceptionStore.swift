@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Certificates
+import Cryptography
 import SitePolicy
 import Vault
 
 /// The interception CA of a home: its keys in the vault, its certificates in `Certs/interception`. Made when it is first needed.
+///
+/// A new root is first written as `root.pem.next`; the vault with its keys decides, in one step, that it is the root from then
+/// on; then it takes the place of `root.pem`. Whoever is stopped between leaves what the next process finishes.
 package struct InterceptionStore: Sendable {
     private let home: Home
 
@@ -38,59 +42,95 @@ package struct InterceptionStore: Sendable {
     }
 
     /// The authority for exactly `hosts`: as it is, with a new issuing certificate, or wholly new where there is none or its
-    /// root nears its end. Blocks for file operations.
+    /// root nears its end. The root's key is read for a new issuing certificate only. Blocks for file operations.
     package func authority(for hosts: [String], in vault: OpenVault, at time: Int64) throws -> Kept {
-        if case .whole(let authority) = try stored(vault.contents.interception),
-            Self.isFit(authority, for: hosts, at: time)
-        {
+        if let authority = try stored(vault.contents.interception), Self.isFit(authority, for: hosts, at: time) {
             return Kept(authority: authority, hasNewRoot: false)
         }
-        return try vault.update { contents in
+        let kept = try vault.update { contents in
             // Another process may have been here meanwhile.
-            let stored = try stored(contents.interception)
-            let made: InterceptionAuthority
-            var hasNewRoot = false
-            switch stored {
-            case .whole(let authority) where Self.isFit(authority, for: hosts, at: time):
+            try settle(contents.interception)
+            if let authority = try stored(contents.interception), Self.isFit(authority, for: hosts, at: time) {
                 return Kept(authority: authority, hasNewRoot: false)
-            case .whole(let authority) where authority.root.notAfter - time > Self.renewal:
-                made = try authority.reissued(permitting: hosts, at: time)
-            case .rootOnly(let root, let key) where root.notAfter - time > Self.renewal:
-                let (issuing, issuingKey) = try InterceptionAuthority.makeIssuing(
-                    root: root, rootKey: key, permitting: hosts, at: time)
-                made = try InterceptionAuthority(root: root, rootKey: key, issuing: issuing, issuingKey: issuingKey)
-            case .whole, .rootOnly, .none:
-                made = try InterceptionAuthority.create(permitting: hosts, at: time)
-                hasNewRoot = true
             }
-            // The certificates first: without their keys they are made again, and nobody has been shown them.
-            try home.rootCertificate.replace(with: Array(made.root.pem.utf8))
-            try home.issuingCertificate.replace(with: Array(made.issuing.pem.utf8))
-            try contents.setInterception(.init(rootKey: made.rootKey.pkcs8, issuingKey: made.issuingKey.pkcs8))
-            return Kept(authority: made, hasNewRoot: hasNewRoot)
+            if let keys = contents.interception, let root = try root(), root.notAfter - time > Self.renewal {
+                let made = try InterceptionAuthority.issued(
+                    by: root, rootKey: rootKey(keys, of: root), permitting: hosts, at: time)
+                // Before the vault: an issuing certificate without its key is made again.
+                try home.issuingCertificate.replace(with: Array(made.issuing.pem.utf8))
+                try contents.setInterception(.init(rootKey: keys.rootKey, issuingKey: made.issuingKey.pkcs8))
+                return Kept(authority: made, hasNewRoot: false)
+            }
+            return Kept(authority: try make(for: hosts, in: &contents, at: time), hasNewRoot: true)
+        }
+        if kept.hasNewRoot { try publish(kept.authority, vault) }
+        return kept
+    }
+
+    /// A wholly new authority for `hosts` in the place of the one there is, if any. Blocks for file operations.
+    package func rotate(for hosts: [String], in vault: OpenVault, at time: Int64) throws -> InterceptionAuthority {
+        let made = try vault.update { contents in
+            try settle(contents.interception)
+            return try make(for: hosts, in: &contents, at: time)
+        }
+        try publish(made, vault)
+        return made
+    }
+
+    // MARK: A new root
+
+    private var nextRoot: HomeFile { home.file("\(Home.interceptionFolder)/root.pem.next") }
+
+    /// Writes the root's certificate beside the one in force, and its keys into the contents that are about to be written.
+    private func make(
+        for hosts: [String], in contents: inout VaultContents, at time: Int64
+    ) throws -> InterceptionAuthority {
+        let (root, key) = try InterceptionAuthority.newRoot(at: time)
+        let made = try InterceptionAuthority.issued(by: root, rootKey: key, permitting: hosts, at: time)
+        try nextRoot.replace(with: Array(root.pem.utf8))
+        try contents.setInterception(.init(rootKey: key.pkcs8, issuingKey: made.issuingKey.pkcs8))
+        return made
+    }
+
+    /// Puts the certificates where programs look for them. Under the vault's lock, because another process may be making an
+    /// authority at the same time.
+    private func publish(_ authority: InterceptionAuthority, _ vault: OpenVault) throws {
+        try vault.update { contents in
+            try settle(contents.interception)
+            guard try root() == authority.root else { return }
+            try home.issuingCertificate.replace(with: Array(authority.issuing.pem.utf8))
         }
     }
 
-    private enum Stored {
-        case none
-        /// The issuing certificate is missing, or not the keys'.
-        case rootOnly(Certificate, PrivateKey)
-        case whole(InterceptionAuthority)
+    /// Makes `root.pem.next` the root if the vault's key is its own, and takes it away if not.
+    private func settle(_ keys: InterceptionKeys?) throws {
+        guard let bytes = try nextRoot.readIfThere(upTo: Home.fileLimitBytes) else { return }
+        if let keys, let next = try? Certificate.readPEM(bytes).first, try PrivateKey(pkcs8: keys.rootKey).matches(next)
+        {
+            try home.rootCertificate.replace(with: bytes)
+        }
+        try nextRoot.remove()
     }
 
-    private func stored(_ keys: InterceptionKeys?) throws -> Stored {
-        guard let keys, let root = try root() else { return .none }
-        let rootKey = try PrivateKey(pkcs8: keys.rootKey)
-        guard rootKey.matches(root) else {
+    // MARK: What there is
+
+    /// The authority that the files and the vault's keys make, or nil where they make none.
+    private func stored(_ keys: InterceptionKeys?) throws -> InterceptionAuthority? {
+        // Whatever is wrong with an issuing certificate, a new one mends it.
+        guard let keys, let root = try root(),
+            let issuing = try? home.certificatesIfThere(in: home.issuingCertificate)?.first
+        else { return nil }
+        return try? InterceptionAuthority(
+            root: root, issuing: issuing, issuingKey: PrivateKey(pkcs8: keys.issuingKey))
+    }
+
+    private func rootKey(_ keys: InterceptionKeys, of root: Certificate) throws -> PrivateKey {
+        let key = try PrivateKey(pkcs8: keys.rootKey)
+        guard key.matches(root) else {
             throw CountersignError(
                 .configuration, "\(home.rootCertificate.name) is not the certificate of the vault's interception CA",
                 hint: "restore it, or move the file away to have a new interception CA made")
         }
-        // Whatever is wrong with an issuing certificate, a new one mends it.
-        guard let issuing = try? home.certificatesIfThere(in: home.issuingCertificate)?.first,
-            let authority = try? InterceptionAuthority(
-                root: root, rootKey: rootKey, issuing: issuing, issuingKey: PrivateKey(pkcs8: keys.issuingKey))
-        else { return .rootOnly(root, rootKey) }
-        return .whole(authority)
+        return key
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Certificates
+import Challenges
 import Cryptography
 import Logging
 import Proxy
@@ -18,7 +19,7 @@ package final class PolicyKeeper: Sendable {
     package let inForce: PolicyInForce
     /// Why the vault was shut from the beginning, if it was.
     package let shutAtStart: VaultError?
-    private let authorityNeed: AuthorityNeed
+    private let authorityNeed: Mutex<AuthorityNeed>
     private let environment: [String: String]
     private let now: @Sendable () -> Int64
     private let logger: Logger
@@ -31,32 +32,37 @@ package final class PolicyKeeper: Sendable {
         /// The vault is shut, for this reason.
         var lock: String?
         var sites: SiteList
-        var anchors: [Certificate]
+        var anchors: AnchorFiles
         var root: Certificate?
         var originTLS: TLSClientContext
         var identities: [Identity] = []
         var faults: [EnrolledIdentities.Fault] = []
         var authority: InterceptionAuthority?
         var generation: UInt64 = 0
+        /// The trust decisions that counted when the policy was made.
+        var standing: [TrustDecision] = []
         /// When it was last tried to renew the authority before its end.
         var renewalTried: Int64 = 0
 
         var decisive: Decisive {
             Decisive(
-                rules: sites.rules, anchors: anchors, root: root, vault: vault?.contents, identities: identities,
-                issuing: authority?.issuing, lock: lock)
+                rules: sites.rules, anchors: anchors, root: root, credentials: vault?.contents.credentials,
+                identities: identities,
+                issuing: authority?.issuing, lock: lock, standing: standing)
         }
     }
 
     /// What of a reading makes a policy another one.
     private struct Decisive: Equatable {
         let rules: [SiteRule]
-        let anchors: [Certificate]
+        let anchors: AnchorFiles
         let root: Certificate?
-        let vault: VaultContents?
+        let credentials: [String: PasswordCredential]?
         let identities: [Identity]
         let issuing: Certificate?
         let lock: String?
+        /// The trust decisions that count.
+        let standing: [TrustDecision]
     }
 
     /// When an interception CA is made, and a vault for its keys where there is none.
@@ -87,12 +93,12 @@ package final class PolicyKeeper: Sendable {
         now: @escaping @Sendable () -> Int64, passphrase: () throws -> Secret
     ) throws {
         self.home = home
-        authorityNeed = need
+        authorityNeed = Mutex(need)
         self.environment = environment
         self.now = now
         self.logger = logger
         let sites = try home.sites()
-        let anchors = try home.anchors()
+        let anchors = try home.anchorFiles()
         let root = try InterceptionStore(home: home).root()
         var reading = Reading(
             stamp: HomeStamp(home), sites: sites, anchors: anchors, root: root,
@@ -107,6 +113,7 @@ package final class PolicyKeeper: Sendable {
         try Self.readIdentities(home, into: &reading)
         for fault in reading.faults { Self.report(fault, to: logger) }
         try Self.renewAuthority(home, need, into: &reading, environment, logger, now)
+        reading.standing = Self.standing(in: reading, now())
         inForce = PolicyInForce(Self.policy(of: &reading))
         self.reading = Mutex(reading)
     }
@@ -117,14 +124,22 @@ package final class PolicyKeeper: Sendable {
     package func refresh(force: Bool = false) {
         reading.withLock { reading in
             let stamp = HomeStamp(home)
-            guard force || stamp != reading.stamp || shallRenew(&reading) else { return }
+            let hasEnded = reading.standing.contains { !$0.counts(at: now()) }
+            guard force || stamp != reading.stamp || hasEnded || shallRenew(&reading) else { return }
             reading.stamp = stamp
             let before = reading.decisive
             reread(&reading)
+            reading.standing = Self.standing(in: reading, now())
             guard force || reading.decisive != before else { return }
             inForce.replace(with: Self.policy(of: &reading))
             logger.info("read \(home.path) again: \(Self.summary(of: reading))")
         }
+    }
+
+    /// From now on an interception CA is made as `need` says; what there is to make is made at once, or reported as faulty.
+    package func require(_ need: AuthorityNeed) {
+        authorityNeed.withLock { $0 = need }
+        refresh(force: true)
     }
 
     /// Shuts the vault: nothing is answered or intercepted until ``unlock(passphrase:)``. Exchanges on their way go on.
@@ -133,6 +148,7 @@ package final class PolicyKeeper: Sendable {
             reading.vault = nil
             reading.identities = []
             reading.authority = nil
+            reading.standing = []
             reading.lock = Self.lockedReason
             inForce.replace(with: Self.policy(of: &reading))
             logger.info("the vault was locked")
@@ -152,6 +168,7 @@ package final class PolicyKeeper: Sendable {
             reading.lock = nil
             reading.stamp = HomeStamp(home)
             reread(&reading)
+            reading.standing = Self.standing(in: reading, now())
             inForce.replace(with: Self.policy(of: &reading))
             logger.info("the vault was unlocked: \(Self.summary(of: reading))")
         }
@@ -159,18 +176,22 @@ package final class PolicyKeeper: Sendable {
 
     package var isLocked: Bool { reading.withLock { $0.lock != nil } }
 
+    /// The opened vault; nil while it is shut, or where there is none.
+    package var vault: OpenVault? { reading.withLock { $0.vault } }
+
     // MARK: Reading
 
     /// Part by part, so that a fault in one keeps only that part as it was.
     private func reread(_ reading: inout Reading) {
+        let need = authorityNeed.withLock { $0 }
         attempt("the list that was in force stays") { reading.sites = try home.sites() }
-        attempt("the anchors that were in force stay") { reading.anchors = try home.anchors() }
+        attempt("the anchors that were in force stay") { reading.anchors = try home.anchorFiles() }
         if reading.lock == nil {
             attempt("the credentials that were in force stay") {
                 if let vault = reading.vault {
                     try vault.reload()
                 } else {
-                    reading.vault = try Self.openVault(of: home, makingOne: authorityNeed.isMet(by: reading.sites)) {
+                    reading.vault = try Self.openVault(of: home, makingOne: need.isMet(by: reading.sites)) {
                         () throws in
                         throw VaultError(.passphraseNeeded, "the vault is opened by a passphrase")
                     }
@@ -180,7 +201,7 @@ package final class PolicyKeeper: Sendable {
             attempt("the identities that were in force stay") { try Self.readIdentities(home, into: &reading) }
             for fault in reading.faults where !before.contains(fault) { Self.report(fault, to: logger) }
             attempt("the interception CA that was in force stays") {
-                try Self.renewAuthority(home, authorityNeed, into: &reading, environment, logger, now)
+                try Self.renewAuthority(home, need, into: &reading, environment, logger, now)
             }
         }
         attempt("the anchors that were in force stay") {
@@ -217,7 +238,7 @@ package final class PolicyKeeper: Sendable {
 
     private static func readIdentities(_ home: Home, into reading: inout Reading) throws {
         guard let vault = reading.vault else { return }
-        let enrolled = try EnrolledIdentities(keys: vault.contents.identityKeys, home: home)
+        let enrolled = try EnrolledIdentities(vault.contents, home: home)
         reading.identities = enrolled.identities
         reading.faults = enrolled.faults
     }
@@ -244,16 +265,18 @@ package final class PolicyKeeper: Sendable {
             reading.root = kept.authority.root
             reading.originTLS = try originTLS(anchors: reading.anchors, root: reading.root, now: now)
         }
-        try TrustBundle(home: home, environment: environment).write(root: kept.authority.root, anchors: reading.anchors)
+        try TrustBundle(home: home, environment: environment).write(
+            root: kept.authority.root, anchors: reading.anchors.certificates)
     }
 
     // MARK: Making
 
     private static func originTLS(
-        anchors: [Certificate], root: Certificate?, now: @escaping @Sendable () -> Int64
+        anchors: AnchorFiles, root: Certificate?, now: @escaping @Sendable () -> Int64
     ) throws -> TLSClientContext {
         let verifier = ChainVerifier(
-            anchors: try TrustAnchors(system: true, additional: anchors), refusing: root.map { [$0] } ?? [],
+            anchors: try TrustAnchors(system: true, additional: anchors.certificates),
+            refusing: root.map { [$0] } ?? [], revocationLists: anchors.revocationLists,
             isPublicSuffix: { name in
                 guard let host = try? HostName(canonicalizing: name, for: .forwarded) else { return true }
                 return Home.publicSuffixes.isPublicSuffix(host)
@@ -271,7 +294,17 @@ package final class PolicyKeeper: Sendable {
             }
         return Policy(
             sites: reading.sites, enrollment: enrollment, originTLS: reading.originTLS, authority: reading.authority,
-            generation: reading.generation)
+            standingTrust: standingTrust(reading.standing), generation: reading.generation)
+    }
+
+    /// The decisions of the vault that count now.
+    private static func standing(in reading: Reading, _ now: Int64) -> [TrustDecision] {
+        (reading.vault?.contents.trustDecisions ?? []).filter { $0.counts(at: now) }
+    }
+
+    private static func standingTrust(_ decisions: [TrustDecision]) -> [Origin: [StandingTrust]] {
+        Dictionary(grouping: decisions) { Origin(scheme: .https, host: $0.host, port: $0.port) }
+            .mapValues { $0.map { StandingTrust(leaf: $0.leafSHA256, until: $0.until, answers: $0.answers) } }
     }
 
     private static func report(_ fault: EnrolledIdentities.Fault, to logger: Logger) {

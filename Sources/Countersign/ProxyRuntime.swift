@@ -18,13 +18,17 @@ package final class ProxyRuntime: Sendable {
     private let listener: ProxyListener
     private let control: ControlSocket?
     private let looking: RepeatedTask
+    private let renewals: RenewalKeeper
     /// Reads the home: one at a time, and never on an event loop.
     private let queue: DispatchQueue
 
     /// Opens the doors. `hasControlSocket`: whether it takes orders at the home's socket; that it cannot is a warning.
+    /// `serverTrustDelegate` is asked about listed origins that do not verify.
     package init(
         keeper: PolicyKeeper, configuration: ProxyConfiguration, accessLog: AccessLog?, threads: Int,
-        hasControlSocket: Bool, logger: Logger
+        hasControlSocket: Bool, breaker: BreakerBoard = BreakerBoard(),
+        serverTrustDelegate: (any Proxy.ServerTrustDelegate)? = nil,
+        suppliedCredentials: SuppliedCredentials? = nil, logger: Logger
     ) async throws {
         for case .unix(let path) in configuration.doors {
             try HomeFile.makeFolder(HomeFile.folder(of: path), mode: 0o700)
@@ -32,8 +36,11 @@ package final class ProxyRuntime: Sendable {
                 throw CountersignError(.environment, "another process listens on unix:\(path)")
             }
         }
+        let renewals = RenewalKeeper(policy: keeper, now: { Int64(time(nil)) }, logger: logger)
         let services = ProxyServices(
-            configuration: configuration, policy: keeper.inForce, accessLog: accessLog,
+            configuration: configuration, policy: keeper.inForce, accessLog: accessLog, breaker: breaker,
+            serverTrustDelegate: serverTrustDelegate, suppliedCredentials: suppliedCredentials,
+            identityRefresher: IdentityRefresher(rejected: renewals.rejected, accepted: renewals.accepted),
             pseudonym: "countersign-\(Hex.encode(Randomness.bytes(4)))", wallClock: { Int64(time(nil)) })
         let group = MultiThreadedEventLoopGroup(numberOfThreads: threads)
         do {
@@ -57,6 +64,8 @@ package final class ProxyRuntime: Sendable {
         looking = group.next().scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
             queue.async { keeper.refresh() }
         }
+        self.renewals = renewals
+        renewals.start()
     }
 
     /// Reads the whole home again.
@@ -67,6 +76,7 @@ package final class ProxyRuntime: Sendable {
     /// Lets what is in flight finish, for as long as the configuration says, and closes everything.
     package func stop() async {
         looking.cancel()
+        renewals.stop()
         control?.stop()
         await listener.stop()
         try? await group.shutdownGracefully()

@@ -2,8 +2,8 @@
 
 import Certificates
 
-/// `Certs/interception/bundle.pem`: the system's anchors, those of `Certs/anchors`, and the interception CA's root, for clients
-/// whose CA variable takes the place of the system's anchors and does not add to them.
+/// `Certs/interception/bundle.pem` and the same as `bundle.p12` for Java: the system's anchors, those of `Certs/anchors`, and
+/// the interception CA's root, for clients whose CA variable takes the place of the system's anchors and does not add to them.
 package struct TrustBundle: Sendable {
     private let home: Home
     private let systemFiles: [String]
@@ -21,16 +21,36 @@ package struct TrustBundle: Sendable {
         systemFiles = chosen.map { [$0] } ?? Self.systemFiles
     }
 
-    /// Writes the bundle, if it is not as it should be already.
+    /// Writes both files, where they are not as they should be already. Throws for anchors of the system that cannot be read.
     package func write(root: Certificate, anchors: [Certificate]) throws(CountersignError) {
         var bytes: [UInt8] = []
+        var certificates: [Certificate] = []
         for path in systemFiles {
             guard let found = try HomeFile(path: path).readIfThere(upTo: Home.fileLimitBytes) else { continue }
             bytes = found
+            certificates = try Self.certificates(in: found, path)
             break
         }
         if let last = bytes.last, last != UInt8(ascii: "\n") { bytes.append(UInt8(ascii: "\n")) }
         for anchor in anchors + [root] { bytes += Array(anchor.pem.utf8) }
         try home.bundle.replace(with: bytes)
+        try home.javaBundle.replace(with: JavaTrustStore.pkcs12(of: certificates + anchors + [root]))
     }
+
+    private static func certificates(in bytes: [UInt8], _ path: String) throws(CountersignError) -> [Certificate] {
+        do {
+            return try Certificate.readPEM(bytes)
+        } catch  where error.code == .noCertificate {
+            return []
+        } catch {
+            throw CountersignError(
+                .environment, "the system's anchors in \(path): \(error.detail)",
+                hint: "mend the file, or have SSL_CERT_FILE name another")
+        }
+    }
+}
+
+extension Home {
+    /// ``bundle`` for Java.
+    package var javaBundle: HomeFile { file("\(Self.interceptionFolder)/bundle.p12") }
 }

@@ -19,26 +19,31 @@ struct ClientTrust {
         return try store.authority(for: hosts, in: try door.openOrCreate(), at: Int64(time(nil))).authority.root
     }
 
-    /// Writes the bundle as it should be now; gives its absolute path.
-    func writeBundle() throws -> String {
+    /// Writes the bundles as they should be now; gives the variables that tell programs of them and of the proxy behind
+    /// `door`, for an environment that is `inherited` otherwise.
+    func environment(
+        for door: ProxyConfiguration.Door, token: Secret?, inherited: [String: String]
+    ) throws -> ClientEnvironment {
+        try writeBundle()
+        guard case .tcp(let host, let port) = door else {
+            throw CountersignError(.configuration, "a proxy variable takes HOST:PORT")
+        }
+        return ClientEnvironment(
+            proxy: .init(host: host, port: port, token: token.flatMap(\.utf8Text)),
+            bundlePath: try absolute(home.bundle), javaBundlePath: try absolute(home.javaBundle), inherited: inherited)
+    }
+
+    /// Writes the bundles as they should be now.
+    func writeBundle() throws {
         let bundle = TrustBundle(home: home, environment: ProcessInfo.processInfo.environment)
         try bundle.write(root: try root(), anchors: try home.anchors())
-        guard let path = realpath(home.bundle.path, nil) else {
-            throw CountersignError(.environment, "cannot find \(home.bundle.path)")
+    }
+
+    private func absolute(_ file: HomeFile) throws -> String {
+        guard let path = realpath(file.path, nil) else {
+            throw CountersignError(.environment, "cannot find \(file.path)")
         }
         defer { free(path) }
         return String(cString: path)
-    }
-}
-
-/// A proxy as a variable names it.
-struct ProxyURL {
-    let door: ProxyConfiguration.Door
-    let token: Secret?
-
-    var text: String {
-        guard case .tcp(let host, let port) = door else { return "" }
-        let login = token.flatMap(\.utf8Text).map { "countersign:\($0)@" } ?? ""
-        return "http://\(login)\(host.contains(":") ? "[\(host)]" : host):\(port)"
     }
 }

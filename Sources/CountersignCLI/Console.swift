@@ -35,7 +35,8 @@ enum Console {
         }
     }
 
-    private static func printable(_ line: Substring) -> String {
+    /// With control characters made visible.
+    static func printable(_ line: some StringProtocol) -> String {
         var text = String.UnicodeScalarView()
         for scalar in line.unicodeScalars {
             if scalar.properties.generalCategory == .control {

@@ -26,6 +26,6 @@ struct CountersignCommand: ParsableCommand {
         subcommands: [
             ServeCommand.self, ExecCommand.self, EnvCommand.self, DemoCommand.self, ExplainCommand.self,
             SitesCommand.self,
-            CredentialCommand.self, CertificateCommand.self, CACommand.self, VaultCommand.self,
+            CredentialCommand.self, CertificateCommand.self, TrustCommand.self, CACommand.self, VaultCommand.self,
         ])
 }

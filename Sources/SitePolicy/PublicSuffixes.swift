@@ -22,11 +22,11 @@ package struct PublicSuffixes: Sendable {
             if rule.hasPrefix("//") {
                 continue
             } else if rule.hasPrefix("!") {
-                insert(rule.dropFirst(), into: &exceptions)
+                Self.insert(rule.dropFirst(), into: &exceptions)
             } else if rule.hasPrefix("*.") {
-                insert(rule.dropFirst(2), into: &wildcards)
+                Self.insert(rule.dropFirst(2), into: &wildcards)
             } else {
-                insert(rule, into: &plain)
+                Self.insert(rule, into: &plain)
             }
         }
     }
@@ -40,7 +40,8 @@ package struct PublicSuffixes: Sendable {
         return plain.contains(host.text) || wildcards.contains(host.text) || wildcards.contains(parent.text)
     }
 
-    private func insert(_ rule: Substring, into rules: inout Set<String>) {
+    /// Static, because a method's own copy of `self` would have the set copied at each of some 10,000 rules.
+    private static func insert(_ rule: Substring, into rules: inout Set<String>) {
         guard let name = try? HostName(canonicalizing: rule, for: .forwarded) else { return }
         rules.insert(name.text)
     }

@@ -9,7 +9,7 @@ struct CACommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ca",
         abstract: "The interception CA, which vouches for listed sites towards your own programs.",
-        subcommands: [Export.self])
+        subcommands: [Export.self, Install.self, Uninstall.self, Rotate.self])
 
     struct Export: ParsableCommand {
         static let configuration = CommandConfiguration(

@@ -12,7 +12,8 @@ struct EnvCommand: ParsableCommand {
         abstract: "Print shell commands that point programs at a running proxy.",
         discussion: """
             Sets http_proxy, https_proxy, HTTPS_PROXY, all_proxy and ALL_PROXY, and the CA variables of OpenSSL, curl, git, \
-            Python, Node, AWS, Cargo, Deno and gRPC to a bundle of the system's anchors, Certs/anchors and the interception CA.
+            Python, Node, Deno, Go, Ruby, Rust, Cargo, AWS, gcloud, gRPC and Nix to a bundle of the system's anchors, \
+            Certs/anchors and the interception CA. JAVA_TOOL_OPTIONS says both to Java, behind what it says already.
 
             Unsets NO_PROXY and no_proxy, which would lead past the proxy, and HTTP_PROXY, which some programs prefer to \
             http_proxy and CGI programs take from a request.
@@ -46,8 +47,8 @@ struct EnvCommand: ParsableCommand {
         let address = try ListenAddress(parsing: listen)
         let token = try clientTokenFile.map { try ClientTokenFile(path: $0).read() }
         let trust = ClientTrust(home: home, door: VaultDoor(home: home, secrets: secrets.input))
-        let bundle = try trust.writeBundle()
-        let environment = ClientEnvironment(proxy: ProxyURL(door: address.door, token: token).text, bundlePath: bundle)
+        let environment = try trust.environment(
+            for: address.door, token: token, inherited: ProcessInfo.processInfo.environment)
         Console.result(environment.script(for: shell))
     }
 }

@@ -12,10 +12,11 @@ struct ExecCommand: AsyncParsableCommand {
         commandName: "exec",
         abstract: "Run a command through a proxy of its own.",
         discussion: """
-            Starts a proxy on a free loopback port that only this command knows the token of, sets the variables that \
-            `countersign env` prints (NO_PROXY, no_proxy and HTTP_PROXY are unset), and runs the command. The terminal is the \
-            command's; SIGINT, SIGTERM and SIGHUP are passed on. Exit status: the command's own; 127 when it is not found, 126 \
-            when it cannot be run, 128+N when signal N ended it.
+            Starts a proxy on a free loopback port, sets the variables that `countersign env` prints (NO_PROXY, no_proxy and \
+            HTTP_PROXY are unset), and runs the command. The proxy serves the command and the processes below it, as the kernel \
+            tells them, and besides only who sends the token that is in its variables: not every program can send one. \
+            The terminal is the command's; SIGINT, SIGTERM and SIGHUP are passed on. Exit status: the command's own; 127 when \
+            it is not found, 126 when it cannot be run, 128+N when signal N ended it.
 
             EXAMPLES:
               countersign exec -- curl https://git.corp.example/
@@ -59,6 +60,7 @@ struct ExecCommand: AsyncParsableCommand {
         var configuration = ProxyConfiguration()
         configuration.doors = [.tcp(host: "127.0.0.1", port: 0)]
         configuration.clientToken = token
+        configuration.admitsDescendants = true
         configuration.drainSeconds = 0
         let runtime = try await ProxyRuntime(
             keeper: keeper, configuration: configuration,
@@ -66,8 +68,8 @@ struct ExecCommand: AsyncParsableCommand {
             hasControlSocket: false,
             logger: logger)
         let opened = try ListenAddress(parsing: runtime.doors.first ?? "")
-        let bundle = try ClientTrust(home: home, door: door).writeBundle()
-        let environment = ClientEnvironment(proxy: ProxyURL(door: opened.door, token: token).text, bundlePath: bundle)
+        let environment = try ClientTrust(home: home, door: door).environment(
+            for: opened.door, token: token, inherited: inherited)
         let status: Int32
         do {
             status = try await ChildProcess.run(

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Cryptography
+import Enrollment
+import Vault
+
+/// One refresh of one identity, from what is in the vault to what is to be there. The lock of the name is held.
+struct RenewalAttempt: Sendable {
+    let renewal: IdentityRenewal
+    let name: String
+    let reusesKey: Bool
+    /// The identity's own certificate does not speak for it: the record's credential and identity do.
+    let isFirst: Bool
+
+    /// A certificate that the server issues but does not take is asked for anew after so many tries.
+    private static let proofs: UInt32 = 3
+
+    private var vault: OpenVault { renewal.vault }
+    private var home: Home { renewal.home }
+    private var now: Int64 { renewal.now() }
+
+    func run(patienceSeconds: Int64) async throws -> IdentityRenewal.Outcome {
+        do {
+            if case .issued = vault.contents.pendingEnrollments[name]?.state {
+                if let leaf = try await finish() { return .renewed(leaf) }
+            }
+            if let until = try await ask(patienceSeconds: patienceSeconds) { return .pending(until: until) }
+            guard let leaf = try await finish() else {
+                throw EnrollmentError(.wrongCertificate, "the certificate that was issued is not valid now")
+            }
+            return .renewed(leaf)
+        } catch {
+            if !error.isCancellation { try note(error) }
+            throw error
+        }
+    }
+
+    /// The record as it is now.
+    private func record() throws(CountersignError) -> EnrollmentRecord {
+        guard let record = vault.contents.enrollments[name] else {
+            throw CountersignError(.unknownName, "the enrolment of \(name.debugDescription) was removed meanwhile")
+        }
+        return record
+    }
+
+    private var stored: StoredIdentity { StoredIdentity(named: name, in: vault.contents, home: home) }
+
+    /// The identity, if a server could take it now.
+    private var working: Identity? {
+        stored.identity.flatMap { $0.leaf.isValid(at: now) ? $0 : nil }
+    }
+
+    // MARK: Asking
+
+    /// Nil once the certificate is in the vault; else the time at which the server may be asked again.
+    private func ask(patienceSeconds: Int64) async throws -> Int64? {
+        let deadline = now + patienceSeconds
+        while true {
+            if let retryAt = vault.contents.pendingEnrollments[name]?.retryAt, retryAt > now {
+                guard retryAt <= deadline else { return retryAt }
+                renewal.report(.waiting(server: try record().server, until: retryAt))
+                try await Task.sleep(for: .seconds(retryAt - now))
+            }
+            let dialogue = try dialogue()
+            renewal.report(.asking(server: try record().server))
+            let answer = try await dialogue.ask { attributes throws in try pendingKey(for: attributes) }
+            switch answer.outcome {
+            case .issued(let chain):
+                try vault.update { contents in
+                    guard var pending = contents.pendingEnrollments[name], var record = contents.enrollments[name]
+                    else { return }
+                    pending.state = .issued(chain: chain.map(\.der))
+                    pending.retryAt = 0
+                    pending.attempts = 0
+                    pending.request = []
+                    try contents.setPendingEnrollment(pending)
+                    record.anchors = answer.anchors.map(\.der)
+                    if answer.way.credential != nil { record.refusedCredential = 0 }
+                    // The server has taken the identity, so that what it replaced is not wanted any more.
+                    if case .identity = answer.way { record.previous = nil }
+                    try contents.setEnrollment(record)
+                }
+                return nil
+            case .pending(let seconds, let request):
+                try vault.update { contents in
+                    guard var pending = contents.pendingEnrollments[name] else { return }
+                    pending.retryAt = now + min(max(seconds, 1), ESTClient.longestRetryAfter)
+                    pending.attempts = pending.attempts &+ 1
+                    pending.request = request
+                    try contents.setPendingEnrollment(pending)
+                }
+            }
+        }
+    }
+
+    /// The identity that is there does not speak for this certificate: it is to be replaced by another kind of one.
+    private var isByOthers: Bool { isFirst || vault.contents.pendingEnrollments[name]?.isFirst == true }
+
+    private func dialogue() throws -> EnrollmentDialogue {
+        let contents = vault.contents
+        let record = try record()
+        var refused: [Certificate] = []
+        if let root = try InterceptionStore(home: home).root() { refused.append(root) }
+        return try EnrollmentDialogue(
+            record: record, refusing: refused, current: isByOthers ? nil : working,
+            speaker: record.identity.flatMap { StoredIdentity(named: $0, in: contents, home: home).identity },
+            credential: record.credential.flatMap { contents.credentials[$0] }, now: renewal.now)
+    }
+
+    /// The key to ask for, in the vault before anybody is asked: the one that was asked for before, if it still fits.
+    private func pendingKey(for attributes: CSRAttributes?) throws -> (key: PrivateKey, previous: [UInt8]?) {
+        let wanted = try specification(attributes)
+        return try vault.update { contents in
+            let present = contents.identityKeys[name]?.privateKey
+            if let pending = contents.pendingEnrollments[name], let key = try? PrivateKey(pkcs8: pending.privateKey),
+                reusesKey ? pending.privateKey == present : pending.privateKey != present && key.kind == wanted.kind
+            {
+                return (key, pending.request.isEmpty ? nil : pending.request)
+            }
+            let key: PrivateKey
+            if reusesKey, let present { key = try PrivateKey(pkcs8: present) } else { key = try .generate(wanted) }
+            var pending = PendingEnrollment(name: name, privateKey: try key.pkcs8, created: max(0, now))
+            pending.isFirst = isByOthers
+            try contents.setPendingEnrollment(pending)
+            return (key, nil)
+        }
+    }
+
+    private func specification(_ attributes: CSRAttributes?) throws -> KeySpecification {
+        let text = try record().keySpecification
+        if text == EnrollmentRecord.anyKey { return attributes?.keySpecification ?? .ecP256 }
+        guard let specification = KeySpecification(text) else {
+            throw CountersignError(.configuration, "\(text.debugDescription) is not a kind of key")
+        }
+        return specification
+    }
+
+    // MARK: Taking
+
+    /// The leaf, once the issued chain has been proved and is the identity's; nil when it is not worth that, and gone.
+    private func finish() async throws -> Certificate? {
+        guard let pending = vault.contents.pendingEnrollments[name], case .issued(let issued) = pending.state,
+            let chain = try? issued.map({ try Certificate(der: $0) }),
+            let identity = try? Identity(name: name, chain: chain, key: PrivateKey(pkcs8: pending.privateKey)),
+            identity.leaf.isValid(at: now), pending.attempts < Self.proofs
+        else {
+            try vault.update { _ = $0.removePendingEnrollment(named: name) }
+            return nil
+        }
+        try await prove(identity)
+        try commit(identity)
+        return identity.leaf
+    }
+
+    private func prove(_ identity: Identity) async throws {
+        let record = try record()
+        do {
+            guard try await dialogue().prove(identity) else {
+                return renewal.report(.notProved(server: record.server))
+            }
+        } catch let error as EnrollmentError {
+            // Where nothing works, what could not be proved for reasons of its own is better than nothing.
+            if working == nil, error.isTransient { return renewal.report(.notProved(server: record.server)) }
+            guard error.code == .identityRefused else { throw error }
+            try vault.update { contents in
+                guard var pending = contents.pendingEnrollments[name] else { return }
+                pending.attempts = pending.attempts &+ 1
+                try contents.setPendingEnrollment(pending)
+            }
+            throw EnrollmentError(
+                .wrongCertificate, "\(record.server) does not take the certificate that it has issued: \(error.detail)",
+                hint: "the identity stays as it was")
+        }
+    }
+
+    private func commit(_ identity: Identity) throws {
+        let (before, time) = (stored.identity, now)
+        try vault.update { contents in
+            guard var record = contents.enrollments[name] else {
+                throw CountersignError(.unknownName, "the enrolment of \(name.debugDescription) was removed meanwhile")
+            }
+            let isKept = record.previous?.leaf?.isValid(at: time) ?? false
+            if let before, !isKept, !before.key.isInToken, before.leaf != identity.leaf {
+                record.previous = KeptIdentity(privateKey: try before.key.pkcs8, chain: before.chain.map(\.der))
+            }
+            record.chain = identity.chain.map(\.der)
+            record.failures = 0
+            record.lastFailure = 0
+            contents.removeTokenKey(named: name)
+            try contents.setIdentityKey(
+                IdentityKey(
+                    name: name, privateKey: try identity.key.pkcs8, leafSHA256: identity.leaf.sha256Fingerprint))
+            try contents.setEnrollment(record)
+            contents.removePendingEnrollment(named: name)
+        }
+        try renewal.mendFile(of: name)
+    }
+
+    // MARK: Failing
+
+    /// What the next attempt has to know of this one.
+    private func note(_ error: any Error) throws {
+        let fault = error as? EnrollmentError
+        try vault.update { contents in
+            guard var record = contents.enrollments[name] else { return }
+            record.failures = record.failures == .max ? .max : record.failures + 1
+            record.lastFailure = max(0, now)
+            if let refusal = error as? CredentialRefused { record.refusedCredential = refusal.generation }
+            try contents.setEnrollment(record)
+            // A request that the server has turned down is not made again with the same key.
+            if let pending = contents.pendingEnrollments[name], pending.state == .requested, fault?.isTransient != true
+            {
+                contents.removePendingEnrollment(named: name)
+            }
+        }
+    }
+}
+
+extension Error {
+    /// The task was cancelled: nobody's fault.
+    var isCancellation: Bool { self is CancellationError || (self as? EnrollmentError)?.code == .cancelled }
+}
+
+extension EnrollmentRecord {
+    /// The ``keySpecification`` that leaves the kind of key to the server, and to us where that does not say.
+    package static let anyKey = "any"
+}
+
+extension KeptIdentity {
+    var leaf: Certificate? { chain.first.flatMap { try? Certificate(der: $0) } }
+}

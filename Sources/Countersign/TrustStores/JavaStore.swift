@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Cryptography
+
+/// The anchors of Java runtimes: one `cacerts`, which several of them may share. It is read and written by `keytool`, with the
+/// password that every runtime is delivered with.
+struct JavaStore: TrustStore {
+    let kind = TrustStoreKind.java
+    let layout: StoreLayout
+    /// The keystore, without symbolic links.
+    let place: String
+    private let keytool: String?
+
+    private static let password = "changeit"
+    /// Keystores that are made anew from the system's anchors whenever those change: of Fedora, Arch and SUSE.
+    private static let derived = [
+        "/etc/pki/ca-trust/extracted/", "/etc/ca-certificates/extracted/", "/var/lib/ca-certificates/",
+    ]
+
+    /// The keystores of `JAVA_HOME`, of `java` in the path, and of every runtime in `/usr/lib/jvm`.
+    static func all(_ layout: StoreLayout) -> [JavaStore] {
+        var homes: [String] = []
+        if let home = layout.environment["JAVA_HOME"], !home.isEmpty { homes += [home, "\(home)/jre"] }
+        if let java = layout.installedProgram("java") {
+            homes.append(HomeFile.folder(of: HomeFile.folder(of: java)))
+        }
+        let runtimes = layout.path("/usr/lib/jvm")
+        homes += StoreLayout.names(in: runtimes).map { "\(runtimes)/\($0)" }
+        var stores: [JavaStore] = []
+        for home in homes {
+            guard let place = StoreLayout.resolved("\(home)/lib/security/cacerts") else { continue }
+            let own = "\(home)/bin/keytool"
+            let tool = StoreLayout.exists(own) ? own : layout.program("keytool")
+            if let index = stores.firstIndex(where: { $0.place == place }) {
+                if stores[index].keytool == nil { stores[index] = JavaStore(layout, place, tool) }
+            } else {
+                stores.append(JavaStore(layout, place, tool))
+            }
+        }
+        return stores
+    }
+
+    private init(_ layout: StoreLayout, _ place: String, _ keytool: String?) {
+        self.layout = layout
+        self.place = place
+        self.keytool = keytool
+    }
+
+    var obstacle: Complaint? {
+        guard keytool == nil else { return nil }
+        return Complaint(
+            "keytool is not installed, which reads and writes \(place)", hint: "a Java runtime has it in its folder bin"
+        )
+    }
+
+    // MARK: Reading
+
+    func roots(like root: Certificate?) throws(CountersignError) -> [StoredRoot] {
+        let output = String(decoding: try run(["-list", "-rfc", "-keystore", place]), as: UTF8.self)
+        var roots: [StoredRoot] = []
+        // `Alias name: …` before each entry; a trusted certificate's is followed by the one certificate, in PEM.
+        for entry in output.components(after: "Alias name: ") {
+            let alias = entry.prefix { !$0.isNewline }
+            let name = Self.name(of: alias)
+            let isOurs = RootName(parsing: name) != nil
+            guard entry.contains("trustedCertEntry"), isOurs || root != nil,
+                let certificate = try? Certificate.readPEM(Array(entry.utf8)).first, isOurs || certificate == root
+            else { continue }
+            roots.append(
+                StoredRoot(entry: String(alias), name: name, certificate: certificate, isInForce: true))
+        }
+        return roots
+    }
+
+    /// Debian's own keystore follows the system's anchors, with the file's name in the alias; a file that has gone it keeps.
+    private static func name(of alias: Substring) -> String {
+        guard alias.hasPrefix("debian:"), alias.hasSuffix(".pem") else { return String(alias) }
+        return String(alias.dropFirst("debian:".count).dropLast(".pem".count))
+    }
+
+    // MARK: Writing
+
+    private var isWritable: Bool { layout.isWritable(HomeFile.folder(of: place)) && layout.isWritable(place) }
+
+    func barrier(to change: StoreChange) -> Complaint? {
+        if Self.derived.contains(where: { place.hasPrefix(layout.path($0)) }) {
+            return Complaint(
+                "\(place) is made from the system's anchors", hint: "use --store system, and Java follows")
+        }
+        guard layout.privilege == .none, !isWritable else { return nil }
+        let tool = keytool ?? "keytool"
+        let commands =
+            switch change {
+            case .add(_, let name):
+                [
+                    "countersign ca export | sudo \(tool) -importcert -noprompt -trustcacerts -alias \(name.text) -keystore \(place)"
+                ]
+            case .remove(let roots): roots.map { "sudo \(tool) -delete -alias \($0.entry) -keystore \(place)" }
+            }
+        return Complaint(
+            "only root may write \(place), and there is no terminal for sudo to ask on",
+            hint: "as root, or by hand: \(commands.joined(separator: " && "))")
+    }
+
+    func description(of change: StoreChange) -> String {
+        let means = isWritable || layout.privilege == .own ? "" : " through sudo"
+        return switch change {
+        case .add(_, let name): "in \(place) add \(name.text)\(means)"
+        case .remove(let roots): "in \(place) remove \(roots.map(\.entry).joined(separator: ", "))\(means)"
+        }
+    }
+
+    /// `$1` is the keystore; the rest is keytool, which works on a copy, because it writes in place. The first line of standard
+    /// input is the password.
+    private static let script = """
+        IFS= read -r COUNTERSIGN_STOREPASS; export COUNTERSIGN_STOREPASS
+        store=$1; shift
+        trap 'rm -f "$store.countersign"' EXIT
+        cp -p "$store" "$store.countersign" && "$@" -keystore "$store.countersign" \
+        && mv -f "$store.countersign" "$store"
+        """
+
+    func make(_ change: StoreChange) throws(CountersignError) {
+        switch change {
+        case .add(let root, let name):
+            try write(["-importcert", "-noprompt", "-trustcacerts", "-alias", name.text], input: Array(root.pem.utf8))
+        case .remove(let roots):
+            for root in roots { try write(["-delete", "-alias", root.entry]) }
+        }
+    }
+
+    private func write(_ arguments: [String], input: [UInt8] = []) throws(CountersignError) {
+        let program = try layout.script(Self.script, [place] + words(arguments), asRoot: !isWritable)
+        try program.succeed(input: Array("\(Self.password)\n".utf8) + input)
+    }
+
+    private func run(_ arguments: [String]) throws(CountersignError) -> [UInt8] {
+        var helper = layout.helper(try words(arguments))
+        helper.environment["COUNTERSIGN_STOREPASS"] = Self.password
+        return try helper.succeed()
+    }
+
+    private func words(_ arguments: [String]) throws(CountersignError) -> [String] {
+        guard let keytool else { throw CountersignError(.environment, "keytool is not installed") }
+        return [keytool, "-J-Duser.language=en", "-J-Duser.country=US"] + arguments
+            + ["-storepass:env", "COUNTERSIGN_STOREPASS"]
+    }
+}
+
+extension String {
+    /// What follows each `marker` at a line's beginning, up to the next.
+    fileprivate func components(after marker: String) -> [Substring] {
+        var parts: [Substring] = []
+        var start: Substring.Index?
+        for line in split(whereSeparator: \.isNewline) where line.hasPrefix(marker) {
+            if let start { parts.append(self[start..<line.startIndex]) }
+            start = line.index(line.startIndex, offsetBy: marker.count)
+        }
+        if let start { parts.append(self[start...]) }
+        return parts
+    }
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Glibc
+
+/// One database of NSS, as Firefox and Chromium keep them: `cert9.db` (`sql:`), or the old `cert8.db` (`dbm:`). It is read and
+/// written by `certutil`, which asks on the terminal for the database's password where it has one.
+struct NSSStore: TrustStore {
+    let kind = TrustStoreKind.nss
+    let layout: StoreLayout
+    /// The folder of the database.
+    let place: String
+    private let method: String
+
+    /// The folders that may have a folder for each profile of Firefox, and those that Chromium and Chrome use, below the home
+    /// folder: of the distributions' packages, of snaps, and of Flatpaks.
+    private static let profileFolders = [
+        ".mozilla/firefox", ".config/mozilla/firefox", "snap/firefox/common/.mozilla/firefox",
+        ".var/app/org.mozilla.firefox/.mozilla/firefox", ".var/app/org.mozilla.firefox/config/mozilla/firefox",
+    ]
+    private static let databaseFolders = [
+        ".pki/nssdb", "snap/chromium/current/.pki/nssdb", ".var/app/org.chromium.Chromium/.pki/nssdb",
+        ".var/app/com.google.Chrome/.pki/nssdb",
+    ]
+    /// Programs that read `~/.pki/nssdb`, and would make it with their first certificate.
+    private static let browsers = [
+        "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge", "brave-browser",
+    ]
+
+    /// Every database of the user, and the one that is to be made where a browser would look for it.
+    static func all(_ layout: StoreLayout) -> [NSSStore] {
+        var stores: [NSSStore] = []
+        var places: Set<String> = []
+        func look(_ folder: String) {
+            guard let place = StoreLayout.resolved(folder), !places.contains(place) else { return }
+            if StoreLayout.exists("\(place)/cert9.db") {
+                stores.append(NSSStore(layout, place, "sql"))
+            } else if StoreLayout.exists("\(place)/cert8.db") {
+                stores.append(NSSStore(layout, place, "dbm"))
+            } else {
+                return
+            }
+            places.insert(place)
+        }
+        for folder in profileFolders.map({ "\(layout.home)/\($0)" }) {
+            for name in StoreLayout.names(in: folder) { look("\(folder)/\(name)") }
+        }
+        for folder in databaseFolders { look("\(layout.home)/\(folder)") }
+        let shared = "\(layout.home)/\(databaseFolders[0])"
+        if !StoreLayout.exists("\(shared)/cert9.db"), !StoreLayout.exists("\(shared)/cert8.db"),
+            browsers.contains(where: { layout.installedProgram($0) != nil })
+        {
+            stores.append(NSSStore(layout, shared, "sql"))
+        }
+        return stores
+    }
+
+    private init(_ layout: StoreLayout, _ place: String, _ method: String) {
+        self.layout = layout
+        self.place = place
+        self.method = method
+    }
+
+    /// There is no database yet.
+    private var isMissing: Bool { !StoreLayout.exists("\(place)/\(method == "sql" ? "cert9" : "cert8").db") }
+
+    var obstacle: Complaint? {
+        guard layout.program("certutil") == nil else { return nil }
+        return Complaint(
+            "certutil is not installed, which reads and writes \(place)",
+            hint: "install libnss3-tools (Debian, Ubuntu), nss-tools (Fedora), nss (Arch) or mozilla-nss-tools (SUSE)")
+    }
+
+    func barrier(to change: StoreChange) -> Complaint? {
+        guard !isMissing, !layout.isWritable(place) else { return nil }
+        return Complaint("\(place) cannot be written", hint: "look at `ls -ld \(place)`")
+    }
+
+    func description(of change: StoreChange) -> String {
+        switch change {
+        case .add(_, let name):
+            (isMissing ? "make the database \(place) for Chromium, and " : "in \(place) ") + "add \(name.text)"
+        case .remove(let roots): "in \(place) remove \(roots.map(\.entry).joined(separator: ", "))"
+        }
+    }
+
+    // MARK: Reading
+
+    func roots(like root: Certificate?) throws(CountersignError) -> [StoredRoot] {
+        guard !isMissing else { return [] }
+        var roots: [StoredRoot] = []
+        let list = String(decoding: try certutil(["-L"]), as: UTF8.self)
+        for line in list.split(whereSeparator: \.isNewline) {
+            // A nickname, which may have spaces in it, and `C,,`: trust for TLS, mail and code (certutil(1)).
+            let line = Self.trimmed(line)
+            guard let space = line.lastIndex(of: " ") else { continue }
+            let flags = line[line.index(after: space)...].split(separator: ",", omittingEmptySubsequences: false)
+            let nickname = Self.trimmed(line[..<space])
+            // A root that was imported by hand is called by its common name.
+            guard flags.count == 3, nickname.lowercased().hasPrefix("countersign") else { continue }
+            let text = try certutil(["-L", "-n", String(nickname), "-a"])
+            for certificate in (try? Certificate.readPEM(text)) ?? []
+            where RootName(parsing: String(nickname)) != nil || certificate == root {
+                roots.append(
+                    StoredRoot(
+                        entry: String(nickname), name: String(nickname), certificate: certificate,
+                        isInForce: flags[0].contains("C")))
+            }
+        }
+        return roots
+    }
+
+    /// Without spaces at its end.
+    private static func trimmed(_ text: Substring) -> Substring {
+        var text = text
+        while text.last == " " { text.removeLast() }
+        return text
+    }
+
+    // MARK: Writing
+
+    func make(_ change: StoreChange) throws(CountersignError) {
+        switch change {
+        case .add(let root, let name):
+            if isMissing {
+                try makeDatabase { () throws(CountersignError) in try add(root, name) }
+            } else {
+                try add(root, name)
+            }
+        case .remove(let roots):
+            for root in roots { try certutil(["-D", "-n", root.entry]) }
+        }
+    }
+
+    private func add(_ root: Certificate, _ name: RootName) throws(CountersignError) {
+        // One that is there without being trusted keeps its nickname, whatever certutil is told.
+        for stored in try roots(like: root) where stored.certificate == root {
+            try certutil(["-M", "-n", stored.entry, "-t", "C,,"])
+            return
+        }
+        try certutil(["-A", "-n", name.text, "-t", "C,,", "-a"], input: Array(root.pem.utf8))
+    }
+
+    /// Makes the database and fills it; where that fails, what was made is taken away again.
+    private func makeDatabase(_ fill: () throws(CountersignError) -> Void) throws(CountersignError) {
+        let isNewFolder = !StoreLayout.exists(place)
+        try HomeFile.makeFolder(place, mode: 0o700)
+        do throws(CountersignError) {
+            try certutil(["-N", "--empty-password"])
+            try fill()
+        } catch {
+            for name in ["cert9.db", "key4.db", "pkcs11.txt"] { _ = unlink("\(place)/\(name)") }
+            if isNewFolder { _ = rmdir(place) }
+            throw error
+        }
+    }
+
+    @discardableResult
+    private func certutil(_ arguments: [String], input: [UInt8] = []) throws(CountersignError) -> [UInt8] {
+        guard let program = layout.program("certutil") else {
+            throw CountersignError(.environment, "certutil is not installed")
+        }
+        return try layout.helper([program] + arguments + ["-d", "\(method):\(place)"]).succeed(input: input)
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Certificates
+import Countersign
+import Vault
+
+/// `countersign certificate list`.
+struct CertificateListCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "Show the client identities: name, subject, issuer, days left, sites.",
+        discussion: """
+            EXAMPLES:
+              countersign certificate list
+              countersign certificate list --json | jq -r '.[] | select(.daysLeft < 30) | .name'
+            """)
+
+    @OptionGroup var homeOption: HomeOption
+    @OptionGroup var output: JSONOption
+    @OptionGroup var secrets: SecretOption
+
+    func run() throws {
+        let home = try homeOption.located()
+        let vault = try VaultDoor(home: home, secrets: secrets.input).openIfThere()
+        let enrolled = try EnrolledIdentities(vault?.contents, home: home)
+        let sites = IdentitySites(of: home)
+        let shown = enrolled.identities.map { identity in
+            ShownIdentity(identity.name, identity.chain, of: vault?.contents, sites)
+        }
+        if output.json {
+            try Console.result(json: shown)
+        } else {
+            Console.result(
+                TextTable(rows: shown.map { [$0.name, $0.subject, $0.issuer, $0.remaining, $0.sitesText] }).text)
+        }
+        for fault in enrolled.faults { Console.warning("identity \"\(fault.name)\" is left out: \(fault.reason)") }
+        for fault in enrolled.fileFaults { Console.warning("identity \"\(fault.name)\": \(fault.reason)") }
+    }
+}
+
+/// `countersign certificate inspect`.
+struct CertificateInspectCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "inspect",
+        abstract: "Show one client identity.",
+        discussion: """
+            EXAMPLES:
+              countersign certificate inspect laptop
+            """)
+
+    @OptionGroup var homeOption: HomeOption
+    @OptionGroup var output: JSONOption
+    @OptionGroup var secrets: SecretOption
+    @Argument(help: ArgumentHelp("The identity's name.", valueName: "name"))
+    var name: String
+
+    func run() throws {
+        let home = try homeOption.located()
+        let contents = try VaultDoor(home: home, secrets: secrets.input).openIfThere()?.contents
+        guard IdentityName.isGood(name), let chain = try chain(in: contents, home), !chain.isEmpty else {
+            throw try CertificateCommand.unknown(name, home)
+        }
+        let shown = ShownIdentity(name, chain, of: contents, IdentitySites(of: home))
+        if output.json { return try Console.result(json: shown) }
+        Console.result(shown.text)
+    }
+
+    /// The file's, but for an enrolled identity, whose chain the vault has too.
+    private func chain(in contents: VaultContents?, _ home: Home) throws -> [Certificate]? {
+        if contents?.enrollments[name] != nil,
+            let identity = StoredIdentity(named: name, in: contents, home: home).identity
+        {
+            return identity.chain
+        }
+        return try home.chain(named: name)
+    }
+}

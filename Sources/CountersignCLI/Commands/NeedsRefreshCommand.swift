@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Countersign
+import Foundation
+import Proxy
+
+/// `countersign certificate needs-refresh`.
+struct NeedsRefreshCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "needs-refresh",
+        abstract: "Whether an identity wants a new certificate, for scripts.",
+        discussion: """
+            Exit status: 0 yes, because it is past two thirds of its life, expired or damaged; 1 no; 2 there is no such \
+            certificate. Without a name: whether any does.
+
+            EXAMPLES:
+              countersign certificate needs-refresh laptop && countersign certificate refresh laptop
+            """)
+
+    @OptionGroup var homeOption: HomeOption
+    @OptionGroup var output: JSONOption
+    @OptionGroup var secrets: SecretOption
+
+    @Argument(help: ArgumentHelp("The identity's name. Default: all.", valueName: "name"))
+    var name: String?
+
+    private static let noSuchCertificate = ExitCode(2)
+
+    func run() throws {
+        let home = try homeOption.located()
+        let contents = try VaultDoor(home: home, secrets: secrets.input).openIfThere()?.contents
+        let now = Int64(time(nil))
+        let names: [String]
+        if let name {
+            names = IdentityName.isGood(name) ? [name] : []
+        } else {
+            let known = [
+                contents?.identityKeys.keys.map(\.self), contents?.tokenKeys.keys.map(\.self),
+                contents?.enrollments.keys.map(\.self),
+            ]
+            names = Set(known.compactMap(\.self).joined()).union(try home.identityNames()).sorted()
+        }
+        let states = names.compactMap { RenewalState(named: $0, in: contents, home: home, now: now) }
+        if name != nil, states.isEmpty {
+            for complaint in Complaint.all(in: try CertificateCommand.unknown(name ?? "", home)) {
+                Console.error(complaint)
+            }
+            throw Self.noSuchCertificate
+        }
+        let shown = states.map(Shown.init)
+        if output.json {
+            if name != nil, let only = shown.first {
+                try Console.result(json: only)
+            } else {
+                try Console.result(json: shown)
+            }
+        } else {
+            Console.result(shown.map(\.text).joined())
+        }
+        guard states.contains(where: \.isDue) else { throw ExitCode.failure }
+    }
+
+    /// A state as text and JSON.
+    private struct Shown: Encodable {
+        let name: String
+        let needsRefresh: Bool
+        let reason: String
+        let due: String
+        let notAfter: String?
+        let enrolled: Bool
+
+        init(_ state: RenewalState) {
+            name = state.name
+            needsRefresh = state.isDue
+            enrolled = state.isEnrolled
+            due = WallClock.rfc3339(state.due)
+            notAfter = state.notAfter.map(WallClock.rfc3339)
+            reason =
+                switch state.need {
+                case .none: "not before \(Day.text(state.due))"
+                case .aging: "since \(Day.text(state.due))"
+                case .expired: state.notAfter.map { "expired \(Day.text($0))" } ?? "expired"
+                case .damaged(let fault): fault
+                case .missing: "its first certificate has not come"
+                }
+        }
+
+        var text: String { "\(name): \(needsRefresh ? "yes" : "no"), \(reason)\n" }
+    }
+}

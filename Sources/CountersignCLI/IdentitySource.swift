@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Countersign
+import Cryptography
+import Foundation
+import Vault
+
+/// Where `certificate import` takes an identity from.
+enum IdentitySource {
+    /// One file with everything.
+    case file(Piece)
+    /// The certificates in one file, the key in another.
+    case files(certificates: Piece, key: Piece)
+    /// The key in a token, the certificates in a file, or beside it when that is nil.
+    case token(TokenURI, certificates: Piece?)
+
+    /// A file as it was named and read; what it held is wiped.
+    final class Piece {
+        let name: String
+        private(set) var bytes: [UInt8]
+
+        init(_ name: String) throws {
+            self.name = name
+            bytes = try HomeFile(path: name).read(upTo: IdentityFile.maximumBytes)
+        }
+
+        deinit { SecretInput.wipe(&bytes) }
+    }
+
+    /// Reads the files; nothing is asked for, and no token touched.
+    init(file: String, keyFile: String?) throws {
+        guard !TokenURI.isURI(file) else {
+            guard keyFile == nil else {
+                throw CountersignError(
+                    .configuration, "a pkcs11: URI in the place of the file has both, certificate and key",
+                    hint: "give the file with the certificates, and the URI with --key-file")
+            }
+            self = .token(try Self.uri(file), certificates: nil)
+            return
+        }
+        guard let keyFile else {
+            self = .file(try Piece(file))
+            return
+        }
+        if TokenURI.isURI(keyFile) {
+            self = .token(try Self.uri(keyFile), certificates: try Piece(file))
+        } else {
+            self = .files(certificates: try Piece(file), key: try Piece(keyFile))
+        }
+    }
+
+    private static func uri(_ text: String) throws -> TokenURI {
+        let module = ProcessInfo.processInfo.environment[Token.moduleVariable].flatMap { $0.isEmpty ? nil : $0 }
+        do throws(CertificateError) {
+            return try TokenURI(text, defaultModulePath: module)
+        } catch {
+            throw CountersignError(
+                .configuration, error.detail,
+                hint:
+                    "as in 'pkcs11:token=card;id=%01': pkcs11-tool --list-objects, or p11tool --list-all, shows what there is"
+            )
+        }
+    }
+
+    /// The whole identity. The password of an encrypted file, or the token's PIN, comes from `secrets`.
+    func read(asking secrets: SecretInput) throws -> FoundIdentity {
+        switch self {
+        case .file(let piece):
+            let (chain, key) = try piece.opened(asking: secrets, IdentityFile.read)
+            return FoundIdentity(chain: chain, key: .file(key))
+        case .files(let certificates, let piece):
+            let known = try certificates.naming { () throws(CertificateError) in
+                try IdentityFile.readCertificates(certificates.bytes)
+            }
+            let key = try piece.opened(asking: secrets, IdentityFile.readKey)
+            let chain = try piece.naming { () throws(CertificateError) in try IdentityFile.chain(of: key, among: known)
+            }
+            return FoundIdentity(chain: chain, key: .file(key))
+        case .token(let uri, let certificates):
+            let known = try certificates?.naming { () throws(CertificateError) in
+                try IdentityFile.readCertificates(certificates?.bytes ?? [])
+            }
+            let pin = try secrets.read("the PIN of \(uri)")
+            do throws(CertificateError) {
+                let key = try Token.key(at: uri, pin: pin)
+                let certificates = if let known { known } else { [try Token.certificate(at: uri, pin: pin)] }
+                return FoundIdentity(
+                    chain: try IdentityFile.chain(of: key, among: certificates), key: .token(uri, pin: pin))
+            } catch {
+                throw CountersignError(.configuration, error.detail, hint: Self.tokenHint(for: error.code))
+            }
+        }
+    }
+
+    private static func tokenHint(for code: CertificateError.Code) -> String? {
+        switch code {
+        case .noKey: "pkcs11-tool --list-objects, or p11tool --list-all, shows what there is"
+        case .noCertificate: "give the file with the certificate, and the URI with --key-file"
+        case .unavailable: "apt install libengine-pkcs11-openssl, and the token's PKCS#11 module"
+        default: nil
+        }
+    }
+}
+
+extension IdentitySource.Piece {
+    /// What `read` makes of the bytes without a password, or with one where that is wanted.
+    fileprivate func opened<Result>(
+        asking secrets: SecretInput, _ read: ([UInt8], Secret?) throws(CertificateError) -> Result
+    ) throws -> Result {
+        do throws(CertificateError) {
+            return try read(bytes, nil)
+        } catch {
+            guard error.code == .passwordNeeded else { throw fault(error) }
+        }
+        let password = try secrets.read("the password of \(name)")
+        return try naming { () throws(CertificateError) in try read(bytes, password) }
+    }
+
+    fileprivate func naming<Result>(_ body: () throws(CertificateError) -> Result) throws -> Result {
+        do throws(CertificateError) {
+            return try body()
+        } catch {
+            throw fault(error)
+        }
+    }
+
+    private func fault(_ error: CertificateError) -> CountersignError {
+        CountersignError(.configuration, "\(name): \(error.detail)", hint: Self.hint(for: error.code))
+    }
+
+    private static func hint(for code: CertificateError.Code) -> String? {
+        switch code {
+        case .malformed: "PKCS#12 (.p12, .pfx) or PEM with a certificate and its key is wanted, or the two in two files"
+        case .noKey: "export the certificate together with its private key, or give the key with --key-file"
+        case .noCertificate, .keyMismatch: "export the certificate together with its private key"
+        case .wrongPassword, .passwordNeeded, .unsupported, .notPermitted, .unavailable: nil
+        }
+    }
+}
+
+/// A client identity on its way into the vault.
+struct FoundIdentity {
+    enum Key {
+        case file(PrivateKey)
+        case token(TokenURI, pin: Secret)
+    }
+
+    /// Leaf first, never empty.
+    let chain: [Certificate]
+    let key: Key
+
+    var leaf: Certificate { chain[0] }
+
+    /// Puts the key, or where it lies, into the vault.
+    func keep(in contents: inout VaultContents, as name: String) throws {
+        switch key {
+        case .file(let key):
+            try contents.setIdentityKey(
+                IdentityKey(name: name, privateKey: key.pkcs8, leafSHA256: leaf.sha256Fingerprint))
+        case .token(let uri, let pin):
+            try contents.setTokenKey(
+                TokenKey(name: name, uri: uri.description, pin: pin, leafSHA256: leaf.sha256Fingerprint))
+        }
+    }
+}
