@@ -124,6 +124,7 @@ struct CertificationRequestTests {
     @Test func extensionsOfTheServerTakeThePlaceOfOurs() throws {
         // extensionRequest: keyUsage keyAgreement not critical, SAN dns:asked.example, an extension 2.999.
         let extensions = try DER.sequence(
+            DER.sequence(DER.oid("551D0F"), DER.octets(DER.hex("03020780"))),
             DER.sequence(DER.oid("551D0F"), DER.octets(DER.hex("03020308"))),
             DER.sequence(
                 DER.oid("551D11"), DER.hex("0101FF"),
@@ -140,6 +141,7 @@ struct CertificationRequestTests {
         #expect(text.contains("Key Usage: \n                    Key Agreement\n"), "\(text)")
         #expect(text.contains("Alternative Name: critical\n                    DNS:asked.example, DNS:own.example\n"))
         #expect(text.contains("2.999: \n"))
+        #expect(text.components(separatedBy: "X509v3 Key Usage").count == 2, "each extension once")
         #expect(text.contains("TLS Web Client Authentication"))
     }
 
@@ -199,7 +201,7 @@ struct CertificationRequestTests {
             example + [0], Array("<html>".utf8), DER.sequence(DER.hex("0500")),
             DER.sequence(DER.sequence(DER.oid("8837"))),
             DER.sequence(DER.value(0x06, [])), DER.sequence(DER.value(0x06, [0x88])), DER.hex("3080"),
-            DER.hex("30810000"),
+            DER.hex("30810000"), DER.hex("30810306012A"),
             DER.value(0x30, [UInt8](repeating: 5, count: CSRAttributes.maximumBytes)),
             DER.value(0x30, (0...128).flatMap { _ in [0x06, 0x01, 0x2A] as [UInt8] }),
         ]

@@ -17,13 +17,14 @@ struct TokenTests {
     @Test func aRefusedPINIsToldAndNotTriedAgain() throws {
         let spare = try TokenURI(SoftToken.uri("client-a", in: SoftToken.spareLabel))
         let wrong = Secret(utf8: "canary-wrong")
-        for _ in 0..<12 {
+        for attempt in 0..<12 {
             do {
                 _ = try Token.key(at: spare, pin: wrong)
                 Issue.record("a wrong PIN was taken")
             } catch {
                 #expect(error == CertificateError(.wrongPassword, ""))
                 #expect(!"\(error)".contains("canary"))
+                #expect("\(error)".contains("not tried again") == (attempt > 0), "attempt \(attempt): \(error)")
             }
         }
         #expect(code { _ = try Token.key(at: spare, pin: Secret([])) } == .passwordNeeded)

@@ -85,4 +85,75 @@ struct InterceptionStoreTests {
         #expect(second.authority.root != first.authority.root)
         #expect(try authority(day: 0).authority.root == second.authority.root)
     }
+
+    // MARK: A new root
+
+    @Test
+    func aRotationLeavesNothingOfTheOldAuthority() throws {
+        let first = try authority(day: 0)
+        let clock = ContinuousClock()
+        let begun = clock.now
+        let second = try store.rotate(for: Self.hosts, in: vault, at: Self.start)
+        #expect(clock.now - begun < .seconds(1))
+        #expect(second.root != first.authority.root && second.issuing != first.authority.issuing)
+        #expect(second.serves(Self.hosts, at: Self.start))
+        let kept = try authority(day: 0)
+        #expect(kept.authority.root == second.root && kept.authority.issuing == second.issuing && !kept.hasNewRoot)
+        #expect(try home.files(in: Home.interceptionFolder, suffix: "").count == 2)
+    }
+
+    private var next: String { "home/Certs/interception/root.pem.next" }
+
+    /// A process that was stopped after it had written the certificate, and before the vault.
+    @Test
+    func aRotationThatDidNotReachTheVaultDidNotHappen() throws {
+        let first = try authority(day: 0)
+        let stranger = try InterceptionAuthority.create(at: Self.start).root
+        try folder.write(next, stranger.pem)
+        #expect(try authority(day: 0).authority.root == first.authority.root)
+        // Whoever writes next clears it away.
+        #expect(try authority(day: 0, hosts: ["other.example"]).authority.root == first.authority.root)
+        #expect(!FileManager.default.fileExists(atPath: folder.file(next)))
+    }
+
+    /// A process that was stopped when the vault had the new keys and `root.pem` was still the old one.
+    @Test(arguments: [true, false])
+    func aRotationThatReachedTheVaultIsFinishedByTheNext(_ hadRoot: Bool) throws {
+        let first = try authority(day: 0)
+        let (old, oldIssuing) = (first.authority.root.pem, first.authority.issuing.pem)
+        let second = try store.rotate(for: Self.hosts, in: vault, at: Self.start)
+        try folder.write(next, second.root.pem)
+        if hadRoot {
+            try folder.write("home/Certs/interception/root.pem", old)
+            try folder.write("home/Certs/interception/issuing.pem", oldIssuing)
+        } else {
+            try home.rootCertificate.remove()
+            try home.issuingCertificate.remove()
+        }
+        let other = InterceptionStore(home: home)
+        let third = try other.authority(
+            for: Self.hosts, in: VaultFile(home: home.path).open { throw CancellationError() }, at: Self.start)
+        #expect(third.authority.root == second.root)
+        #expect(third.authority.serves(Self.hosts, at: Self.start))
+        #expect(try store.root() == second.root)
+        #expect(!FileManager.default.fileExists(atPath: folder.file(next)))
+    }
+
+    @Test
+    func twoRotationsAtOnceLeaveOneWholeAuthority() async throws {
+        _ = try authority(day: 0)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    let own = try VaultFile(home: home.path).open { throw CancellationError() }
+                    _ = try InterceptionStore(home: home).rotate(for: Self.hosts, in: own, at: Self.start)
+                }
+            }
+            try await group.waitForAll()
+        }
+        try vault.reload()
+        let root = try store.root()
+        let kept = try authority(day: 0)
+        #expect(kept.authority.root == root && !kept.hasNewRoot)
+    }
 }

@@ -87,8 +87,8 @@ final class Countersign: Sendable {
         try folder.write("interception.pem", try succeed("ca", "export"))
     }
 
-    func serve(_ flags: String...) throws -> RunningProxy {
-        try RunningProxy(self, flags)
+    func serve(_ flags: String..., environment: [String: String] = [:]) throws -> RunningProxy {
+        try RunningProxy(self, flags, environment: environment)
     }
 
     /// Writes the list anew.
@@ -105,14 +105,15 @@ final class RunningProxy: Sendable {
     let anchor: String
     private let user: Countersign
 
-    init(_ user: Countersign, _ flags: [String]) throws {
+    init(_ user: Countersign, _ flags: [String], environment: [String: String] = [:]) throws {
         self.user = user
         let number = Int.random(in: 0..<Int.max)
         accessLog = user.folder.file("access-\(number).log")
         process = try ChildProcess(
             try Countersign.executable,
             ["serve", "--listen", "127.0.0.1:0", "--home", user.home, "--access-log", accessLog] + flags,
-            environment: ["HOME": user.folder.path], capture: user.folder.file("serve-\(number)"))
+            environment: ["HOME": user.folder.path].merging(environment) { _, new in new },
+            capture: user.folder.file("serve-\(number)"))
         port = try Int(process.line(after: "countersign: listening on 127.0.0.1:")) ?? 0
         anchor = try user.exportedAnchor()
     }

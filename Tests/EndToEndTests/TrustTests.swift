@@ -71,7 +71,7 @@ import Testing
         let refused = connection.receive { $0.hasSuffix("}\n") }
         #expect(refused.hasPrefix("HTTP/1.1 502 ") && refused.contains("application/problem+json"), "\(refused)")
         let fingerprint = try site.fingerprint
-        #expect(refused.contains("\"reasons\":[\"") && refused.contains(fingerprint), "\(refused)")
+        #expect(refused.contains("\"reasons\":[{\"") && refused.contains(fingerprint), "\(refused)")
         #expect(refused.contains("Proxy-Status: countersign; error=tls_certificate_error; details="), "\(refused)")
         #expect(site.origin.log.requests.isEmpty)
 

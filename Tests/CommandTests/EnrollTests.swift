@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Foundation
+import TestOrigin
+import Testing
+
+/// `certificate enroll` against a server whose certificates the openssl command makes.
+struct EnrollTests {
+    @Test func whatIsEnrolledVerifiesWithOpenSSL() throws {
+        let place = try EnrolledSandbox()
+        let result = try place.enroll()
+        #expect(result.status == 0, "\(result.said)")
+        #expect(result.output.hasPrefix("identity \"laptop\" is enrolled: CN=jdoe, valid until 20"))
+        #expect(result.error.isEmpty)
+        #expect(try place.isVerified())
+        #expect(try place.identity() != nil)
+        #expect(!TextFile.text(place.chainPath()).contains("PRIVATE"))
+        #expect(try place.vault.contents.pendingEnrollments.isEmpty)
+        // Proved before it was used: the server has seen it on a connection of its own.
+        #expect(place.server.log.last?.client == "CN=jdoe")
+    }
+
+    @Test(arguments: [
+        ("ec-p256", "EC P-256"), ("ec-p384", "EC P-384"), ("rsa-2048", "RSA 2048"), ("rsa-3072", "RSA 3072"),
+    ])
+    func theKeyIsOfTheKindThatWasAskedFor(kind: String, shown: String) throws {
+        let place = try EnrolledSandbox()
+        let result = try place.enroll("--key", kind)
+        #expect(result.status == 0, "\(result.said)")
+        #expect(try place.leaf().keyDescription == shown)
+    }
+
+    @Test func subjectAndNamesAreWhatWasAskedFor() throws {
+        let place = try EnrolledSandbox()
+        let result = try place.enroll(
+            "--subject", "CN=Laptop of jdoe,O=ACME", "--san", "dns:laptop.corp.example", "--san", "email:jdoe@acme.example")
+        #expect(result.status == 0, "\(result.said)")
+        let text = try place.openssl(["x509", "-in", place.chainPath(), "-noout", "-subject", "-ext", "subjectAltName"])
+        #expect(text.output.contains("O = ACME, CN = Laptop of jdoe"))
+        #expect(text.output.contains("DNS:laptop.corp.example, email:jdoe@acme.example"))
+    }
+
+    @Test func anIdentityMayEnrolAnother() throws {
+        let place = try EnrolledSandbox()
+        #expect(try place.enroll(name: "first").status == 0)
+        try place.sandbox.succeed("credential", "remove", "enrollment")
+        try place.control(["clientCertificate": "required"])
+        let result = try place.enroll("--identity", "first", name: "second")
+        #expect(result.status == 0, "\(result.said)")
+        #expect(try place.isVerified("second"))
+    }
+
+    // MARK: Whom to trust
+
+    private func fingerprint(_ place: EnrolledSandbox, _ authority: String) throws -> String {
+        try #require(try Certificate.readPEM(TextFile.bytes(place.server.certificate(authority))).first).fingerprintText
+    }
+
+    @Test func aFingerprintIsEnough() throws {
+        let place = try EnrolledSandbox()
+        let result = try place.enroll("--fingerprint", try fingerprint(place, "ca"))
+        #expect(result.status == 0, "\(result.said)")
+    }
+
+    @Test func anotherFingerprintIsRefusedBeforeAnythingIsShown() throws {
+        let place = try EnrolledSandbox()
+        let result = try place.enroll("--fingerprint", try fingerprint(place, "other-ca"))
+        #expect(result.status == 1)
+        #expect(result.error.contains("none of the server's authorities has the fingerprint"), "\(result.said)")
+        #expect(place.server.log.allSatisfy { $0.authorization == "" && $0.operation == "cacerts" })
+        #expect(try place.hasNothing())
+    }
+
+    @Test func anotherAnchorIsRefusedBeforeAnythingIsShown() throws {
+        let place = try EnrolledSandbox()
+        let result = try place.enroll("--anchor", place.server.certificate("other-ca"))
+        #expect(result.status == 1)
+        #expect(place.server.log.allSatisfy { $0.method == nil })
+        #expect(try place.hasNothing())
+    }
+
+    @Test func withoutATerminalTheFingerprintToPassIsShown() throws {
+        let place = try EnrolledSandbox()
+        let result = try place.sandbox.countersign(
+            "certificate", "enroll", "laptop", "--est", place.server.address())
+        let fingerprint = try fingerprint(place, "ca")
+        #expect(result.status == 1)
+        #expect(result.error.contains("pass --fingerprint \(fingerprint)\n"), "\(result.said)")
+        #expect(try place.hasNothing())
+    }
+
+    @Test(arguments: [("y\r", 0), ("n\r", 1), ("\r", 1)] as [(String, Int32)])
+    func onATerminalThePersonConfirms(answer: String, status: Int32) throws {
+        let place = try EnrolledSandbox()
+        let terminal = try PseudoTerminal(
+            [try Sandbox.executable, "certificate", "enroll", "laptop", "--est", place.server.address()],
+            environment: try place.sandbox.environment())
+        try terminal.waits(for: try fingerprint(place, "ca"))
+        #expect(place.server.requests("simpleenroll").isEmpty)
+        try terminal.when("Trust it? [y/N] ", type: answer)
+        #expect(terminal.waitForExit() == status, "\(terminal.screen)")
+        #expect(try place.hasNothing() == (status != 0))
+    }
+
+    // MARK: What goes wrong
+
+    @Test func aWrongPasswordLeavesNothing() throws {
+        let place = try EnrolledSandbox(credential: "canary-wrong")
+        let result = try place.enroll()
+        #expect(result.status == 1)
+        #expect(result.error.contains("refused the credential \"enrollment\""), "\(result.said)")
+        #expect(!result.said.contains("canary"))
+        #expect(place.server.log.count { $0.authorization == "Basic" } == 1)
+        #expect(try place.hasNothing())
+    }
+
+    @Test func aNameInUseStaysAsItIsUnlessItIsReplaced() throws {
+        let place = try EnrolledSandbox()
+        #expect(try place.enroll().status == 0)
+        let first = try place.leaf()
+        let refused = try place.enroll()
+        #expect(refused.status == 1 && refused.error.contains("there is an identity \"laptop\" already"))
+        #expect(try place.leaf() == first)
+        let replaced = try place.enroll("--replace", "--subject", "CN=other")
+        #expect(replaced.status == 0, "\(replaced.said)")
+        #expect(try place.leaf().subject == "CN=other")
+        #expect(try place.vault.contents.enrollments["laptop"]?.subject == "CN=other")
+    }
+
+    @Test func aReplacementThatFailsChangesNothing() throws {
+        let place = try EnrolledSandbox()
+        #expect(try place.enroll().status == 0)
+        let (leaf, record) = (try place.leaf(), try place.vault.contents.enrollments["laptop"])
+        try place.control(["fault": "500", "faultFor": "simpleenroll"])
+        #expect(try place.enroll("--replace", "--subject", "CN=other").status == 1)
+        #expect(try place.leaf() == leaf)
+        #expect(try place.vault.contents.enrollments["laptop"] == record)
+        #expect(try place.vault.contents.pendingEnrollments.isEmpty)
+        try place.control()
+        #expect(try place.refresh("laptop").status == 0)
+    }
+
+    /// A fault of the server, and what the error has to say of it.
+    static let faults: [(fault: String, said: String)] = [
+        ("html", "<html"), ("empty-pkcs7", "no certificate"), ("other-key", "another key"),
+        ("other-ca", "does not end in a trust anchor"), ("not-base64", "base64"), ("junk-pkcs7", "PKCS#7"),
+        ("500", "500"), ("403", "403"), ("401-forever", "refused the credential"), ("not-http", "not HTTP/1.1"),
+        ("cut-before-status", "cut"), ("cut-inside-status", "cut"), ("cut-inside-head", "cut"), ("cut-inside-body", "cut"),
+        ("reset", "cut"), ("302", "redirected"), ("huge", "more than"),
+    ]
+
+    @Test(arguments: faults)
+    func aFaultOfTheServerLeavesNothingAndTheNextRunGoesOn(fault: String, said: String) throws {
+        let place = try EnrolledSandbox()
+        try place.control(["fault": fault, "faultFor": "simpleenroll"])
+        let result = try place.enroll()
+        #expect(result.status == 1)
+        #expect(result.error.hasPrefix("countersign: error: ") && result.error.contains(said), "\(result.said)")
+        #expect(result.output.isEmpty)
+        #expect(try place.hasNothing())
+        try place.control()
+        let next = try place.enroll()
+        #expect(next.status == 0, "\(next.said)")
+    }
+
+    // MARK: A server that decides later
+
+    @Test func aServerThatDecidesLaterIsWaitedFor() throws {
+        let place = try EnrolledSandbox(["pending": 2, "retryAfter": "1"])
+        let result = try place.enroll()
+        #expect(result.status == 0, "\(result.said)")
+        #expect(result.error.contains("decides later: asked again 20"))
+        #expect(place.server.requests("simpleenroll").count { $0.authorization == "Basic" } >= 3)
+    }
+
+    @Test func anEnrolmentThatIsPendingGoesOnWithTheSameKeyInAnotherProcess() throws {
+        let place = try EnrolledSandbox(["pending": 1, "retryAfter": "1"])
+        let result = try place.enroll("--no-wait")
+        #expect(result.status == 1)
+        #expect(result.error.contains("has not decided about identity \"laptop\" yet"), "\(result.said)")
+        let pending = try #require(try place.vault.contents.pendingEnrollments["laptop"])
+        #expect(pending.state == .requested && !pending.request.isEmpty && pending.attempts == 1)
+        #expect(try place.needsRefresh("laptop").output.contains("laptop: yes, its first certificate has not come"))
+        let listed = try place.sandbox.countersign("certificate", "list")
+        #expect(listed.output.isEmpty && listed.error.isEmpty)
+
+        let next = try place.refresh("laptop")
+        #expect(next.status == 0, "\(next.said)")
+        let identity = try #require(try place.identity())
+        #expect(try identity.key.pkcs8 == pending.privateKey)
+    }
+
+    @Test func aReplacementThatIsPendingIsAskedForAsItWas() throws {
+        let place = try EnrolledSandbox()
+        try #require(try place.enroll().status == 0)
+        let before = try place.leaf()
+        try place.control(["pending": 1, "retryAfter": "1"])
+        #expect(try place.enroll("--replace", "--subject", "CN=other", "--no-wait").status == 1)
+        #expect(try place.identity()?.leaf == before)
+        // A server that is away for a moment costs nothing of it.
+        let pending = try #require(try place.vault.contents.pendingEnrollments["laptop"])
+        try place.control(["fault": "reset"])
+        #expect(try place.enroll("--replace", "--subject", "CN=other").status == 1)
+        #expect(try place.vault.contents.pendingEnrollments["laptop"] == pending)
+        try place.control()
+        let result = try place.refresh("laptop")
+        #expect(result.status == 0, "\(result.said)")
+        #expect(try place.leaf().subject == "CN=other")
+        #expect(try place.identity()?.key.pkcs8 == pending.privateKey)
+        #expect(place.server.requests("simplereenroll").isEmpty)
+    }
+
+    @Test func aTerminalCountsTheSecondsDown() throws {
+        let place = try EnrolledSandbox(["pending": 1, "retryAfter": "2"])
+        let terminal = try PseudoTerminal(
+            [
+                try Sandbox.executable, "certificate", "enroll", "laptop", "--est", place.server.address(), "--anchor",
+                place.server.certificate("ca"),
+            ], environment: try place.sandbox.environment())
+        try terminal.waits(for: "waiting for \(place.server.address()): 1 s")
+        try terminal.waits(for: "identity \"laptop\" is enrolled")
+        #expect(terminal.waitForExit() == 0)
+    }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Foundation
+import TestOrigin
+import Testing
+
+@testable import Countersign
+
+/// The root in keystores of Java runtimes, by their own program.
+final class JavaStoreTests: StoreBench {
+    /// A keystore of a runtime in the tree, in the way that `keytool` is told, with one anchor in it.
+    private func makeKeystore(_ type: String, at path: String = "tree/usr/lib/jvm/one") throws -> String {
+        let place = try folder.write("\(path)/lib/security/.keep", "")
+        let store = String(place.dropLast(".keep".count)) + "cacerts"
+        let made = try tool(
+            "keytool", "-importcert", "-noprompt", "-trustcacerts", "-alias", "other", "-keystore", store, "-storetype",
+            type, "-storepass", "changeit", "-file", Tool.fixture("origin-root.pem"))
+        guard made.status == 0 else { throw HarnessError(made.said) }
+        return store
+    }
+
+    private func aliases(_ store: String) throws -> [String] {
+        try tool("keytool", "-list", "-keystore", store, "-storepass", "changeit").output.split(separator: "\n")
+            .filter { $0.contains("trustedCertEntry") }.map { String($0.prefix { $0 != "," }) }.sorted()
+    }
+
+    @Test(arguments: ["JKS", "PKCS12"])
+    func aKeystoreHasTheRoot(_ type: String) throws {
+        let store = try makeKeystore(type)
+        chmod(store, 0o664)
+        #expect(run(installer(), .present(root), .java) == [.done])
+        #expect(try aliases(store) == [name, "other"])
+        let bytes = TextFile.bytes(store)
+        #expect(run(installer(), .present(root), .java) == [.asWanted])
+        #expect(TextFile.bytes(store) == bytes)
+        #expect(run(installer(), .absent(root), .java) == [.done])
+        #expect(try aliases(store) == ["other"])
+        #expect(run(installer(), .absent(root), .java) == [.asWanted])
+        let mode = try FileManager.default.attributesOfItem(atPath: store)[.posixPermissions] as? Int
+        #expect(mode == 0o664)
+        #expect(listing("\(tree)/usr/lib/jvm/one/lib/security").keys.sorted() == [".keep", "cacerts"])
+    }
+
+    @Test func runtimesThatShareAKeystoreAreOne() throws {
+        let store = try makeKeystore("JKS")
+        for name in ["two", "three"] {
+            try folder.write("tree/usr/lib/jvm/\(name)/lib/security/.keep", "")
+            try FileManager.default.createSymbolicLink(
+                atPath: folder.file("tree/usr/lib/jvm/\(name)/lib/security/cacerts"),
+                withDestinationPath: "../../../one/lib/security/cacerts")
+        }
+        let other = try makeKeystore("JKS", at: "elsewhere")
+        #expect(run(installer(java: folder.file("elsewhere")), .present(root), .java) == [.done, .done])
+        #expect(try aliases(store) == [name, "other"])
+        #expect(try aliases(other) == [name, "other"])
+    }
+
+    @Test func whatDebianLeavesOfAFileThatHasGoneIsTakenOut() throws {
+        let store = try makeKeystore("JKS")
+        try tool(
+            "keytool", "-importcert", "-noprompt", "-alias", "debian:\(name).pem", "-keystore", store, "-storepass",
+            "changeit", "-file", folder.write("root.pem", root.pem))
+        #expect(run(installer(), .present(root), .java) == [.asWanted])
+        #expect(run(installer(), .absent(nil), .java) == [.done])
+        #expect(try aliases(store) == ["other"])
+    }
+
+    @Test func aKeystoreWithAnotherPasswordIsLeftAsItIs() throws {
+        let store = try makeKeystore("JKS")
+        try tool("keytool", "-storepasswd", "-keystore", store, "-storepass", "changeit", "-new", "another one")
+        let bytes = TextFile.bytes(store)
+        guard case .failed(let complaint)? = run(installer(), .present(root), .java).first else {
+            Issue.record("it did not fail")
+            return
+        }
+        #expect(complaint.message.contains("password was incorrect"), "\(complaint.message)")
+        #expect(TextFile.bytes(store) == bytes)
+    }
+
+    @Test func aKeystoreThatFollowsTheSystemsAnchorsIsLeftToThem() throws {
+        _ = try makeKeystore("JKS", at: "tree/etc/pki/ca-trust/extracted/java")
+        try folder.write("tree/usr/lib/jvm/one/lib/security/.keep", "")
+        try FileManager.default.createSymbolicLink(
+            atPath: folder.file("tree/usr/lib/jvm/one/lib/security/cacerts"),
+            withDestinationPath: "../../../../../../etc/pki/ca-trust/extracted/java/lib/security/cacerts")
+        guard case .failed(let complaint)? = run(installer(), .present(root), .java).first else {
+            Issue.record("it did not fail")
+            return
+        }
+        #expect(complaint.hint == "use --store system, and Java follows")
+    }
+
+    @Test func aKeystoreThatCannotBeWrittenTakesSudo() throws {
+        let store = try makeKeystore("JKS")
+        guard
+            case .failed(let complaint)? = run(
+                installer(privilege: .none, isWritable: { _ in false }), .present(root), .java
+            ).first
+        else {
+            Issue.record("it did not fail")
+            return
+        }
+        #expect(complaint.hint?.contains("sudo") == true && complaint.hint?.contains(name) == true)
+        try script("sudo", "shift; for word; do echo \"$word\"; done >> \(folder.file("words")); exec \"$@\"")
+        let installer = installer(
+            path: "\(folder.file("bin")):/usr/bin:/bin", privilege: .sudo, isWritable: { _ in false })
+        #expect(run(installer, .present(root), .java) == [.done])
+        #expect(try aliases(store) == [name, "other"])
+        #expect(!folder.text("words").contains("changeit"))
+    }
+}

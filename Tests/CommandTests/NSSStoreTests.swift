@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Foundation
+import TestOrigin
+import Testing
+
+@testable import Countersign
+
+/// The root in databases of Firefox and Chromium, by NSS's own program.
+final class NSSStoreTests: StoreBench {
+    private func makeDatabase(_ path: String, method: String = "sql") throws {
+        let place = folder.file("user/\(path)")
+        try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+        let made = try tool("certutil", "-N", "--empty-password", "-d", "\(method):\(place)")
+        guard made.status == 0 else { throw HarnessError(made.said) }
+    }
+
+    private func certutilLists(_ path: String, method: String = "sql") throws -> String {
+        try tool("certutil", "-L", "-d", "\(method):\(folder.file("user/\(path)"))").output
+    }
+
+    @Test func everyDatabaseOfTheUserHasTheRoot() throws {
+        let places = [
+            ".mozilla/firefox/abc.default", "snap/firefox/common/.mozilla/firefox/def.default",
+            ".var/app/org.mozilla.firefox/.mozilla/firefox/ghi.default", ".pki/nssdb",
+            "snap/chromium/current/.pki/nssdb",
+        ]
+        for place in places { try makeDatabase(place) }
+        try folder.write("user/.mozilla/firefox/Crash Reports/events", "")
+        #expect(run(installer(), .present(root), .nss) == places.map { _ in .done })
+        for place in places {
+            let list = try certutilLists(place)
+            #expect(list.split(separator: "\n").contains { $0.hasPrefix(name) && $0.contains(" C,, ") }, "\(list)")
+            let check = try tool(
+                "certutil", "-V", "-n", name, "-u", "L", "-d", "sql:\(folder.file("user/\(place)"))")
+            #expect(check.output.contains("certificate is valid"), "\(check.said)")
+        }
+        #expect(run(installer(), .present(root), .nss) == places.map { _ in .asWanted })
+        #expect(run(installer(), .absent(root), .nss) == places.map { _ in .done })
+        for place in places { #expect(try !certutilLists(place).contains("ountersign")) }
+        #expect(run(installer(), .absent(root), .nss) == places.map { _ in .asWanted })
+    }
+
+    @Test func theOldKindOfDatabaseIsWrittenToo() throws {
+        let place = ".mozilla/firefox/old.default"
+        try makeDatabase(place, method: "dbm")
+        try #require(FileManager.default.fileExists(atPath: folder.file("user/\(place)/cert8.db")))
+        #expect(run(installer(), .present(root), .nss) == [.done])
+        #expect(try certutilLists(place, method: "dbm").contains(name))
+        #expect(run(installer(), .absent(root), .nss) == [.done])
+        #expect(try !certutilLists(place, method: "dbm").contains(name))
+    }
+
+    @Test func aRootThatWasImportedByHandIsFoundByItsFingerprint() throws {
+        try makeDatabase(".pki/nssdb")
+        let database = "sql:\(folder.file("user/.pki/nssdb"))"
+        let nickname = "Countersign interception root by hand"
+        try tool("certutil", "-A", "-n", nickname, "-t", ",,", "-a", "-d", database, input: root.pem)
+        // There, and not trusted: it is trusted now, under the name that it has.
+        #expect(run(installer(), .present(root), .nss) == [.done])
+        #expect(
+            try certutilLists(".pki/nssdb").split(separator: "\n").contains {
+                $0.hasPrefix(nickname) && $0.contains("C,,")
+            })
+        #expect(run(installer(), .absent(root), .nss) == [.done])
+        #expect(try !certutilLists(".pki/nssdb").contains(nickname))
+    }
+
+    @Test func chromiumsDatabaseIsMadeOnlyWhereThereIsAChromium() throws {
+        #expect(installer(path: "/nowhere").steps(to: .present(root), in: []).isEmpty)
+        #expect(installer().steps(to: .present(root), in: []).isEmpty)
+        chmod(try folder.write("tree/bin/chromium", "#!/bin/sh\n"), 0o755)
+        let installer = installer(path: "\(tree)/bin:/usr/bin:/bin")
+        #expect(run(installer, .absent(root), .nss) == [.asWanted])
+        #expect(!FileManager.default.fileExists(atPath: folder.file("user/.pki")))
+        #expect(run(installer, .present(root), .nss) == [.done])
+        #expect(try certutilLists(".pki/nssdb").contains(name))
+        #expect(run(installer, .present(root), .nss) == [.asWanted])
+    }
+
+    @Test func aMissingCertutilIsNamedWithItsPackage() throws {
+        try makeDatabase(".pki/nssdb")
+        guard case .failed(let complaint)? = run(installer(path: "/nowhere"), .present(root), .nss).first else {
+            Issue.record("it did not fail")
+            return
+        }
+        #expect(complaint.message.hasPrefix("certutil is not installed"))
+        #expect(complaint.hint?.contains("libnss3-tools") == true)
+    }
+
+    @Test func aDatabaseThatCannotBeReadIsAFailureAndTheNextIsWritten() throws {
+        try makeDatabase(".mozilla/firefox/good.default")
+        try folder.write("user/.mozilla/firefox/broken.default/cert9.db", "this is no database, by any means\n")
+        let outcomes = run(installer(), .present(root), .nss)
+        guard outcomes.count == 2, case .failed(let complaint) = outcomes[0] else {
+            Issue.record("\(outcomes)")
+            return
+        }
+        #expect(complaint.message.contains("certutil failed with"), "\(complaint.message)")
+        #expect(outcomes[1] == .done)
+    }
+}

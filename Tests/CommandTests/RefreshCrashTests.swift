@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Foundation
+import TestOrigin
+import Testing
+
+/// Enrolments and refreshes that are killed at every call that writes, renames, syncs or removes a file, by strace.
+struct RefreshCrashTests {
+    /// Runs `certificate ARGUMENTS` and has it killed as it makes its `count`th call; whether it was.
+    private func killed(
+        at call: String, _ count: Int, _ arguments: [String], in place: EnrolledSandbox
+    ) throws -> Bool {
+        // On one processor there is one thread for all tasks, since strace counts the calls of each thread.
+        let result = try Command.run(
+            try Tool.path("taskset"),
+            [
+                "-c", Self.processor, try Tool.path("strace"), "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call)", "-e",
+                "inject=\(call):signal=KILL:when=\(count)", try Sandbox.executable, "certificate",
+            ] + arguments, environment: try place.sandbox.environment(), folder: place.sandbox.folder.path,
+            in: place.sandbox.folder)
+        guard result.status == 0 else {
+            try #require(result.status == 128 + SIGKILL, "\(call) \(count): \(result.said)")
+            return true
+        }
+        return false
+    }
+
+    /// The first that this process may run on.
+    private static let processor: String = {
+        let line = TextFile.lines("/proc/self/status").first { $0.hasPrefix("Cpus_allowed_list:") } ?? ""
+        return String(line.dropFirst("Cpus_allowed_list:".count).drop { $0.isWhitespace }.prefix { $0.isNumber })
+    }()
+
+    /// What has been written, renamed, synced and removed by a whole run, at least.
+    @Test(arguments: [("rename", 7), ("fsync", 14), ("write", 7), ("unlink", 7), ("ftruncate", 1), ("pwrite64", 1)])
+    func aRefreshThatIsKilledLeavesAWorkingIdentityAndTheNextOneGoesOn(call: String, least: Int) throws {
+        let place = try EnrolledSandbox()
+        try #require(try place.enroll().status == 0)
+        var count = 1
+        while try killed(at: call, count, ["refresh", "laptop"], in: place) {
+            let comment = Comment(rawValue: "killed at \(call) \(count)")
+            let identity = try #require(try place.identity(), comment)
+            #expect(identity.leaf.isValid(at: Int64(Date().timeIntervalSince1970)), comment)
+            #expect(try place.isVerified(), comment)
+            let pending = try place.vault.contents.pendingEnrollments["laptop"]
+            let issued = place.server.requests("simplereenroll").count
+
+            let next = try place.refresh("laptop")
+            #expect(next.status == 0, "\(call) \(count): \(next.said)")
+            let now = try #require(try place.identity(), comment)
+            #expect(try now.leaf == place.leaf() && now.leaf != identity.leaf, comment)
+            #expect(try place.isVerified(), comment)
+            #expect(try place.vault.contents.pendingEnrollments.isEmpty, comment)
+            if let pending {
+                // The key is the one that was asked for, and a chain that was issued is not asked for again.
+                #expect(try now.key.pkcs8 == pending.privateKey, comment)
+                let again = place.server.requests("simplereenroll").count - issued
+                #expect(again == (pending.state == .requested ? 1 : 0), comment)
+            }
+            count += 1
+            try #require(count < 60)
+        }
+        #expect(count > least, "\(call): \(count - 1)")
+    }
+
+    @Test(arguments: [("rename", 7), ("fsync", 14)])
+    func anEnrolmentThatIsKilledLeavesNothingHalfAndTheNextRunGoesOn(call: String, least: Int) throws {
+        let place = try EnrolledSandbox()
+        let enrolling = ["enroll", "laptop", "--est", place.server.address(), "--anchor", place.server.certificate("ca")]
+        var count = 1
+        while try killed(at: call, count, enrolling, in: place) {
+            let comment = Comment(rawValue: "killed at \(call) \(count)")
+            let contents = try place.vault.contents
+            // A key without its chain, or a chain without its key, is nowhere.
+            #expect((contents.identityKeys["laptop"] == nil) == (try place.identity() == nil), comment)
+            let listed = try place.sandbox.countersign("certificate", "list")
+            #expect(!listed.error.contains("left out"), "\(call) \(count): \(listed.said)")
+
+            let next = contents.identityKeys["laptop"] == nil ? try place.enroll() : try place.refresh("laptop")
+            #expect(next.status == 0, "\(call) \(count): \(next.said)")
+            #expect(try place.identity()?.leaf == place.leaf(), comment)
+            #expect(try place.isVerified(), comment)
+            try place.sandbox.succeed("certificate", "remove", "laptop")
+            count += 1
+            try #require(count < 60)
+        }
+        #expect(count > least, "\(call): \(count - 1)")
+    }
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Foundation
+import TestOrigin
+import Testing
+
+/// `certificate refresh` and `needs-refresh`.
+struct RefreshTests {
+    private func enrolled(_ control: [String: any Sendable] = [:]) throws -> EnrolledSandbox {
+        let place = try EnrolledSandbox(control)
+        let result = try place.enroll()
+        try #require(result.status == 0, "\(result.said)")
+        return place
+    }
+
+    @Test func theIdentitySpeaksForItselfAndGetsANewKey() throws {
+        let place = try enrolled()
+        let before = try place.leaf()
+        let asked = place.server.log.count
+        let result = try place.refresh("laptop")
+        #expect(result.status == 0, "\(result.said)")
+        #expect(result.output.hasPrefix("identity \"laptop\" is refreshed: CN=jdoe, valid until "))
+        #expect(try place.isVerified())
+        #expect(try place.leaf().publicKeyDER != before.publicKeyDER)
+        let requests = place.server.log.dropFirst(asked)
+        #expect(requests.allSatisfy { $0.authorization == "" && $0.client == "CN=jdoe" && $0.operation != "simpleenroll" })
+        #expect(requests.contains { $0.operation == "simplereenroll" })
+    }
+
+    @Test func theKeyIsKeptWhereThatIsAskedFor() throws {
+        let place = try enrolled()
+        let before = try place.leaf()
+        #expect(try place.refresh("laptop", "--reuse-key").status == 0)
+        #expect(try place.leaf().publicKeyDER == before.publicKeyDER)
+        #expect(try place.leaf() != before)
+    }
+
+    @Test func theOldOneIsKeptUntilTheNewOneWasAccepted() throws {
+        let place = try enrolled()
+        let first = try place.leaf()
+        #expect(try place.refresh("laptop").status == 0)
+        let kept = try #require(try place.vault.contents.enrollments["laptop"]?.previous)
+        #expect(kept.chain.first == first.der)
+        // The second has now spoken for itself.
+        let second = try place.leaf()
+        #expect(try place.refresh("laptop").status == 0)
+        #expect(try place.vault.contents.enrollments["laptop"]?.previous?.chain.first == second.der)
+    }
+
+    @Test func aRevokedOneIsReplacedByTheCredential() throws {
+        let place = try enrolled()
+        let before = try place.leaf()
+        try place.control(["revoked": [before.serialNumberHex]])
+        let result = try place.refresh("laptop")
+        #expect(result.status == 0, "\(result.said)")
+        #expect(try place.leaf() != before && place.isVerified())
+        #expect(place.server.requests("simplereenroll").isEmpty)
+        #expect(place.server.log.contains { $0.handshake != nil })
+    }
+
+    @Test func aRevokedOneWithoutACredentialStaysAndTheErrorSaysWhatToDo() throws {
+        let place = try enrolled()
+        let before = try place.leaf()
+        try place.sandbox.succeed("credential", "remove", "enrollment")
+        try place.control(["revoked": [before.serialNumberHex]])
+        let result = try place.refresh("laptop")
+        #expect(result.status == 1)
+        #expect(result.error.contains("countersign: hint: "), "\(result.said)")
+        #expect(try place.leaf() == before)
+        #expect(try place.identity() != nil)
+    }
+
+    @Test(arguments: ["missing", "junk", "cut", "another's"])
+    func aDamagedChainIsMendedWithoutTheServer(damage: String) throws {
+        let place = try enrolled()
+        let whole = TextFile.bytes(place.chainPath())
+        let damaged: [UInt8]
+        switch damage {
+        case "junk": damaged = Array("hello\n".utf8)
+        case "cut": damaged = Array(whole.prefix(whole.count / 3))
+        case "another's": damaged = TextFile.bytes(place.server.certificate("server"))
+        default: damaged = []
+        }
+        if damage == "missing" {
+            unlink(place.chainPath())
+        } else {
+            try Data(damaged).write(to: URL(fileURLWithPath: place.chainPath()))
+        }
+        // It is in the vault too, so that it goes on working.
+        #expect(try place.identity() != nil)
+        #expect(try place.needsRefresh("laptop").status == 0)
+        let asked = place.server.log.count
+        let result = try place.refresh()
+        #expect(result.output == "the chain of identity \"laptop\" is written again\n", "\(result.said)")
+        #expect(TextFile.bytes(place.chainPath()) == whole)
+        #expect(place.server.log.count == asked)
+        #expect(try place.needsRefresh("laptop").status == 1)
+    }
+
+    @Test func aLostKeyIsReplacedByTheCredential() throws {
+        let place = try enrolled()
+        try place.vault.update { _ = $0.removeIdentityKey(named: "laptop") }
+        #expect(try place.needsRefresh("laptop").status == 0)
+        let result = try place.refresh()
+        #expect(result.status == 0, "\(result.said)")
+        #expect(try place.identity() != nil && place.isVerified())
+    }
+
+    // MARK: Which ones
+
+    @Test func withoutANameOnlyTheDueOnesAreRefreshed() throws {
+        let place = try enrolled()
+        #expect(try place.enroll(name: "young").status == 0)
+        #expect(try place.refresh().output == "nothing is due\n")
+        try place.control(Self.late)
+        #expect(try place.refresh("laptop").status == 0)
+        let (old, young) = (try place.leaf(), try place.leaf("young"))
+        #expect(try place.needsRefresh().output.contains("laptop: yes, since "))
+        #expect(try place.needsRefresh("young").status == 1)
+        try place.control()
+        let result = try place.refresh()
+        #expect(result.output.hasPrefix("identity \"laptop\" is refreshed") && !result.output.contains("young"))
+        #expect(try place.leaf() != old)
+        #expect(try place.leaf("young") == young)
+    }
+
+    /// The server's answer is a certificate that is past three quarters of its life.
+    static var late: [String: any Sendable] { dates(from: -30, to: 10) }
+
+    static func dates(from: Double, to: Double) -> [String: any Sendable] {
+        func text(_ days: Double) -> String {
+            let parts = Calendar(identifier: .gregorian).dateComponents(
+                in: TimeZone(secondsFromGMT: 0) ?? .current, from: Date(timeIntervalSinceNow: days * 86_400))
+            return String(
+                format: "%04d%02d%02d%02d%02d%02dZ", parts.year ?? 0, parts.month ?? 0, parts.day ?? 0, parts.hour ?? 0,
+                parts.minute ?? 0, parts.second ?? 0)
+        }
+        return ["notBefore": text(from), "notAfter": text(to)]
+    }
+
+    @Test func oneFailureDoesNotKeepTheOthersFromIt() throws {
+        let place = try enrolled(Self.late)
+        let other = try ESTServer(#"{"auth": "basic", "clientCertificate": "optional"}"#)
+        let enrolled = try place.sandbox.countersign(
+            "certificate", "enroll", "gone", "--est", other.address(), "--anchor", other.certificate("ca"))
+        try #require(enrolled.status == 0, "\(enrolled.said)")
+        unlink(place.chainPath("gone"))
+        try place.vault.update { _ = $0.removeIdentityKey(named: "gone") }
+        other.stop()
+        try place.control()
+        let result = try place.refresh()
+        #expect(result.status == 1)
+        #expect(result.error.contains("countersign: error: identity \"gone\": "), "\(result.said)")
+        #expect(result.output.hasPrefix("identity \"laptop\" is refreshed"))
+    }
+
+    @Test func whatWasImportedCannotBeRefreshed() throws {
+        let place = try EnrolledSandbox()
+        try place.sandbox.succeed(
+            "certificate", "import", "\(Tool.repository)/Certs/dev/pki/client-a.p12", "--name", "file", "--password-stdin",
+            input: "fixture\n")
+        let result = try place.refresh("file")
+        #expect(result.status == 1)
+        #expect(result.error.contains("was imported, not enrolled"), "\(result.said)")
+        #expect(try place.refresh().output == "nothing is due\n")
+        #expect(try place.refresh("nobody").error.contains("there is no identity \"nobody\""))
+    }
+
+    @Test func whatIsRemovedIsForgottenWhole() throws {
+        let place = try enrolled()
+        try place.sandbox.succeed("certificate", "remove", "laptop")
+        #expect(try place.hasNothing())
+        #expect(try place.needsRefresh("laptop").status == 2)
+    }
+
+    // MARK: Time
+
+    @Test(arguments: [(0, 1), (18, 1), (22, 0), (31, 0)] as [(Int, Int32)])
+    func twoThirdsOfTheLifeDecide(days: Int, status: Int32) throws {
+        let place = try enrolled()
+        let result = try place.sandbox.sh("faketime '+\(days) days' countersign certificate needs-refresh laptop")
+        #expect(result.status == status, "\(result.said)")
+        let all = try place.sandbox.sh("faketime '+\(days) days' countersign certificate needs-refresh --json")
+        #expect(all.status == status)
+        #expect(all.output.contains("\"needsRefresh\" : \(status == 0)"))
+    }
+
+    @Test func anExpiredOneIsReplacedByTheCredential() throws {
+        let place = try enrolled()
+        try place.control(Self.dates(from: 0, to: 90))
+        let result = try place.sandbox.sh("faketime '+40 days' countersign certificate refresh")
+        #expect(result.status == 0, "\(result.said)")
+        #expect(place.server.requests("simplereenroll").isEmpty)
+        #expect(place.server.requests("simpleenroll").last?.user == ESTServer.user)
+        #expect(try place.isVerified())
+    }
+
+    // MARK: At once
+
+    @Test func twoAtOnceAreOne() throws {
+        let place = try enrolled()
+        let result = try place.sandbox.sh(
+            "countersign certificate refresh laptop & countersign certificate refresh laptop & wait $! && wait")
+        #expect(result.status == 0, "\(result.said)")
+        #expect(result.output.split(separator: "\n").count == 2)
+        #expect(Set(result.output.split(separator: "\n")).count == 1)
+        #expect(result.error.contains("another process refreshes identity \"laptop\""))
+        #expect(place.server.requests("simplereenroll").count == 1)
+    }
+
+    @Test func theFailureOfOneIsTheFailureOfBoth() throws {
+        let place = try enrolled()
+        try place.control(["fault": "500", "faultFor": "simplereenroll"])
+        let result = try place.sandbox.sh(
+            "countersign certificate refresh laptop & countersign certificate refresh laptop; code=$?; wait $! || exit $code")
+        #expect(result.status == 1, "\(result.said)")
+        #expect(place.server.requests("simplereenroll").count == 1)
+        #expect(result.error.split(separator: "\n").count { $0.contains("error: ") } == 2)
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Countersign
+import Foundation
+import TestOrigin
+import Testing
+
+/// Four hundred days of `certificate refresh`, one every five days, against a server that lives in the same time (libfaketime) and is
+/// away from the moment that a certificate is due to the last fifth of the last third of its life.
+struct RefreshWalkTests {
+    private static let day: Int64 = 86_400
+
+    /// Both sides' time, as a file that libfaketime reads at every question.
+    private static func environment(_ time: String) throws -> [String: String] {
+        let folders = ["x86_64-linux-gnu", "aarch64-linux-gnu"].map { "/usr/lib/\($0)/faketime/libfaketimeMT.so.1" }
+        guard let library = folders.first(where: { access($0, R_OK) == 0 }) else {
+            throw HarnessError("libfaketime is not installed: run Scripts/test, which installs what these tests need")
+        }
+        return [
+            "LD_PRELOAD": library, "FAKETIME_TIMESTAMP_FILE": time, "FAKETIME_NO_CACHE": "1", "DONT_FAKE_MONOTONIC": "1",
+        ]
+    }
+
+    @Test func thereIsAWorkingCertificateAtEveryStep() throws {
+        let folder = try TemporaryFolder("walk")
+        let time = try folder.write("time", "+0d\n")
+        let environment = try Self.environment(time)
+        let place = try EnrolledSandbox(["days": 90], environment: environment)
+        #expect(try place.enroll().status == 0)
+        var (renewals, failures) = (0, 0)
+        for step in 0...80 {
+            let days = Int64(step * 5)
+            try folder.write("time", "+\(days)d\n")
+            func now() -> Int64 { Int64(Date().timeIntervalSince1970) + days * Self.day }
+            let before = try place.leaf()
+            let outage =
+                RenewalSchedule(of: before).due..<(before.notAfter - (before.notAfter - before.notBefore) / 15)
+            let isAway = outage.contains(now())
+            let fault = ["reset", "503", "cut-before-status"][step % 3]
+            try place.control(isAway ? ["days": 90, "fault": fault] : ["days": 90])
+
+            let result = try place.refresh()
+            let comment = Comment(rawValue: "day \(days): \(result.said)")
+            #expect(result.status == (isAway ? 1 : 0), comment)
+            let leaf = try place.leaf()
+            if leaf != before { renewals += 1 }
+            if result.status != 0 { failures += 1 }
+            #expect(leaf.isValid(at: now()), comment)
+            #expect(try place.isVerified(at: now()), comment)
+            #expect(try place.identity()?.leaf == leaf, comment)
+            // Five days are never all that is left.
+            #expect(leaf.notAfter - now() > Self.day, comment)
+        }
+        #expect((4...6).contains(renewals), "\(renewals)")
+        #expect(failures >= renewals * 3, "\(failures)")
+        // All of it by the identities themselves: a password was asked for once.
+        #expect(place.server.requests("simpleenroll").count { $0.user != nil } == 1)
+        #expect(place.server.requests("simplereenroll").count == renewals)
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Foundation
+import TestOrigin
+import Testing
+
+@testable import Countersign
+
+/// A root, a home, and the trees and users whose stores it is put into, all below a folder of the test's own.
+class StoreBench {
+    let folder: TemporaryFolder
+    let home: Home
+    let root: Certificate
+
+    init() throws {
+        folder = try TemporaryFolder("stores")
+        home = Home(path: folder.file("home"))
+        root = try InterceptionAuthority.create(at: Int64(time(nil))).root
+        try FileManager.default.createDirectory(atPath: folder.file("user"), withIntermediateDirectories: true)
+    }
+
+    /// Stands for the root of the file system.
+    var tree: String { folder.file("tree") }
+    var name: String { RootName(of: root, in: home).text }
+
+    /// An installer for the tree and the user below it.
+    func installer(
+        path: String = "/usr/bin:/bin", java: String? = nil, privilege: StoreLayout.Privilege = .own,
+        isWritable: @escaping @Sendable (String) -> Bool = { access($0, W_OK) == 0 }, home: Home? = nil
+    ) -> TrustInstaller {
+        var environment = ["PATH": path, "HOME": folder.file("user")]
+        environment["JAVA_HOME"] = java
+        return TrustInstaller(
+            home: home ?? self.home,
+            layout: StoreLayout(
+                root: tree, home: folder.file("user"), environment: environment, privilege: privilege,
+                isWritable: isWritable))
+    }
+
+    func run(
+        _ installer: TrustInstaller, _ goal: TrustInstaller.Goal, _ kind: TrustStoreKind
+    ) -> [TrustInstaller.Outcome] {
+        installer.steps(to: goal, in: [kind]).map { installer.perform($0, to: goal) }
+    }
+
+    @discardableResult
+    func tool(_ words: String..., input: String = "") throws -> CommandResult {
+        try Command.run(
+            Tool.path(words[0]), Array(words.dropFirst()), environment: ["PATH": "/usr/bin:/bin"], input: input,
+            in: folder)
+    }
+
+    /// Every file below a folder, links as their targets.
+    func listing(_ path: String) -> [String: [UInt8]] {
+        var files: [String: [UInt8]] = [:]
+        for case let name as String in FileManager.default.enumerator(atPath: path) ?? .init() {
+            let link = try? FileManager.default.destinationOfSymbolicLink(atPath: "\(path)/\(name)")
+            files[name] = link.map { Array("-> \($0)".utf8) } ?? TextFile.bytes("\(path)/\(name)")
+        }
+        return files
+    }
+
+    /// A program in the folder `bin`. Another process writes it: a child that is started here meanwhile would for a moment keep
+    /// the file open, and a file that is open for writing cannot be run.
+    func script(_ name: String, _ text: String) throws {
+        let path = try folder.write("bin/\(name)", "")
+        try tool(
+            "sh", "-c", "cat > \"$1.new\" && chmod 755 \"$1.new\" && mv \"$1.new\" \"$1\"", "sh", path,
+            input: "#!/bin/sh\n\(text)\n")
+    }
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Foundation
+import TestOrigin
+import Testing
+
+@testable import Countersign
+
+/// The root in the system's anchors, by Debian's own program and by stand-ins for the others'.
+final class SystemStoreTests: StoreBench {
+    /// A Debian with two anchors, one of the distribution's and one of an administrator's.
+    private func makeDebian() throws {
+        try folder.write("tree/etc/ca-certificates.conf", "test/origin-root.crt\n")
+        try folder.write(
+            "tree/usr/share/ca-certificates/test/origin-root.crt", TextFile.bytes(Tool.fixture("origin-root.pem")))
+        try folder.write(
+            "tree/usr/local/share/ca-certificates/client-a.crt", TextFile.bytes(Tool.fixture("client-a-root.pem")))
+        try folder.write("tree/etc/ssl/certs/.keep", "")
+        try folder.write("tree/etc/ca-certificates/update.d/.keep", "")
+        let update = try tool(
+            "update-ca-certificates", "--certsconf", "\(tree)/etc/ca-certificates.conf", "--certsdir",
+            "\(tree)/usr/share/ca-certificates", "--localcertsdir", "\(tree)/usr/local/share/ca-certificates",
+            "--etccertsdir", "\(tree)/etc/ssl/certs", "--hooksdir", "\(tree)/etc/ca-certificates/update.d")
+        guard update.status == 0 else { throw HarnessError(update.said) }
+    }
+
+    private func opensslTrusts(_ root: Certificate, _ flag: String, _ place: String) throws -> Bool {
+        let file = try folder.write("verified.pem", root.pem)
+        let other = flag == "-CAfile" ? "-no-CApath" : "-no-CAfile"
+        return try tool("openssl", "verify", other, flag, "\(tree)/etc/ssl/certs\(place)", file).status == 0
+    }
+
+    @Test func debiansAnchorsHaveTheRootAndAreTheSameBytesAfterwards() throws {
+        try makeDebian()
+        let before = listing(tree)
+        #expect(run(installer(), .present(root), .system) == [.done])
+        #expect(TextFile.text("\(tree)/usr/local/share/ca-certificates/\(name).crt") == root.pem)
+        #expect(try opensslTrusts(root, "-CAfile", "/ca-certificates.crt"))
+        #expect(try opensslTrusts(root, "-CApath", ""))
+        let installed = listing(tree)
+        #expect(run(installer(), .present(root), .system) == [.asWanted])
+        #expect(listing(tree) == installed)
+        #expect(run(installer(), .absent(root), .system) == [.done])
+        #expect(listing(tree) == before)
+        #expect(run(installer(), .absent(root), .system) == [.asWanted])
+    }
+
+    @Test func anEarlierRootOfThisHomeGoesTooAndAnotherHomesStays() throws {
+        try makeDebian()
+        let (earlier, foreign) = try (root, InterceptionAuthority.create(at: Int64(time(nil))).root)
+        let new = try InterceptionAuthority.create(at: Int64(time(nil))).root
+        let elsewhere = installer(home: Home(path: folder.file("elsewhere")))
+        #expect(run(elsewhere, .present(foreign), .system) == [.done])
+        #expect(run(installer(), .present(earlier), .system) == [.done])
+        #expect(installer().places(withRootsBesides: new).map(\.kind) == [.system])
+        #expect(run(installer(), .present(new), .system) == [.done])
+        // Also where nothing is left of the home that says what its root was.
+        #expect(run(installer(), .absent(nil), .system) == [.done])
+        #expect(try !opensslTrusts(new, "-CAfile", "/ca-certificates.crt"))
+        #expect(try !opensslTrusts(earlier, "-CAfile", "/ca-certificates.crt"))
+        #expect(try opensslTrusts(foreign, "-CAfile", "/ca-certificates.crt"))
+        #expect(installer().places(withRootsBesides: new).isEmpty)
+    }
+
+    @Test func aNameAloneIsNoProof() throws {
+        try makeDebian()
+        let place = "tree/usr/local/share/ca-certificates/\(name).crt"
+        try folder.write(place, TextFile.bytes(Tool.fixture("client-b-root.pem")))
+        #expect(run(installer(), .absent(root), .system) == [.asWanted])
+        guard case .failed(let complaint)? = run(installer(), .present(root), .system).first else {
+            Issue.record("the other certificate was replaced")
+            return
+        }
+        #expect(complaint.message.hasSuffix("is there already, with another certificate"))
+        #expect(TextFile.bytes(folder.file(place)) == TextFile.bytes(Tool.fixture("client-b-root.pem")))
+    }
+
+    /// The other distributions' programs are stood in for by a script: it makes the bundle, and keeps how it was called.
+    @Test(arguments: [
+        (
+            "etc/pki/ca-trust/source/anchors", ".pem", "update-ca-trust", "extract",
+            "etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"
+        ),
+        (
+            "etc/ca-certificates/trust-source/anchors", ".crt", "trust", "extract-compat",
+            "etc/ca-certificates/extracted/tls-ca-bundle.pem"
+        ),
+        ("usr/share/pki/trust/anchors", ".pem", "update-ca-certificates", "", "var/lib/ca-certificates/ca-bundle.pem"),
+    ])
+    func everyDistributionHasItsFolderAndProgram(
+        _ anchors: String, _ suffix: String, _ program: String, _ argument: String, _ bundle: String
+    ) throws {
+        try folder.write("tree/\(anchors)/.keep", "")
+        try folder.write("tree/\(bundle)", "")
+        try script(
+            program,
+            "echo \"$*\" >> \(folder.file("calls")); cat \(tree)/\(anchors)/*\(suffix) > \(tree)/\(bundle) || :")
+        let installer = installer(path: "\(folder.file("bin")):/usr/bin:/bin")
+        #expect(run(installer, .present(root), .system) == [.done])
+        #expect(TextFile.text("\(tree)/\(anchors)/\(name)\(suffix)") == root.pem)
+        #expect(folder.text("calls") == "\(argument)\n")
+        #expect(run(installer, .present(root), .system) == [.asWanted])
+        #expect(run(installer, .absent(root), .system) == [.done])
+        #expect(listing("\(tree)/\(anchors)").keys.sorted() == [".keep"])
+        #expect(folder.text("calls") == "\(argument)\n\(argument)\n")
+    }
+
+    @Test func aProgramThatFailsLeavesNothingBehindAndIsQuoted() throws {
+        try makeDebian()
+        #expect(run(installer(), .present(root), .system) == [.done])
+        let before = listing(tree)
+        try script("update-ca-certificates", "echo 'rehash: no space left' >&2; exit 3")
+        let broken = installer(path: "\(folder.file("bin")):/usr/bin:/bin")
+        let other = try InterceptionAuthority.create(at: Int64(time(nil))).root
+        let outcomes = run(broken, .present(other), .system) + run(broken, .absent(root), .system)
+        for case .failed(let said) in outcomes {
+            #expect(said.message.hasSuffix("failed with 3: rehash: no space left"))
+        }
+        #expect(outcomes.count == 2 && outcomes.allSatisfy { $0 != .done && $0 != .asWanted })
+        #expect(listing(tree) == before)
+    }
+
+    @Test func aRootThatIsInTheFolderAndNotInForceIsTakenUp() throws {
+        try makeDebian()
+        try folder.write("tree/usr/local/share/ca-certificates/\(name).crt", root.pem)
+        #expect(run(installer(), .present(root), .system) == [.done])
+        #expect(try opensslTrusts(root, "-CAfile", "/ca-certificates.crt"))
+    }
+
+    @Test func withoutRootAndTerminalTheCommandsAreShownAndNothingIsWritten() throws {
+        try makeDebian()
+        let before = listing(tree)
+        let outcomes = run(installer(privilege: .none, isWritable: { _ in false }), .present(root), .system)
+        guard case .failed(let complaint)? = outcomes.first else {
+            Issue.record("\(outcomes)")
+            return
+        }
+        #expect(complaint.message.contains("only root may write"))
+        #expect(
+            complaint.hint
+                == "as root, or by hand: countersign ca export | sudo tee "
+                + "\(tree)/usr/local/share/ca-certificates/\(name).crt >/dev/null && sudo update-ca-certificates")
+        #expect(listing(tree) == before)
+    }
+
+    @Test func sudoIsGivenTheWholeStep() throws {
+        try makeDebian()
+        try script("sudo", "echo sudo >> \(folder.file("calls")); shift; exec \"$@\"")
+        let path = "\(folder.file("bin")):/usr/bin:/bin"
+        let installer = installer(path: path, privilege: .sudo, isWritable: { _ in false })
+        #expect(run(installer, .present(root), .system) == [.done])
+        #expect(run(installer, .absent(root), .system) == [.done])
+        #expect(folder.text("calls") == "sudo\nsudo\n")
+        try script("sudo", "echo 'a password is required' >&2; exit 1")
+        guard case .failed(let complaint)? = run(installer, .present(root), .system).first else {
+            Issue.record("it did not fail")
+            return
+        }
+        #expect(complaint.message == "sudo failed with 1: a password is required")
+    }
+
+    @Test func aStoreThatIsAskedForAndNotThereIsAFailure() {
+        for kind in TrustStoreKind.allCases {
+            let installer = installer(path: "/nowhere")
+            let outcomes = run(installer, .present(root), kind)
+            guard case .failed? = outcomes.first else {
+                Issue.record("\(kind): \(outcomes)")
+                continue
+            }
+            #expect(run(installer, .absent(root), kind) == [.asWanted])
+            #expect(installer.steps(to: .present(root), in: []).isEmpty)
+        }
+    }
+}

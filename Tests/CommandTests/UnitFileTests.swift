@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestOrigin
+import Testing
+
+/// The systemd units of Scripts.
+struct UnitFileTests {
+    private static let names = ["countersign-refresh.service", "countersign-refresh.timer", "countersign.service"]
+    private static let installed = "/usr/local/bin/countersign"
+
+    /// Copies for the executable that was built.
+    private func copies() throws -> (folder: TemporaryFolder, paths: [String]) {
+        let folder = try TemporaryFolder("units")
+        let paths = try Self.names.map { name in
+            let text = TextFile.text("\(Tool.repository)/Scripts/\(name)")
+            #expect(name.hasSuffix(".timer") || text.contains("ExecStart=\(Self.installed) "))
+            return try folder.write(
+                name, text.replacingOccurrences(of: Self.installed, with: try Sandbox.executable))
+        }
+        return (folder, paths)
+    }
+
+    @Test func systemdTakesThem() throws {
+        let (folder, paths) = try copies()
+        let result = try Command.run(try Tool.path("systemd-analyze"), ["verify"] + paths, in: folder)
+        #expect(result.status == 0 && result.error.isEmpty, "\(result.said)")
+    }
+
+    /// What `ExecStart=` says is a command of this executable.
+    @Test(arguments: ["countersign-refresh.service", "countersign.service"])
+    func theirCommandsAreOnesThatThereAre(name: String) throws {
+        let line = try #require(TextFile.lines("\(Tool.repository)/Scripts/\(name)").first { $0.hasPrefix("ExecStart=") })
+        let words = line.dropFirst("ExecStart=".count).split(separator: " ").dropFirst().map(String.init)
+        let sandbox = try Sandbox()
+        let help = try Command.run(try Sandbox.executable, words + ["--help"], in: sandbox.folder)
+        #expect(help.status == 0 && help.output.contains("USAGE: countersign \(words.joined(separator: " "))"))
+    }
+
+    /// Whatever a refresh asks of the kernel is in the filter: none of its calls would be refused.
+    @Test func aRefreshMakesNoCallThatItsFilterRefuses() throws {
+        let place = try EnrolledSandbox()
+        try #require(try place.enroll().status == 0)
+        let trace = place.sandbox.folder.file("trace")
+        let result = try place.sandbox.sh("strace -f -qq -o \(trace) countersign certificate refresh laptop")
+        try #require(result.status == 0, "\(result.said)")
+        let used = Set(TextFile.lines(trace).compactMap(Self.call))
+        #expect(used.contains("openat") && used.count > 20)
+
+        let listed = try place.sandbox.sh("systemd-analyze syscall-filter")
+        let permitted = Self.members(of: "@system-service", in: listed.output).union(Self.members(of: "@default", in: listed.output))
+        #expect(used.subtracting(permitted).isEmpty, "\(used.subtracting(permitted))")
+    }
+
+    /// The call of `PID name(arguments) = result`; nil for a resumed one and for signals.
+    private static func call(_ line: String) -> String? {
+        let rest = line.drop { $0.isNumber }.drop { $0 == " " }
+        let name = rest.prefix { $0.isLetter || $0.isNumber || $0 == "_" }
+        return rest.dropFirst(name.count).first == "(" && !name.isEmpty ? String(name) : nil
+    }
+
+    /// The calls of a group as `systemd-analyze syscall-filter` shows it, groups within it included.
+    private static func members(of group: String, in text: String) -> Set<String> {
+        var members: Set<String> = []
+        var isInside = false
+        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+            if line.hasPrefix("@") {
+                isInside = line == group
+            } else if isInside {
+                let name = line.drop { $0 == " " }
+                if name.hasPrefix("@") {
+                    members.formUnion(Self.members(of: String(name), in: text))
+                } else if !name.hasPrefix("#"), !name.isEmpty {
+                    members.insert(String(name))
+                }
+            }
+        }
+        return members
+    }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Countersign
+import Foundation
+import Logging
+import Proxy
+import TLS
+import Vault
+
+/// A program that uses the library, and decides about servers that are not trusted: `DelegatingProxy HOME yes|no|FILE [SECONDS]`.
+///
+/// It says `listening 127.0.0.1:PORT`, then each question as a line of JSON. In place of yes or no it may wait until FILE is
+/// there, and says yes then; SECONDS is how long the proxy waits for it.
+@main struct DelegatingProxy {
+    static func main() async throws {
+        let arguments = CommandLine.arguments
+        guard arguments.count >= 3 else { throw Misuse() }
+        let keeper = try PolicyKeeper(
+            home: Home(path: arguments[1]), authority: .whenNeeded, environment: [:],
+            logger: Logger(label: "countersign"), now: { Int64(time(nil)) },
+            passphrase: { throw VaultError(.passphraseNeeded, "nobody to ask") })
+        var configuration = ProxyConfiguration()
+        configuration.doors = [.tcp(host: "127.0.0.1", port: 0)]
+        if arguments.count > 3, let seconds = Int64(arguments[3]) { configuration.trustQuestion = .seconds(seconds) }
+        let runtime = try await ProxyRuntime(
+            keeper: keeper, configuration: configuration, accessLog: nil, threads: 1, hasControlSocket: false,
+            serverTrustDelegate: Decider(word: arguments[2]), logger: Logger(label: "countersign"))
+        say(Array("listening \(runtime.doors[0])\n".utf8))
+        while true { try await Task.sleep(for: .seconds(3600)) }
+    }
+
+    /// One write each, so that no line is torn.
+    fileprivate static func say(_ line: [UInt8]) { _ = write(1, line, line.count) }
+
+    private struct Misuse: Error {}
+}
+
+private struct Decider: Proxy.ServerTrustDelegate {
+    let word: String
+
+    private struct Question: Encodable {
+        let place: String
+        let reasons: [String]
+        let chain: [String]
+        let address: String
+        let tls: String
+    }
+
+    func decide(_ question: Proxy.ServerTrustQuestion) async -> TrustAnswer {
+        let told = Question(
+            place: "\(question.host):\(question.port)", reasons: question.trust.reasons.map { "\($0)" },
+            chain: question.trust.chain.map(\.pem), address: question.address, tls: question.tlsVersion)
+        if let line = try? JSONEncoder().encode(told) { DelegatingProxy.say(Array(line) + [0x0A]) }
+        switch word {
+        case "yes": return .proceed(answering: true)
+        case "no": return .refuse
+        default:
+            while access(word, F_OK) != 0 {
+                guard (try? await Task.sleep(for: .milliseconds(20))) != nil else { return .refuse }
+            }
+            return .proceed(answering: true)
+        }
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension BadOrigin {
+    /// Every one of Certs/dev/bad-origins, and one that is made when the tests run.
+    static let all: [BadOrigin] =
+        dates + names + issuers + [intercepted] + purposes + strengths + authorities + forms + revocations
+
+    /// Shows a leaf of the user's own interception CA, which the user's store may well trust.
+    static let intercepted = BadOrigin(
+        "intercepted", "certificate issued by an interception authority of this proxy")
+
+    /// Bad as the first one, and not of the table: what is decided about it shows that decisions are read.
+    static let control = BadOrigin("control", "certificate expired 2021-01-01")
+
+    private static let otherHost = "certificate is for another host"
+    private static let unknownIssuer = "certificate issuer unknown"
+    private static let otherPurpose = "certificate is for another purpose"
+    private static let weakKey = "certificate key too weak"
+    private static let weakSignature = "certificate signature too weak"
+    private static let nameConstraints = "certificate outside its issuer's name constraints"
+
+    private static let noAuthority = "certificate not accepted: invalid CA certificate"
+    private static let unknownExtension = "certificate not accepted: unhandled critical extension"
+
+    private static let dates = [
+        BadOrigin("expired", "certificate expired 2021-01-01"),
+        BadOrigin("not-yet-valid", "certificate not valid before 2043-01-01"),
+    ]
+
+    private static let names = [
+        BadOrigin("wrong-host", otherHost),
+        BadOrigin("common-name-only", otherHost),
+        BadOrigin("wildcard-two-labels", otherHost, host: "a.b.bad.localhost"),
+        BadOrigin("wildcard-partial", otherHost, host: "foo.bad.localhost"),
+        BadOrigin("wildcard-middle", otherHost, host: "a.b.bad.localhost"),
+        BadOrigin("wildcard-single-label", otherHost, host: "bad.localhost"),
+        BadOrigin("wildcard-bare", otherHost, host: "bad.localhost"),
+        BadOrigin("wildcard-all", otherHost),
+        BadOrigin("address-as-name", otherHost, host: "127.0.0.1"),
+        BadOrigin("name-for-address", otherHost, host: "127.0.0.1"),
+        BadOrigin("wrong-address", otherHost, host: "127.0.0.1"),
+        BadOrigin("wildcard-address", otherHost, host: "127.0.0.1"),
+        BadOrigin("address-for-name", otherHost),
+        BadOrigin("mail-only", otherHost),
+        BadOrigin("uri-only", otherHost),
+        BadOrigin("nul-in-name", otherHost),
+        BadOrigin("unnamed", "certificate not accepted: subject empty and Subject Alt Name extension not critical"),
+    ]
+
+    private static let issuers = [
+        BadOrigin("self-signed", "certificate is self-signed"),
+        BadOrigin("self-signed-authority", "certificate is self-signed", "certificate is a certificate authority's"),
+        BadOrigin("unknown-root", unknownIssuer),
+        BadOrigin("unknown-root-sent", unknownIssuer),
+        BadOrigin("incomplete", "certificate chain incomplete"),
+        BadOrigin("missing-issuer", unknownIssuer),
+        BadOrigin("altered", "certificate not accepted: certificate signature failure"),
+        BadOrigin("impostor", unknownIssuer),
+    ]
+
+    private static let purposes = [
+        BadOrigin("client-purpose", otherPurpose),
+        BadOrigin("no-purpose", otherPurpose),
+        BadOrigin("any-purpose", otherPurpose),
+        BadOrigin("server-and-any-purpose", otherPurpose),
+        BadOrigin("signing-purpose", otherPurpose),
+        BadOrigin("key-usage", otherPurpose),
+        BadOrigin("authority-as-leaf", "certificate is a certificate authority's"),
+    ]
+
+    private static let strengths = [
+        BadOrigin("rsa-1024", weakKey),
+        BadOrigin("sha1", weakSignature),
+        BadOrigin("md5", weakSignature),
+        BadOrigin("issuer-sha1", weakSignature),
+        BadOrigin("issuer-rsa-1024", weakKey),
+        BadOrigin("issuer-p192", weakKey),
+        BadOrigin("issuer-secp224r1", weakKey),
+        BadOrigin("issuer-dsa", weakKey),
+    ]
+
+    private static let authorities = [
+        BadOrigin("issuer-expired", "certificate expired 2021-01-01"),
+        BadOrigin(
+            "issuer-no-authority", noAuthority,
+            "certificate not accepted: key usage keyCertSign invalid for non-CA cert", otherPurpose),
+        BadOrigin(
+            "issuer-unconstrained", noAuthority,
+            "certificate not accepted: key usage keyCertSign invalid for non-CA cert"),
+        BadOrigin(
+            "issuer-key-usage", noAuthority, otherPurpose,
+            "certificate not accepted: key usage does not include certificate signing"),
+        BadOrigin("issuer-client-purpose", otherPurpose),
+        BadOrigin(
+            "issuer-leaf", noAuthority, otherPurpose,
+            "certificate not accepted: key usage does not include certificate signing"),
+        BadOrigin("path-length", "certificate chain longer than its issuers allow"),
+        BadOrigin("names-not-permitted", nameConstraints),
+        BadOrigin("names-excluded", nameConstraints),
+        BadOrigin("address-not-permitted", nameConstraints, host: "127.0.0.1"),
+    ]
+
+    private static let forms = [
+        BadOrigin("unknown-critical", unknownExtension),
+        BadOrigin("issuer-unknown-critical", unknownExtension),
+        BadOrigin("serial-negative", "certificate not accepted: serial number is not positive"),
+        BadOrigin("serial-zero", "certificate not accepted: serial number is not positive"),
+        BadOrigin("serial-long", "certificate not accepted: serial number is longer than 20 bytes"),
+        BadOrigin("version-1", otherHost, otherPurpose),
+    ]
+
+    private static let revocations = [
+        BadOrigin("revoked", "certificate revoked"),
+        BadOrigin("issuer-revoked", "certificate revoked"),
+        BadOrigin("revoked-by-staple", "certificate revoked", hasStaple: true),
+        BadOrigin("must-staple", "certificate demands a stapled OCSP response, and none that is valid came"),
+    ]
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestOrigin
+
+/// Debian's Chromium without a window, in a home of its own that has an empty NSS database.
+final class Browser: Sendable {
+    /// What Clients/browse.py tells of a page.
+    struct Page: Decodable, Sendable {
+        let name: String
+        /// Chromium's own, such as `net::ERR_CERT_DATE_INVALID`.
+        let error: String?
+        let text: String
+        /// The lock's: `secure`, `insecure-broken`, ….
+        let state: String
+        let issuer: String?
+        /// How often a password was asked for.
+        let prompts: Int
+    }
+
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder("browser")
+        try FileManager.default.createDirectory(
+            atPath: folder.file(".pki/nssdb"), withIntermediateDirectories: true)
+        let database = "sql:\(folder.file(".pki/nssdb"))"
+        let made = try Command.run(Tool.path("certutil"), ["-N", "--empty-password", "-d", database], in: folder)
+        guard made.status == 0 else { throw HarnessError("certutil: \(made.said)") }
+    }
+
+    /// What `HOME` is to programs that look for the database.
+    var home: String { folder.path }
+
+    /// Opens the pages one after the other. Where COUNTERSIGN_SCREENSHOTS names a folder, the pictures are left there.
+    func open(_ urls: [(name: String, url: String)], proxy: String) throws -> [String: Page] {
+        _ = try Tool.path("chromium")
+        let done = try Command.run(
+            Tool.python(), [Tool.client("browse.py"), home, proxy] + urls.map { "\($0.name)=\($0.url)" },
+            in: folder)
+        guard done.status == 0 else { throw HarnessError("browse.py: \(done.said)") }
+        let pages = try done.output.split(separator: "\n").map { line in
+            try JSONDecoder().decode(Page.self, from: Data(line.utf8))
+        }
+        if let gallery = ProcessInfo.processInfo.environment["COUNTERSIGN_SCREENSHOTS"] {
+            for page in pages {
+                try Data(picture(page.name)).write(to: URL(fileURLWithPath: "\(gallery)/\(page.name).png"))
+            }
+        }
+        return Dictionary(uniqueKeysWithValues: pages.map { ($0.name, $0) })
+    }
+
+    /// A PNG file of what a person would see of that page.
+    func picture(_ name: String) -> [UInt8] { TextFile.bytes(folder.file("\(name).png")) }
+}

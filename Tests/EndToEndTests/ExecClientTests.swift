@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import TestOrigin
+import Testing
+
+/// `countersign exec` brings programs of many languages to a listed site that challenges, by their environment alone.
+@Suite struct ExecClientTests {
+    enum Program: String, CaseIterable, Sendable {
+        case curl, urllib, requests, node, java, go, ruby
+
+        /// Prints the page at `url`.
+        func command(_ url: String) throws -> [String] {
+            switch self {
+            case .curl: [try Tool.path("curl"), "-q", "-sSf", url]
+            case .urllib: [try Tool.path("python3"), Tool.client("fetch.py"), url]
+            case .requests:
+                [try Tool.python(), "-c", "import requests, sys; print(requests.get(sys.argv[1]).text, end='')", url]
+            case .node: [try Tool.path("node"), Tool.client("fetch.js"), url]
+            case .java: [try Tool.path("java"), Tool.client("Fetch.java"), url]
+            case .go: [try Tool.path("go"), "run", Tool.client("fetch.go"), url]
+            case .ruby: [try Tool.path("ruby"), Tool.client("fetch.rb"), url]
+            }
+        }
+    }
+
+    @Test(arguments: Program.allCases)
+    func aProgramIsAnsweredAtAListedSite(_ program: Program) throws {
+        let setting = try Setting.shared
+        let url = "https://basic.test.localhost:\(setting.origins.apache.httpsPort)/basic/index?exec-\(program)"
+        let done = try setting.user.run(
+            ["exec", "--"] + program.command(url), environment: ["GO111MODULE": "off"])
+        #expect(done.status == 0 && done.output == "apache basic/index\n", "\(done.said)")
+        let logged = setting.origins.logged(query: "exec-\(program)")
+        #expect(logged.last?.user == Countersign.user && logged.last?.status == 200, "\(logged)")
+    }
+
+    @Test(arguments: Program.allCases)
+    func aProgramDoesNotTrustAnUntrustedSite(_ program: Program) throws {
+        let setting = try BadOriginSetting.shared
+        let origin = BadOrigin.all[0]
+        let url = "https://\(try setting.place(origin))/open?exec-\(program)"
+        let done = try setting.user.run(
+            ["exec", "--"] + program.command(url), environment: ["GO111MODULE": "off"])
+        #expect(done.status != 0 && !done.output.contains(ChainOrigins.openText), "\(done.said)")
+        #expect(try setting.logged(origin, "exec-\(program)").isEmpty)
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import TestOrigin
+import Testing
+
+/// Whoever steals the issuing key can vouch for the allowed sites and for nothing else, towards any client.
+@Suite struct ForeignVerifierTests {
+    private struct Forgery {
+        let host: String
+        /// The subject alternative names that the thief writes.
+        let names: String
+        var isBelowOwnAuthority = false
+        let isAccepted: Bool
+    }
+
+    private static let list = "https://listed.test.localhost\nhttps://*.wild.test.localhost\n"
+    private static let forgeries = [
+        Forgery(host: "listed.test.localhost", names: "DNS:listed.test.localhost", isAccepted: true),
+        Forgery(host: "a.wild.test.localhost", names: "DNS:*.wild.test.localhost", isAccepted: true),
+        Forgery(host: "bank.example", names: "DNS:bank.example", isAccepted: false),
+        Forgery(host: "test.localhost", names: "DNS:test.localhost", isAccepted: false),
+        Forgery(host: "unlisted.test.localhost", names: "DNS:*.test.localhost", isAccepted: false),
+        Forgery(host: "bank.example", names: "DNS:listed.test.localhost,DNS:bank.example", isAccepted: false),
+        Forgery(host: "127.0.0.1", names: "IP:127.0.0.1", isAccepted: false),
+        Forgery(host: "bank.example", names: "DNS:bank.example", isBelowOwnAuthority: true, isAccepted: false),
+        Forgery(
+            host: "listed.test.localhost", names: "DNS:listed.test.localhost", isBelowOwnAuthority: true,
+            isAccepted: false),
+    ]
+
+    /// The forgeries, served.
+    private final class Stolen: Sendable {
+        private static let made = Result { try Stolen() }
+
+        static var shared: Stolen { get throws { try made.get() } }
+
+        let root: String
+        let places: [String]
+        private let origins: ChainOrigins
+        private let user: Countersign
+
+        private init() throws {
+            user = try Countersign()
+            try user.writeSites(ForeignVerifierTests.list)
+            let authority = try StolenAuthority.of(user)
+            root = try user.folder.write("root.pem", authority.root.pem)
+            let forger = try Forger(authority, in: user.folder)
+            let chains = try ForeignVerifierTests.forgeries.enumerated().map { index, forgery in
+                try forger.chain(
+                    "forgery-\(index)", names: forgery.names, belowOwnAuthority: forgery.isBelowOwnAuthority)
+            }
+            let origins = try ChainOrigins(chains, user: Countersign.user, password: Countersign.password)
+            self.origins = origins
+            places = try zip(ForeignVerifierTests.forgeries, chains).map { forgery, chain in
+                "\(forgery.host):\(try origins.port(chain.name))"
+            }
+        }
+    }
+
+    @Test(arguments: ForeignVerifier.allCases)
+    func theStolenIssuingKeyVouchesForTheListedNamesAlone(_ verifier: ForeignVerifier) throws {
+        let stolen = try Stolen.shared
+        let verdicts = try verifier.verdicts(stolen.places, root: stolen.root)
+        for (forgery, verdict) in zip(Self.forgeries, verdicts) {
+            guard !forgery.isAccepted else {
+                #expect(verdict == "accepted", "\(forgery)")
+                continue
+            }
+            // An authority below the issuing one is a fault of its own, which may be named first.
+            let complaint = forgery.isBelowOwnAuthority ? "" : verifier.complaint
+            #expect(verdict != "accepted", "\(forgery)")
+            #expect(complaint.isEmpty || verdict.contains(complaint), "\(forgery): \(verdict)")
+        }
+    }
+}

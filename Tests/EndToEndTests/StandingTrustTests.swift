@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestOrigin
+import Testing
+import Vault
+
+/// What a standing decision about a bad origin does, and that it is for one host, port and leaf alone.
+@Suite struct StandingTrustTests {
+    /// A user with standing decisions about all bad origins, made while the proxy ran, and that proxy.
+    private final class Decided: Sendable {
+        private static let goingOn = Result { try Decided { [try decision($0)] } }
+        private static let answering = Result { try Decided { [try decision($0, answers: true)] } }
+        private static let others = Result {
+            try Decided { origin in
+                [
+                    try decision(origin, until: now - 60, answers: true),
+                    try decision(origin, leaf: [UInt8](repeating: 0x55, count: 32), answers: true),
+                    try decision(origin, port: 9, answers: true),
+                    try decision(origin, host: "elsewhere.bad.localhost", answers: true),
+                ]
+            }
+        }
+
+        /// To go on, and not to answer.
+        static var toGoOn: Decided { get throws { try goingOn.get() } }
+        /// To answer.
+        static var toAnswer: Decided { get throws { try answering.get() } }
+        /// To answer what is almost it: another leaf, port or host, or until a minute ago.
+        static var forOthers: Decided { get throws { try others.get() } }
+
+        let proxy: RunningProxy
+        private let user: Countersign
+
+        private init(_ decisions: (BadOrigin) throws -> [TrustDecision]) throws {
+            user = try BadOriginSetting.shared.twin()
+            proxy = try user.serve()
+            let made = try BadOrigin.all.flatMap(decisions) + [Self.decision(.control)]
+            let vault = try VaultFile(home: user.home).openOrCreate { throw HarnessError("a passphrase is wanted") }
+            try vault.update { for decision in made { try $0.setTrustDecision(decision) } }
+            guard try StandingTrustTests.comesTo("200", .control, "/open?control", proxy) else {
+                throw HarnessError("serve does not follow a new decision")
+            }
+        }
+
+        private static let now = Int64(Date().timeIntervalSince1970)
+
+        private static func decision(
+            _ origin: BadOrigin, host: String? = nil, port: UInt16? = nil, leaf: [UInt8]? = nil, until: Int64? = nil,
+            answers: Bool = false
+        ) throws -> TrustDecision {
+            let setting = try BadOriginSetting.shared
+            return TrustDecision(
+                host: host ?? origin.host, port: try port ?? UInt16(setting.origins.port(origin.name)),
+                leafSHA256: try leaf ?? setting.chain(origin).leafDigest, until: until, answers: answers, made: now)
+        }
+    }
+
+    /// Whether the response has this status within a few seconds.
+    private static func comesTo(
+        _ status: String, _ origin: BadOrigin, _ path: String, _ proxy: RunningProxy
+    ) throws -> Bool {
+        let setting = try BadOriginSetting.shared
+        return try poll(seconds: 10) {
+            try setting.absolute(origin, path, proxy: proxy.port).hasPrefix("HTTP/1.1 \(status) ") ? true : nil
+        } ?? false
+    }
+
+    // MARK: The decisions
+
+    @Test(arguments: BadOrigin.all)
+    func itGoesOnAndAnswersNothing(_ origin: BadOrigin) throws {
+        let setting = try BadOriginSetting.shared
+        let proxy = try Decided.toGoOn.proxy
+        let place = try setting.place(origin)
+        let open = try setting.absolute(origin, "/open?allowed", proxy: proxy.port)
+        #expect(open.hasPrefix("HTTP/1.1 200 ") && open.hasSuffix(ChainOrigins.openText), "\(open)")
+        // The client trusts the interception CA alone.
+        let flags = ["-o", "/dev/null", "-w", "%{http_code} ", "https://\(place)/open?allowed"]
+        let seen = try proxy.get("https://\(place)/secret?allowed", flags: flags)
+        #expect(seen.exit == 0 && seen.said.contains("\n200 401 \n"), "\(seen.said)")
+        #expect(seen.values("WWW-Authenticate") == [ChainOrigins.challenge], "\(seen.said)")
+        try Unanswered.expect(setting, origin, "allowed", ["/open", "/open", "/secret"])
+    }
+
+    @Test(arguments: BadOrigin.all)
+    func withAnswerItAnswers(_ origin: BadOrigin) throws {
+        let setting = try BadOriginSetting.shared
+        let proxy = try Decided.toAnswer.proxy
+        let seen = try proxy.get("https://\(setting.place(origin))/secret?answered")
+        #expect(seen.exit == 0 && seen.status == 200 && seen.text == ChainOrigins.secretText, "\(seen.said)")
+        let absolute = try setting.absolute(origin, "/secret?answered", proxy: proxy.port)
+        #expect(absolute.hasPrefix("HTTP/1.1 200 ") && absolute.hasSuffix(ChainOrigins.secretText), "\(absolute)")
+        let answered = try poll(seconds: 5) { () -> [LoggedRequest]? in
+            let answered = try setting.logged(origin, "answered").filter { $0.status == 200 }
+            return answered.count == 2 ? answered : nil
+        }
+        for request in try #require(answered) {
+            #expect(request.user == Countersign.user && request.client?.contains("CN=laptop") == true, "\(request)")
+        }
+    }
+
+    @Test(arguments: BadOrigin.all)
+    func aDecisionAboutAnotherLeafPortHostOrTimeIsNone(_ origin: BadOrigin) throws {
+        let setting = try BadOriginSetting.shared
+        let proxy = try Decided.forOthers.proxy
+        let refused = try setting.absolute(origin, "/open?others", proxy: proxy.port)
+        #expect(refused.hasPrefix("HTTP/1.1 502 ") && refused.contains("\"\(origin.reasons[0])\""), "\(refused)")
+        let seen = try proxy.get("https://\(setting.place(origin))/open?others")
+        #expect(seen.exit == 60 && seen.status == 0, "\(seen.said)")
+        #expect(try setting.logged(origin, "others").isEmpty)
+    }
+
+    // MARK: The command
+
+    @Test(arguments: ["expired", "wrong-address", "self-signed", "revoked", "revoked-by-staple"])
+    func theCommandIsFollowedByARunningProxy(_ name: String) throws {
+        let setting = try BadOriginSetting.shared
+        let origin = try #require(BadOrigin.all.first { $0.name == name })
+        let place = try setting.place(origin)
+        let fingerprint = try setting.chain(origin).fingerprint
+        let user = try setting.twin()
+        let proxy = try user.serve()
+        #expect(try Self.comesTo("502", origin, "/secret?command", proxy))
+        let allowed = try user.succeed("trust", "allow", place, "--fingerprint", fingerprint, "--until", "2099-12-31")
+        #expect(
+            allowed == "\(place): \(fingerprint) is allowed until 2099-12-31T23:59:59Z, challenges are not answered\n")
+        #expect(try Self.comesTo("401", origin, "/secret?command", proxy))
+        try Unanswered.expect(setting, origin, "command", ["/secret"])
+
+        try user.succeed("trust", "allow", place, "--fingerprint", fingerprint, "--answer")
+        let listed = try user.succeed("trust", "list")
+        #expect(listed.hasPrefix("\(place)  \(fingerprint)  answered  no end "), "\(listed)")
+        #expect(listed.split(separator: "\n").count == 1, "\(listed)")
+        #expect(try Self.comesTo("200", origin, "/secret?command", proxy))
+
+        try user.succeed("trust", "forget", place)
+        #expect(try Self.comesTo("502", origin, "/open?command", proxy))
+        #expect(try setting.absolute(origin, "/open?forgotten", proxy: proxy.port).hasPrefix("HTTP/1.1 502 "))
+        #expect(try setting.logged(origin, "forgotten").isEmpty)
+        let again = try user.run("trust", "forget", place)
+        #expect(again.status == 1 && again.error.hasPrefix("countersign: error: there is no decision about "))
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Countersign
+import Cryptography
+import Foundation
+import TestOrigin
+import Vault
+
+/// The interception CA of a user, keys and all, as a thief of the vault would have it.
+enum StolenAuthority {
+    static func of(_ user: Countersign) throws -> InterceptionAuthority {
+        let home = Home(path: user.home)
+        let vault = try VaultFile(home: user.home).openOrCreate { throw HarnessError("the vault wants a passphrase") }
+        return try InterceptionStore(home: home).authority(
+            for: InterceptionStore.hosts(of: home.sites()), in: vault, at: Int64(Date().timeIntervalSince1970)
+        ).authority
+    }
+
+    /// PKCS#8 in PEM.
+    static func pem(_ key: PrivateKey) throws -> String {
+        let text = try key.pkcs8.withBytes { Base64.encode(Array($0)) }
+        return "-----BEGIN PRIVATE KEY-----\n\(text)\n-----END PRIVATE KEY-----\n"
+    }
+}
+
+/// Signs with a stolen issuing key, by the openssl command alone, for as long as the folder is there.
+struct Forger {
+    private let folder: TemporaryFolder
+
+    private static let leaf = """
+        basicConstraints=critical,CA:FALSE
+        keyUsage=critical,digitalSignature
+        extendedKeyUsage=serverAuth
+        subjectKeyIdentifier=hash
+        authorityKeyIdentifier=keyid
+
+        """
+    private static let authority = """
+        basicConstraints=critical,CA:TRUE
+        keyUsage=critical,keyCertSign
+        subjectKeyIdentifier=hash
+        authorityKeyIdentifier=keyid
+
+        """
+
+    init(_ stolen: InterceptionAuthority, in folder: TemporaryFolder) throws {
+        self.folder = folder
+        try folder.write("issuing.pem", stolen.issuing.pem)
+        try folder.write("issuing.key.pem", try StolenAuthority.pem(stolen.issuingKey))
+    }
+
+    /// A chain for `names`, written as in an openssl configuration; below an authority of the forger's own if asked for.
+    func chain(_ name: String, names: String, belowOwnAuthority: Bool = false) throws -> ChainOrigins.Chain {
+        var above = folder.text("issuing.pem")
+        if belowOwnAuthority {
+            try sign("\(name)-authority", Self.authority, by: "issuing")
+            above = folder.text("\(name)-authority.pem") + above
+        }
+        try sign(name, Self.leaf + "subjectAltName=\(names)\n", by: belowOwnAuthority ? "\(name)-authority" : "issuing")
+        try folder.write("\(name).chain.pem", folder.text("\(name).pem") + above)
+        return ChainOrigins.Chain(
+            name, certificate: folder.file("\(name).chain.pem"), key: folder.file("\(name).key.pem"))
+    }
+
+    private func sign(_ name: String, _ extensions: String, by issuer: String) throws {
+        try folder.write("\(name).ext", extensions)
+        try openssl(
+            "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=\(name)",
+            "-keyout", "\(name).key.pem", "-out", "\(name).csr")
+        try openssl(
+            "x509", "-req", "-in", "\(name).csr", "-CA", "\(issuer).pem", "-CAkey", "\(issuer).key.pem", "-days", "5",
+            "-extfile", "\(name).ext", "-out", "\(name).pem")
+    }
+
+    private func openssl(_ arguments: String...) throws {
+        let done = try Command.run(Tool.path("openssl"), arguments, folder: folder.path, in: folder)
+        guard done.status == 0 else { throw HarnessError("openssl \(arguments[0]): \(done.said)") }
+    }
+}

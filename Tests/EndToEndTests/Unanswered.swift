@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import TestOrigin
+import Testing
+
+/// What an origin saw of a client whose challenges were left to itself.
+enum Unanswered {
+    /// The origin saw these requests with that query, and nothing in them that could be a credential.
+    static func expect(
+        _ setting: BadOriginSetting, _ origin: BadOrigin, _ query: String, _ paths: [String],
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        let logged = try setting.logged(origin, query, atLeast: paths.count)
+        #expect(logged.map(\.path) == paths.map { "\($0)?\(query)" }, "\(logged)", sourceLocation: sourceLocation)
+        for request in logged {
+            #expect(
+                [request.authorization, request.client, request.proxyAuthorization] == ["", "", ""], "\(request)",
+                sourceLocation: sourceLocation)
+        }
+    }
+}
