@@ -82,7 +82,7 @@ let package = Package(
         tests("ChallengesTests", "Challenges", "Cryptography"),
         tests("NTLMTests", "NTLM", "Challenges", "Cryptography"),
         tests("SitePolicyTests", "SitePolicy", "Challenges"),
-        tests("CertificatesTests", "Certificates", "Cryptography", "TestOrigin"),
+        tests("CertificatesTests", "Certificates", "Cryptography", "TestOrigin", "COpenSSL"),
         tests("VaultTests", "Vault", "Challenges", "Cryptography"),
         .testTarget(
             name: "TLSTests",

@@ -39,9 +39,12 @@ static inline unsigned long csn_XN_FLAG_RFC2253_UTF8(void) { return XN_FLAG_RFC2
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
+// Whoever loads engines, as libcurl does, has all of them take over every key of their kinds, this process's own too: not this one.
 static inline ENGINE *csn_ENGINE_by_id(const char *name) {
     OPENSSL_init_crypto(OPENSSL_INIT_ENGINE_DYNAMIC, NULL);
-    return ENGINE_by_id(name);
+    ENGINE *engine = ENGINE_by_id(name);
+    if (engine != NULL) ENGINE_set_flags(engine, ENGINE_get_flags(engine) | ENGINE_FLAGS_NO_REGISTER_ALL);
+    return engine;
 }
 
 static inline int csn_ENGINE_ctrl_cmd_string(ENGINE *engine, const char *command, const char *argument) {

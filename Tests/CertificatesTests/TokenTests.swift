@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import COpenSSL
 import Certificates
 import Cryptography
 import Foundation
@@ -46,6 +47,16 @@ struct TokenTests {
         #expect(try openssl("req", "-inform", "DER", "-in", path, "-verify", "-noout").contains("verify OK"))
         let identity = try Identity(name: "token", chain: TestPKI.chain(name), key: key)
         #expect(identity.leaf == certificate)
+    }
+
+    /// libcurl has every engine registered when it starts; an engine that took part would sign for all keys of the process.
+    @Test func aTokenInUseLeavesKeysInMemoryAlone() throws {
+        _ = try Token.key(at: uri("client-a"), pin: Self.pin)
+        OPENSSL_init_crypto(UInt64(OPENSSL_INIT_ENGINE_DYNAMIC), nil)
+        for key in [try PrivateKey.generateP256(), try PrivateKey.generateRSA(bits: 2048)] {
+            let request = try CertificationRequest.make(subject: SubjectName("CN=memory"), key: key)
+            #expect(!request.der.isEmpty)
+        }
     }
 
     @Test func objectsAreFoundByTheirIdentifierToo() throws {
