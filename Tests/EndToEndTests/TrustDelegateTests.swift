@@ -36,7 +36,7 @@ import Testing
         }
 
         func questions(about place: String) throws -> [Question] {
-            try process.output.split(separator: "\n").filter { $0.hasPrefix("{") }.map { line in
+            try process.output.split(separator: "\n").filter { $0.contains("\"\(place)\"") }.map { line in
                 try JSONDecoder().decode(Question.self, from: Data(line.utf8))
             }.filter { $0.place == place }
         }

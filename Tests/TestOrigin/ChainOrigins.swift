@@ -27,7 +27,6 @@ package final class ChainOrigins: Sendable {
     /// What `/secret` answers to others in `WWW-Authenticate`.
     package static let challenge = "Basic realm=\"Chains\""
 
-    package let log: RequestLog
     private let ports: [String: Int]
     private let folder: TemporaryFolder
     private let process: ChildProcess
@@ -41,6 +40,7 @@ package final class ChainOrigins: Sendable {
             """
                 server {
                     listen 127.0.0.1:@PORT\(index)@ ssl;
+                    access_log \(folder.file("access"))-@PORT\(index)@.log object;
                     ssl_certificate \(chain.certificate);
                     ssl_certificate_key \(chain.key);
                     \(chain.staple.map { "ssl_stapling on; ssl_stapling_file \($0);" } ?? "ssl_stapling off;")
@@ -60,7 +60,6 @@ package final class ChainOrigins: Sendable {
         }
         process = started.process
         ports = Dictionary(uniqueKeysWithValues: zip(chains.map(\.name), started.ports))
-        log = RequestLog(path: folder.file("access.log"))
     }
 
     /// The port of the chain with that name.
@@ -71,9 +70,7 @@ package final class ChainOrigins: Sendable {
 
     /// The requests for one chain whose query this is; what came without a whole request line is in `query: ""`.
     package func logged(_ name: String, query: String) throws -> [LoggedRequest] {
-        let port = try port(name)
-        return log.requests.filter {
-            $0.port == port && ($0.path?.split(separator: "?").dropFirst().last ?? "") == query
-        }
+        let log = RequestLog(path: folder.file("access-\(try port(name)).log"))
+        return log.requests.filter { ($0.path?.split(separator: "?").dropFirst().last ?? "") == query }
     }
 }
