@@ -118,6 +118,7 @@ package struct CSRAttributes: Sendable, Equatable {
 
     private mutating func takeTemplate(_ values: [DERItem]) throws(CertificateError) {
         guard values.count == 1 else { throw CertificateError(.malformed, "\(values.count) request templates") }
+        guard !isTemplate else { throw CertificateError(.malformed, "a request template inside another") }
         var parts = try values[0].expecting(DERItem.sequence).items()[...]
         guard try parts.popFirst()?.expecting(DERItem.integer).content == [0] else {
             throw CertificateError(.malformed, "a request template of another version than 1")
@@ -132,6 +133,7 @@ package struct CSRAttributes: Sendable, Equatable {
             parts.removeFirst()
         }
         if let attributes = parts.first, attributes.tag == 0xA1 {
+            found.isTemplate = true
             for attribute in try attributes.items() { try found.take(attribute) }
             parts.removeFirst()
         }

@@ -13,6 +13,10 @@ package struct EnrolledIdentities: Sendable {
     package let identities: [Identity]
     /// A sentence for each name that has not both halves, or two that do not belong together.
     package let faults: [Fault]
+    /// The chains of those, and of the ones whose keys were not looked for in their tokens; in the order of their names.
+    package let chains: [(name: String, chain: [Certificate])]
+    /// The keys whose PIN was refused now: to be kept by ``VaultContents/refusePIN(of:)``.
+    package let refusedPINs: [TokenKey]
     /// A sentence for each identity whose file is not what it should be, and that is whole all the same.
     package let fileFaults: [Fault]
 
@@ -21,21 +25,28 @@ package struct EnrolledIdentities: Sendable {
         package let reason: String
     }
 
-    package init(_ contents: VaultContents?, home: Home) throws(CountersignError) {
+    /// `readsTokens`: keys in tokens are looked for, which logs in to them.
+    package init(_ contents: VaultContents?, home: Home, readsTokens: Bool = true) throws(CountersignError) {
         var identities: [Identity] = []
+        var chains: [(name: String, chain: [Certificate])] = []
+        var refusedPINs: [TokenKey] = []
         var faults: [Fault] = []
         var fileFaults: [Fault] = []
         let known = [contents?.identityKeys.keys.map(\.self), contents?.tokenKeys.keys.map(\.self)]
         for name in Set(known.compactMap(\.self).joined()).union(try home.identityNames()).sorted() {
-            let stored = StoredIdentity(named: name, in: contents, home: home)
-            if let identity = stored.identity {
-                identities.append(identity)
+            let stored = StoredIdentity(named: name, in: contents, home: home, readsTokens: readsTokens)
+            if let key = stored.refusedPIN { refusedPINs.append(key) }
+            if let identity = stored.identity { identities.append(identity) }
+            if let chain = stored.chain {
+                chains.append((name, chain))
                 if let fault = stored.fileFault { fileFaults.append(Fault(name: name, reason: fault)) }
             } else {
                 faults.append(Fault(name: name, reason: stored.fault ?? "it is not whole"))
             }
         }
         self.identities = identities
+        self.chains = chains
+        self.refusedPINs = refusedPINs
         self.faults = faults
         self.fileFaults = fileFaults
     }
@@ -45,12 +56,17 @@ package struct EnrolledIdentities: Sendable {
 package struct StoredIdentity: Sendable {
     /// Key and chain, where both are there and belong together.
     package let identity: Identity?
-    /// Why there is no ``identity``.
+    /// Its chain; there without ``identity`` where the key was not looked for in its token.
+    package let chain: [Certificate]?
+    /// The key whose PIN the token has refused now.
+    package let refusedPIN: TokenKey?
+    /// Why there is neither.
     package let fault: String?
     /// What is wrong with the file of the chain, whether the vault's copy stands in for it or not.
     package let fileFault: String?
 
-    package init(named name: String, in contents: VaultContents?, home: Home) {
+    /// `readsTokens`: a key in a token is looked for, which logs in to it.
+    package init(named name: String, in contents: VaultContents?, home: Home, readsTokens: Bool = true) {
         let file = home.identityChain(named: name)
         guard let key = StoredKey(named: name, in: contents) else {
             self.init(fault: "the vault has no private key for \(file.name)")
@@ -68,16 +84,26 @@ package struct StoredIdentity: Sendable {
             self.init(fault: fileFault, fileFault: fileFault)
             return
         }
+        if !readsTokens, key.token != nil {
+            self.init(chain: chain, fileFault: fileFault)
+            return
+        }
         do throws(CertificateError) {
             let identity = try Identity(name: name, chain: chain, key: key.privateKey())
-            self.init(identity: identity, fileFault: fileFault)
+            self.init(identity: identity, chain: chain, fileFault: fileFault)
         } catch {
-            self.init(fault: error.detail, fileFault: fileFault)
+            let refused = error.code == .wrongPassword ? key.token : nil
+            self.init(refusedPIN: refused, fault: error.detail, fileFault: fileFault)
         }
     }
 
-    private init(identity: Identity? = nil, fault: String? = nil, fileFault: String? = nil) {
+    private init(
+        identity: Identity? = nil, chain: [Certificate]? = nil, refusedPIN: TokenKey? = nil, fault: String? = nil,
+        fileFault: String? = nil
+    ) {
         self.identity = identity
+        self.chain = chain
+        self.refusedPIN = refusedPIN
         self.fault = fault
         self.fileFault = fileFault
     }
@@ -127,11 +153,18 @@ private enum StoredKey {
         }
     }
 
+    var token: TokenKey? { if case .token(let key) = self { key } else { nil } }
+
     /// Blocks for as long as a token takes.
     func privateKey() throws(CertificateError) -> PrivateKey {
         switch self {
-        case .vault(let key): try PrivateKey(pkcs8: key.privateKey)
-        case .token(let key): try Token.key(at: TokenURI(key.uri), pin: key.pin)
+        case .vault(let key): return try PrivateKey(pkcs8: key.privateKey)
+        case .token(let key):
+            if key.isPINRefused {
+                throw CertificateError(
+                    .wrongPassword, "the token refused that PIN before; `certificate import --replace` takes another")
+            }
+            return try Token.key(at: TokenURI(key.uri), pin: key.pin)
         }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+import Synchronization
 
 /// One file that is read whole or replaced whole. `name` is what errors call it.
 package struct HomeFile: Sendable {
@@ -52,12 +53,16 @@ package struct HomeFile: Sendable {
         }
     }
 
+    /// How many were written: two threads of a process may be at the same one.
+    private static let written = Atomic(0)
+
     /// Puts `bytes` in the file's place, whole or not at all, and makes the folders above it. A file that has these bytes
     /// already is left alone.
     package func replace(with bytes: [UInt8], mode: mode_t = 0o644) throws(CountersignError) {
         if (try? readIfThere(upTo: bytes.count)) == bytes { return }
         try Self.makeFolders(above: path)
-        let temporary = "\(path).\(getpid()).new"
+        let number = Self.written.add(1, ordering: .relaxed).newValue
+        let temporary = "\(path).\(getpid()).\(number).new"
         _ = unlink(temporary)
         let file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
         guard file >= 0 else { throw .system(errno, "cannot write \(name)", hint: Self.hint(for: errno, path)) }

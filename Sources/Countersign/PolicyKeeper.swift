@@ -4,9 +4,9 @@ import Certificates
 import Challenges
 import Cryptography
 import Logging
+import NIOConcurrencyHelpers
 import Proxy
 import SitePolicy
-import Synchronization
 import TLS
 import Vault
 
@@ -19,11 +19,11 @@ package final class PolicyKeeper: Sendable {
     package let inForce: PolicyInForce
     /// Why the vault was shut from the beginning, if it was.
     package let shutAtStart: VaultError?
-    private let authorityNeed: Mutex<AuthorityNeed>
+    private let authorityNeed: NIOLockedValueBox<AuthorityNeed>
     private let environment: [String: String]
     private let now: @Sendable () -> Int64
     private let logger: Logger
-    private let reading: Mutex<Reading>
+    private let reading: NIOLockedValueBox<Reading>
 
     /// What was last read, part by part.
     private struct Reading: Sendable {
@@ -93,7 +93,7 @@ package final class PolicyKeeper: Sendable {
         now: @escaping @Sendable () -> Int64, passphrase: () throws -> Secret
     ) throws {
         self.home = home
-        authorityNeed = Mutex(need)
+        authorityNeed = NIOLockedValueBox(need)
         self.environment = environment
         self.now = now
         self.logger = logger
@@ -115,14 +115,14 @@ package final class PolicyKeeper: Sendable {
         try Self.renewAuthority(home, need, into: &reading, environment, logger, now)
         reading.standing = Self.standing(in: reading, now())
         inForce = PolicyInForce(Self.policy(of: &reading))
-        self.reading = Mutex(reading)
+        self.reading = NIOLockedValueBox(reading)
     }
 
     // MARK: Verbs
 
     /// Reads the home again if a file of it was changed, or the authority nears its end; in any case with `force`.
     package func refresh(force: Bool = false) {
-        reading.withLock { reading in
+        reading.withLockedValue { reading in
             let stamp = HomeStamp(home)
             let hasEnded = reading.standing.contains { !$0.counts(at: now()) }
             guard force || stamp != reading.stamp || hasEnded || shallRenew(&reading) else { return }
@@ -138,13 +138,13 @@ package final class PolicyKeeper: Sendable {
 
     /// From now on an interception CA is made as `need` says; what there is to make is made at once, or reported as faulty.
     package func require(_ need: AuthorityNeed) {
-        authorityNeed.withLock { $0 = need }
+        authorityNeed.withLockedValue { $0 = need }
         refresh(force: true)
     }
 
     /// Shuts the vault: nothing is answered or intercepted until ``unlock(passphrase:)``. Exchanges on their way go on.
     package func lock() {
-        reading.withLock { reading in
+        reading.withLockedValue { reading in
             reading.vault = nil
             reading.identities = []
             reading.authority = nil
@@ -157,7 +157,7 @@ package final class PolicyKeeper: Sendable {
 
     /// Opens the vault again. `passphrase` may be nil where a key file opens it. Throws ``VaultError`` and leaves it shut.
     package func unlock(passphrase: Secret?) throws {
-        try reading.withLock { reading in
+        try reading.withLockedValue { reading in
             let vault = try VaultFile(home: home.path).open { () throws in
                 guard let passphrase else {
                     throw VaultError(.passphraseNeeded, "the vault is opened by a passphrase, and none was given")
@@ -174,16 +174,16 @@ package final class PolicyKeeper: Sendable {
         }
     }
 
-    package var isLocked: Bool { reading.withLock { $0.lock != nil } }
+    package var isLocked: Bool { reading.withLockedValue { $0.lock != nil } }
 
     /// The opened vault; nil while it is shut, or where there is none.
-    package var vault: OpenVault? { reading.withLock { $0.vault } }
+    package var vault: OpenVault? { reading.withLockedValue { $0.vault } }
 
     // MARK: Reading
 
     /// Part by part, so that a fault in one keeps only that part as it was.
     private func reread(_ reading: inout Reading) {
-        let need = authorityNeed.withLock { $0 }
+        let need = authorityNeed.withLockedValue { $0 }
         attempt("the list that was in force stays") { reading.sites = try home.sites() }
         attempt("the anchors that were in force stay") { reading.anchors = try home.anchorFiles() }
         if reading.lock == nil {
@@ -241,6 +241,9 @@ package final class PolicyKeeper: Sendable {
         let enrolled = try EnrolledIdentities(vault.contents, home: home)
         reading.identities = enrolled.identities
         reading.faults = enrolled.faults
+        guard !enrolled.refusedPINs.isEmpty else { return }
+        // Where that cannot be kept, this process knows it all the same.
+        try? vault.update { contents in enrolled.refusedPINs.forEach { contents.refusePIN(of: $0) } }
     }
 
     private static func renewAuthority(

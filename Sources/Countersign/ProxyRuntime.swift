@@ -18,6 +18,7 @@ package final class ProxyRuntime: Sendable {
     private let listener: ProxyListener
     private let control: ControlSocket?
     private let looking: RepeatedTask
+    private let suppliedCredentials: SuppliedCredentials?
     private let renewals: RenewalKeeper
     /// Reads the home: one at a time, and never on an event loop.
     private let queue: DispatchQueue
@@ -57,6 +58,7 @@ package final class ProxyRuntime: Sendable {
             throw Self.explained(error, configuration.doors)
         }
         self.keeper = keeper
+        self.suppliedCredentials = suppliedCredentials
         self.group = group
         control = hasControlSocket ? Self.control(keeper, logger) : nil
         let queue = DispatchQueue(label: "countersign.home")
@@ -78,6 +80,7 @@ package final class ProxyRuntime: Sendable {
         looking.cancel()
         renewals.stop()
         control?.stop()
+        await suppliedCredentials?.stop()
         await listener.stop()
         try? await group.shutdownGracefully()
     }

@@ -32,6 +32,8 @@ final class RenewalTalk: Sendable {
             if isTerminal { count(down: until, server) }
         case .notProved(let server):
             Console.warning("the new certificate is in use without a trial: \(server) did not take part in one")
+        case .fileNotWritten(let reason):
+            Console.warning("the new certificate is in use, and the file of its chain is not written: \(reason)")
         }
     }
 

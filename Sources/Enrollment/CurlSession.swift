@@ -68,7 +68,9 @@ final class CurlSession {
             {
                 throw fault
             }
-            return Answer(response: transfer.response, request: transfer.body?.request)
+            var response = transfer.response
+            response.answersCredential = access.credential != nil && transfer.rejections > 0
+            return Answer(response: response, request: transfer.body?.request)
         }
         throw EnrollmentError(.handshakeFailed, "the server speaks another version of TLS on every connection")
     }

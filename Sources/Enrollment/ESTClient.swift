@@ -120,7 +120,7 @@ package final class ESTClient: Sendable {
             case 202:
                 let seconds = response.retryAfter(now: now()) ?? Self.usualRetryAfter
                 return .pending(retryAfter: seconds, request: answer.request ?? [])
-            default: throw response.refusal("/\(operation.rawValue)", now: now())
+            default: throw response.refusal("/\(operation.rawValue)", now: now(), of: .request)
             }
         }
     }
@@ -143,7 +143,9 @@ package final class ESTClient: Sendable {
 
 extension ESTResponse {
     /// The server said no to `operation`, or something that is no answer to it.
-    func refusal(_ operation: String, now: Int64? = nil) -> EnrollmentError {
+    func refusal(
+        _ operation: String, now: Int64? = nil, of object: EnrollmentError.Object? = nil
+    ) -> EnrollmentError {
         let wait = now.flatMap { retryAfter(now: $0) }
         switch status {
         case 300..<400:
@@ -153,8 +155,13 @@ extension ESTResponse {
                 hint: "if that is the EST server, give its address", statusCode: status)
         case 200..<300: return malformed("the server answered \(operation) with \(summary)")
         default:
-            return EnrollmentError(
-                .refused, "the server refused \(operation): \(summary)", statusCode: status, retryAfter: wait)
+            // Some servers say so to a locked account: that password is not to be sent again and again.
+            let object = status == 403 && answersCredential ? .credential : object
+            let error = EnrollmentError(
+                .refused, "the server refused \(operation): \(summary)", statusCode: status, retryAfter: wait,
+                turnsDown: object)
+            return error.isTransient
+                ? EnrollmentError(error.code, error.detail, statusCode: status, retryAfter: wait) : error
         }
     }
 }

@@ -10,6 +10,8 @@ struct ESTResponse {
     /// Names in lower case.
     var fields: [(name: String, value: String)] = []
     var body: [UInt8] = []
+    /// It came to a user name and password.
+    var answersCredential = false
 
     /// The first value of a field.
     func field(_ name: String) -> String? { fields.first { $0.name == name }?.value }

@@ -35,6 +35,14 @@ package struct EnrollmentError: Error, Equatable, CustomStringConvertible {
         case unavailable
     }
 
+    /// What an answer of the server says no to.
+    package enum Object: Equatable, Sendable {
+        /// The certification request itself.
+        case request
+        /// The user name and password, which were sent.
+        case credential
+    }
+
     package let code: Code
     /// A short sentence for people; what the server sent is quoted in it, made printable and short.
     package let detail: String
@@ -45,15 +53,19 @@ package struct EnrollmentError: Error, Equatable, CustomStringConvertible {
     /// Seconds that the server asked to wait before a next try, at most ``ESTClient/longestRetryAfter``; nil where it
     /// did not say.
     package let retryAfter: Int64?
+    /// What the server said no to, where it said that for good.
+    package let turnsDown: Object?
 
     package init(
-        _ code: Code, _ detail: String, hint: String? = nil, statusCode: Int? = nil, retryAfter: Int64? = nil
+        _ code: Code, _ detail: String, hint: String? = nil, statusCode: Int? = nil, retryAfter: Int64? = nil,
+        turnsDown: Object? = nil
     ) {
         self.code = code
         self.detail = detail
         self.hint = hint
         self.statusCode = statusCode
         self.retryAfter = retryAfter
+        self.turnsDown = turnsDown
     }
 
     /// A later try may succeed with nothing changed on this side.

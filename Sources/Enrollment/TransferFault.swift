@@ -15,6 +15,8 @@ struct TransferFault {
 
     /// Nil when a whole response came that is not a 401. `said` is libcurl's own words.
     func error(_ code: CURLcode, said: String) -> EnrollmentError? {
+        // The credential was sent and turned down, whatever became of the rest of that response.
+        if transfer.rejections > 1 { return unauthorized }
         if let stop = transfer.stop { return error(stop) }
         if code == CURLE_OK, transfer.response.status == 401 { return unauthorized }
         if code == CURLE_OK, transfer.headIsWhole, transfer.response.status != 0 { return identityRejectedInHTTP }
@@ -77,7 +79,8 @@ struct TransferFault {
             } else {
                 "the server wants a user name and password (\(schemes)), and none is given"
             }
-        return EnrollmentError(.unauthorized, detail, statusCode: 401)
+        let isSent = access.credential != nil && transfer.rejections > 1
+        return EnrollmentError(.unauthorized, detail, statusCode: 401, turnsDown: isSent ? .credential : nil)
     }
 
     // MARK: Certificates

@@ -76,8 +76,9 @@ package struct PendingEnrollment: Equatable, Sendable {
     /// Since when, in seconds since 1970.
     package let created: Int64
     package var state = State.requested
-    /// It is asked for as a first one, not by the identity that is there.
-    package var isFirst = false
+    /// What it is asked for by, when that is not the identity's enrolment: a first one, or one that is to take the place of
+    /// what is there. It becomes the identity's enrolment together with the certificate.
+    package var plan: EnrollmentRecord?
     /// Not to be asked for again before this, in seconds since 1970; 0: any time.
     package var retryAt: Int64 = 0
     /// How often it was asked for.
@@ -91,4 +92,7 @@ package struct PendingEnrollment: Equatable, Sendable {
         self.privateKey = privateKey
         self.created = created
     }
+
+    /// The server has it: it said "later", or has issued.
+    package var isUnderway: Bool { state != .requested || !request.isEmpty }
 }

@@ -11,6 +11,8 @@ package struct TokenKey: Equatable, Sendable {
     package let pin: Secret
     /// SHA-256 of the leaf certificate's DER, 32 bytes: ties the key to its chain.
     package let leafSHA256: [UInt8]
+    /// The token has refused the PIN. A token locks itself after a few of those, so that it is not shown again.
+    package fileprivate(set) var isPINRefused = false
 
     package init(name: String, uri: String, pin: Secret, leafSHA256: [UInt8]) {
         self.name = name
@@ -49,6 +51,13 @@ extension VaultContents {
         tokenKeys[key.name] = key
     }
 
+    /// Keeps that the token has refused the key's PIN, where the key is still that one.
+    package mutating func refusePIN(of key: TokenKey) {
+        guard tokenKeys[key.name] == key, !key.isPINRefused else { return }
+        advance()
+        tokenKeys[key.name]?.isPINRefused = true
+    }
+
     /// Whether there was a key of that name to forget; it stays in its token.
     @discardableResult
     package mutating func removeTokenKey(named name: String) -> Bool {
@@ -66,6 +75,7 @@ extension RecordWriter {
         field(key.uri)
         field(key.pin)
         for byte in key.leafSHA256 { append(byte) }
+        append(UInt8(key.isPINRefused ? 1 : 0))
     }
 }
 
@@ -74,7 +84,8 @@ extension RecordReader {
     mutating func tokenKey(named name: String) throws(VaultError) -> TokenKey {
         let uri = try text()
         let pin = try secret(upTo: VaultLimits.pinBytes)
-        let key = TokenKey(name: name, uri: uri, pin: pin, leafSHA256: Array(try take(VaultLimits.digestBytes)))
+        var key = TokenKey(name: name, uri: uri, pin: pin, leafSHA256: Array(try take(VaultLimits.digestBytes)))
+        key.isPINRefused = try flag()
         if let fault = key.fault { throw Self.malformed(fault) }
         return key
     }

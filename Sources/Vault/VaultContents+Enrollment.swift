@@ -61,6 +61,7 @@ extension VaultLimits {
     static func check(_ record: PendingEnrollment) throws(VaultError) {
         try check(name: record.name)
         try check(record.privateKey, "private key", upTo: keyBytes)
+        if let plan = record.plan { try check(plan) }
         guard let fault = fault(of: record) else { return }
         throw VaultError(.invalidRecord, "the request for \(record.name.debugDescription) has \(fault)")
     }
@@ -89,6 +90,7 @@ extension VaultLimits {
             return "too many or too large certificates"
         }
         if record.request.count > certificateBytes { return "too large a certification request" }
+        if let plan = record.plan, plan.name != record.name { return "a plan for another name" }
         return record.created < 0 || record.retryAt < 0 ? "a number out of range" : nil
     }
 

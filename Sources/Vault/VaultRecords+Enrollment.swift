@@ -28,7 +28,8 @@ extension RecordWriter {
         append(UInt64(bitPattern: record.created))
         append(UInt64(bitPattern: record.retryAt))
         append(record.attempts)
-        append(UInt8(record.isFirst ? 1 : 0))
+        append(UInt8(record.plan == nil ? 0 : 1))
+        if let plan = record.plan { append(plan) }
         append(bytes: record.request)
         switch record.state {
         case .requested:
@@ -81,7 +82,7 @@ extension RecordReader {
         var record = PendingEnrollment(name: name, privateKey: key, created: created)
         record.retryAt = Int64(bitPattern: try number(UInt64.self))
         record.attempts = try number(UInt32.self)
-        record.isFirst = try flag()
+        if try flag() { record.plan = try enrollment(named: try text()) }
         record.request = Array(try take(try count(upTo: VaultLimits.certificateBytes)))
         record.state = try flag() ? .issued(chain: try certificates()) : .requested
         if let fault = VaultLimits.fault(of: record) { throw Self.malformed("a request with \(fault)") }

@@ -174,6 +174,21 @@ struct CertificationRequestTests {
         #expect(text.contains("DNS:own.example") && text.contains("Code Signing") && text.contains("Digital Signature"))
     }
 
+    /// As deep as the length allows.
+    @Test(arguments: [1, 2, 1500])
+    func aTemplateInsideAnotherIsRefused(depth: Int) throws {
+        var inner: [UInt8] = []
+        for _ in 0...depth {
+            let attributes = inner.isEmpty ? [] : DER.value(0xA1, inner)
+            inner = try DER.sequence(
+                DER.oid("2A864886F70D010910023D"),
+                DER.value(0x31, DER.sequence(DER.hex("020100"), DER.sequence(), attributes)))
+        }
+        let asked = DER.sequence(inner)
+        try #require(asked.count <= CSRAttributes.maximumBytes)
+        #expect(throws: CertificateError(.malformed, "")) { try CSRAttributes(der: asked) }
+    }
+
     @Test(arguments: [
         ("2A8648CE3D0201", "06082A8648CE3D030107", KeySpecification.ecP256),
         ("2A8648CE3D0201", "06052B81040023", .ecP521),

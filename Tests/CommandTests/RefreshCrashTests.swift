@@ -15,7 +15,8 @@ struct RefreshCrashTests {
         let result = try Command.run(
             try Tool.path("taskset"),
             [
-                "-c", Self.processor, try Tool.path("strace"), "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call)", "-e",
+                "-c", Self.processor, try Tool.path("strace"), "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call)",
+                "-e",
                 "inject=\(call):signal=KILL:when=\(count)", try Sandbox.executable, "certificate",
             ] + arguments, environment: try place.sandbox.environment(), folder: place.sandbox.folder.path,
             in: place.sandbox.folder)
@@ -67,7 +68,9 @@ struct RefreshCrashTests {
     @Test(arguments: [("rename", 7), ("fsync", 14)])
     func anEnrolmentThatIsKilledLeavesNothingHalfAndTheNextRunGoesOn(call: String, least: Int) throws {
         let place = try EnrolledSandbox()
-        let enrolling = ["enroll", "laptop", "--est", place.server.address(), "--anchor", place.server.certificate("ca")]
+        let enrolling = [
+            "enroll", "laptop", "--est", place.server.address(), "--anchor", place.server.certificate("ca"),
+        ]
         var count = 1
         while try killed(at: call, count, enrolling, in: place) {
             let comment = Comment(rawValue: "killed at \(call) \(count)")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Certificates
+import Countersign
 import Foundation
 import TestOrigin
 import Testing
@@ -24,7 +25,8 @@ struct RefreshTests {
         #expect(try place.isVerified())
         #expect(try place.leaf().publicKeyDER != before.publicKeyDER)
         let requests = place.server.log.dropFirst(asked)
-        #expect(requests.allSatisfy { $0.authorization == "" && $0.client == "CN=jdoe" && $0.operation != "simpleenroll" })
+        #expect(
+            requests.allSatisfy { $0.authorization == "" && $0.client == "CN=jdoe" && $0.operation != "simpleenroll" })
         #expect(requests.contains { $0.operation == "simplereenroll" })
     }
 
@@ -158,7 +160,8 @@ struct RefreshTests {
     @Test func whatWasImportedCannotBeRefreshed() throws {
         let place = try EnrolledSandbox()
         try place.sandbox.succeed(
-            "certificate", "import", "\(Tool.repository)/Certs/dev/pki/client-a.p12", "--name", "file", "--password-stdin",
+            "certificate", "import", "\(Tool.repository)/Certs/dev/pki/client-a.p12", "--name", "file",
+            "--password-stdin",
             input: "fixture\n")
         let result = try place.refresh("file")
         #expect(result.status == 1)
@@ -209,11 +212,56 @@ struct RefreshTests {
         #expect(place.server.requests("simplereenroll").count == 1)
     }
 
+    /// It was decided on before the other one had finished.
+    @Test func oneThatComesJustBehindAnotherTakesItsResult() async throws {
+        let place = try enrolled()
+        let renewals = [try renewal(place), try renewal(place)]
+        #expect(try place.refresh("laptop").status == 0)
+        let leaf = try place.leaf()
+        #expect(try await renewals[0].refresh("laptop") == .renewed(leaf))
+        #expect(try await renewals[1].refreshIfFree("laptop") == .renewed(leaf))
+        #expect(place.server.requests("simplereenroll").count == 1)
+    }
+
+    @Test func oneThatDoesNotWaitDoesNotWaitForAnother() async throws {
+        let place = try enrolled()
+        let file = open("\(place.sandbox.home)/run/refresh-laptop.lock", O_RDWR)
+        try #require(flock(file, LOCK_EX) == 0)
+        let result = try place.refresh("laptop", "--no-wait")
+        #expect(result.status == 1 && result.error.contains("another process refreshes identity"), "\(result.said)")
+        #expect(try await renewal(place).refreshIfFree("laptop", patience: .milliseconds(150)) == nil)
+        close(file)
+        #expect(try place.refresh("laptop", "--no-wait").status == 0)
+    }
+
+    /// Who was stopped has no result for those who wait.
+    @Test func oneThatIsCancelledTellsTheOthersNothing() async throws {
+        let place = try enrolled(["retryAfter": "60"])
+        try place.control(["pending": 1, "retryAfter": "60"])
+        let (waiting, isWaiting) = AsyncStream.makeStream(of: Void.self)
+        let renewal = try renewal(place) { if case .waiting = $0 { isWaiting.yield() } }
+        let task = Task { try await renewal.refresh("laptop") }
+        for await _ in waiting { break }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(TextFile.text("\(place.sandbox.home)/run/refresh-laptop.lock").isEmpty)
+        #expect(try place.vault.contents.enrollments["laptop"]?.failures == 0)
+    }
+
+    private func renewal(
+        _ place: EnrolledSandbox, _ report: @escaping @Sendable (IdentityRenewal.Progress) -> Void = { _ in }
+    ) throws -> IdentityRenewal {
+        IdentityRenewal(
+            home: Home(path: place.sandbox.home), vault: try place.vault,
+            now: { Int64(Date().timeIntervalSince1970) }, report: report)
+    }
+
     @Test func theFailureOfOneIsTheFailureOfBoth() throws {
         let place = try enrolled()
         try place.control(["fault": "500", "faultFor": "simplereenroll"])
         let result = try place.sandbox.sh(
-            "countersign certificate refresh laptop & countersign certificate refresh laptop; code=$?; wait $! || exit $code")
+            "countersign certificate refresh laptop & countersign certificate refresh laptop; code=$?; wait $! || exit $code"
+        )
         #expect(result.status == 1, "\(result.said)")
         #expect(place.server.requests("simplereenroll").count == 1)
         #expect(result.error.split(separator: "\n").count { $0.contains("error: ") } == 2)

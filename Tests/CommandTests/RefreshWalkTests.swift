@@ -18,7 +18,8 @@ struct RefreshWalkTests {
             throw HarnessError("libfaketime is not installed: run Scripts/test, which installs what these tests need")
         }
         return [
-            "LD_PRELOAD": library, "FAKETIME_TIMESTAMP_FILE": time, "FAKETIME_NO_CACHE": "1", "DONT_FAKE_MONOTONIC": "1",
+            "LD_PRELOAD": library, "FAKETIME_TIMESTAMP_FILE": time, "FAKETIME_NO_CACHE": "1",
+            "DONT_FAKE_MONOTONIC": "1",
         ]
     }
 

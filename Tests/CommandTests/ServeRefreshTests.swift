@@ -10,12 +10,14 @@ import Vault
 /// `serve` over enrolled identities. The EST server is the origin too: it asks for a client certificate, and rejects revoked ones.
 struct ServeRefreshTests {
     /// A home with an enrolled identity for the server's own site, and a proxy over it.
-    private final class Scene {
+    private final class Scene: Sendable {
         let place: EnrolledSandbox
         let proxy: ChildProcess
         let port: String
 
-        init(_ control: [String: any Sendable] = [:], before prepare: (EnrolledSandbox) throws -> Void = { _ in }) throws {
+        init(_ control: [String: any Sendable] = [:], before prepare: (EnrolledSandbox) throws -> Void = { _ in })
+            throws
+        {
             place = try EnrolledSandbox(control)
             let enrolled = try place.enroll()
             try #require(enrolled.status == 0, "\(enrolled.said)")
@@ -126,14 +128,18 @@ struct ServeRefreshTests {
         #expect(refreshed.status == 0, "\(refreshed.said)")
         #expect(poll(seconds: 10) { proxy.errorOutput.contains("again: ") ? true : nil } == true)
         // The rest of what was on its way under the old one.
-        let length = size - (head.utf8.count - (head.range(of: "\r\n\r\n").map { head[..<$0.upperBound].utf8.count } ?? 0))
+        let length =
+            size - (head.utf8.count - (head.range(of: "\r\n\r\n").map { head[..<$0.upperBound].utf8.count } ?? 0))
         #expect(client.receive { $0.utf8.count >= length }.utf8.count == length)
-        try client.send("GET \(site)/who HTTP/1.1\r\nHost: refresh.test.localhost:\(nginx.mutual13Port)\r\nConnection: close\r\n\r\n")
+        try client.send(
+            "GET \(site)/who HTTP/1.1\r\nHost: refresh.test.localhost:\(nginx.mutual13Port)\r\nConnection: close\r\n\r\n"
+        )
         #expect(client.receive().contains("TLSv1.3 CN=jdoe"))
         #expect(try place.leaf() != before)
         // It was taken by an origin: what it replaced is not kept any longer.
         #expect(
-            try poll(seconds: 10) { try place.vault.contents.enrollments["laptop"]?.previous == nil ? true : nil } == true)
+            try poll(seconds: 10) { try place.vault.contents.enrollments["laptop"]?.previous == nil ? true : nil }
+                == true)
     }
 
     // MARK: What origins say
@@ -171,6 +177,19 @@ struct ServeRefreshTests {
         let response = client.receive(seconds: 40)
         #expect(response.hasPrefix("HTTP/1.1 200 "), "\(response.prefix(300))\(scene.proxy.errorOutput)")
         #expect(scene.place.server.requests("simpleenroll").count { $0.user != nil } == 2)
+    }
+
+    /// Somebody else is at a refresh of it: the request waits for that and is tried again all the same.
+    @Test func aRejectedOneThatAnotherProcessRefreshesIsWaitedFor() throws {
+        let scene = try Scene()
+        let file = open("\(scene.place.sandbox.home)/run/refresh-laptop.lock", O_RDWR | O_TRUNC)
+        try #require(flock(file, LOCK_EX) == 0)
+        try scene.place.control(["revoked": [try scene.place.leaf().serialNumberHex]])
+        Thread.detachNewThread {
+            _ = scene.waits(for: "an origin rejects identity \"laptop\": it is refreshed")
+            close(file)
+        }
+        #expect(try scene.get() == "200", "\(scene.proxy.errorOutput)")
     }
 
     @Test func manyThatAreRejectedAtOnceAreOneRefresh() throws {

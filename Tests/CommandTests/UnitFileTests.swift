@@ -30,7 +30,8 @@ struct UnitFileTests {
     /// What `ExecStart=` says is a command of this executable.
     @Test(arguments: ["countersign-refresh.service", "countersign.service"])
     func theirCommandsAreOnesThatThereAre(name: String) throws {
-        let line = try #require(TextFile.lines("\(Tool.repository)/Scripts/\(name)").first { $0.hasPrefix("ExecStart=") })
+        let line = try #require(
+            TextFile.lines("\(Tool.repository)/Scripts/\(name)").first { $0.hasPrefix("ExecStart=") })
         let words = line.dropFirst("ExecStart=".count).split(separator: " ").dropFirst().map(String.init)
         let sandbox = try Sandbox()
         let help = try Command.run(try Sandbox.executable, words + ["--help"], in: sandbox.folder)
@@ -48,7 +49,8 @@ struct UnitFileTests {
         #expect(used.contains("openat") && used.count > 20)
 
         let listed = try place.sandbox.sh("systemd-analyze syscall-filter")
-        let permitted = Self.members(of: "@system-service", in: listed.output).union(Self.members(of: "@default", in: listed.output))
+        let permitted = Self.members(of: "@system-service", in: listed.output).union(
+            Self.members(of: "@default", in: listed.output))
         #expect(used.subtracting(permitted).isEmpty, "\(used.subtracting(permitted))")
     }
 

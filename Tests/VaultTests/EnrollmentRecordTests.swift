@@ -31,7 +31,7 @@ import Testing
         record.retryAt = 1_800_000_060
         record.attempts = 2
         record.request = [8, 9]
-        record.isFirst = true
+        record.plan = whole()
         return record
     }
 
@@ -140,6 +140,11 @@ import Testing
         #expect(try refusal(.init(name: "a", privateKey: Secret([]), created: 0)) == .invalidRecord)
         #expect(try refusal(.init(name: "a", privateKey: Secret([1]), created: -1)) == .invalidRecord)
         #expect(try refusal(.init(name: ".a", privateKey: Secret([1]), created: 0)) == .invalidRecord)
+        var planned = Self.pending(.requested)
+        planned.plan = Self.enrollment("other")
+        #expect(try refusal(planned) == .invalidRecord)
+        planned.plan?.server = ""
+        #expect(try refusal(planned) == .invalidRecord)
     }
 
     @Test func whatWasRemovedIsGone() throws {

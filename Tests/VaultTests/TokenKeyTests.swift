@@ -21,6 +21,14 @@ import Testing
         let encoded = try VaultRecords.encode(contents)
         #expect(try VaultRecords.decode(encoded) == contents)
         #expect(contents.tokenKeys.keys.sorted() == ["badge", "card"])
+        // What was read earlier is not the key that is there now.
+        contents.refusePIN(of: Self.key(pin: 7))
+        #expect(contents.tokenKeys["card"]?.isPINRefused == false)
+        contents.refusePIN(of: Self.key())
+        #expect(contents.tokenKeys["card"]?.isPINRefused == true)
+        #expect(try VaultRecords.decode(try VaultRecords.encode(contents)) == contents)
+        try contents.setTokenKey(Self.key())
+        #expect(contents.tokenKeys["card"]?.isPINRefused == false)
         #expect(contents.recordCount == (try filled()).recordCount + 2)
     }
 

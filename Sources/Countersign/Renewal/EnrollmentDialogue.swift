@@ -101,10 +101,11 @@ struct EnrollmentDialogue: Sendable {
             let request = try request(way, attributes, key, previous)
             let outcome = try await client.enroll(way.kind, request, authorities: authorities)
             return Answer(outcome: outcome, anchors: authorities.anchors, way: way)
-        } catch let error as EnrollmentError where error.code == .unauthorized {
+        } catch let error as EnrollmentError where error.turnsDown == .credential {
             guard let credential = way.credential else { throw error }
             throw CredentialRefused(
-                generation: credential.generation, name: credential.name, server: record.server, reason: error.detail)
+                generation: credential.generation, name: credential.name, server: record.server, reason: error.detail,
+                turnsDownRequest: error.code == .refused)
         }
     }
 
@@ -159,10 +160,12 @@ extension EnrollmentError {
     }
 }
 
-/// A credential came back with 401 or 403, and is not to be tried again.
+/// A credential was sent and came back with 401 or 403, and is not to be tried again.
 struct CredentialRefused: Error, Sendable {
     let generation: UInt64
     let name: String
     let server: String
     let reason: String
+    /// The server has read the request as well.
+    let turnsDownRequest: Bool
 }

@@ -10,7 +10,7 @@ import Vault
 ///
 /// What is written, in this order, and each of it whole or not at all:
 ///
-/// 1. vault: the new key, as pending, before anybody is asked for a certificate
+/// 1. vault: the new key, as pending, before anybody is asked for a certificate; with the plan of a new enrolment
 /// 2. vault: the chain that was issued for it, still pending
 /// 3. vault: key and chain become the identity's, what they replace is kept beside them, nothing is pending any more
 /// 4. `Certs/identities`: the chain, of which 3 has a copy
@@ -43,6 +43,8 @@ package struct IdentityRenewal: Sendable {
         case waiting(server: String, until: Int64)
         /// The server did not ask for a certificate, so that the new one could not be tried before it is used.
         case notProved(server: String)
+        /// The new certificate is in use; the file of its chain is to be written by a later run.
+        case fileNotWritten(reason: String)
     }
 
     package struct Options: Equatable, Sendable {
@@ -50,6 +52,8 @@ package struct IdentityRenewal: Sendable {
         package var reusesKey = false
         /// How long in all to wait for a server that will decide later, in seconds.
         package var patienceSeconds = ESTClient.longestRetryAfter
+        /// Where another process is at it, its result is waited for; else that is an error.
+        package var waitsForAnother = true
 
         package init() {}
     }
@@ -67,67 +71,51 @@ package struct IdentityRenewal: Sendable {
     /// taken. Throws ``EnrollmentError``, ``VaultError`` and ``CountersignError``; the identity is then as it was.
     package func refresh(_ name: String, _ options: Options = Options()) async throws -> Outcome {
         _ = try enrollment(of: name)
-        let lock = try await RenewalLock.acquire(name, of: home) { report(.waitingForAnother) }
-        try vault.reload()
-        switch lock.earlier {
-        case .done:
-            lock.leave(.done)
-            let stored = StoredIdentity(named: name, in: vault.contents, home: home)
-            guard let identity = stored.identity else {
-                throw CountersignError(.configuration, stored.fault ?? "identity \"\(name)\" is not whole")
-            }
-            return .renewed(identity.leaf)
-        case .failed(let detail, let hint):
-            lock.leave(.failed(detail, hint: hint))
-            throw CountersignError(.refused, detail, hint: hint)
-        case nil:
-            return try await perform(name, options, isFirst: false, lock)
-        }
+        let seen = vault.contents.identityKeys[name]?.leafSHA256
+        return try await refresh(name, options, from: seen, try await lock(name, options))
     }
 
-    /// ``refresh(_:_:)`` without waiting for anything but the server's answers; nil when somebody else is at it.
-    package func refreshIfFree(_ name: String) async throws -> Outcome? {
+    /// ``refresh(_:_:)`` without waiting for the server's decision; nil when somebody else is at it for longer than
+    /// `patience`. `leafSHA256` is the leaf that is to be replaced, when that is not the one which the vault is known to have.
+    package func refreshIfFree(
+        _ name: String, from leafSHA256: [UInt8]? = nil, patience: Duration = .zero
+    ) async throws -> Outcome? {
         _ = try enrollment(of: name)
-        guard let lock = try RenewalLock.ifFree(name, of: home) else { return nil }
-        try vault.reload()
+        let seen = leafSHA256 ?? vault.contents.identityKeys[name]?.leafSHA256
+        guard let lock = try await RenewalLock.acquire(name, of: home, patience: patience, waits: {}) else {
+            return nil
+        }
         var options = Options()
         options.patienceSeconds = 0
-        return try await perform(name, options, isFirst: false, lock)
+        return try await refresh(name, options, from: seen, lock)
     }
 
-    /// A first certificate, by `plan`, which becomes the identity's record. `replaces`: an identity of that name may be there,
-    /// and stays what it is until the new one has been proved. When it fails, everything is as it was; a pending
-    /// enrolment stays, for ``refresh(_:_:)`` to go on with.
-    package func enroll(_ plan: EnrollmentRecord, replaces: Bool, _ options: Options = Options()) async throws
-        -> Outcome
-    {
-        let name = plan.name
-        let lock = try await RenewalLock.acquire(name, of: home) { report(.waitingForAnother) }
-        let before = try begin(plan, replaces: replaces)
-        do {
-            return try await perform(name, options, isFirst: true, lock)
-        } catch {
-            // What was asked for before is asked for again, unless the server has turned that down.
-            let isOver = !error.isCancellation && (error as? EnrollmentError)?.isTransient != true
-            try vault.update { contents in
-                contents.removePendingEnrollment(named: name)
-                contents.removeEnrollment(named: name)
-                let pending = isOver ? nil : before.pending
-                if let pending { try contents.setPendingEnrollment(pending) }
-                if let record = before.record, pending != nil || contents.hasKey(of: name) {
-                    try contents.setEnrollment(record)
-                }
-            }
-            throw error
+    /// The leaf of before was seen without the lock: where there is another one now, somebody else has been quicker.
+    private func refresh(
+        _ name: String, _ options: Options, from leafSHA256: [UInt8]?, _ lock: RenewalLock
+    ) async throws -> Outcome {
+        try vault.reload()
+        if case .failed(let detail, let hint) = lock.earlier {
+            lock.leave(.failed(detail, hint: hint))
+            throw CountersignError(.refused, detail, hint: hint)
         }
+        let present = vault.contents.identityKeys[name]?.leafSHA256
+        if lock.earlier == .done || present != nil && present != leafSHA256 {
+            let stored = StoredIdentity(named: name, in: vault.contents, home: home)
+            if let identity = stored.identity {
+                lock.leave(.done)
+                return .renewed(identity.leaf)
+            }
+        }
+        return try await perform(name, options, isFirst: false, lock)
     }
 
     /// Writes the file of the chain again where it is not what it should be; whether it was written.
     @discardableResult
     package func mendFile(of name: String) throws -> Bool {
-        let stored = StoredIdentity(named: name, in: vault.contents, home: home)
-        guard let identity = stored.identity, stored.fileFault != nil else { return false }
-        try home.identityChain(named: name).replace(with: Array(identity.chain.map(\.pem).joined().utf8))
+        let stored = StoredIdentity(named: name, in: vault.contents, home: home, readsTokens: false)
+        guard let chain = stored.chain, stored.fileFault != nil else { return false }
+        try home.identityChain(named: name).replace(with: Array(chain.map(\.pem).joined().utf8))
         return true
     }
 
@@ -143,12 +131,14 @@ package struct IdentityRenewal: Sendable {
     }
 
     /// Puts back what the identity whose leaf has that SHA-256 took the place of, and enters `failures` for it, so that the next
-    /// attempt is not made at once. Does nothing where nothing is kept.
-    func goBack(_ name: String, from leafSHA256: [UInt8], failures: UInt32) throws {
-        try vault.update { contents in
+    /// attempt is not made at once. False where nothing is kept, or a refresh is going on.
+    func goBack(_ name: String, from leafSHA256: [UInt8], failures: UInt32) throws -> Bool {
+        guard let lock = try RenewalLock.ifFree(name, of: home) else { return false }
+        defer { withExtendedLifetime(lock) {} }
+        let isBack = try vault.update { contents in
             guard var record = contents.enrollments[name], let previous = record.previous, let leaf = previous.leaf,
                 contents.identityKeys[name]?.leafSHA256 == leafSHA256
-            else { return }
+            else { return false }
             record.chain = previous.chain
             record.previous = nil
             record.failures = failures
@@ -156,14 +146,28 @@ package struct IdentityRenewal: Sendable {
             try contents.setIdentityKey(
                 IdentityKey(name: name, privateKey: previous.privateKey, leafSHA256: leaf.sha256Fingerprint))
             try contents.setEnrollment(record)
+            return true
         }
-        try mendFile(of: name)
+        if isBack { try mendFile(of: name) }
+        return isBack
     }
 
     // MARK: Steps
 
+    func lock(_ name: String, _ options: Options) async throws -> RenewalLock {
+        let patience = options.waitsForAnother ? Self.longestWait : .zero
+        let lock = try await RenewalLock.acquire(name, of: home, patience: patience) { report(.waitingForAnother) }
+        guard let lock else {
+            throw CountersignError(.refused, "another process refreshes identity \(name.debugDescription)")
+        }
+        return lock
+    }
+
+    /// For another process: longer than a server can make that one wait.
+    private static let longestWait = Duration.seconds(2 * ESTClient.longestRetryAfter)
+
     private func enrollment(of name: String) throws -> EnrollmentRecord {
-        guard let record = vault.contents.enrollments[name] else {
+        guard let record = vault.contents.plan(of: name) else {
             guard vault.contents.hasKey(of: name) else {
                 throw CountersignError(
                     .unknownName, "there is no identity \(name.debugDescription)",
@@ -177,34 +181,7 @@ package struct IdentityRenewal: Sendable {
         return record
     }
 
-    /// Puts the plan into the vault; gives what it took the place of.
-    private func begin(
-        _ plan: EnrollmentRecord, replaces: Bool
-    ) throws -> (record: EnrollmentRecord?, pending: PendingEnrollment?) {
-        let name = plan.name
-        return try vault.update { contents in
-            let isTaken =
-                try contents.hasKey(of: name)
-                || home.identityChain(named: name).readIfThere(upTo: Home.fileLimitBytes) != nil
-            guard replaces || !isTaken else {
-                throw CountersignError(
-                    .nameInUse, "there is an identity \(name.debugDescription) already",
-                    hint: "`countersign certificate refresh \(name)` renews it, --replace takes its place")
-            }
-            let before = (record: contents.enrollments[name], pending: contents.pendingEnrollments[name])
-            var record = plan
-            record.chain = before.record?.chain ?? []
-            record.previous = before.record?.previous
-            try contents.setEnrollment(record)
-            // What was asked for at another server, or for another name, is not what is asked for now.
-            if before.record?.isAskedAs(plan) != true || before.pending?.isFirst != true {
-                contents.removePendingEnrollment(named: name)
-            }
-            return before
-        }
-    }
-
-    private func perform(
+    func perform(
         _ name: String, _ options: Options, isFirst: Bool, _ lock: RenewalLock
     ) async throws -> Outcome {
         do {
@@ -215,16 +192,10 @@ package struct IdentityRenewal: Sendable {
             return outcome
         } catch {
             let complaint = Complaint.all(in: error).first
-            lock.leave(.failed(complaint?.message ?? "the refresh failed", hint: complaint?.hint))
+            if !error.isCancellation {
+                lock.leave(.failed(complaint?.message ?? "the refresh failed", hint: complaint?.hint))
+            }
             throw error
         }
-    }
-}
-
-extension EnrollmentRecord {
-    /// The same is asked of the same server.
-    fileprivate func isAskedAs(_ other: EnrollmentRecord) -> Bool {
-        server == other.server && subject == other.subject && alternativeNames == other.alternativeNames
-            && keySpecification == other.keySpecification
     }
 }

@@ -10,7 +10,7 @@ struct RenewalAttempt: Sendable {
     let renewal: IdentityRenewal
     let name: String
     let reusesKey: Bool
-    /// The identity's own certificate does not speak for it: the record's credential and identity do.
+    /// The pending plan is followed, whatever the identity's enrolment says.
     let isFirst: Bool
 
     /// A certificate that the server issues but does not take is asked for anew after so many tries.
@@ -36,12 +36,33 @@ struct RenewalAttempt: Sendable {
         }
     }
 
-    /// The record as it is now.
-    private func record() throws(CountersignError) -> EnrollmentRecord {
-        guard let record = vault.contents.enrollments[name] else {
+    /// What is asked for, as it is now: the pending plan, or the identity's enrolment.
+    private func record() throws(CountersignError) -> EnrollmentRecord { try record(in: vault.contents) }
+
+    private func record(in contents: VaultContents) throws(CountersignError) -> EnrollmentRecord {
+        guard let record = plan(in: contents) ?? (isFirst ? nil : contents.enrollments[name]) else {
             throw CountersignError(.unknownName, "the enrolment of \(name.debugDescription) was removed meanwhile")
         }
         return record
+    }
+
+    /// The pending plan, where that is what is followed: the identity that is there does not speak for it.
+    private func plan(in contents: VaultContents) -> EnrollmentRecord? {
+        isFirst ? contents.pendingEnrollments[name]?.plan : contents.pendingPlan(of: name)
+    }
+
+    /// Changes what ``record(in:)`` gives, in its place.
+    private func change(
+        _ contents: inout VaultContents, _ change: (inout EnrollmentRecord) -> Void
+    ) throws {
+        var record = try record(in: contents)
+        change(&record)
+        if plan(in: contents) != nil, var pending = contents.pendingEnrollments[name] {
+            pending.plan = record
+            try contents.setPendingEnrollment(pending)
+        } else {
+            try contents.setEnrollment(record)
+        }
     }
 
     private var stored: StoredIdentity { StoredIdentity(named: name, in: vault.contents, home: home) }
@@ -57,7 +78,7 @@ struct RenewalAttempt: Sendable {
     private func ask(patienceSeconds: Int64) async throws -> Int64? {
         let deadline = now + patienceSeconds
         while true {
-            if let retryAt = vault.contents.pendingEnrollments[name]?.retryAt, retryAt > now {
+            if let retryAt = vault.contents.pendingEnrollments[name]?.retryTime(at: now), retryAt > now {
                 guard retryAt <= deadline else { return retryAt }
                 renewal.report(.waiting(server: try record().server, until: retryAt))
                 try await Task.sleep(for: .seconds(retryAt - now))
@@ -68,52 +89,58 @@ struct RenewalAttempt: Sendable {
             switch answer.outcome {
             case .issued(let chain):
                 try vault.update { contents in
-                    guard var pending = contents.pendingEnrollments[name], var record = contents.enrollments[name]
-                    else { return }
+                    try change(&contents) { record in
+                        record.anchors = answer.anchors.map(\.der)
+                        if answer.way.credential != nil { record.refusedCredential = 0 }
+                        // The server has taken the identity, so that what it replaced is not wanted any more.
+                        if case .identity = answer.way { record.previous = nil }
+                    }
+                    guard var pending = contents.pendingEnrollments[name] else { return }
                     pending.state = .issued(chain: chain.map(\.der))
                     pending.retryAt = 0
                     pending.attempts = 0
                     pending.request = []
                     try contents.setPendingEnrollment(pending)
-                    record.anchors = answer.anchors.map(\.der)
-                    if answer.way.credential != nil { record.refusedCredential = 0 }
-                    // The server has taken the identity, so that what it replaced is not wanted any more.
-                    if case .identity = answer.way { record.previous = nil }
-                    try contents.setEnrollment(record)
                 }
                 return nil
             case .pending(let seconds, let request):
+                let retryAt = now + min(max(seconds, 1), ESTClient.longestRetryAfter)
                 try vault.update { contents in
+                    _ = try record(in: contents)
                     guard var pending = contents.pendingEnrollments[name] else { return }
-                    pending.retryAt = now + min(max(seconds, 1), ESTClient.longestRetryAfter)
+                    pending.retryAt = retryAt
                     pending.attempts = pending.attempts &+ 1
                     pending.request = request
                     try contents.setPendingEnrollment(pending)
                 }
+                if patienceSeconds == 0 { return retryAt }
             }
         }
     }
-
-    /// The identity that is there does not speak for this certificate: it is to be replaced by another kind of one.
-    private var isByOthers: Bool { isFirst || vault.contents.pendingEnrollments[name]?.isFirst == true }
 
     private func dialogue() throws -> EnrollmentDialogue {
         let contents = vault.contents
         let record = try record()
         var refused: [Certificate] = []
         if let root = try InterceptionStore(home: home).root() { refused.append(root) }
+        let speaker = record.identity.map { StoredIdentity(named: $0, in: contents, home: home) }
+        if let key = speaker?.refusedPIN { try vault.update { $0.refusePIN(of: key) } }
         return try EnrollmentDialogue(
-            record: record, refusing: refused, current: isByOthers ? nil : working,
-            speaker: record.identity.flatMap { StoredIdentity(named: $0, in: contents, home: home).identity },
-            credential: record.credential.flatMap { contents.credentials[$0] }, now: renewal.now)
+            record: record, refusing: refused, current: plan(in: contents) == nil ? working : nil,
+            speaker: speaker?.identity, credential: record.credential.flatMap { contents.credentials[$0] },
+            now: renewal.now)
     }
 
     /// The key to ask for, in the vault before anybody is asked: the one that was asked for before, if it still fits.
     private func pendingKey(for attributes: CSRAttributes?) throws -> (key: PrivateKey, previous: [UInt8]?) {
         let wanted = try specification(attributes)
         return try vault.update { contents in
+            _ = try record(in: contents)
+            let plan = plan(in: contents)
+            let reusesKey = reusesKey && plan == nil
             let present = contents.identityKeys[name]?.privateKey
-            if let pending = contents.pendingEnrollments[name], let key = try? PrivateKey(pkcs8: pending.privateKey),
+            if let pending = contents.pendingEnrollments[name], (pending.plan == nil) == (plan == nil),
+                let key = try? PrivateKey(pkcs8: pending.privateKey),
                 reusesKey ? pending.privateKey == present : pending.privateKey != present && key.kind == wanted.kind
             {
                 return (key, pending.request.isEmpty ? nil : pending.request)
@@ -121,7 +148,7 @@ struct RenewalAttempt: Sendable {
             let key: PrivateKey
             if reusesKey, let present { key = try PrivateKey(pkcs8: present) } else { key = try .generate(wanted) }
             var pending = PendingEnrollment(name: name, privateKey: try key.pkcs8, created: max(0, now))
-            pending.isFirst = isByOthers
+            pending.plan = plan
             try contents.setPendingEnrollment(pending)
             return (key, nil)
         }
@@ -145,7 +172,13 @@ struct RenewalAttempt: Sendable {
             let identity = try? Identity(name: name, chain: chain, key: PrivateKey(pkcs8: pending.privateKey)),
             identity.leaf.isValid(at: now), pending.attempts < Self.proofs
         else {
-            try vault.update { _ = $0.removePendingEnrollment(named: name) }
+            try vault.update { contents in
+                if let plan = plan(in: contents) {
+                    try contents.setPendingEnrollment(PendingEnrollment(for: plan, created: now))
+                } else {
+                    contents.removePendingEnrollment(named: name)
+                }
+            }
             return nil
         }
         try await prove(identity)
@@ -175,11 +208,11 @@ struct RenewalAttempt: Sendable {
     }
 
     private func commit(_ identity: Identity) throws {
-        let (before, time) = (stored.identity, now)
+        let time = now
         try vault.update { contents in
-            guard var record = contents.enrollments[name] else {
-                throw CountersignError(.unknownName, "the enrolment of \(name.debugDescription) was removed meanwhile")
-            }
+            var record = try record(in: contents)
+            let before = StoredIdentity(named: name, in: contents, home: home).identity
+            record.previous = contents.enrollments[name]?.previous
             let isKept = record.previous?.leaf?.isValid(at: time) ?? false
             if let before, !isKept, !before.key.isInToken, before.leaf != identity.leaf {
                 record.previous = KeptIdentity(privateKey: try before.key.pkcs8, chain: before.chain.map(\.der))
@@ -187,30 +220,40 @@ struct RenewalAttempt: Sendable {
             record.chain = identity.chain.map(\.der)
             record.failures = 0
             record.lastFailure = 0
-            contents.removeTokenKey(named: name)
             try contents.setIdentityKey(
                 IdentityKey(
                     name: name, privateKey: try identity.key.pkcs8, leafSHA256: identity.leaf.sha256Fingerprint))
             try contents.setEnrollment(record)
             contents.removePendingEnrollment(named: name)
         }
-        try renewal.mendFile(of: name)
+        do {
+            try renewal.mendFile(of: name)
+        } catch {
+            // The vault has a copy, and the identity is whole.
+            renewal.report(.fileNotWritten(reason: Complaint.all(in: error).first?.message ?? "it cannot be written"))
+        }
     }
 
     // MARK: Failing
 
     /// What the next attempt has to know of this one.
     private func note(_ error: any Error) throws {
-        let fault = error as? EnrollmentError
+        let refusal = error as? CredentialRefused
         try vault.update { contents in
-            guard var record = contents.enrollments[name] else { return }
-            record.failures = record.failures == .max ? .max : record.failures + 1
-            record.lastFailure = max(0, now)
-            if let refusal = error as? CredentialRefused { record.refusedCredential = refusal.generation }
-            try contents.setEnrollment(record)
-            // A request that the server has turned down is not made again with the same key.
-            if let pending = contents.pendingEnrollments[name], pending.state == .requested, fault?.isTransient != true
+            guard let failed = try? record(in: contents) else { return }
+            try change(&contents) { record in
+                record.failures = record.failures == .max ? .max : record.failures + 1
+                record.lastFailure = max(0, now)
+                if let refusal { record.refusedCredential = refusal.generation }
+            }
+            if let refusal, var standing = contents.enrollments[name], standing.server == failed.server,
+                standing.credential == failed.credential
             {
+                standing.refusedCredential = refusal.generation
+                try contents.setEnrollment(standing)
+            }
+            // A request that the server has turned down is not made again with the same key.
+            if contents.pendingEnrollments[name]?.state == .requested, error.isAboutRequest {
                 contents.removePendingEnrollment(named: name)
             }
         }
@@ -220,6 +263,16 @@ struct RenewalAttempt: Sendable {
 extension Error {
     /// The task was cancelled: nobody's fault.
     var isCancellation: Bool { self is CancellationError || (self as? EnrollmentError)?.code == .cancelled }
+
+    /// The server's answer to the request was no, or a certificate that is not for it; not that it could not be asked, or
+    /// not by us.
+    fileprivate var isAboutRequest: Bool {
+        switch self {
+        case let error as EnrollmentError: error.turnsDown == .request || error.code == .wrongCertificate
+        case let error as CredentialRefused: error.turnsDownRequest
+        default: false
+        }
+    }
 }
 
 extension EnrollmentRecord {

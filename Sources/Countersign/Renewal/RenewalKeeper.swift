@@ -69,7 +69,7 @@ package final class RenewalKeeper: Sendable {
     /// Refreshes what is due.
     package func look() async {
         guard let vault = openVault() else { return }
-        for name in vault.contents.enrollments.keys.sorted() where !Task.isCancelled {
+        for name in vault.contents.plannedNames where !Task.isCancelled {
             mendFile(of: name, in: vault)
             let state = RenewalState(named: name, in: vault.contents, home: policy.home, now: now())
             guard let state, state.isDue, state.nextAttempt <= now() else { continue }
@@ -106,9 +106,11 @@ package final class RenewalKeeper: Sendable {
     }
 
     /// Whether there is a new certificate, in force.
-    private func refresh(_ name: String, in vault: OpenVault) async -> Bool {
+    private func refresh(
+        _ name: String, in vault: OpenVault, from leaf: [UInt8]? = nil, patience: Duration = .zero
+    ) async -> Bool {
         do {
-            switch try await renewal(vault).refreshIfFree(name) {
+            switch try await renewal(vault).refreshIfFree(name, from: leaf, patience: patience) {
             case .renewed(let leaf):
                 logger.notice("identity \"\(name)\" has a new certificate, valid until \(Self.text(leaf.notAfter))")
                 policy.refresh(force: true)
@@ -203,17 +205,18 @@ package final class RenewalKeeper: Sendable {
             !state.withLock({ $0.rejectedLeaves.contains(previous.sha256Fingerprint) })
         {
             do {
-                try renewal(vault).goBack(name, from: leaf, failures: Self.failuresOfReturn)
-                logger.warning(
-                    "origins reject the new certificate of identity \"\(name)\": the one before is used again")
-                policy.refresh(force: true)
-                return isReplaced(name, leaf)
+                if try renewal(vault).goBack(name, from: leaf, failures: Self.failuresOfReturn) {
+                    logger.warning(
+                        "origins reject the new certificate of identity \"\(name)\": the one before is used again")
+                    policy.refresh(force: true)
+                    return isReplaced(name, leaf)
+                }
             } catch {
                 report("identity \"\(name)\" cannot go back to its certificate of before", error)
             }
         }
         logger.notice("an origin rejects identity \"\(name)\": it is refreshed")
-        return await refresh(name, in: vault)
+        return await refresh(name, in: vault, from: leaf, patience: Self.patience)
     }
 }
 

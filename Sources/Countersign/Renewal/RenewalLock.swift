@@ -38,12 +38,20 @@ package final class RenewalLock: Sendable {
         return nil
     }
 
-    /// The lock, as soon as nobody else has it. `waits` is called once when somebody has.
-    static func acquire(_ name: String, of home: Home, waits: () -> Void) async throws -> RenewalLock {
+    /// The lock, as soon as nobody else has it; nil when that takes longer than `patience`. `waits` is called once when
+    /// somebody has.
+    static func acquire(
+        _ name: String, of home: Home, patience: Duration, waits: () -> Void
+    ) async throws -> RenewalLock? {
         let descriptor = try file(name, of: home)
+        let deadline = ContinuousClock.now + patience
         var isWaiting = false
         do {
             while try !isLocked(descriptor, name) {
+                guard ContinuousClock.now < deadline else {
+                    close(descriptor)
+                    return nil
+                }
                 if !isWaiting { waits() }
                 isWaiting = true
                 try await Task.sleep(for: .milliseconds(100))

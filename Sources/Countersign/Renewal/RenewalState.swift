@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Certificates
+import Enrollment
 import Vault
 
 /// Whether one identity wants a new certificate, and when. All times are in seconds since 1970.
@@ -32,26 +33,29 @@ package struct RenewalState: Equatable, Sendable {
 
     /// Nil where there is nothing of that name. Reads the file of the chain.
     package init?(named name: String, in contents: VaultContents?, home: Home, now: Int64) {
-        let record = contents?.enrollments[name]
+        let record = contents?.plan(of: name)
         let isThere = contents?.hasKey(of: name) == true || (try? home.identityNames().contains(name)) == true
         guard isThere || record != nil else { return nil }
-        let stored = StoredIdentity(named: name, in: contents, home: home)
-        let schedule = stored.identity.map { RenewalSchedule(of: $0.leaf) } ?? .overdue
+        let stored = StoredIdentity(named: name, in: contents, home: home, readsTokens: false)
+        let leaf = stored.chain?.first
+        let schedule = leaf.map { RenewalSchedule(of: $0) } ?? .overdue
         self.name = name
         need = Self.need(of: stored, isThere: isThere, schedule, now)
-        notAfter = stored.identity?.leaf.notAfter
+        notAfter = leaf?.notAfter
         due = schedule.due
         isEnrolled = record != nil
-        let attempt = schedule.nextAttempt(failures: record?.failures ?? 0, lastFailure: record?.lastFailure ?? 0)
-        nextAttempt = max(attempt, contents?.pendingEnrollments[name]?.retryAt ?? 0)
+        // A time to come is a clock's that was wrong.
+        let lastFailure = record.map { $0.lastFailure > now ? 0 : $0.lastFailure } ?? 0
+        let attempt = schedule.nextAttempt(failures: record?.failures ?? 0, lastFailure: lastFailure)
+        nextAttempt = max(attempt, contents?.pendingEnrollments[name]?.retryTime(at: now) ?? 0)
     }
 
     private static func need(
         of stored: StoredIdentity, isThere: Bool, _ schedule: RenewalSchedule, _ now: Int64
     ) -> Need {
         guard isThere else { return .missing }
-        guard let identity = stored.identity else { return .damaged(stored.fault ?? "it is not whole") }
-        if identity.leaf.notAfter < now { return .expired }
+        guard let leaf = stored.chain?.first else { return .damaged(stored.fault ?? "it is not whole") }
+        if leaf.notAfter < now { return .expired }
         if let fault = stored.fileFault { return .damaged(fault) }
         return schedule.due <= now ? .aging : .none
     }
@@ -69,4 +73,23 @@ extension RenewalSchedule {
 extension VaultContents {
     /// The vault has the identity's private key, or says where it lies.
     package func hasKey(of name: String) -> Bool { identityKeys[name] != nil || tokenKeys[name] != nil }
+
+    /// By what a certificate of that name is asked for next: what is pending, else the identity's enrolment.
+    package func plan(of name: String) -> EnrollmentRecord? { pendingPlan(of: name) ?? enrollments[name] }
+
+    /// The names that have a ``plan(of:)``.
+    package var plannedNames: [String] {
+        Set(enrollments.keys).union(pendingEnrollments.keys.filter { pendingPlan(of: $0) != nil }).sorted()
+    }
+
+    /// An enrolment that was stopped before the server had it does not stand in the way of an identity that is there.
+    func pendingPlan(of name: String) -> EnrollmentRecord? {
+        guard let pending = pendingEnrollments[name], let plan = pending.plan else { return nil }
+        return pending.isUnderway || enrollments[name] == nil && !hasKey(of: name) ? plan : nil
+    }
+}
+
+extension PendingEnrollment {
+    /// When it may be asked for again; a time that no server can have asked for is a clock's that was wrong.
+    func retryTime(at now: Int64) -> Int64 { retryAt - now > ESTClient.longestRetryAfter ? 0 : retryAt }
 }

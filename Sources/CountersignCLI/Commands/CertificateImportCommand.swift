@@ -75,7 +75,7 @@ struct CertificateImportCommand: ParsableCommand {
             try vault.update { contents in
                 let isKnown =
                     contents.identityKeys[name] != nil || contents.tokenKeys[name] != nil
-                    || contents.enrollments[name] != nil
+                    || contents.plan(of: name) != nil
                 guard replace || (!isKnown && before == nil) else {
                     throw CountersignError(
                         .nameInUse, "there is an identity \(name.debugDescription) already",

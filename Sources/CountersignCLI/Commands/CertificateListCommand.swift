@@ -23,11 +23,9 @@ struct CertificateListCommand: ParsableCommand {
     func run() throws {
         let home = try homeOption.located()
         let vault = try VaultDoor(home: home, secrets: secrets.input).openIfThere()
-        let enrolled = try EnrolledIdentities(vault?.contents, home: home)
+        let enrolled = try EnrolledIdentities(vault?.contents, home: home, readsTokens: false)
         let sites = IdentitySites(of: home)
-        let shown = enrolled.identities.map { identity in
-            ShownIdentity(identity.name, identity.chain, of: vault?.contents, sites)
-        }
+        let shown = enrolled.chains.map { ShownIdentity($0.name, $0.chain, of: vault?.contents, sites) }
         if output.json {
             try Console.result(json: shown)
         } else {
@@ -69,9 +67,9 @@ struct CertificateInspectCommand: ParsableCommand {
     /// The file's, but for an enrolled identity, whose chain the vault has too.
     private func chain(in contents: VaultContents?, _ home: Home) throws -> [Certificate]? {
         if contents?.enrollments[name] != nil,
-            let identity = StoredIdentity(named: name, in: contents, home: home).identity
+            let chain = StoredIdentity(named: name, in: contents, home: home, readsTokens: false).chain
         {
-            return identity.chain
+            return chain
         }
         return try home.chain(named: name)
     }

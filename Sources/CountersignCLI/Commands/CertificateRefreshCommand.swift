@@ -43,7 +43,7 @@ struct CertificateRefreshCommand: ParsableCommand {
         let vault = try VaultDoor(home: home, secrets: secrets.input).openIfThere()
         if let name {
             guard IdentityName.isGood(name), let vault else { throw try CertificateCommand.unknown(name, home) }
-            guard vault.contents.enrollments[name] != nil || vault.contents.hasKey(of: name) else {
+            guard vault.contents.plan(of: name) != nil || vault.contents.hasKey(of: name) else {
                 throw try CertificateCommand.unknown(name, home)
             }
             return try refresh(name, home, vault)
@@ -56,7 +56,7 @@ struct CertificateRefreshCommand: ParsableCommand {
     private func refreshDue(_ home: Home, _ vault: OpenVault) throws {
         var hasFailed = false
         var isAnyDue = false
-        for name in vault.contents.enrollments.keys.sorted() {
+        for name in vault.contents.plannedNames {
             do {
                 if try IdentityRenewal(home: home, vault: vault, now: Self.now).mendFile(of: name) {
                     isAnyDue = true
@@ -84,6 +84,7 @@ struct CertificateRefreshCommand: ParsableCommand {
         var options = IdentityRenewal.Options()
         options.reusesKey = reuseKey
         if noWait { options.patienceSeconds = 0 }
+        options.waitsForAnother = !noWait
         defer { talk.end() }
         let outcome = try Blocking.run { [options] in try await renewal.refresh(name, options) }
         talk.end()

@@ -37,7 +37,7 @@ struct NeedsRefreshCommand: ParsableCommand {
         } else {
             let known = [
                 contents?.identityKeys.keys.map(\.self), contents?.tokenKeys.keys.map(\.self),
-                contents?.enrollments.keys.map(\.self),
+                contents?.plannedNames,
             ]
             names = Set(known.compactMap(\.self).joined()).union(try home.identityNames()).sorted()
         }

@@ -52,10 +52,12 @@ DEFAULTS = {
     "close": False,  # Connection: close on every response
     "fault": None,  # see FAULTS
     "faultFor": None,  # the only operation with that fault
+    "faultAfter": 0,  # so many certificates are issued before there is a fault
 }
 
 FAULTS = """
-html empty-pkcs7 other-key other-ca pem der not-base64 no-type wrong-type huge endless 500 503 403 302 401-forever not-http http-0.9
+html empty-pkcs7 other-key other-ca pem der not-base64 no-type wrong-type huge endless 500 503 403 302 401-forever 401-cut not-http
+http-0.9
 cut-before-status cut-inside-status cut-inside-head cut-inside-body reset slow junk-pkcs7
 """
 
@@ -326,6 +328,7 @@ class Server:
         self.lock = threading.Lock()
         self.waited = {}
         self.nonces = set()
+        self.issued = 0
         self.connections = 0
         self.log_file = open(path("requests"), "a", encoding="utf-8")
 
@@ -398,6 +401,8 @@ class Exchange:
     @property
     def fault(self):
         only = self.values["faultFor"]
+        if self.server.issued < self.values["faultAfter"]:
+            return None
         return self.values["fault"] if only is None or only == self.operation else None
 
     def log(self, status):
@@ -435,9 +440,12 @@ class Exchange:
 
     def is_authenticated(self):
         kind = self.values["auth"]
-        if self.fault == "401-forever":
+        if self.fault == "401-forever" or self.fault == "401-cut" and "authorization" not in self.fields:
             self.challenge(kind or "basic")
             return False
+        if self.fault == "401-cut":
+            self.connection.send(b"HTTP/1.1 401 Status\r\nWWW-Authenticate: Basic realm=\"est\"\r\nContent-Length: 900\r\n\r\nno")
+            raise Cut()
         if kind is None or (self.connection.client and self.values["certificateIsEnough"]):
             return True
         given = self.fields.get("authorization", "")
@@ -531,6 +539,7 @@ class Exchange:
             csr = openssl("req", "-new", "-key", "stranger.key", "-subj", "/CN=stranger", "-outform", "DER")
         issuer = "other-ca" if self.fault == "other-ca" else self.values["issuer"]
         pems = [issue(csr, self.values, issuer)]
+        self.server.issued += 1
         if self.values["chain"]:
             pems.append(read(f"{issuer}.pem").decode())
         return self.certificates(certs_only(*pems))
