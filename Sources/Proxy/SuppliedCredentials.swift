@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Challenges
-import Synchronization
+import NIOConcurrencyHelpers
 
 /// A password for one origin, in the place of one that the origin has refused.
 package struct SuppliedCredential: Equatable, Sendable {
@@ -35,7 +35,12 @@ package final class SuppliedCredentials: Sendable {
 
     private let delegate: any CredentialDelegate
     private let limit: Duration
-    private let answers = Mutex<[Breaker.Key: Answer]>([:])
+    private struct State {
+        var answers: [Breaker.Key: Answer] = [:]
+        var isStopped = false
+    }
+
+    private let state = NIOLockedValueBox(State())
 
     /// After `limit` a question's answer is nil, and its task is cancelled.
     package init(delegate: any CredentialDelegate, limit: Duration = .seconds(120)) {
@@ -45,10 +50,12 @@ package final class SuppliedCredentials: Sendable {
 
     /// What is used at `origin` where its line says `credential`.
     package func standIn(for credential: PasswordCredential, at origin: Origin) -> PasswordCredential {
-        answers.withLock { answers in
+        state.withLockedValue { state in
             var current = credential
             for _ in 0..<Self.chainLength {
-                guard case .given(let answer?)? = answers[Self.key(current, origin)], !answer.isKept else { break }
+                guard case .given(let answer?)? = state.answers[Self.key(current, origin)], !answer.isKept else {
+                    break
+                }
                 current = answer.credential
             }
             return current
@@ -58,21 +65,33 @@ package final class SuppliedCredentials: Sendable {
     /// What the delegate says, now or earlier; nil: nothing.
     func ask(insteadOf refused: PasswordCredential, for space: ProtectionSpace) async -> SuppliedCredential? {
         let key = Self.key(refused, space.origin)
-        let task = answers.withLock { answers -> Task<SuppliedCredential?, Never>? in
-            switch answers[key] {
+        let task = state.withLockedValue { state -> Task<SuppliedCredential?, Never>? in
+            switch state.answers[key] {
             case .given(let answer): return Task { answer }
             case .awaited(let task): return task
             case nil:
-                guard answers.count < Self.capacity else { return nil }
+                guard !state.isStopped, state.answers.count < Self.capacity else { return nil }
                 let task = Task { await self.put(refused, space) }
-                answers[key] = .awaited(task)
+                state.answers[key] = .awaited(task)
                 return task
             }
         }
         guard let task else { return nil }
         let answer = await task.value
-        answers.withLock { $0[key] = .given(answer) }
+        state.withLockedValue { $0.answers[key] = .given(answer) }
         return answer
+    }
+
+    /// Nobody is asked any more, and whoever is being asked is told so: what waits for them goes on without.
+    package func stop() async {
+        let asked = state.withLockedValue { state in
+            state.isStopped = true
+            return state.answers.values.compactMap { answer in
+                if case .awaited(let task) = answer { task } else { nil }
+            }
+        }
+        for task in asked { task.cancel() }
+        for task in asked { _ = await task.value }
     }
 
     private func put(_ refused: PasswordCredential, _ space: ProtectionSpace) async -> SuppliedCredential? {

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Challenges
+import Glibc
+import NTLM
+import Proxy
+import SitePolicy
+import TLS
+
+extension ChallengeController {
+    /// What a challenge is answered with, all three checks having passed.
+    struct Answer {
+        let credential: Credential
+        /// The name it was enrolled under.
+        let name: String
+        /// What the breaker knows it by; nil for an identity, which no account is locked for.
+        let key: Breaker.Key?
+    }
+
+    /// Puts `space` to the three checks, in their order: is the site on the list, may this kind of challenge be
+    /// answered there, is there something to answer with.
+    func answer(to space: ProtectionSpace) throws(ChallengeError) -> Answer {
+        let origin = try space.origin()
+        let policy = currentPolicy()
+        let rule = try listed(origin, in: policy)
+        let scheme = try permitted(space, by: rule)
+        return scheme == .certificate
+            ? try identity(for: space, rule, policy) : try password(for: space, at: origin, rule, policy)
+    }
+
+    /// The policy of the home as its files are now.
+    func currentPolicy() -> Policy {
+        keeper.refresh()
+        return keeper.inForce.current
+    }
+
+    // MARK: The three checks
+
+    func listed(_ origin: Origin, in policy: Policy) throws(ChallengeError) -> SiteRule {
+        let verdict = policy.sites.verdict(for: origin)
+        if case .answer(let rule) = verdict { return rule }
+        let line = policy.sites.rule(for: origin)?.location
+        throw ChallengeError(
+            .siteNotAllowed, "\(origin): \(policy.siteCheck(verdict).reason)", listLine: line,
+            hint: line.map { "change the line \($0)" } ?? "`countersign sites add \(origin)` lists it")
+    }
+
+    private func permitted(_ space: ProtectionSpace, by rule: SiteRule) throws(ChallengeError) -> AuthenticationScheme {
+        func no(_ detail: String, _ hint: String) -> ChallengeError {
+            ChallengeError(.methodNotAnswered, detail, listLine: rule.location, hint: hint)
+        }
+        let method = space.authenticationMethod
+        let supported = method.schemes.filter(AuthenticationScheme.supported.contains)
+        guard let first = supported.first else {
+            let known = AuthenticationScheme.supported.map(\.rawValue).joined(separator: ", ")
+            throw no("\(method) is not answered by this build", "it answers \(known)")
+        }
+        guard let scheme = supported.first(where: rule.answer.contains) else {
+            let words = (rule.answer.map(\.rawValue) + [first.rawValue]).joined(separator: ",")
+            throw no("\(method) is not among the site's answer=", "write answer=\(words) to permit it")
+        }
+        guard rule.pattern.scheme == .http else { return scheme }
+        guard scheme != .certificate else {
+            throw no("there is no TLS to show a certificate in", "list the site with https")
+        }
+        guard rule.answersPlaintext else {
+            throw no(
+                "site is http and its line does not say plaintext=yes", "write plaintext=yes to permit it all the same")
+        }
+        return scheme
+    }
+
+    private func identity(
+        for space: ProtectionSpace, _ rule: SiteRule, _ policy: Policy
+    ) throws(ChallengeError) -> Answer {
+        let request = CertificateRequest(
+            acceptableIssuers: space.acceptableIssuers, signatureAlgorithms: [], isPostHandshake: false)
+        let (identity, check) = policy.identity(for: request, rule: rule, now: Int64(time(nil)))
+        guard let identity else {
+            throw ChallengeError(
+                .nothingToAnswerWith, check.reason, listLine: rule.location,
+                hint: "`countersign certificate list` shows what there is, `countersign certificate import` adds one")
+        }
+        return Answer(credential: .identity(ClientIdentity(identity)), name: identity.name, key: nil)
+    }
+
+    private func password(
+        for space: ProtectionSpace, at origin: Origin, _ rule: SiteRule, _ policy: Policy
+    ) throws(ChallengeError) -> Answer {
+        func no(_ reason: String) -> ChallengeError {
+            ChallengeError(
+                .nothingToAnswerWith, reason, listLine: rule.location,
+                hint: "`countersign credential set \(rule.credential) --user U` sets it")
+        }
+        let enrolled: PasswordCredential
+        switch policy.passwordDisposition(for: rule, at: origin) {
+        case .useCredential(.password(let credential)): enrolled = credential
+        case .useCredential(.identity(let name)): throw no("identity \"\(name)\" answers TLS and not a 401")
+        case .performDefaultHandling(let reason), .rejectProtectionSpace(let reason): throw no(reason)
+        }
+        if let obstacle = Self.obstacle(to: enrolled, for: space, rule) { throw no(obstacle) }
+        let key = Breaker.Key(origin: origin, credential: enrolled.name, generation: enrolled.generation)
+        if breaker.isRejected(key) { throw no(Self.rejection(of: enrolled.name)) }
+        return Answer(
+            credential: .password(
+                user: BasicAuthorization.qualified(enrolled.user, domain: rule.domain),
+                Password(enrolled.password, of: enrolled.reference)),
+            name: enrolled.name, key: key)
+    }
+
+    /// Why the scheme cannot carry the credential, or nil.
+    private static func obstacle(
+        to credential: PasswordCredential, for space: ProtectionSpace, _ rule: SiteRule
+    ) -> String? {
+        if space.authenticationMethod == .basic {
+            do throws(Challenges.ChallengeError) {
+                _ = try BasicAuthorization.authorization(
+                    for: credential, domain: rule.domain, challenge: Challenge(scheme: "Basic"))
+            } catch {
+                return error.detail
+            }
+        } else {
+            do throws(NTLMError) {
+                _ = try NTLMContext(
+                    credential: credential, domain: rule.domain, servicePrincipalName: "HTTP/\(space.host)",
+                    channelBinding: nil, workstation: "", framing: .raw)
+            } catch {
+                return error.detail
+            }
+        }
+        return nil
+    }
+
+    static func rejection(of name: String) -> String {
+        "credential \"\(name)\" was rejected here and has not changed since"
+    }
+}

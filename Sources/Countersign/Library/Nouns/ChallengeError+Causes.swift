@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import SitePolicy
+import Vault
+
+extension ChallengeError {
+    /// `error` of a room below, in the words of the API.
+    init(_ error: any Error) {
+        switch error {
+        case let error as ChallengeError:
+            self = error
+        case let error as SiteListError:
+            let first = error.problems.first
+            self.init(
+                .listFaulty, error.problems.map(\.description).joined(separator: "; "),
+                listLine: first.map { "\($0.file):\($0.line)" }, hint: first?.hint)
+        case let error as VaultError:
+            self.init(Self.code(of: error.code), error.detail, hint: error.hint)
+        case let error as CountersignError:
+            self.init(error.code == .environment ? .homeUnreadable : .homeFaulty, error.detail, hint: error.hint)
+        case let error as CertificateError:
+            self.init(.certificateFaulty, error.detail)
+        default:
+            let complaint = Complaint.all(in: error).first
+            self.init(.homeUnreadable, complaint?.message ?? "\(error)", hint: complaint?.hint)
+        }
+    }
+
+    private static func code(of code: VaultError.Code) -> Code {
+        switch code {
+        case .passphraseNeeded, .wrongPassphrase: .vaultLocked
+        case .io, .permissions, .locked: .homeUnreadable
+        default: .vaultFaulty
+        }
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import COpenSSL
+import Certificates
+import Cryptography
+
+/// A client certificate with its private key, which signs and is never handed out.
+public struct ClientIdentity: Equatable, Sendable {
+    let identity: Identity
+
+    init(_ identity: Identity) {
+        self.identity = identity
+    }
+
+    /// The name it was enrolled under.
+    public var name: String { identity.name }
+
+    /// The certificate, its issuer, and so on; leaf first.
+    public var chain: [X509Certificate] { identity.chain.map(X509Certificate.init) }
+
+    /// The chain in PEM, leaf first.
+    public var chainPEM: String { identity.chain.map(\.pem).joined() }
+
+    /// Makes `sslContext`, an OpenSSL `SSL_CTX`, answer certificate requests with this identity, in the place of any
+    /// that it had.
+    ///
+    /// The pointer is what libcurl hands to the function of `CURLOPT_SSL_CTX_FUNCTION`. It must belong to the OpenSSL
+    /// library that this process has loaded once: never to BoringSSL, nor to a copy that is linked statically. The
+    /// context takes references of its own. Throws ``ChallengeError`` with the code `certificateFaulty` when OpenSSL
+    /// refuses.
+    public func install(into sslContext: OpaquePointer) throws(ChallengeError) {
+        ERR_clear_error()
+        defer { ERR_clear_error() }
+        guard let issuers = OPENSSL_sk_new_null() else { throw Self.refused(name) }
+        defer { OPENSSL_sk_free(issuers) }
+        for issuer in identity.chain.dropFirst() {
+            let pushed = issuer.withX509 { OPENSSL_sk_push(issuers, UnsafeRawPointer($0)) }
+            guard pushed > 0 else { throw Self.refused(name) }
+        }
+        // One reference for the stack's certificates is taken by OpenSSL itself.
+        let used = identity.leaf.withX509 { leaf in
+            identity.key.withPKEY { SSL_CTX_use_cert_and_key(sslContext, leaf, $0, issuers, 1) }
+        }
+        guard used == 1 else { throw Self.refused(name) }
+    }
+
+    private static func refused(_ name: String) -> ChallengeError {
+        let reason = CryptographyError(.unavailable, "identity \"\(name)\" cannot be used in this SSL_CTX")
+        return ChallengeError(
+            .certificateFaulty, reason.detail, hint: "the context's security level may forbid the key or its signature")
+    }
+}
+
+extension ClientIdentity: CustomStringConvertible {
+    /// The name, in quotes, and the certificate's subject.
+    public var description: String { "identity \"\(name)\" (\(identity.leaf))" }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOConcurrencyHelpers
+
+/// Shut until it is opened, once and for good. Any number of tasks may wait at it.
+final class Gate: Sendable {
+    private struct State {
+        var isOpen = false
+        var next: UInt64 = 0
+        var waiting: [UInt64: CheckedContinuation<Void, Never>] = [:]
+    }
+
+    private let state = NIOLockedValueBox(State())
+
+    func open() {
+        let waiting = state.withLockedValue { state in
+            state.isOpen = true
+            defer { state.waiting = [:] }
+            return Array(state.waiting.values)
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    /// Returns when it is open, or when the task is cancelled.
+    func wait() async {
+        let number = state.withLockedValue { state in
+            state.next &+= 1
+            return state.next
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let goesOn = state.withLockedValue { state in
+                    guard !state.isOpen, !Task.isCancelled else { return true }
+                    state.waiting[number] = continuation
+                    return false
+                }
+                if goesOn { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLockedValue { $0.waiting.removeValue(forKey: number) }?.resume()
+        }
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Proxy
+import TLS
+
+/// What a delegate is asked: whether to go on to a listed server whose certificate does not verify.
+public struct ServerTrustQuestion: Equatable, Sendable {
+    /// The server's name or address, canonical; an IPv6 address without brackets.
+    public let host: String
+    /// The server's port.
+    public let port: Int
+    /// The chain as the server sent it, and every reason that speaks against it.
+    public let verdict: ServerTrustVerdict
+    /// What the connection goes to, with its port: `192.0.2.7:443`.
+    public let address: String
+    /// `TLSv1.3` or `TLSv1.2`.
+    public let tlsVersion: String
+}
+
+/// The answer to a ``ServerTrustQuestion``.
+public enum ServerTrustDecision: Hashable, Sendable {
+    /// The connection is not made.
+    case refuse
+    /// The request goes out to this server, this once. No challenge of it is answered, and no client certificate is
+    /// shown.
+    case proceed
+}
+
+/// Decides about servers whose certificates do not verify.
+public protocol ServerTrustDelegate: Sendable {
+    /// Whether to go on to a listed server that does not verify.
+    ///
+    /// The handshake stands still meanwhile, and nothing has been sent. After 30 seconds the answer is no, and the task
+    /// is cancelled. Several requests to the same server with the same certificate ask once. A server that `countersign
+    /// trust allow` has recorded a decision for is not asked about.
+    func decide(_ question: ServerTrustQuestion) async -> ServerTrustDecision
+}
+
+/// The proxy's question, put to a delegate of the API.
+struct AskedServerTrust: Proxy.ServerTrustDelegate {
+    let delegate: any ServerTrustDelegate
+
+    func decide(_ question: Proxy.ServerTrustQuestion) async -> TrustAnswer {
+        let asked = ServerTrustQuestion(
+            host: question.host, port: Int(question.port), verdict: ServerTrustVerdict(question.trust),
+            address: question.address, tlsVersion: question.tlsVersion)
+        return switch await delegate.decide(asked) {
+        case .refuse: .refuse
+        case .proceed: .proceed(answering: false)
+        }
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Cryptography
+import Foundation
+import TestOrigin
+import Testing
+
+@testable import Countersign
+
+/// What is wrong is told by a typed error, and never by a trap.
+struct LibraryFaultTests {
+    private struct Told: Error {}
+
+    private static func opening(
+        _ home: String, passphrase: (() throws -> Password)? = nil
+    ) -> ChallengeError? {
+        do throws(ChallengeError) {
+            _ = try ChallengeController(home: home, passphrase: passphrase)
+            return nil
+        } catch {
+            #expect(!error.detail.isEmpty && !error.detail.hasSuffix("."))
+            #expect(!error.description.contains(LibraryHome.passphrase))
+            return error
+        }
+    }
+
+    @Test func aHomeThatIsNotThere() throws {
+        let folder = try TemporaryFolder("library")
+        let error = Self.opening(folder.file("nowhere"))
+        #expect(error?.code == .homeMissing)
+        #expect(error?.fault == .configuration)
+        #expect(error?.hint != nil)
+    }
+
+    @Test func aHomeThatIsAFile() throws {
+        let folder = try TemporaryFolder("library")
+        #expect(Self.opening(try folder.write("home", "")) == ChallengeError(.homeMissing, "is not a folder"))
+    }
+
+    @Test func anEmptyName() {
+        #expect(Self.opening("")?.code == .homeFaulty)
+    }
+
+    @Test func aListThatCannotBeRead() throws {
+        let home = try LibraryHome("https://git.corp.example\n")
+        try FileManager.default.createSymbolicLink(
+            atPath: home.folder.file("home/AllowedSites/more.sites"), withDestinationPath: "more.sites")
+        let error = Self.opening(home.path)
+        #expect(error?.code == .homeUnreadable)
+        #expect(error?.fault == .environment)
+        #expect(error?.detail.contains("AllowedSites/more.sites") == true)
+    }
+
+    @Test func aListWithFaultsIsToldWithTheFirstLineOfThem() throws {
+        let home = try LibraryHome("https://git.corp.example\nhttps://a.example awnser=basic\nhttps://*\n")
+        let error = Self.opening(home.path)
+        #expect(error?.code == .listFaulty)
+        #expect(error?.listLine == "AllowedSites/test.sites:2")
+        #expect(error?.detail.contains("unknown option \"awnser\"") == true)
+        #expect(error?.detail.contains("AllowedSites/test.sites:3") == true)
+    }
+
+    @Test func aCertificateThatIsNone() throws {
+        let home = try LibraryHome("")
+        try home.folder.write(
+            "home/Certs/anchors/bad.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+        let error = Self.opening(home.path)
+        #expect(error?.code == .homeFaulty)
+        #expect(error?.detail.contains("Certs/anchors/bad.pem") == true)
+    }
+
+    @Test func aVaultThatIsNone() throws {
+        let home = try LibraryHome("")
+        try home.folder.write("home/vault", "this is no vault")
+        chmod(home.folder.file("home/vault"), 0o600)
+        #expect(Self.opening(home.path)?.code == .vaultFaulty)
+    }
+
+    @Test func aVaultWithAPassphraseAndNobodyToAsk() throws {
+        let home = try LibraryHome("", openedBy: .passphrase(Secret(utf8: LibraryHome.passphrase)))
+        #expect(Self.opening(home.path)?.code == .vaultLocked)
+        #expect(Self.opening(home.path) { throw Told() }?.code == .vaultLocked)
+        #expect(Self.opening(home.path) { Password("wrong") }?.code == .vaultLocked)
+        #expect(Self.opening(home.path) { Password(LibraryHome.passphrase) } == nil)
+    }
+
+    @Test func aHomeWithoutAVaultHasNothingToAnswerWith() throws {
+        let folder = try TemporaryFolder("library")
+        try folder.write("home/AllowedSites/test.sites", "https://git.corp.example\n")
+        let controller = try ChallengeController(home: folder.file("home"))
+        let error = #expect(throws: ChallengeError.self) { try controller.canHandle(.git(.basic)) }
+        #expect(error?.code == .nothingToAnswerWith)
+    }
+
+    static let spaces: [ProtectionSpace] = [
+        ProtectionSpace(host: "", authenticationMethod: .basic),
+        ProtectionSpace(scheme: "ftp", host: "git.corp.example", authenticationMethod: .basic),
+        ProtectionSpace(scheme: "", host: "git.corp.example", authenticationMethod: .ntlm),
+        ProtectionSpace(host: "git.corp.example", port: 0, authenticationMethod: .basic),
+        ProtectionSpace(host: "git.corp.example", port: -443, authenticationMethod: .basic),
+        ProtectionSpace(host: "git.corp.example", port: 65536, authenticationMethod: .clientCertificate),
+        ProtectionSpace(host: "git.corp.example", port: .max, authenticationMethod: .basic),
+        ProtectionSpace(host: "https://git.corp.example", authenticationMethod: .basic),
+        ProtectionSpace(host: "jdoe@git.corp.example", authenticationMethod: .basic),
+        ProtectionSpace(host: "git corp.example", authenticationMethod: .basic),
+        ProtectionSpace(host: "git\u{0}.corp.example", authenticationMethod: .basic),
+        ProtectionSpace(host: "[::1", authenticationMethod: .basic),
+        ProtectionSpace(host: "1.2.3", authenticationMethod: .basic),
+        ProtectionSpace(host: String(repeating: "a.", count: 500) + "example", authenticationMethod: .basic),
+    ]
+
+    @Test(arguments: spaces)
+    func aSpaceThatNamesNoSiteIsTheCallersFault(_ space: ProtectionSpace) async throws {
+        let controller = try LibraryHome("https://git.corp.example\n").controller()
+        let error = #expect(throws: ChallengeError.self) { try controller.canHandle(space) }
+        #expect(error?.code == .invalidProtectionSpace)
+        #expect(error?.fault == .caller)
+        #expect(error?.hint != nil)
+        let challenge = AuthenticationChallenge(protectionSpace: space)
+        #expect(await controller.handle(challenge).0 == .performDefaultHandling)
+    }
+
+    @Test(arguments: ["GIT.Corp.Example", "git.corp.example."])
+    func aHostMeansTheSameInEverySpelling(_ host: String) throws {
+        let controller = try LibraryHome("https://git.corp.example\nhttps://[::1]:8443\n").controller()
+        #expect(try controller.canHandle(ProtectionSpace(scheme: "HTTPS", host: host, authenticationMethod: .basic)))
+        for address in ["::1", "[::1]"] {
+            #expect(try controller.canHandle(ProtectionSpace(host: address, port: 8443, authenticationMethod: .basic)))
+        }
+    }
+
+    @Test func nothingThatIsPrintedHasAPassword() async throws {
+        let controller = try LibraryHome("https://git.corp.example\n").controller()
+        let (_, credential) = await controller.handle(AuthenticationChallenge(protectionSpace: .git(.basic)))
+        var dumped = ""
+        dump(credential, to: &dumped)
+        let challenge = AuthenticationChallenge(protectionSpace: .git(.basic), proposedCredential: credential)
+        for text in [dumped, "\(credential as Any)", String(reflecting: credential), "\(challenge)"] {
+            #expect(!text.contains(LibraryHome.password))
+            #expect(text.contains("jdoe"))
+        }
+    }
+}

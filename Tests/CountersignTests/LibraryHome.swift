@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Cryptography
+import Synchronization
+import TestOrigin
+import Vault
+
+@testable import Countersign
+
+/// A home with a list, a vault and identities of TestPKI's, for a program that uses the library.
+final class LibraryHome: Sendable {
+    static let user = "jdoe"
+    /// A marked word that may show up nowhere but at the origin.
+    static let password = "kanarie-2b81d0"
+    static let passphrase = "kanarie-door-77aa"
+
+    let folder: TemporaryFolder
+
+    var path: String { folder.file("home") }
+
+    init(
+        _ sites: String, credentials: [String: (user: String, password: String)] = ["enrollment": (user, password)],
+        identities: [String] = [], anchors: [String] = [], openedBy key: NewVaultKey = .file
+    ) throws {
+        folder = try TemporaryFolder("library")
+        try folder.write("home/AllowedSites/test.sites", sites)
+        let vault = try VaultFile(home: folder.file("home")).create(openedBy: key)
+        try vault.update { contents in
+            for (name, credential) in credentials {
+                try contents.setCredential(
+                    name: name, user: credential.user, password: Secret(utf8: credential.password))
+            }
+        }
+        for name in identities { try add(identity: name, to: vault) }
+        for (index, anchor) in anchors.enumerated() {
+            try folder.write("home/Certs/anchors/anchor-\(index).pem", TextFile.bytes(anchor))
+        }
+    }
+
+    private func add(identity name: String, to vault: OpenVault) throws {
+        let pki = try TestPKI.shared
+        let (chain, key) = try IdentityFile.read(
+            TextFile.bytes(pki.pkcs12(name)), password: Secret(utf8: pki.password))
+        let file = Home(path: path).identityChain(named: name).path.dropFirst(folder.path.count + 1)
+        try folder.write(String(file), chain.map(\.pem).joined())
+        try vault.update { contents in
+            try contents.setIdentityKey(
+                IdentityKey(name: name, privateKey: key.pkcs8, leafSHA256: chain[0].sha256Fingerprint))
+        }
+    }
+
+    /// Writes the list anew.
+    func write(sites: String) throws { try folder.write("home/AllowedSites/test.sites", sites) }
+
+    /// Enrols a password, as another process would.
+    func enroll(_ name: String = "enrollment", user: String = user, password: String = password) throws {
+        let vault = try VaultFile(home: path).open { () throws in Secret(utf8: Self.passphrase) }
+        try vault.update { try $0.setCredential(name: name, user: user, password: Secret(utf8: password)) }
+    }
+
+    /// The home then stays until the end of the test run.
+    func controller() throws -> ChallengeController {
+        Self.kept.withLock { $0.append(self) }
+        return try ChallengeController(home: path)
+    }
+
+    private static let kept = Mutex<[LibraryHome]>([])
+}
+
+/// Waits without holding a thread until something is so; whether it was within ten seconds.
+func eventually(_ isSo: () -> Bool) async throws -> Bool {
+    let end = ContinuousClock.now + .seconds(10)
+    while !isSo() {
+        guard ContinuousClock.now < end else { return false }
+        try await Task.sleep(for: .milliseconds(5))
+    }
+    return true
+}
+
+extension ProtectionSpace {
+    /// `https://git.corp.example`, asked for in that way.
+    static func git(_ method: AuthenticationMethod, scheme: String = "https") -> ProtectionSpace {
+        ProtectionSpace(scheme: scheme, host: "git.corp.example", realm: "r", authenticationMethod: method)
+    }
+}

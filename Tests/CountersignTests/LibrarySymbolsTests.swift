@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestOrigin
+import Testing
+
+/// The public API is what was agreed on, symbol by symbol.
+struct LibrarySymbolsTests {
+    private static let folder = Result { try TemporaryFolder("symbols") }
+
+    /// The folder of the build that this test is of.
+    static var products: String {
+        let bundles = ProcessInfo.processInfo.arguments.filter { $0.hasSuffix(".xctest") }
+        let bundle = bundles.first ?? ProcessInfo.processInfo.arguments[0]
+        return URL(fileURLWithPath: bundle).deletingLastPathComponent().path
+    }
+
+    private static func run(_ script: String) throws -> CommandResult {
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+        return try Command.run(
+            "\(Tool.repository)/Scripts/\(script)", [products], environment: ["PATH": path],
+            in: try Self.folder.get(), seconds: 120)
+    }
+
+    @Test func thePublicSymbolsAreThoseOfTheList() throws {
+        let result = try Self.run("symbols")
+        try #require(result.status == 0, "\(result.said)")
+        let found = Set(result.output.split(separator: "\n"))
+        let agreed = TextFile.text("\(Tool.repository)/Tests/Fixtures/library/symbols")
+        let listed = Set(agreed.split(separator: "\n"))
+        #expect(!listed.isEmpty)
+        let hint: Comment = "where that is meant: Scripts/symbols > Tests/Fixtures/library/symbols"
+        #expect(found.subtracting(listed).sorted() == [], hint)
+        #expect(listed.subtracting(found).sorted() == [], hint)
+    }
+
+    @Test func everyPublicSymbolIsDocumentedAndTheDocumentationBuildsWithoutAWarning() throws {
+        let result = try Self.run("docs")
+        #expect(result.status == 0, "\(result.said)")
+    }
+}
