@@ -6,6 +6,7 @@ import Countersign
 import Cryptography
 import Enrollment
 import Foundation
+import Proxy
 import Vault
 
 /// `countersign certificate enroll`.
@@ -179,10 +180,11 @@ struct CertificateEnrollCommand: ParsableCommand {
     }
 
     private static func digest(_ text: String) throws -> [UInt8] {
-        guard text.hasPrefix("sha256:"), let bytes = Hex.decode(String(text.dropFirst(7))), bytes.count == 32 else {
-            throw ValidationError("\(text.debugDescription) is not sha256: and 64 hexadecimal digits")
+        do throws(TrustFingerprint.Fault) {
+            return try TrustFingerprint.parse(text)
+        } catch {
+            throw ValidationError("\(text.debugDescription) is not a fingerprint: \(error)")
         }
-        return bytes
     }
 
     /// `CN=` and the user's name without a Windows domain, escaped as RFC 4514 §2.4 has it.

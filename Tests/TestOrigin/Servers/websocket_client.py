@@ -1,22 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""websocket_client.py URL PROXY CA: sends a text, 1 MiB of bytes and a ping through the proxy; prints `ok N`."""
+"""websocket_client.py URL PROXY CA: sends a text, 1 MiB of bytes and a ping through the proxy; prints `ok N`.
 
+On one thread: Python's TLS sockets are not to be read and written by two at a time.
+"""
+
+import asyncio
 import os
 import ssl
 import sys
 
-from websockets.sync.client import connect
+from websockets.asyncio.client import connect
 
-url, proxy, ca = sys.argv[1:4]
-options = {"proxy": None if proxy == "-" else proxy, "max_size": None, "open_timeout": 20, "compression": None}
-if url.startswith("wss:"):
-    options["ssl"] = ssl.create_default_context(cafile=ca)
-with connect(url, **options) as socket:
+
+async def main(url, proxy, ca):
+    options = {"proxy": None if proxy == "-" else proxy, "max_size": None, "open_timeout": 20, "compression": None}
+    if url.startswith("wss:"):
+        options["ssl"] = ssl.create_default_context(cafile=ca)
     messages = ["hello", os.urandom(1 << 20), "", "ünï"]
-    for message in messages:
-        socket.send(message)
-        if socket.recv(timeout=20) != message:
-            sys.exit("not what was sent")
-    if not socket.ping().wait(20):
-        sys.exit("no pong")
-print("ok", len(messages))
+    async with connect(url, **options) as socket:
+        for message in messages:
+            await asyncio.wait_for(socket.send(message), 20)
+            if await asyncio.wait_for(socket.recv(), 20) != message:
+                sys.exit("not what was sent")
+        await asyncio.wait_for(await socket.ping(), 20)
+    print("ok", len(messages))
+
+
+asyncio.run(main(*sys.argv[1:4]))
