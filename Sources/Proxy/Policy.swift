@@ -27,6 +27,8 @@ package final class Policy: Sendable {
     package let standingTrust: [Origin: [StandingTrust]]
     /// Grows by one with every reload.
     package let generation: UInt64
+    /// Some credential may be kept for one origin: else no request has to make up its name.
+    private let hasCredentialsOfOrigins: Bool
 
     package init(
         sites: SiteList, enrollment: Enrollment, originTLS: TLSClientContext, authority: InterceptionAuthority?,
@@ -38,6 +40,10 @@ package final class Policy: Sendable {
         self.authority = authority
         self.standingTrust = standingTrust
         self.generation = generation
+        hasCredentialsOfOrigins =
+            if case .open(let credentials, _) = enrollment {
+                credentials.keys.contains { $0.hasPrefix("http_") || $0.hasPrefix("https_") }
+            } else { false }
     }
 
     // MARK: Origins that do not verify
@@ -67,13 +73,13 @@ package final class Policy: Sendable {
     package func passwordDisposition(for rule: SiteRule, at origin: Origin) -> ChallengeDisposition {
         switch enrollment {
         case .closed(let reason):
-            .performDefaultHandling(reason: reason)
+            return .performDefaultHandling(reason: reason)
         case .open(let credentials, _):
-            if let credential = credentials[Self.credentialName(for: origin)] ?? credentials[rule.credential] {
-                .useCredential(.password(credential))
-            } else {
-                .performDefaultHandling(reason: "no credential \"\(rule.credential)\" is enrolled")
+            let own = hasCredentialsOfOrigins ? credentials[Self.credentialName(for: origin)] : nil
+            guard let credential = own ?? credentials[rule.credential] else {
+                return .performDefaultHandling(reason: "no credential \"\(rule.credential)\" is enrolled")
             }
+            return .useCredential(.password(credential))
         }
     }
 
