@@ -35,6 +35,7 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched {
     private var inputEnded = false
     private var endsOutput = false
     private var outputEnded = false
+    private var hasFailed = false
 
     private init(services: LoopServices, tally: Tally, isClientEnd: Bool) {
         self.services = services
@@ -97,11 +98,13 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        hasFailed = true
         context.close(promise: nil)
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        let wasCut = !inputEnded
+        // Where the output was shut already, NIO closes the channel at the end of the input and does not tell of that end.
+        let wasCut = !inputEnded && (hasFailed || !outputEnded)
         inputEnded = true
         outputEnded = true
         if wasCut {
@@ -109,6 +112,7 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched {
         } else {
             // Nobody is left to hear the other end; it closes when what it was to send is out.
             other?.inputEnded = true
+            other?.endOutput()
             other?.closeIfBothEnded()
         }
         if other?.context?.channel.isActive != true { tally.finish() }
