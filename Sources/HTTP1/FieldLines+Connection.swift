@@ -5,10 +5,7 @@ extension FieldLines {
 
     /// Refuses a Connection field whose options would make each forwarded head a long comparison.
     func requireFewConnectionOptions(sentBy sender: MessageSender) throws(HTTP1Error) {
-        guard contains(.connection) else { return }
-        var count = 0
-        forEachElement(of: .connection) { _ in count += 1 }
-        guard count <= FieldLines.connectionOptionCount else {
+        guard connection.optionCount <= FieldLines.connectionOptionCount else {
             throw HTTP1Error(
                 .malformedField, "more than \(FieldLines.connectionOptionCount) options in Connection", sentBy: sender)
         }
@@ -16,7 +13,7 @@ extension FieldLines {
 
     /// The protocols of Upgrade but h2c, when Connection names it; nil when none is left.
     var upgrade: String? {
-        guard contains(.upgrade), list(.connection, contains: "upgrade") else { return nil }
+        guard contains(.upgrade), connection.upgrades else { return nil }
         let span = bytes.span.bytes
         var protocols: [String] = []
         for element in elements(of: .upgrade) where !span.matches("h2c", at: element) {

@@ -17,13 +17,20 @@ package struct FieldLines: Hashable, Sendable {
     package let lines: [FieldLine]
     /// One bit for each `FieldName` that occurs.
     private let present: UInt32
+    /// What the Connection field says.
+    let connection: ConnectionField
 
     init(bytes: [UInt8], lines: [FieldLine]) {
         self.bytes = bytes
         self.lines = lines
         var present: UInt32 = 0
-        for line in lines { present |= 1 << UInt32(line.known.rawValue) }
+        var connection = ConnectionField()
+        for line in lines {
+            present |= 1 << UInt32(line.known.rawValue)
+            if line.known == .connection { connection.read(bytes.span.bytes, at: Range(line.value)) }
+        }
         self.present = present
+        self.connection = connection
     }
 
     package func contains(_ name: FieldName) -> Bool { present & 1 << UInt32(name.rawValue) != 0 }
@@ -39,6 +46,19 @@ package struct FieldLines: Hashable, Sendable {
     package func value(of name: FieldName) -> String? {
         guard contains(name) else { return nil }
         return lines.first { $0.known == name }.map(value(of:))
+    }
+
+    /// The first line's value as it came.
+    package func valueBytes(of name: FieldName) -> ArraySlice<UInt8>? {
+        guard contains(name) else { return nil }
+        return lines.first { $0.known == name }.map(valueBytes(of:))
+    }
+
+    /// Whether the first line's value is exactly `octets`.
+    package func value(of name: FieldName, equals octets: [UInt8]) -> Bool {
+        guard contains(name) else { return false }
+        for line in lines where line.known == name { return bytes.span.bytes.holds(octets, at: Range(line.value)) }
+        return false
     }
 
     /// Each line's value, in order.
@@ -85,18 +105,7 @@ package struct FieldLines: Hashable, Sendable {
     /// Knows nothing of quoted strings: for lists of tokens.
     func forEachElement(of name: FieldName, _ visit: (Range<Int>) -> Void) {
         guard contains(name) else { return }
-        let span = bytes.span.bytes
-        for line in lines where line.known == name {
-            let value = Range<Int>(line.value)
-            var start = value.lowerBound
-            for position in value where span.byte(position) == Octet.comma {
-                let element = span.trimmed(start..<position)
-                if !element.isEmpty { visit(element) }
-                start = position + 1
-            }
-            let element = span.trimmed(start..<value.upperBound)
-            if !element.isEmpty { visit(element) }
-        }
+        for line in lines where line.known == name { bytes.span.bytes.forEachElement(of: Range(line.value), visit) }
     }
 }
 

@@ -27,7 +27,9 @@ package enum FieldName: UInt8, CaseIterable, Hashable, Sendable {
     case wwwAuthenticate
 
     /// The name in lower case; empty for `other`.
-    package var text: String {
+    package var text: String { "\(literal)" }
+
+    private var literal: StaticString {
         switch self {
         case .other: ""
         case .authenticationInfo: "authentication-info"
@@ -58,7 +60,7 @@ package enum FieldName: UInt8, CaseIterable, Hashable, Sendable {
     /// The name that stands at `range`, compared without regard to case (RFC 9110 §5.1).
     init(in bytes: RawSpan, at range: Range<Int>) {
         let candidate = FieldName.candidate(length: range.count, first: bytes.byte(range.lowerBound) | 0x20)
-        self = candidate != .other && bytes.matches(candidate.text, at: range) ? candidate : .other
+        self = candidate != .other && bytes.isName(candidate.literal, at: range) ? candidate : .other
     }
 
     /// The only name of this length and first letter; still to be compared.

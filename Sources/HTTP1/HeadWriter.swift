@@ -9,6 +9,11 @@ struct HeadWriter {
     /// Octets that are known to be sound: literals of ours, or validated ones that came.
     mutating func append(_ octets: some Collection<UInt8>) { bytes.append(contentsOf: octets) }
 
+    /// The same, of a range of those that came.
+    mutating func append(_ octets: [UInt8], _ range: Range<Int>) {
+        octets.withUnsafeBytes { bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: $0[range])) }
+    }
+
     mutating func append(_ literal: StaticString) {
         literal.withUTF8Buffer { bytes.append(contentsOf: $0) }
     }
@@ -33,12 +38,26 @@ struct HeadWriter {
     private mutating func appendText(_ value: String, keepsNonASCII: Bool) {
         let start = bytes.count
         bytes.append(contentsOf: value.utf8)
-        for position in start..<bytes.count {
+        // Most have nothing to mend.
+        guard let first = firstUnsound(from: start) else { return }
+        for position in first..<bytes.count {
             switch bytes[position] {
             case Octet.tab, 0x20..<0x7F: break
             case 0x80...: if !keepsNonASCII { bytes[position] = 0x3F }
             default: bytes[position] = Octet.space
             }
+        }
+    }
+
+    /// The first octet that is not visible ASCII or SP.
+    private func firstUnsound(from start: Int) -> Int? {
+        bytes.withUnsafeBufferPointer { octets in
+            var position = start
+            while position < octets.count {
+                guard octets[position] &- 0x20 < 0x5F else { return position }
+                position += 1
+            }
+            return nil
         }
     }
 
@@ -50,11 +69,11 @@ struct HeadWriter {
             if range.lowerBound == run.upperBound {
                 run = run.lowerBound..<range.upperBound
             } else {
-                bytes.append(contentsOf: fields.bytes[run])
+                append(fields.bytes, run)
                 run = range
             }
         }
-        bytes.append(contentsOf: fields.bytes[run])
+        append(fields.bytes, run)
     }
 
     /// Content-Length or Transfer-Encoding, as the framing asks.

@@ -16,15 +16,50 @@ extension FieldName {
     }
 }
 
+/// What a message's Connection field says, read once.
+struct ConnectionField: Hashable, Sendable {
+    private(set) var closes = false
+    private(set) var keepsAlive = false
+    private(set) var upgrades = false
+    private(set) var optionCount = 0
+    /// Names a field that ``ConnectionOptions`` removes.
+    fileprivate(set) var removesFields = false
+
+    /// Reads a line of the field, whose value stands at `range`.
+    mutating func read(_ bytes: RawSpan, at range: Range<Int>) {
+        bytes.forEachElement(of: range) { option in
+            optionCount += 1
+            if bytes.isOption("close", at: option) {
+                closes = true
+            } else if bytes.isOption("keep-alive", at: option) {
+                keepsAlive = true
+            } else if bytes.isOption("upgrade", at: option) {
+                upgrades = true
+            } else if FieldName(in: bytes, at: option) == .other {
+                removesFields = true
+            }
+        }
+    }
+}
+
+extension RawSpan {
+    /// As `isName`, of anything that stands in a list.
+    fileprivate func isOption(_ name: StaticString, at range: Range<Int>) -> Bool {
+        range.count == name.utf8CodeUnitCount && endOfToken(from: range.lowerBound) >= range.upperBound
+            && isName(name, at: range)
+    }
+}
+
 /// The field names that a message's Connection field lists for removal. Those of `FieldName` are never among them: the
 /// hop-by-hop ones go anyway, and Authorization, Host, Cookie and their like cannot be taken from a message by naming
 /// them there.
 struct ConnectionOptions {
     private let fields: FieldLines
-    private let options: [Range<Int>]
+    private var options: [Range<Int>] = []
 
     init(of fields: FieldLines) {
         self.fields = fields
+        guard fields.connection.removesFields else { return }
         let span = fields.bytes.span.bytes
         options = fields.elements(of: .connection).filter { option in
             FieldName(in: span, at: option) == .other && !span.matches("close", at: option)

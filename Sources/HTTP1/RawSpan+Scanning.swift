@@ -74,6 +74,42 @@ extension RawSpan {
         return position
     }
 
+    /// Visits the elements of the comma-separated list at `value`; empty ones are left out.
+    func forEachElement(of value: Range<Int>, _ visit: (Range<Int>) -> Void) {
+        var start = value.lowerBound
+        var position = start
+        while position < value.upperBound {
+            if byte(position) == Octet.comma {
+                let element = trimmed(start..<position)
+                if !element.isEmpty { visit(element) }
+                start = position + 1
+            }
+            position += 1
+        }
+        let element = trimmed(start..<value.upperBound)
+        if !element.isEmpty { visit(element) }
+    }
+
+    /// Whether `range`, which holds a token, is `name`, letters compared without regard to case. `name` is of lower case letters
+    /// and hyphens: the bit that makes a letter lower case makes no other tchar one of these.
+    func isName(_ name: StaticString, at range: Range<Int>) -> Bool {
+        guard range.count == name.utf8CodeUnitCount else { return false }
+        return name.withUTF8Buffer { expected in
+            let expected = expected.span.bytes
+            var offset = 0
+            while offset <= range.count - 8 {
+                let word = eightBytes(range.lowerBound + offset) | 0x2020_2020_2020_2020
+                guard word == expected.eightBytes(offset) else { return false }
+                offset += 8
+            }
+            while offset < range.count {
+                guard byte(range.lowerBound + offset) | 0x20 == expected.byte(offset) else { return false }
+                offset += 1
+            }
+            return true
+        }
+    }
+
     /// Whether `range` holds `lowercase`, letters compared without regard to case.
     func matches(_ lowercase: String, at range: Range<Int>) -> Bool {
         guard range.count == lowercase.utf8.count else { return false }
@@ -92,6 +128,22 @@ extension RawSpan {
         for expected in text.utf8 {
             guard byte(position) == expected else { return false }
             position += 1
+        }
+        return true
+    }
+
+    /// Whether `range` holds exactly `octets`.
+    func holds(_ octets: [UInt8], at range: Range<Int>) -> Bool {
+        guard range.count == octets.count else { return false }
+        let expected = octets.span.bytes
+        var offset = 0
+        while offset <= range.count - 8 {
+            guard eightBytes(range.lowerBound + offset) == expected.eightBytes(offset) else { return false }
+            offset += 8
+        }
+        while offset < range.count {
+            guard byte(range.lowerBound + offset) == expected.byte(offset) else { return false }
+            offset += 1
         }
         return true
     }

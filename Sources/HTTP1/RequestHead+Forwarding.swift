@@ -13,7 +13,7 @@ package enum ConnectionOption: Hashable, Sendable {
 package struct RequestForwarding: Sendable {
     /// The request-target: origin-form, absolute-form, authority-form or `*`. Octets that are not visible ASCII are
     /// percent-encoded.
-    package var target: [UInt8]
+    package var target: ArraySlice<UInt8>
     /// The value of Host, from the target (RFC 9112 §3.2.2).
     package var host: String
     /// How the body goes out; `untilClose` is for responses only.
@@ -29,7 +29,7 @@ package struct RequestForwarding: Sendable {
     package var maxForwards: UInt?
 
     package init(
-        target: [UInt8], host: String, framing: BodyFraming, authorization: String? = nil, via: String? = nil,
+        target: ArraySlice<UInt8>, host: String, framing: BodyFraming, authorization: String? = nil, via: String? = nil,
         connection: ConnectionOption = .keepAlive, keepsExpect: Bool = false, maxForwards: UInt? = nil
     ) {
         self.target = target
@@ -76,7 +76,7 @@ extension RequestHead {
         return writer.bytes
     }
 
-    private func appendTarget(_ target: [UInt8], to writer: inout HeadWriter) {
+    private func appendTarget(_ target: ArraySlice<UInt8>, to writer: inout HeadWriter) {
         let span = target.span.bytes
         guard span.firstNotVisible(from: 0) < span.byteCount else {
             writer.append(target)

@@ -28,6 +28,13 @@ package struct RequestHead: Sendable {
     var methodBytes: ArraySlice<UInt8> { fields.bytes[methodRange] }
     package var target: String { text(targetRange) }
     package var targetBytes: ArraySlice<UInt8> { fields.bytes[targetRange] }
+
+    /// What follows `prefix` in the target; nil where it does not begin so.
+    package func target(after prefix: [UInt8]) -> ArraySlice<UInt8>? {
+        guard fields.bytes.span.bytes.holds(prefix, at: targetRange.prefix(prefix.count)) else { return nil }
+        return fields.bytes[(targetRange.lowerBound + prefix.count)..<targetRange.upperBound]
+    }
+
     /// The value of Host, of valid syntax; nil in HTTP/1.0 without one.
     package var host: String? { fields.value(of: .host) }
 
@@ -72,7 +79,7 @@ package struct RequestHead: Sendable {
         try fields.requireHost(version: line.version)
         framing = try BodyFraming(of: fields, version: line.version, sentBy: .client) ?? .none
         try fields.requireFewConnectionOptions(sentBy: .client)
-        keepsAlive = line.version == .http11 && !fields.list(.connection, contains: "close")
+        keepsAlive = line.version == .http11 && !fields.connection.closes
         expectsContinue = line.version == .http11 && fields.list(.expect, contains: "100-continue")
     }
 

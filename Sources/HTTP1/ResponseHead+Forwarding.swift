@@ -30,7 +30,7 @@ extension ResponseHead {
     package func forwarded(_ forwarding: ResponseForwarding) -> [UInt8] {
         var writer = HeadWriter(capacity: fields.bytes.count + 512)
         writer.append("HTTP/1.1 ")
-        writer.append(String(status).utf8)
+        writer.append(statusBytes)
         writer.append(" ")
         writer.append(reasonBytes)
         writer.append("\r\n")

@@ -11,6 +11,8 @@ package struct ResponseHead: Sendable {
     package let keepsAlive: Bool
     private let reasonRange: Range<Int>
 
+    /// The three digits of the status.
+    var statusBytes: ArraySlice<UInt8> { fields.bytes[9..<12] }
     package var reason: String { String(decoding: fields.bytes[reasonRange], as: UTF8.self) }
     var reasonBytes: ArraySlice<UInt8> { fields.bytes[reasonRange] }
 
@@ -58,8 +60,7 @@ package struct ResponseHead: Sendable {
         reasonRange = line.reasonRange
         self.fields = fields
         try fields.requireFewConnectionOptions(sentBy: .origin)
-        let closes = fields.list(.connection, contains: "close")
-        keepsAlive = !closes && (line.version == .http11 || fields.list(.connection, contains: "keep-alive"))
+        keepsAlive = !fields.connection.closes && (line.version == .http11 || fields.connection.keepsAlive)
     }
 
     // MARK: The status-line

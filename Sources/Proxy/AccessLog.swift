@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Challenges
 import Glibc
 import NIOConcurrencyHelpers
+import SitePolicy
 
 /// One JSON object a line for every request and tunnel. It has no path, no field value and no secret: they are not in ``Entry``.
 package final class AccessLog: Sendable {
+    enum Decision: String {
+        case tunnel
+        case intercept
+        case refuse
+        /// Forwarded over http, or to a site inside its own rules, without interception.
+        case forward
+    }
+
     /// What is known of one request or tunnel.
     struct Entry {
-        enum Decision: String {
-            case tunnel
-            case intercept
-            case refuse
-            /// Forwarded over http, or to a site inside its own rules, without interception.
-            case forward
-        }
-
         var startedAt: (seconds: Int64, milliseconds: Int64)
         var id: UInt64
         var client: ClientIdentity
@@ -24,6 +26,12 @@ package final class AccessLog: Sendable {
         var decision: Decision
         /// The list's `file:line`.
         var rule: String?
+        var outcome: Outcome
+        var durationMilliseconds: Int64 = 0
+    }
+
+    /// What became of it, so far.
+    struct Outcome {
         /// The kind of challenge that was answered.
         var challenge: String?
         /// The name of the credential or identity it was answered with.
@@ -36,7 +44,12 @@ package final class AccessLog: Sendable {
         var status = 0
         /// Body bytes to the client.
         var bytes = 0
-        var durationMilliseconds: Int64 = 0
+    }
+
+    /// What is known of a request or tunnel when it begins.
+    struct Start {
+        fileprivate let time: (seconds: Int64, milliseconds: Int64)
+        fileprivate let id: UInt64
     }
 
     private let descriptor: Int32
@@ -59,11 +72,27 @@ package final class AccessLog: Sendable {
         if descriptor != STDOUT_FILENO { close(descriptor) }
     }
 
-    func nextID() -> UInt64 {
-        lastID.withLockedValue {
+    /// A request or tunnel begins now.
+    func start() -> Start {
+        let id = lastID.withLockedValue {
             $0 += 1
             return $0
         }
+        return Start(time: WallClock.now(), id: id)
+    }
+
+    /// It has ended now.
+    func write(
+        _ start: Start, of client: ClientIdentity, method: String, site: Origin, decision: Decision, rule: SiteRule?,
+        _ outcome: Outcome
+    ) {
+        let now = WallClock.now()
+        write(
+            Entry(
+                startedAt: start.time, id: start.id, client: client, method: method, site: site.description,
+                decision: decision, rule: rule?.location, outcome: outcome,
+                durationMilliseconds: (now.seconds - start.time.seconds) * 1000 + now.milliseconds
+                    - start.time.milliseconds))
     }
 
     func write(_ entry: Entry) {
@@ -76,13 +105,13 @@ package final class AccessLog: Sendable {
         line.add("site", entry.site)
         line.add("decision", entry.decision.rawValue)
         if let rule = entry.rule { line.add("rule", rule) }
-        if let challenge = entry.challenge { line.add("challenge", challenge) }
-        if let credential = entry.credential { line.add("credential", credential) }
-        if let trust = entry.trust { line.add("trust", trust.rawValue) }
-        if let reason = entry.reason { line.add("reason", reason) }
-        line.add("rounds", UInt64(entry.rounds))
-        line.add("status", UInt64(entry.status))
-        line.add("bytes", UInt64(entry.bytes))
+        if let challenge = entry.outcome.challenge { line.add("challenge", challenge) }
+        if let credential = entry.outcome.credential { line.add("credential", credential) }
+        if let trust = entry.outcome.trust { line.add("trust", trust.rawValue) }
+        if let reason = entry.outcome.reason { line.add("reason", reason) }
+        line.add("rounds", UInt64(entry.outcome.rounds))
+        line.add("status", UInt64(entry.outcome.status))
+        line.add("bytes", UInt64(entry.outcome.bytes))
         line.add("ms", UInt64(max(0, entry.durationMilliseconds)))
         let text = line.utf8 + [UInt8(ascii: "\n")]
         // One write a line: lines of several loops do not mix in an O_APPEND file.

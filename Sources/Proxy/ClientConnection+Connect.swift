@@ -19,7 +19,8 @@ extension ClientConnection {
         setup = nil
         write(MadeResponse.tunnelEstablished)
         flush()
-        phase = .clientHello(site, tls)
+        phase = .clientHello
+        standIn = (site, tls)
         idleSince = services.now
         updateReading()
         parse()
@@ -32,8 +33,7 @@ extension ClientConnection {
     ) {
         setup = nil
         exchange = nil
-        for connection in bound.values { connection.close() }
-        bound = [:]
+        closeBound()
         guard let context else {
             origin.close(promise: nil)
             return tally.finish()
@@ -56,19 +56,24 @@ extension ClientConnection {
         respondAndClose(response)
     }
 
-    func startClientTLS(_ site: InterceptedSite, _ tls: TLSServerContext) {
-        guard let context, let first = input.getInteger(at: input.readerIndex, as: UInt8.self) else { return }
+    func startClientTLS() {
+        guard let context, let (site, tls) = standIn,
+            let first = input.getInteger(at: input.readerIndex, as: UInt8.self)
+        else { return }
         // A TLS handshake record (RFC 8446 §5.1). Anything else would be plaintext where the client asked for a tunnel.
         guard first == 0x16 else {
             return respondAndClose(
                 .init(status: 400, detail: "this site is intercepted: only TLS may be spoken in its tunnel"))
         }
         do {
-            try context.pipeline.syncOperations.addHandler(TLSHandler(server: tls), position: .before(self))
+            try context.pipeline.syncOperations.addHandler(
+                TLSHandler(server: tls, spare: services.spare), position: .before(self))
         } catch {
             return close()
         }
         door = .intercepted(site)
+        standIn = nil
+        lastRoute = nil
         phase = .clientHandshake
         let hello = input
         input = ByteBuffer()

@@ -17,34 +17,35 @@ final class ConnectSetup {
     private let services: LoopServices
     private let policy: Policy
     private let origin: Origin
-    private let head: RequestHead
-    private var entry: AccessLog.Entry
+    private let route: Route
+    private let started: AccessLog.Start?
+    private var identity: ClientIdentity
+    private var decision = AccessLog.Decision.tunnel
+    private var entry = AccessLog.Outcome()
     private var isCancelled = false
     private var door: TrustDoor?
     private var identityRetry = IdentityRetry()
 
-    init(client: ClientConnection, origin: Origin, head: RequestHead) {
+    init(client: ClientConnection, route: Route) {
         self.client = client
-        self.origin = origin
-        self.head = head
+        self.route = route
         services = client.services
-        policy = services.shared.policy.current
-        entry = AccessLog.Entry(
-            startedAt: WallClock.now(), id: services.shared.accessLog?.nextID() ?? 0, client: client.identity,
-            method: "CONNECT", site: origin.description, decision: .tunnel)
+        policy = route.policy
+        origin = route.origin
+        identity = client.identity
+        started = services.shared.accessLog?.start()
     }
 
     func start() {
-        switch policy.sites.verdict(for: origin) {
+        switch route.verdict {
         case .tunnel(let reason):
             entry.reason = reason
             tunnel()
         case .refuse(let reason):
-            entry.decision = .refuse
+            decision = .refuse
             fail(OwnResponse(status: 403, detail: reason, proxyError: "destination_ip_prohibited"))
         case .answer(let rule):
-            entry.rule = rule.location
-            entry.decision = .intercept
+            decision = .intercept
             intercept(rule)
         }
     }
@@ -94,9 +95,9 @@ final class ConnectSetup {
         guard let client else { return }
         let now = services.shared.wallClock()
         for ground in [.verified] + policy.standing(for: origin, now: now).map({ OriginTrust.standing($0) }) {
-            let key = ExchangeDriver.key(ground, rule: rule, origin: origin, policy: policy, client: client)
-            guard let idle = services.pool.lease(key, now: services.now) else { continue }
-            services.pool.giveBack(idle, for: key, now: services.now)
+            let slot = route.slot(under: ground, mayBeAnswered: true)
+            guard let idle = slot.lease(now: services.now) else { continue }
+            slot.giveBack(idle, now: services.now)
             entry.trust = ground.decider
             return present(.init(origin: origin, pin: nil), authority)
         }
@@ -115,38 +116,37 @@ final class ConnectSetup {
             }
             switch result {
             case .failure(let error):
+                self.services.shared.observer?.ended(error, at: self.origin)
                 let waits = self.identityRetry.begin(after: error, self.services) { isReplaced in
                     guard !self.isCancelled else { return }
                     if isReplaced { self.intercept(rule) } else { self.fail(door.refusal(after: error)) }
                 }
                 if !waits { self.fail(door.refusal(after: error)) }
             case .success(let connection):
-                self.found(connection, door.finding(connection), rule, client, authority)
+                self.found(connection, door.finding(connection), client, authority)
             }
         }
     }
 
     /// The origin is connected to; what its certificate is worth, or who decided, says which leaf the client sees.
     private func found(
-        _ connection: OriginConnection, _ finding: TrustDoor.Finding, _ rule: SiteRule, _ client: ClientConnection,
+        _ connection: OriginConnection, _ finding: TrustDoor.Finding, _ client: ClientConnection,
         _ authority: InterceptionAuthority
     ) {
         switch finding {
         case .goOn(let trust):
-            let key = ExchangeDriver.key(trust, rule: rule, origin: origin, policy: policy, client: client)
+            let slot = route.slot(under: trust, mayBeAnswered: true)
             entry.trust = trust.decider
             if trust.decider != nil { entry.reason = connection.tls?.serverTrust.map(Self.reasons) }
-            if connection.showedIdentity != nil || !trust.isShared {
-                client.bind(connection, for: key)
+            if connection.hasShownIdentity || !trust.isShared {
+                client.bind(connection, for: slot.key)
             } else {
-                services.pool.giveBack(connection, for: key, now: services.now)
+                slot.giveBack(connection, now: services.now)
             }
             present(.init(origin: origin, pin: nil), authority)
         case .undecided(let trust, let leaf):
             entry.reason = Self.reasons(trust)
-            let key = ExchangeDriver.key(
-                .client(leaf: leaf), rule: rule, origin: origin, policy: policy, client: client)
-            client.bind(connection, for: key)
+            client.bind(connection, for: route.slot(under: .client(leaf: leaf), mayBeAnswered: true).key)
             services.shared.leaves
                 .mirror(of: trust, host: origin.host, now: services.shared.wallClock(), loop: services.loop)
                 .assumeIsolated()
@@ -197,11 +197,9 @@ final class ConnectSetup {
     }
 
     private func log() {
-        guard let accessLog = services.shared.accessLog else { return }
-        if let client { entry.client = client.identity }
-        let now = WallClock.now()
-        entry.durationMilliseconds =
-            (now.seconds - entry.startedAt.seconds) * 1000 + now.milliseconds - entry.startedAt.milliseconds
-        accessLog.write(entry)
+        guard let started, let accessLog = services.shared.accessLog else { return }
+        if let client { identity = client.identity }
+        accessLog.write(
+            started, of: identity, method: "CONNECT", site: origin, decision: decision, rule: route.rule, entry)
     }
 }

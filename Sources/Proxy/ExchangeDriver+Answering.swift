@@ -56,7 +56,7 @@ extension ExchangeDriver {
     func obstacle(to kind: OfferKind, _ credential: PasswordCredential) -> String? {
         do throws(NTLMError) {
             _ = try NTLMContext(
-                credential: credential, domain: rule?.domain, servicePrincipalName: "HTTP/\(target.origin.host)",
+                credential: credential, domain: rule?.domain, servicePrincipalName: "HTTP/\(origin.host)",
                 channelBinding: nil, workstation: "", framing: kind == .ntlm ? .raw : .spnego)
             return nil
         } catch {
@@ -71,7 +71,7 @@ extension ExchangeDriver {
         do throws(NTLMError) {
             var context = try NTLMContext(
                 credential: credential, domain: rule?.domain,
-                servicePrincipalName: rule?.servicePrincipalName ?? "HTTP/\(target.origin.host)",
+                servicePrincipalName: rule?.servicePrincipalName ?? "HTTP/\(origin.host)",
                 channelBinding: connection.tls?.peerCertificate.map {
                     .tlsServerEndPoint(certificateHash: $0.tlsServerEndPointHash)
                 },
@@ -122,6 +122,7 @@ extension ExchangeDriver {
 
     /// Remembers how the dialogue ended: for the breaker, for the next request, and for the log.
     func conclude(_ outcome: ChallengeExchange.Outcome) {
+        observe(outcome)
         switch outcome {
         case .notChallenged:
             endAttempt(.inconclusive)
@@ -141,14 +142,15 @@ extension ExchangeDriver {
             forgetLearned()
             // What was sent unasked, out of what was learned, can be rejected as well.
             attempt =
-                attempt ?? .init(origin: target.origin, credential: credential.name, generation: credential.generation)
+                attempt ?? .init(origin: origin, credential: credential.name, generation: credential.generation)
             endAttempt(.rejected)
         }
         noteCertificate()
     }
 
     private var learnedKey: LearnedSpaces.Key? {
-        key.credential.map {
+        let key = slot.key
+        return key.credential.map {
             .init(
                 origin: key.origin, trust: key.trust, credential: $0.name, generation: $0.generation,
                 principal: key.principal)
@@ -156,7 +158,7 @@ extension ExchangeDriver {
     }
 
     private func learn(_ kind: OfferKind, realm: String?) {
-        guard let learnedKey, let scope = PathScope(challengedPath: String(decoding: target.path, as: UTF8.self)) else {
+        guard let learnedKey, let scope = PathScope(challengedPath: String(decoding: path, as: UTF8.self)) else {
             return
         }
         services.shared.learned.learn(
@@ -196,6 +198,7 @@ enum CertificateDoor {
                 for: request, rule: rule, now: now)
             connection.certificateChecks = checks
             guard client?.isStillSameUser() == true else { return answer(nil) }
+            services.shared.observer?.decided(identity?.name, checks, at: origin, rule)
             answer(identity)
         }
     }

@@ -13,21 +13,7 @@ extension ExchangeDriver {
 
     /// What the site's line has for a password challenge, or what was supplied in its place.
     var passwordDisposition: ChallengeDisposition {
-        guard let rule else { return .performDefaultHandling(reason: "not on the list") }
-        guard let supplied else {
-            return Self.disposition(for: rule, at: target.origin, policy, services.shared)
-        }
-        return .useCredential(.password(supplied))
-    }
-
-    /// The same for any exchange, before anything was supplied to it.
-    static func disposition(
-        for rule: SiteRule, at origin: Origin, _ policy: Policy, _ shared: ProxyServices
-    ) -> ChallengeDisposition {
-        let disposition = policy.passwordDisposition(for: rule, at: origin)
-        guard case .useCredential(.password(let credential)) = disposition, let supplied = shared.suppliedCredentials
-        else { return disposition }
-        return .useCredential(.password(supplied.standIn(for: credential, at: origin)))
+        supplied.map { .useCredential(.password($0)) } ?? route.passwordDisposition
     }
 
     /// The credential was refused, by the origin now or by the breaker: whether the caller is asked for another one.
@@ -75,7 +61,7 @@ extension ExchangeDriver {
         guard case .deciding = mode, !replay.hasLostItsStart,
             case .useCredential(.password(let refused)) = passwordDisposition, refused.reference == reference
         else { return false }
-        let space = ProtectionSpace(origin: target.origin, realm: nil, method: kind.method)
+        let space = ProtectionSpace(origin: origin, realm: nil, method: kind.method)
         return asks(insteadOf: refused, for: space) { [self] answer in
             guard answer != nil, !replay.hasLostItsStart else { return otherwise() }
             ntlm = nil
@@ -93,9 +79,6 @@ extension ExchangeDriver {
         dialogueSince = services.now
         guard let credential else { return }
         supplied = credential
-        key = UpstreamKey(
-            origin: key.origin, trust: key.trust,
-            credential: .init(name: credential.name, generation: credential.generation), principal: key.principal,
-            settings: key.settings)
+        slot = route.slot(like: slot.key, with: .init(name: credential.name, generation: credential.generation))
     }
 }

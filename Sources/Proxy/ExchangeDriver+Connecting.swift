@@ -14,27 +14,26 @@ import Upstream
 extension ExchangeDriver {
     func acquire(_ step: Step) {
         dropConnection()
-        if trustIsInForce, let connection = open(under: trust, key) { return take(connection, trust, for: step) }
+        if trustIsInForce, let connection = open(under: trust, slot) { return take(connection, trust, for: step) }
         for ground in otherGrounds where isInForce(ground) {
-            let key = Self.key(
-                ground, rule: mayBeAnswered ? rule : nil, origin: target.origin, policy: policy, client: client)
-            if let connection = open(under: ground, key) { return take(connection, ground, for: step) }
+            let slot = route.slot(under: ground, mayBeAnswered: mayBeAnswered)
+            if let connection = open(under: ground, slot) { return take(connection, ground, for: step) }
         }
         connect(step)
     }
 
     /// Under what else than was guessed an open connection may be found. Once something was sent, under nothing.
     private var otherGrounds: [OriginTrust] {
-        guard isFresh, pin == nil, rule != nil, target.origin.scheme == .https,
+        guard isFresh, pin == nil, route.isListed, origin.scheme == .https,
             !policy.standingTrust.isEmpty || !client.consents.isEmpty
         else { return [] }
-        let standing = policy.standing(for: target.origin, now: services.shared.wallClock())
-        let consent = client.consents[target.origin].map { OriginTrust.delegate(leaf: $0.leaf) }
+        let standing = policy.standing(for: origin, now: services.shared.wallClock())
+        let consent = client.consents[origin].map { OriginTrust.delegate(leaf: $0.leaf) }
         return standing.map { .standing($0) } + (consent.map { [$0] } ?? [])
     }
 
-    private func open(under ground: OriginTrust, _ key: UpstreamKey) -> OriginConnection? {
-        guard let connection = client.boundConnection(for: key) ?? leaseFromPool(key, ground) else { return nil }
+    private func open(under ground: OriginTrust, _ slot: UpstreamPool.Slot) -> OriginConnection? {
+        guard let connection = client.boundConnection(for: slot) ?? lease(from: slot, ground) else { return nil }
         // A connection that the client went on to by its own word may have other reasons against it than the delegate heard.
         guard ground.decider != .delegate || connection.tls?.serverTrust.map(consentCovers) == true else {
             connection.close()
@@ -44,7 +43,7 @@ extension ExchangeDriver {
     }
 
     private func consentCovers(_ trust: ServerTrust) -> Bool {
-        trust.isTrusted || client.consents[target.origin]?.covers(trust) == true
+        trust.isTrusted || client.consents[origin]?.covers(trust) == true
     }
 
     /// What the origin's certificate is taken on still counts: a standing decision may have been forgotten since, have come to
@@ -52,23 +51,23 @@ extension ExchangeDriver {
     var trustIsInForce: Bool { isInForce(trust) }
 
     private func isInForce(_ ground: OriginTrust) -> Bool {
-        ground.isInForce(at: target.origin, services.shared)
+        ground.isInForce(at: origin, services.shared)
     }
 
     /// Nothing of this exchange has gone out.
     private var isFresh: Bool { lastStep == nil && ntlm == nil }
 
-    private func leaseFromPool(_ key: UpstreamKey, _ ground: OriginTrust) -> OriginConnection? {
+    private func lease(from slot: UpstreamPool.Slot, _ ground: OriginTrust) -> OriginConnection? {
         guard ground.isShared, !clientBindsConnection, !hasRetried else { return nil }
-        return services.pool.lease(key, now: services.now)
+        return slot.lease(now: services.now)
     }
 
     private func connect(_ step: Step) {
         let door = TrustDoor(
-            origin: target.origin, isListed: rule != nil, pin: pin, services: services, client: client)
+            origin: origin, isListed: route.isListed, pin: pin, services: services, client: client)
         self.door = door
         services.connector.connect(
-            to: target.origin, tls: policy.originTLS,
+            to: origin, tls: policy.originTLS,
             certificateSource: pin == nil || trust.answers ? certificateSource : nil, trustSource: door.source
         ) { result in
             guard case .preparing = self.mode, self.door === door else {
@@ -79,6 +78,7 @@ extension ExchangeDriver {
             switch result {
             case .failure(let error):
                 door.cancel()
+                self.services.shared.observer?.ended(error, at: self.origin)
                 let giveUp = {
                     self.endAttempt(.inconclusive)
                     self.respond(door.refusal(after: error))
@@ -122,44 +122,27 @@ extension ExchangeDriver {
 
     private var certificateSource: OriginConnection.CertificateSource? {
         rule.map {
-            CertificateDoor.source(for: $0, at: target.origin, services: services, client: client) { [weak self] in
+            CertificateDoor.source(for: $0, at: origin, services: services, client: client) { [weak self] in
                 self?.trust
             }
         }
     }
 
-    /// What a connection is kept under. `rule`: nil where nothing is answered.
-    static func key(
-        _ trust: OriginTrust, rule: SiteRule?, origin: Origin, policy: Policy, client: ClientConnection
-    ) -> UpstreamKey {
-        var tag: UpstreamKey.CredentialTag?
-        if let rule, trust.answers,
-            case .useCredential(.password(let credential)) = disposition(
-                for: rule, at: origin, policy, client.services.shared)
-        {
-            tag = .init(name: credential.name, generation: credential.generation)
-        }
-        return UpstreamKey(
-            origin: origin, trust: trust.key, credential: tag, principal: client.identity.uid,
-            settings: policy.generation)
-    }
-
+    /// What the machine is told beforehand.
     static func terms(
-        _ key: UpstreamKey, rule: SiteRule?, clientAuthorizes: Bool, head: RequestHead, target: RequestTarget,
-        policy: Policy, client: ClientConnection
+        _ key: UpstreamKey, _ route: Route, clientAuthorizes: Bool, hasBody: Bool, path: ArraySlice<UInt8>,
+        client: ClientConnection
     ) -> ChallengeExchange.Terms {
-        let answers = key.trust.answers
-        var terms = ChallengeExchange.Terms(
-            origin: target.origin,
-            site: answers
-                ? policy.siteCheck(policy.sites.verdict(for: target.origin))
-                : .no("the origin's certificate is not trusted"),
-            permitted: rule?.answer ?? [], plaintextPermitted: rule?.answersPlaintext ?? false,
-            clientAuthorizes: clientAuthorizes, originTrusted: answers, hasBody: head.framing != .none,
-            domain: rule?.domain)
-        if answers, !clientAuthorizes, let rule, let tag = key.credential, rule.preempts {
-            terms.learned = learned(
-                client: client, key: key, tag: tag, path: String(decoding: target.path, as: UTF8.self), rule: rule)
+        var terms = route.terms
+        terms.clientAuthorizes = clientAuthorizes
+        terms.hasBody = hasBody
+        guard key.trust.answers else {
+            terms.site = .no("the origin's certificate is not trusted")
+            terms.originTrusted = false
+            return terms
+        }
+        if !clientAuthorizes, let tag = key.credential, let rule = route.rule, rule.preempts {
+            terms.learned = learned(client: client, key: key, tag: tag, path: path, rule: rule)
         }
         return terms
     }
@@ -171,20 +154,21 @@ extension ExchangeDriver {
         entry.challenge = nil
         entry.credential = nil
         trust = found
-        key = Self.key(found, rule: mayBeAnswered ? rule : nil, origin: target.origin, policy: policy, client: client)
+        slot = route.slot(under: found, mayBeAnswered: mayBeAnswered)
         exchange = ChallengeExchange(
             Self.terms(
-                key, rule: rule, clientAuthorizes: exchange.terms.clientAuthorizes, head: head, target: target,
-                policy: policy, client: client))
+                slot.key, route, clientAuthorizes: exchange.terms.clientAuthorizes, hasBody: head.framing != .none,
+                path: path, client: client))
         if !found.answers { replay.wantNoRepeat() }
     }
 
     private static func learned(
-        client: ClientConnection, key: UpstreamKey, tag: UpstreamKey.CredentialTag, path: String, rule: SiteRule
+        client: ClientConnection, key: UpstreamKey, tag: UpstreamKey.CredentialTag,
+        path: ArraySlice<UInt8>, rule: SiteRule
     ) -> ChallengeExchange.Learned? {
         let shared = client.services.shared
         let space = shared.learned.space(
-            for: path,
+            for: String(decoding: path, as: UTF8.self),
             key: .init(
                 origin: key.origin, trust: key.trust, credential: tag.name, generation: tag.generation,
                 principal: key.principal))

@@ -23,7 +23,7 @@ extension ExchangeDriver {
             framing: outgoingFraming, connection: keepsClient ? .keepAlive : .close, via: services.shared.via)
         forwarding.dropsAuthentication = wasAccepted && held.head.status != 401
         if !held.head.fields.contains(.date) { forwarding.extraFields.append(("Date", WallClock.httpDate())) }
-        if let reason = entry.reason, rule != nil || trust.decider != nil {
+        if let reason = entry.reason, route.isListed || trust.decider != nil {
             let text = held.head.status == 401 ? "not answered: \(reason)" : reason
             forwarding.extraFields.append(("Proxy-Status", ProxyStatus.value(error: nil, details: text)))
         }
@@ -90,11 +90,11 @@ extension ExchangeDriver {
         guard let connection else { return }
         self.connection = nil
         connection.delegate = nil
-        let isPersonal = connection.isAuthenticated || connection.showedIdentity != nil || !trust.isShared
+        let isPersonal = connection.isAuthenticated || connection.hasShownIdentity || !trust.isShared
         if isPersonal {
-            client.bind(connection, for: key)
+            client.bind(connection, for: slot.key)
         } else {
-            services.pool.giveBack(connection, for: key, now: services.now)
+            slot.giveBack(connection, now: services.now)
         }
     }
 }

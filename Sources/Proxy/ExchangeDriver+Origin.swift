@@ -82,6 +82,7 @@ extension ExchangeDriver: OriginConnectionDelegate {
 
     func originFailed(_ error: UpstreamError) {
         let wasReused = (connection?.requestCount ?? 0) > 1
+        services.shared.observer?.ended(error, at: origin)
         connection = nil
         switch mode {
         case .waiting:

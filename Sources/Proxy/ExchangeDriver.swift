@@ -45,17 +45,19 @@ final class ExchangeDriver {
 
     let client: ClientConnection
     let services: LoopServices
-    let policy: Policy
+    let route: Route
     let head: RequestHead
-    let target: RequestTarget
-    let rule: SiteRule?
+    /// What the origin is asked for.
+    let path: ArraySlice<UInt8>
     /// The one leaf that will do, which the client has named.
     let pin: [UInt8]?
     /// On whose word the origin's certificate is taken: a guess until there is a connection.
     var trust: OriginTrust
-    var key: UpstreamKey
+    /// Where the connections wait that this exchange may use.
+    var slot: UpstreamPool.Slot
     var exchange: ChallengeExchange
-    var entry: AccessLog.Entry
+    let started: AccessLog.Start?
+    var entry = AccessLog.Outcome()
     var mode = Mode.preparing
 
     var connection: OriginConnection?
@@ -104,38 +106,39 @@ final class ExchangeDriver {
     var closesClient = false
     var lastStep: Step?
 
+    var origin: Origin { route.origin }
+    var policy: Policy { route.policy }
+    var rule: SiteRule? { route.rule }
+
     /// `pin` is the leaf's SHA-256 that the client has decided for, where it has.
-    init(client: ClientConnection, head: RequestHead, target: RequestTarget, pin: [UInt8]?) {
+    init(client: ClientConnection, head: RequestHead, route: Route, path: ArraySlice<UInt8>, pin: [UInt8]?) {
         self.client = client
         self.head = head
-        self.target = target
+        self.route = route
+        self.path = path
         self.pin = pin
         services = client.services
-        let policy = services.shared.policy.current
-        self.policy = policy
-
-        var rule: SiteRule?
-        if case .answer(let found) = policy.sites.verdict(for: target.origin) { rule = found }
-        self.rule = rule
 
         let authorization = head.fields.value(of: .authorization)
-        if authorization.map(Self.bindsConnection) == true { client.authenticatedItself.insert(target.origin) }
+        if authorization.map(Self.bindsConnection) == true { client.authenticatedItself.insert(route.origin) }
         // NTLM speaks for the connection: what the client sends on it afterwards is its own too, without the field.
-        clientBindsConnection = client.authenticatedItself.contains(target.origin)
+        clientBindsConnection =
+            !client.authenticatedItself.isEmpty && client.authenticatedItself.contains(route.origin)
         let clientAuthorizes = authorization != nil || clientBindsConnection
-        mayBeAnswered = rule != nil && !clientAuthorizes
+        mayBeAnswered = route.isListed && !clientAuthorizes
 
         var trust = OriginTrust.verified
         if let pin {
             let now = services.shared.wallClock()
-            let standing = rule == nil ? nil : policy.standing(for: target.origin, leaf: pin, now: now)
+            let standing = route.isListed ? route.policy.standing(for: route.origin, leaf: pin, now: now) : nil
             trust = standing.map { .standing($0) } ?? .client(leaf: pin)
         }
         self.trust = trust
-        key = Self.key(trust, rule: mayBeAnswered ? rule : nil, origin: target.origin, policy: policy, client: client)
+        let slot = route.slot(under: trust, mayBeAnswered: mayBeAnswered)
+        self.slot = slot
         exchange = ChallengeExchange(
             Self.terms(
-                key, rule: rule, clientAuthorizes: clientAuthorizes, head: head, target: target, policy: policy,
+                slot.key, route, clientAuthorizes: clientAuthorizes, hasBody: head.framing != .none, path: path,
                 client: client))
 
         bodyHasEnded = head.framing == .none
@@ -143,11 +146,7 @@ final class ExchangeDriver {
             keeps: mayBeAnswered && trust.answers, limitBytes: services.configuration.replayLimitBytes)
         waitingSince = services.now
         lastProgress = services.now
-        let decision: AccessLog.Entry.Decision
-        if case .intercepted = client.door { decision = .intercept } else { decision = .forward }
-        entry = AccessLog.Entry(
-            startedAt: WallClock.now(), id: services.shared.accessLog?.nextID() ?? 0, client: client.identity,
-            method: head.methodText, site: target.origin.description, decision: decision, rule: rule?.location)
+        started = services.shared.accessLog?.start()
     }
 
     private static func bindsConnection(_ authorization: String) -> Bool {
@@ -254,199 +253,5 @@ final class ExchangeDriver {
             lastStep = step
             transmit(authorization, isOpening: isOpening, on: connection)
         }
-    }
-
-    // MARK: Sending
-
-    /// What is left of `Max-Forwards` on TRACE and OPTIONS (RFC 9110 §7.6.2); nil where there is none.
-    private var maxForwards: UInt? {
-        guard head.method == .trace || head.method == .options, let value = head.fields.value(of: .maxForwards),
-            let left = UInt(value)
-        else { return nil }
-        return left == 0 ? 0 : left - 1
-    }
-
-    private func transmit(_ authorization: Authorization?, isOpening: Bool, on connection: OriginConnection) {
-        let sendsNoBody = isOpening || head.framing == .none
-        let isUpgrade = head.upgrade != nil && !isOpening
-        let forwarding = RequestForwarding(
-            target: target.path, host: target.origin.authority,
-            framing: isOpening && head.framing != .none ? .length(0) : head.framing,
-            authorization: authorization?.fieldValue, via: services.shared.via,
-            connection: isUpgrade ? .upgrade : .keepAlive, keepsExpect: !isOpening, maxForwards: maxForwards)
-        if clientBindsConnection || isOpening { connection.isAuthenticated = true }
-        sentAuthorization = authorization
-        if authorization != nil { entry.rounds += 1 }
-        mode = .waiting
-        waitingSince = services.now
-        lastProgress = services.now
-        connection.send(head: head.forwarded(forwarding), method: head.method)
-        streamsBody = !sendsNoBody
-        missesPieces = false
-        if sendsNoBody {
-            connection.endRequest()
-        } else {
-            for piece in replay.pieces { sendPiece(piece, on: connection) }
-            replay.allSent()
-            if bodyHasEnded { sendBodyEnd(on: connection) }
-            pace()
-        }
-        connection.flush()
-    }
-
-    private func sendPiece(_ piece: ByteBuffer, on connection: OriginConnection) {
-        guard head.framing == .chunked else { return connection.send(body: piece) }
-        connection.send(body: ByteBuffer(bytes: ChunkedEncoding.header(byteCount: piece.readableBytes)))
-        connection.send(body: piece)
-        connection.send(body: ByteBuffer(bytes: ChunkedEncoding.lineEnd))
-    }
-
-    private func sendBodyEnd(on connection: OriginConnection) {
-        if head.framing == .chunked {
-            connection.send(body: ByteBuffer(bytes: ChunkedEncoding.end(trailers: bodyTrailers, head: head.fields)))
-        }
-        connection.endRequest()
-    }
-
-    func bodyReceived(_ piece: ByteBuffer) {
-        lastProgress = services.now
-        if case .done = mode { return }
-        let sends = streamsBody && isSending
-        if streamsBody, !sends { missesPieces = true }
-        replay.append(piece, sent: sends)
-        if sends, let connection { sendPiece(piece, on: connection) }
-        pace()
-    }
-
-    func bodyEnded(trailers: FieldLines?) {
-        bodyHasEnded = true
-        bodyTrailers = trailers
-        waitingSince = services.now
-        if streamsBody, isSending, let connection {
-            sendBodyEnd(on: connection)
-            connection.flush()
-        }
-    }
-
-    private var isSending: Bool {
-        switch mode {
-        case .waiting, .delivering: connection != nil && !missesPieces
-        case .preparing, .deciding, .draining, .done: false
-        }
-    }
-
-    /// Holds the client's body while the origin is slow, or while nothing can be sent and enough is kept.
-    func pace() {
-        let sends = isSending && streamsBody
-        // What waits for a flush would keep the connection from ever being writable again.
-        if sends, let connection, !connection.isWritable { connection.flush() }
-        let mustWait = sends ? !(connection?.isWritable ?? true) : replay.isFull
-        if mustWait { client.pauseBody() } else { client.resumeBody() }
-    }
-
-    func clientReadCompleted() {
-        connection?.flush()
-    }
-
-    // MARK: Ends
-
-    /// The client went away, or what it sent cannot be trusted.
-    func clientGone() {
-        if case .done = mode { return }
-        mode = .done
-        door?.cancel()
-        endAttempt(.inconclusive)
-        dropConnection()
-        log(status: entry.status == 0 ? 499 : entry.status)
-    }
-
-    func secondPassed(now: UInt64) {
-        let limits = services.configuration
-        if let dialogueSince, isInDialogue, now > dialogueSince + limits.dialogueSeconds { return endDialogue() }
-        switch mode {
-        case .waiting where bodyIsOut:
-            if now > waitingSince + limits.originTimeoutSeconds { timedOut(after: limits.originTimeoutSeconds) }
-        case .waiting, .delivering, .draining:
-            if now > lastProgress + limits.bodyIdleSeconds {
-                if case .delivering = mode { return abort() }
-                timedOut(after: limits.bodyIdleSeconds)
-            }
-        case .preparing, .deciding, .done:
-            break
-        }
-    }
-
-    /// A challenge has come, and the request with the last answer is not out: that one may take its time, like any other.
-    private var isInDialogue: Bool {
-        switch mode {
-        case .preparing, .deciding, .draining:
-            true
-        case .waiting:
-            if case .transmit(_, isOpening: true)? = lastStep { true } else { false }
-        case .delivering, .done:
-            false
-        }
-    }
-
-    /// The client gets the challenge that was answered last, where it is still there.
-    private func endDialogue() {
-        let reason = "the dialogue took longer than \(services.configuration.dialogueSeconds) seconds"
-        if case .draining = mode {
-            held = lastChallenge
-        } else if held == nil {
-            door?.cancel()
-            dropConnection()
-            held = lastChallenge
-        }
-        endAttempt(.inconclusive)
-        guard let held, held.ended || connection != nil else {
-            return respond(OwnResponse(status: 504, detail: reason, proxyError: "http_response_timeout"))
-        }
-        entry.status = held.head.status
-        entry.reason = reason
-        deliver()
-        client.flush()
-    }
-
-    private func timedOut(after seconds: UInt64) {
-        dropConnection()
-        endAttempt(.inconclusive)
-        respond(
-            OwnResponse(
-                status: 504, detail: "the origin sent nothing for \(seconds) seconds",
-                proxyError: "http_response_timeout"))
-    }
-
-    /// The response is cut: the client must see that.
-    func abort() {
-        mode = .done
-        endAttempt(.inconclusive)
-        dropConnection()
-        log(status: entry.status)
-        client.abortResponse(needsReset: outgoingFraming == .untilClose)
-    }
-
-    /// A response of our own in place of the origin's.
-    func respond(_ response: OwnResponse) {
-        if case .done = mode { return }
-        mode = .done
-        dropConnection()
-        entry.reason = response.detail
-        entry.status = response.status
-        let keeps = head.keepsAlive && bodyHasEnded && !services.isDraining && !closesClient
-        client.write(response.bytes(keepAlive: keeps, to: head.method))
-        client.flush()
-        log(status: response.status)
-        client.responseFinished(keepAlive: keeps)
-    }
-
-    func log(status: Int) {
-        guard let accessLog = services.shared.accessLog else { return }
-        entry.client = client.identity
-        entry.status = status
-        let now = WallClock.now()
-        entry.durationMilliseconds =
-            (now.seconds - entry.startedAt.seconds) * 1000 + now.milliseconds - entry.startedAt.milliseconds
-        accessLog.write(entry)
     }
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Challenges
 import Glibc
 import NIOCore
+import TLS
 import Upstream
 
 /// Whatever has time limits: told once a second, and when the proxy stops.
@@ -28,6 +30,8 @@ package final class ProxyServices: Sendable {
     let suppliedCredentials: SuppliedCredentials?
     /// Told what origins make of client identities. Nil: nobody.
     let identityRefresher: IdentityRefresher?
+    /// Told what becomes of challenges. Nil: nobody.
+    let observer: ChallengeObserver?
     /// This process in `Via` (RFC 9110 §7.6.3): a pseudonym, new each run.
     let pseudonym: String
     /// The value of the Via field that is added.
@@ -39,7 +43,7 @@ package final class ProxyServices: Sendable {
         configuration: ProxyConfiguration, policy: PolicyInForce, accessLog: AccessLog?,
         breaker: BreakerBoard = BreakerBoard(),
         serverTrustDelegate: (any ServerTrustDelegate)? = nil, suppliedCredentials: SuppliedCredentials? = nil,
-        identityRefresher: IdentityRefresher? = nil,
+        identityRefresher: IdentityRefresher? = nil, observer: ChallengeObserver? = nil,
         pseudonym: String,
         wallClock: @escaping @Sendable () -> Int64
     ) {
@@ -50,6 +54,7 @@ package final class ProxyServices: Sendable {
         self.serverTrustDelegate = serverTrustDelegate
         self.suppliedCredentials = suppliedCredentials
         self.identityRefresher = identityRefresher
+        self.observer = observer
         self.pseudonym = pseudonym
         via = "1.1 \(pseudonym)"
         self.wallClock = wallClock
@@ -62,12 +67,16 @@ final class LoopServices {
     let loop: any EventLoop
     let pool = UpstreamPool()
     let connector: UpstreamConnector
+    let spare = SpareBuffer()
     let questions: TrustQuestions
     /// Monotonic seconds, as of the last tick: good enough for every limit here.
     private(set) var now: UInt64
     private(set) var isDraining = false
     /// The ports that this proxy listens on, to refuse a loop.
-    var ownPorts: Set<UInt16> = []
+    var ownPorts: Set<UInt16> = [] {
+        didSet { routes.removeAll() }
+    }
+    private var routes = RouteTable()
     private var watched: [ObjectIdentifier: any TimeWatched] = [:]
     private var tick: RepeatedTask?
 
@@ -76,9 +85,19 @@ final class LoopServices {
     init(shared: ProxyServices, loop: any EventLoop) {
         self.shared = shared
         self.loop = loop
-        connector = UpstreamConnector(loop: loop, limits: shared.configuration.connector)
+        connector = UpstreamConnector(loop: loop, limits: shared.configuration.connector, spare: spare)
         questions = TrustQuestions(loop: loop, limit: shared.configuration.trustQuestion)
         now = Self.monotonicSeconds()
+    }
+
+    /// The route under the policy that is in force now.
+    func route(to origin: Origin, for principal: UInt32?) -> Route {
+        routes.route(to: origin, for: principal, self)
+    }
+
+    /// Whether what `route` was found out from is as it was.
+    func isInForce(_ route: Route) -> Bool {
+        route.isInTable && route.policy === shared.policy.current
     }
 
     func start() {

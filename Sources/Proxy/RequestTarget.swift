@@ -8,7 +8,9 @@ import SitePolicy
 struct RequestTarget {
     let origin: Origin
     /// What the origin is asked for: origin-form, its bytes as they came, or `*`.
-    let path: [UInt8]
+    let path: ArraySlice<UInt8>
+    /// What said which origin, as it came: the target's scheme and authority, or the value of Host. Empty: neither did.
+    let spelling: ArraySlice<UInt8>
 
     struct Failure: Error {
         let status: Int
@@ -32,24 +34,25 @@ struct RequestTarget {
         let rest = target[(colon + 3)...]
         let end = rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
         let authority = rest[..<(end ?? rest.endIndex)]
+        spelling = target[..<authority.endIndex]
         origin = try Self.origin(scheme, authority: authority)
-        var path = end.map { Array(rest[$0...]) } ?? []
+        let path = end.map { rest[$0...] } ?? []
         guard !path.contains(UInt8(ascii: "#")) else {
             throw Failure(status: 400, detail: "a request target has no fragment")
         }
-        if path.isEmpty {
-            path = head.method == .options ? [UInt8(ascii: "*")] : [UInt8(ascii: "/")]
-        } else if path.first == UInt8(ascii: "?") {
-            path.insert(UInt8(ascii: "/"), at: 0)
-        }
-        self.path = path
+        self.path =
+            switch path.first {
+            case nil: head.method == .options ? [UInt8(ascii: "*")] : [UInt8(ascii: "/")]
+            case UInt8(ascii: "?"): [UInt8(ascii: "/")] + path
+            default: path
+            }
     }
 
     /// A request inside an intercepted CONNECT: origin-form (or `*`), and a Host that is the tunnel's.
     init(insideConnectTo origin: Origin, head: RequestHead) throws(Failure) {
         let target = head.targetBytes
         if target.first == UInt8(ascii: "/") || (head.method == .options && target.elementsEqual("*".utf8)) {
-            path = Array(target)
+            path = target
         } else if target.starts(with: "https://".utf8) || target.starts(with: "HTTPS://".utf8) {
             let absolute = try RequestTarget(absoluteFormOf: head)
             guard absolute.origin == origin else {
@@ -59,6 +62,7 @@ struct RequestTarget {
         } else {
             throw Failure(status: 400, detail: "the request target is neither a path nor this origin's")
         }
+        spelling = head.fields.valueBytes(of: .host) ?? []
         if let host = head.fields.value(of: .host) {
             let named = try Self.origin(.https, authority: Array(host.utf8)[...])
             guard named.host == origin.host, named.port == origin.port || !host.contains(":") else {
@@ -67,6 +71,28 @@ struct RequestTarget {
         }
         self.origin = origin
     }
+
+    // MARK: Once more
+
+    /// What the origin is asked for, where it is spelled as another absolute-form target spelled it; nil: read the target.
+    static func path(of head: RequestHead, after spelling: [UInt8]) -> ArraySlice<UInt8>? {
+        guard let path = head.target(after: spelling), path.first == UInt8(ascii: "/"),
+            !path.contains(UInt8(ascii: "#"))
+        else { return nil }
+        return path
+    }
+
+    /// What the origin is asked for, where Host is what it was in another request of the same tunnel; nil: read the target.
+    static func path(of head: RequestHead, host spelling: [UInt8]) -> ArraySlice<UInt8>? {
+        let target = head.targetBytes
+        guard !spelling.isEmpty, target.first == UInt8(ascii: "/"), head.fields.value(of: .host, equals: spelling)
+        else {
+            return nil
+        }
+        return target
+    }
+
+    // MARK: Parts
 
     /// The origin that a CONNECT asks for: host and port, both needed (RFC 9112 §3.2.3).
     static func authority(of head: RequestHead) throws(Failure) -> Origin {

@@ -47,16 +47,20 @@ struct PendingWrites {
 
     /// The next flushed plaintext for the engine: the first write, or a piece of it, or several that fit one record
     /// together. The same again, or more, until ``pieceWritten()``. Nil: all is written.
-    mutating func nextPiece(allocator: ByteBufferAllocator) -> ByteBuffer? {
+    mutating func nextPiece(_ spare: SpareBuffer) -> ByteBuffer? {
         guard writes.hasMark, let first = writes.first, let marked = writes.markedElementIndex else { return nil }
         let start = first.bytes.readerIndex
         let length = first.bytes.readableBytes
+        if writes.startIndex == marked, length <= Self.pieceBytes {
+            piece = (1, length)
+            return first.bytes
+        }
         if length >= Self.recordBytes || writes.startIndex == marked {
             let count = min(length, Self.pieceBytes)
             piece = (count == length ? 1 : 0, count)
             return first.bytes.getSlice(at: start, length: count)
         }
-        var joined = allocator.buffer(capacity: min(flushedBytes, Self.recordBytes))
+        var joined = spare.take(room: min(flushedBytes, Self.recordBytes))
         var count = 0
         for bytes in writes[...marked].lazy.map(\.bytes) {
             guard joined.readableBytes + bytes.readableBytes <= Self.recordBytes else { break }

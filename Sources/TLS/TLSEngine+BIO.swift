@@ -22,7 +22,7 @@ enum EngineBIO {
         BIO_meth_set_write(method) { bio, bytes, count in
             guard let bio, let bytes, count > 0, let engine = EngineBIO.engine(of: bio) else { return -1 }
             BIO_clear_flags(bio, retryWrite)
-            guard engine.unansweredTrust == nil else {
+            guard !engine.asksAboutTrust else {
                 BIO_set_flags(bio, retryWrite)
                 return -1
             }

@@ -41,14 +41,18 @@ package final class TLSEngine {
     /// No further finding of this handshake will change ``serverTrust``.
     package private(set) var serverTrustIsFinal = false
     /// What the handshake came to; nil before its end.
-    package private(set) var summary: TLSSummary?
+    package private(set) var summary: TLSSummary? {
+        didSet { isEstablished = summary != nil }
+    }
+    /// The handshake is over.
+    package private(set) var isEstablished = false
 
     let ssl: OpaquePointer
     private let role: Role
     private var failure: TLSError?
     private var question = Question.none
     var trustQuestion: TrustQuestion
-    private var shownIdentity: String?
+    private(set) var shownIdentity: String?
     /// The staple of the session that was offered, and the verdict found with it.
     private var offeredSession: (staple: ChainVerifier.Staple, trust: ServerTrust)?
     private var renegotiations = 0
@@ -161,9 +165,6 @@ package final class TLSEngine {
 
     // MARK: State
 
-    /// The handshake is over.
-    package var isEstablished: Bool { summary != nil }
-
     /// The request that suspends the engine.
     package var certificateRequest: CertificateRequest? {
         if case .asked(let request) = question { request } else { nil }
@@ -172,8 +173,13 @@ package final class TLSEngine {
     /// The verdict that suspends the engine.
     package var unansweredTrust: ServerTrust? { trustQuestion.pending }
 
+    /// The caller is to say whether to go on.
+    var asksAboutTrust: Bool { trustQuestion.isPending }
+
     /// An answer is waited for; until then there is no use for more input.
-    package var isSuspended: Bool { certificateRequest != nil || unansweredTrust != nil }
+    package var isSuspended: Bool {
+        if case .asked = question { true } else { asksAboutTrust }
+    }
 
     /// The peer's close_notify came.
     package var isInputClosed: Bool { SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN != 0 }
@@ -207,7 +213,8 @@ package final class TLSEngine {
         if let failure { throw failure }
         if isSuspended { return .suspended }
         if let refusal = refuseLate() { throw fail(refusal) }
-        ERR_clear_error()
+        // SSL_get_error looks at what is in the queue (its man page); most of the time nothing is.
+        if ERR_peek_error() != 0 { ERR_clear_error() }
         let result = operation()
         if let failure {
             ERR_clear_error()
@@ -315,7 +322,7 @@ package final class TLSEngine {
     /// otherwise.
     func serverAskedForCertificate() -> Int32 {
         guard serverStapleIsComplete() else { return 0 }
-        if unansweredTrust != nil { return -1 }
+        if asksAboutTrust { return -1 }
         switch question {
         case .asked:
             return -1

@@ -19,6 +19,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     private let engine: TLSEngine
     private let isClient: Bool
+    private let spare: SpareBuffer
     private var context: ChannelHandlerContext?
     private var ciphertext = ByteBuffer()
     private var outbound = ByteBuffer()
@@ -43,18 +44,20 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// the handshake completes.
     package init(
         client context: TLSClientContext, host: String, alpn: [String], session: TLSSession?,
-        asksAboutTrust: Bool = false
+        asksAboutTrust: Bool = false, spare: SpareBuffer = SpareBuffer()
     ) throws(TLSError) {
         engine = try TLSEngine(
             client: context, host: host, alpn: alpn, session: session, asksAboutTrust: asksAboutTrust)
         isClient = true
+        self.spare = spare
         takeOutput()
     }
 
     /// The server's side.
-    package init(server context: TLSServerContext) throws(TLSError) {
+    package init(server context: TLSServerContext, spare: SpareBuffer = SpareBuffer()) throws(TLSError) {
         engine = try TLSEngine(server: context)
         isClient = false
+        self.spare = spare
         takeOutput()
     }
 
@@ -66,6 +69,9 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// What the handshake came to, and since then; nil before its end.
     package var summary: TLSSummary? { engine.summary }
+
+    /// The name of the identity that the peer is shown; nil: none.
+    package var shownIdentity: String? { engine.shownIdentity }
 
     /// `TLSv1.3` or `TLSv1.2`, once the server has chosen; its chain comes after that.
     package var version: String { engine.version }
@@ -280,7 +286,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// A verdict is told when it is the last, or when it is asked about.
     private func reportTrust(_ context: ChannelHandlerContext) {
-        guard let trust = engine.serverTrust, engine.serverTrustIsFinal || engine.unansweredTrust != nil,
+        guard engine.serverTrustIsFinal || engine.asksAboutTrust, let trust = engine.serverTrust,
             trust != reportedTrust
         else { return }
         reportedTrust = trust
@@ -289,7 +295,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// Delivers what can be decrypted; true when there is more to be done.
     private func decrypt(_ context: ChannelHandlerContext) throws(TLSError) -> Bool {
-        var plaintext = context.channel.allocator.buffer(capacity: ciphertext.readableBytes)
+        var plaintext = spare.take(room: ciphertext.readableBytes)
         var result = Result<TLSEngine.Step, TLSError>.success(.wantsInput)
         lendCiphertext { engine in
             repeat {
@@ -307,6 +313,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
             hasDelivered = true
             context.fireChannelRead(wrapInboundOut(plaintext))
         }
+        spare.giveBack(plaintext)
         switch try result.get() {
         case .done, .wantsInput:
             return ciphertext.readableBytes > 0
@@ -353,10 +360,8 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     private func encrypt(_ context: ChannelHandlerContext) throws(TLSError) {
         guard engine.isEstablished, !engine.isSuspended else { return }
-        while let piece = pending.nextPiece(allocator: context.channel.allocator) {
-            if outbound.capacity == 0 {
-                outbound = context.channel.allocator.buffer(capacity: pending.ciphertextEstimateBytes)
-            }
+        while let piece = pending.nextPiece(spare) {
+            if outbound.capacity == 0 { outbound = spare.take(room: pending.ciphertextEstimateBytes) }
             let step = try piece.withUnsafeReadableBytes { bytes throws(TLSError) in try engine.write(bytes) }
             guard case .done = step else {
                 if step == .suspended, ask(context) { continue }
@@ -371,9 +376,9 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private func emit(_ context: ChannelHandlerContext, flush: Bool) {
         let promise = pending.takeWrittenPromise()
         guard outbound.readableBytes > 0 || promise != nil else { return }
-        let bytes = outbound
+        context.write(wrapOutboundOut(outbound), promise: promise)
+        spare.giveBack(outbound)
         outbound = ByteBuffer()
-        context.write(wrapOutboundOut(bytes), promise: promise)
         if flush { context.flush() }
     }
 

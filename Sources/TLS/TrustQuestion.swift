@@ -10,6 +10,7 @@ struct TrustQuestion {
     let isWanted: Bool
     /// The verdict that waits for an answer.
     private(set) var pending: ServerTrust?
+    var isPending: Bool { pending != nil }
     /// The last answer.
     private(set) var answer: TrustAnswer?
     private var reasonsAskedAbout: Set<ServerTrust.Reason> = []

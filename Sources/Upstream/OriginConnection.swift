@@ -38,12 +38,14 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         case handshaking
         case idle
         case head
-        case body(BodyDecoder)
+        /// ``decoder`` is in it.
+        case body
         case tunnel
         case closed
     }
 
-    package weak var delegate: (any OriginConnectionDelegate)?
+    /// Whoever leased the connection, until it is given back or closed.
+    package var delegate: (any OriginConnectionDelegate)?
     /// Answers the origin's certificate requests, during the handshake or later. Nil: none is shown.
     package var certificateSource: CertificateSource?
     /// Answers the question whether to go on to an origin that is not trusted. Nil: undecided, as nobody is asked.
@@ -51,8 +53,8 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     /// Called once when the connection becomes usable, or fails before that.
     var established: ((Result<OriginConnection, UpstreamError>) -> Void)?
     var deadline: HandshakeDeadline?
-    /// Set while the connection is idle in a pool: tells the pool that it closed.
-    var parkedAs: (() -> Void)?
+    /// Where the connection waits while it is idle.
+    var slot: UpstreamPool.Slot?
 
     /// `host:port`, for error texts.
     package let place: String
@@ -62,15 +64,19 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     package var isAuthenticated = false
     /// How the last certificate request of the origin was decided; nil where none came.
     package var certificateChecks: ThreeChecks?
-    /// The client identity that the origin was shown.
+    /// The client identity that the origin was shown last.
     package private(set) var shownIdentity: Identity?
+    /// The origin was shown a client identity at some time: the connection stands for a person.
+    package private(set) var hasShownIdentity = false
     /// How many requests it has carried.
     package private(set) var requestCount = 0
 
     private var phase: Phase
+    private var decoder = BodyDecoder(.none, sentBy: .origin)
     private var method: Method = .get
     private(set) var context: ChannelHandlerContext?
     let tlsHandler: TLSHandler?
+    private let spare: SpareBuffer
     private var input = ByteBuffer()
     private var keepsAlive = true
     /// The request that is being answered is out whole.
@@ -85,23 +91,24 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     /// The response in progress ends with the connection.
     private var closeDelimits = false
 
-    init(place: String, tlsHandler: TLSHandler?) {
+    init(place: String, tlsHandler: TLSHandler?, spare: SpareBuffer = SpareBuffer()) {
         self.place = place
         self.tlsHandler = tlsHandler
+        self.spare = spare
         phase = tlsHandler == nil ? .idle : .handshaking
     }
 
     /// Another exchange may lease it: nothing is pending on it and nothing odd has happened.
     package var isReusable: Bool {
         guard case .idle = phase else { return false }
-        return keepsAlive && requestIsWhole && !inputEnded && input.readableBytes == 0
-            && context?.channel.isActive == true
+        return keepsAlive && requestIsWhole && !inputEnded && input.readableBytes == 0 && context != nil
     }
 
-    /// A client certificate was shown on it.
-    package var showedIdentity: String? { tlsHandler?.summary?.clientIdentity }
+    /// The name of the client identity that it shows.
+    package var showedIdentity: String? { tlsHandler?.shownIdentity }
 
-    package var isWritable: Bool { context?.channel.isWritable ?? false }
+    /// The network takes more. Asking the channel each time is dear.
+    package private(set) var isWritable = true
 
     /// The address that is connected to, with its port: `192.0.2.1:443`, `[2001:db8::1]:443`.
     package var address: String? {
@@ -127,9 +134,10 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         requestCount += 1
         requestIsWhole = false
         bytesOfResponse = false
-        var buffer = context.channel.allocator.buffer(capacity: head.count)
+        var buffer = spare.take(room: head.count)
         buffer.writeBytes(head)
         context.write(wrapOutboundOut(buffer), promise: nil)
+        spare.giveBack(buffer)
     }
 
     /// Sends bytes of the request's body, framed by the caller.
@@ -169,8 +177,14 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         if case .closed = phase { return }
         phase = .closed
         delegate = nil
+        leaveSlot()
         abandonEstablishing()
         context?.close(promise: nil)
+    }
+
+    private func leaveSlot() {
+        slot?.closed(self)
+        slot = nil
     }
 
     /// Takes the connection out of HTTP: the bytes that already came behind the last head. The handler leaves the pipeline.
@@ -209,7 +223,8 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     }
 
     package func channelWritabilityChanged(context: ChannelHandlerContext) {
-        delegate?.originWritabilityChanged(context.channel.isWritable)
+        isWritable = context.channel.isWritable
+        delegate?.originWritabilityChanged(isWritable)
     }
 
     package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -224,6 +239,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
             guard let certificateSource else { return tlsHandler?.answerCertificateRequest(with: nil) ?? () }
             certificateSource(request, self) { [weak self] identity in
                 self?.shownIdentity = identity
+                if identity != nil { self?.hasShownIdentity = true }
                 self?.tlsHandler?.answerCertificateRequest(with: identity)
             }
         case ChannelEvent.inputClosed, TLSEvent.inputClosed:
@@ -281,11 +297,12 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
                     }
                     let framing = try head.framing(answering: method)
                     keepsAlive = head.keepsAlive && framing != .untilClose
-                    phase = .body(BodyDecoder(framing, sentBy: .origin))
+                    phase = .body
+                    decoder = BodyDecoder(framing, sentBy: .origin)
                     closeDelimits = framing == .untilClose
                     delegate?.originResponded(head, framing: framing)
-                case .body(var decoder):
-                    guard try deliverBody(&decoder) else { return }
+                case .body:
+                    guard try deliverBody() else { return }
                 case .handshaking, .idle, .tunnel, .closed:
                     return
                 }
@@ -305,7 +322,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     }
 
     /// One step through the body; false when it waits for more.
-    private func deliverBody(_ decoder: inout BodyDecoder) throws(HTTP1Error) -> Bool {
+    private func deliverBody() throws(HTTP1Error) -> Bool {
         var offset = 0
         let bytes = input
         let piece = try decoder.next(bytes.readableBytesSpan, from: &offset)
@@ -314,12 +331,10 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         case .content(let range):
             let content = input.getSlice(at: start + range.lowerBound, length: range.count)
             input.moveReaderIndex(forwardBy: offset)
-            phase = .body(decoder)
             if let content { delegate?.originSent(content) }
             return true
         case .needsMore:
             input.moveReaderIndex(forwardBy: offset)
-            phase = .body(decoder)
             return false
         case .end(let trailers):
             input.moveReaderIndex(forwardBy: offset)
@@ -336,13 +351,12 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
             fail(UpstreamError(.tlsFailed, "\(place): closed during the TLS handshake"))
         case .idle:
             phase = .closed
-            parkedAs?()
-            parkedAs = nil
+            leaveSlot()
             context?.close(promise: nil)
         case .head:
             let code: UpstreamError.Code = bytesOfResponse ? .closedInResponse : .closedBeforeResponse
             fail(UpstreamError(code, "\(place): closed the connection without answering"))
-        case .body(var decoder):
+        case .body:
             guard !(closeDelimits && inputWasCut), decoder.inputEnded() else {
                 return fail(UpstreamError(.closedInResponse, "\(place): closed the connection inside a response"))
             }
@@ -360,8 +374,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         phase = .closed
         let listener = delegate
         delegate = nil
-        parkedAs?()
-        parkedAs = nil
+        leaveSlot()
         context?.close(promise: nil)
         finishEstablishing(.failure(error))
         listener?.originFailed(error)

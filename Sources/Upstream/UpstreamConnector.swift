@@ -18,10 +18,14 @@ package struct UpstreamConnector {
     private let loop: any EventLoop
     private let limits: UpstreamTimeLimits
     private let resolver: OriginResolver
+    private let spare: SpareBuffer
 
-    package init(loop: any EventLoop, limits: UpstreamTimeLimits = UpstreamTimeLimits()) {
+    package init(
+        loop: any EventLoop, limits: UpstreamTimeLimits = UpstreamTimeLimits(), spare: SpareBuffer = SpareBuffer()
+    ) {
         self.loop = loop
         self.limits = limits
+        self.spare = spare
         resolver = OriginResolver(loop: loop)
     }
 
@@ -69,14 +73,14 @@ package struct UpstreamConnector {
         let place = "\(origin.uriHost):\(origin.port)"
         do {
             guard origin.scheme == .https else {
-                let connection = OriginConnection(place: place, tlsHandler: nil)
+                let connection = OriginConnection(place: place, tlsHandler: nil, spare: spare)
                 try channel.pipeline.syncOperations.addHandler(connection)
                 return completion(.success(connection))
             }
             let handler = try TLSHandler(
-                client: context, host: origin.host, alpn: ["http/1.1"], session: nil, asksAboutTrust: trustSource != nil
-            )
-            let connection = OriginConnection(place: place, tlsHandler: handler)
+                client: context, host: origin.host, alpn: ["http/1.1"], session: nil,
+                asksAboutTrust: trustSource != nil, spare: spare)
+            let connection = OriginConnection(place: place, tlsHandler: handler, spare: spare)
             connection.certificateSource = certificateSource
             connection.trustSource = trustSource
             // The connection first, so that it hears the handshake from its first event on.

@@ -1,64 +1,117 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The idle origin connections of one event loop: ``PoolStateMachine`` thinks, this does. Only that loop may call it.
+/// The idle origin connections of one event loop, a ``Slot`` for each key. Only that loop may call it.
 package final class UpstreamPool {
-    private var machine: PoolStateMachine
-    private var parked: [PoolStateMachine.ConnectionID: (connection: OriginConnection, key: UpstreamKey)] = [:]
-    private var nextID: PoolStateMachine.ConnectionID = 0
+    /// The idle connections of one key. Whoever serves a key often keeps its slot, and need not look it up.
+    package final class Slot {
+        package let key: UpstreamKey
+        private var idle: IdleConnections<OriginConnection>
+        private weak var pool: UpstreamPool?
+        /// The pool sees to it that what is idle here is closed in time.
+        fileprivate var isRegistered = true
+
+        fileprivate init(_ key: UpstreamKey, _ pool: UpstreamPool) {
+            self.key = key
+            self.pool = pool
+            idle = IdleConnections(limits: pool.limits)
+        }
+
+        /// An idle connection, which is the caller's from here on, or nil: connect one.
+        package func lease(now: UInt64) -> OriginConnection? {
+            while let connection = idle.lease(now: now) {
+                connection.slot = nil
+                // What an origin got out of us while nobody was looking is not for whoever comes next.
+                if connection.isReusable, !connection.hasShownIdentity { return connection }
+                connection.close()
+            }
+            return nil
+        }
+
+        /// Takes a connection whose exchange is over; closes it when it cannot serve another.
+        package func giveBack(_ connection: OriginConnection, now: UInt64) {
+            connection.delegate = nil
+            connection.certificateSource = nil
+            guard connection.isReusable, let slot = isRegistered ? self : pool?.register(self) else {
+                return connection.close()
+            }
+            slot.park(connection, now: now)
+        }
+
+        private func park(_ connection: OriginConnection, now: UInt64) {
+            connection.slot = self
+            let surplus = idle.giveBack(connection, now: now)
+            connection.resumeReading()
+            surplus?.close()
+        }
+
+        /// It closed while it was idle.
+        func closed(_ connection: OriginConnection) {
+            idle.remove { $0 === connection }
+        }
+
+        fileprivate var isEmpty: Bool { idle.isEmpty }
+
+        fileprivate func timePassed(now: UInt64) {
+            for connection in idle.timePassed(now: now) { connection.close() }
+        }
+
+        fileprivate func closeAll() {
+            for connection in idle.removeAll() { connection.close() }
+        }
+    }
+
+    private var slots: [UpstreamKey: Slot] = [:]
+    fileprivate let limits: IdleConnections<OriginConnection>.Limits
+    private var isShutDown = false
 
     package init(idlePerKey: Int = 8, idleSeconds: UInt64 = 55, surplusSeconds: UInt64 = 3) {
-        machine = PoolStateMachine(idlePerKey: idlePerKey, idleSeconds: idleSeconds, surplusSeconds: surplusSeconds)
+        limits = .init(count: idlePerKey, idleSeconds: idleSeconds, surplusSeconds: surplusSeconds)
     }
 
-    /// An idle connection for `key`, which is the caller's from here on, or nil: connect one.
-    package func lease(_ key: UpstreamKey, now: UInt64) -> OriginConnection? {
-        while case .reuse(let id) = machine.leaseRequested(key, now: now) {
-            guard let (connection, _) = parked.removeValue(forKey: id) else { continue }
-            connection.parkedAs = nil
-            // What an origin got out of us while nobody was looking is not for whoever comes next.
-            if connection.isReusable, connection.showedIdentity == nil { return connection }
-            connection.close()
-        }
-        return nil
-    }
-
-    /// Takes a connection whose exchange is over; closes it when it cannot serve another.
-    package func giveBack(_ connection: OriginConnection, for key: UpstreamKey, now: UInt64) {
-        connection.delegate = nil
-        connection.certificateSource = nil
-        guard connection.isReusable else { return connection.close() }
-        nextID += 1
-        let id = nextID
-        parked[id] = (connection, key)
-        connection.parkedAs = { [weak self] in
-            self?.parked[id] = nil
-            self?.machine.connectionClosed(id, of: key)
-        }
-        connection.resumeReading()
-        if case .close(let surplus) = machine.leaseReturned(id, to: key, now: now) { close(surplus) }
+    /// Where the idle connections of `key` are.
+    package func slot(for key: UpstreamKey) -> Slot {
+        if let slot = slots[key] { return slot }
+        let slot = Slot(key, self)
+        slot.isRegistered = false
+        return slot
     }
 
     /// Closes what has been idle for too long. Called once a second.
     package func timePassed(now: UInt64) {
-        for id in machine.timePassed(now: now) { close(id) }
+        for slot in slots.values {
+            slot.timePassed(now: now)
+            if slot.isEmpty { remove(slot) }
+        }
     }
 
     /// Closes what was handshaken under other settings than these, as nothing will lease it any more.
     package func keepOnly(settings: UInt64) {
-        for (id, entry) in parked where entry.key.settings != settings {
-            machine.connectionClosed(id, of: entry.key)
-            close(id)
+        for slot in slots.values where slot.key.settings != settings {
+            remove(slot)
+            slot.closeAll()
         }
     }
 
-    /// Closes every idle connection.
+    /// Closes every idle connection; what comes back later is closed at once.
     package func shutDown() {
-        for id in machine.shutDown() { close(id) }
+        isShutDown = true
+        for slot in slots.values {
+            remove(slot)
+            slot.closeAll()
+        }
     }
 
-    private func close(_ id: PoolStateMachine.ConnectionID) {
-        guard let (connection, _) = parked.removeValue(forKey: id) else { return }
-        connection.parkedAs = nil
-        connection.close()
+    /// The slot in which connections of that key wait from now on: `slot`, unless there is one already.
+    fileprivate func register(_ slot: Slot) -> Slot? {
+        guard !isShutDown else { return nil }
+        if let other = slots[slot.key] { return other }
+        slots[slot.key] = slot
+        slot.isRegistered = true
+        return slot
+    }
+
+    private func remove(_ slot: Slot) {
+        slots[slot.key] = nil
+        slot.isRegistered = false
     }
 }

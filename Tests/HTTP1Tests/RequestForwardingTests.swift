@@ -7,7 +7,7 @@ import Testing
     private func forward(_ request: String, _ change: (inout RequestForwarding) -> Void = { _ in }) throws -> String {
         let head = try #require(try readRequest(request)).head
         var forwarding = RequestForwarding(
-            target: Array(head.targetBytes), host: head.host ?? "origin.example", framing: head.framing)
+            target: head.targetBytes, host: head.host ?? "origin.example", framing: head.framing)
         change(&forwarding)
         return text(head.forwarded(forwarding))
     }
@@ -17,7 +17,7 @@ import Testing
             "GET http://origin.example/a?b HTTP/1.1\r\nX-A:1\r\nHost: other.example\r\n"
                 + "Cookie:  a=b\t\r\nx-a: caf\u{E9}\r\n\r\n"
         ) {
-            $0.target = octets("/a?b")
+            $0.target = octets("/a?b")[...]
             $0.host = "origin.example"
             $0.via = "1.1 countersign"
         }
@@ -116,7 +116,7 @@ import Testing
     func noControlCharacterLeavesWhateverIsWritten(octet: UInt8) throws {
         let value = "a" + String(Unicode.Scalar(octet)) + "b"
         let sent = try forward("GET / HTTP/1.1\r\nHost: a\r\n\r\n") {
-            $0.target = [0x2F, octet, 0x62]
+            $0.target = [0x2F, octet, 0x62][...]
             $0.host = "h" + String(Unicode.Scalar(octet))
             $0.authorization = value
             $0.via = value

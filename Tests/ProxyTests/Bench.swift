@@ -60,7 +60,7 @@ final class Bench {
             origin: Self.origin, trust: .verified,
             credential: withCredential ? .init(name: "enrollment", generation: 1) : nil, principal: Self.uid,
             settings: 1)
-        services.pool.giveBack(connection, for: key, now: services.now)
+        services.pool.slot(for: key).giveBack(connection, now: services.now)
         return channel
     }
 

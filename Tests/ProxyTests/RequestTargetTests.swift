@@ -79,6 +79,35 @@ import Testing
         #expect(failure?.status == 400)
     }
 
+    /// What is read off the spelling of an earlier request must be what reading the target would give.
+    @Test(arguments: absolute)
+    func theSpellingOfOneRequestReadsTheNext(
+        _ row: (method: String, target: String, origin: String, path: String)
+    ) throws {
+        let spelling = Array(try RequestTarget(absoluteFormOf: requestHead(Self.head(row.method, row.target))).spelling)
+        for rest in ["/", "/x?y", "", "?q", "#f", "/a#f", "1/", ".example/", "@b.example/", ":8081/"] {
+            let head = try requestHead(Self.head("GET", String(decoding: spelling, as: UTF8.self) + rest))
+            guard let path = RequestTarget.path(of: head, after: spelling) else {
+                #expect(rest != "/" && rest != "/x?y")
+                continue
+            }
+            let target = try RequestTarget(absoluteFormOf: head)
+            #expect(target.origin.description == row.origin)
+            #expect(path == target.path)
+        }
+    }
+
+    @Test(arguments: inside)
+    func theHostOfOneRequestReadsTheNext(_ row: (method: String, target: String, host: String, path: String)) throws {
+        let head = try requestHead(Self.head("GET", "/next", host: row.host))
+        #expect(RequestTarget.path(of: head, host: Array(row.host.utf8)).map { Array($0) } == Array("/next".utf8))
+        for other in ["b.example:8443", row.host + "0", String(row.host.dropLast())] {
+            #expect(RequestTarget.path(of: head, host: Array(other.utf8)) == nil)
+        }
+        let absolute = try requestHead(Self.head("GET", "https://b.example/", host: row.host))
+        #expect(RequestTarget.path(of: absolute, host: Array(row.host.utf8)) == nil)
+    }
+
     @Test(arguments: [
         ("a.example:443", "https://a.example:443"), ("A.example.:8443", "https://a.example:8443"),
         ("[::1]:443", "https://[::1]:443"), ("10.0.0.1:22", "https://10.0.0.1:22"),

@@ -198,11 +198,11 @@ import Upstream
         let path = "/tmp/countersign-access-\(getpid())-\(UInt32.random(in: 0...UInt32.max)).log"
         defer { unlink(path) }
         let log = try AccessLog(path: path)
-        var entry = AccessLog.Entry(
-            startedAt: (0, 1), id: log.nextID(), client: ClientIdentity(uid: 7, pid: 8), method: "G\"T",
-            site: "https://a.example:443", decision: .intercept)
-        entry.status = 200
-        entry.durationMilliseconds = -5
+        var outcome = AccessLog.Outcome()
+        outcome.status = 200
+        let entry = AccessLog.Entry(
+            startedAt: (0, 1), id: 1, client: ClientIdentity(uid: 7, pid: 8), method: "G\"T",
+            site: "https://a.example:443", decision: .intercept, outcome: outcome, durationMilliseconds: -5)
         log.write(entry)
         var status = stat()
         #expect(stat(path, &status) == 0)

@@ -7,6 +7,8 @@ import Testing
 @testable import TLS
 
 struct PendingWritesTests {
+    private let spare = SpareBuffer()
+
     /// The sizes of the pieces in which flushed writes of `sizes` go to the engine, and their bytes.
     private func pieces(of sizes: [Int]) -> (sizes: [Int], bytes: [UInt8], sent: [UInt8]) {
         var writes = PendingWrites()
@@ -19,7 +21,7 @@ struct PendingWritesTests {
         writes.mark()
         var pieces: [Int] = []
         var bytes: [UInt8] = []
-        while let piece = writes.nextPiece(allocator: ByteBufferAllocator()) {
+        while let piece = writes.nextPiece(spare) {
             pieces.append(piece.readableBytes)
             bytes += piece.readableBytesView
             writes.pieceWritten()
@@ -42,15 +44,15 @@ struct PendingWritesTests {
     @Test func onlyWhatWasFlushedGoesOut() {
         var writes = PendingWrites()
         writes.append(ByteBuffer(string: "one"), nil)
-        #expect(!writes.isMarked && writes.nextPiece(allocator: ByteBufferAllocator()) == nil)
+        #expect(!writes.isMarked && writes.nextPiece(spare) == nil)
         writes.mark()
         writes.append(ByteBuffer(string: "two"), nil)
         #expect(writes.isMarked)
-        #expect(writes.nextPiece(allocator: ByteBufferAllocator()) == ByteBuffer(string: "one"))
+        #expect(writes.nextPiece(spare) == ByteBuffer(string: "one"))
         writes.pieceWritten()
-        #expect(!writes.isMarked && writes.nextPiece(allocator: ByteBufferAllocator()) == nil)
+        #expect(!writes.isMarked && writes.nextPiece(spare) == nil)
         writes.mark()
-        #expect(writes.nextPiece(allocator: ByteBufferAllocator()) == ByteBuffer(string: "two"))
+        #expect(writes.nextPiece(spare) == ByteBuffer(string: "two"))
     }
 
     @Test func ciphertextIsEstimatedFromWhatIsFlushedAndLeft() {
@@ -59,7 +61,7 @@ struct PendingWritesTests {
         #expect(writes.ciphertextEstimateBytes == 32)
         writes.mark()
         #expect(writes.ciphertextEstimateBytes == 40_000 + 3 * 32)
-        _ = writes.nextPiece(allocator: ByteBufferAllocator())
+        _ = writes.nextPiece(spare)
         writes.pieceWritten()
         #expect(writes.ciphertextEstimateBytes == 32)
     }
@@ -68,10 +70,10 @@ struct PendingWritesTests {
         var writes = PendingWrites()
         for text in ["one", "two"] { writes.append(ByteBuffer(string: text), nil) }
         writes.mark()
-        #expect(writes.nextPiece(allocator: ByteBufferAllocator()) == ByteBuffer(string: "onetwo"))
+        #expect(writes.nextPiece(spare) == ByteBuffer(string: "onetwo"))
         writes.append(ByteBuffer(string: "three"), nil)
         writes.mark()
-        #expect(writes.nextPiece(allocator: ByteBufferAllocator()) == ByteBuffer(string: "onetwothree"))
+        #expect(writes.nextPiece(spare) == ByteBuffer(string: "onetwothree"))
     }
 
     @Test func promisesWaitForTheirLastByte() throws {
@@ -83,7 +85,7 @@ struct PendingWritesTests {
         }
         writes.mark()
         var handedOn: [Bool] = []
-        while writes.nextPiece(allocator: ByteBufferAllocator()) != nil {
+        while writes.nextPiece(spare) != nil {
             writes.pieceWritten()
             let promise = writes.takeWrittenPromise()
             handedOn.append(promise != nil)
@@ -95,7 +97,7 @@ struct PendingWritesTests {
         let failed = (0..<2).map { _ in loop.makePromise(of: Void.self) }
         for promise in failed { writes.append(ByteBuffer(string: "x"), promise) }
         writes.mark()
-        _ = writes.nextPiece(allocator: ByteBufferAllocator())
+        _ = writes.nextPiece(spare)
         writes.pieceWritten()
         writes.fail(ChannelError.ioOnClosedChannel)
         for promise in failed {

@@ -289,9 +289,9 @@ private final class Wire {
             origin: .init(scheme: .http, host: "a.example", port: 80), trust: .verified, credential: nil,
             principal: nil,
             settings: 1)
-        pool.giveBack(wire.connection, for: key, now: 0)
+        pool.slot(for: key).giveBack(wire.connection, now: 0)
         wire.originEnds()
-        #expect(pool.lease(key, now: 0) == nil)
+        #expect(pool.slot(for: key).lease(now: 0) == nil)
     }
 
     @Test func thePoolClosesWhatWasMadeUnderOtherSettings() throws {
@@ -302,12 +302,12 @@ private final class Wire {
                 origin: .init(scheme: .http, host: "a.example", port: 80),
                 trust: .accepted(leaf: [1], answering: true), credential: nil, principal: nil, settings: settings)
         }
-        pool.giveBack(old.connection, for: key(1), now: 0)
-        pool.giveBack(new.connection, for: key(2), now: 0)
+        pool.slot(for: key(1)).giveBack(old.connection, now: 0)
+        pool.slot(for: key(2)).giveBack(new.connection, now: 0)
         pool.keepOnly(settings: 2)
         #expect(!old.channel.isActive && new.channel.isActive)
-        #expect(pool.lease(key(1), now: 0) == nil)
-        #expect(pool.lease(key(2), now: 0) === new.connection)
+        #expect(pool.slot(for: key(1)).lease(now: 0) == nil)
+        #expect(pool.slot(for: key(2)).lease(now: 0) === new.connection)
     }
 
     @Test func thePoolLendsAgainWhatItGotBack() throws {
@@ -317,11 +317,43 @@ private final class Wire {
             origin: .init(scheme: .http, host: "a.example", port: 80), trust: .verified, credential: nil,
             principal: nil,
             settings: 1)
-        pool.giveBack(wire.connection, for: key, now: 0)
-        #expect(pool.lease(key, now: 0) === wire.connection)
+        pool.slot(for: key).giveBack(wire.connection, now: 0)
+        #expect(pool.slot(for: key).lease(now: 0) === wire.connection)
         wire.send()
-        pool.giveBack(wire.connection, for: key, now: 0)
-        #expect(pool.lease(key, now: 0) == nil)
+        pool.slot(for: key).giveBack(wire.connection, now: 0)
+        #expect(pool.slot(for: key).lease(now: 0) == nil)
         #expect(!wire.channel.isActive)
+    }
+
+    @Test func aSlotThatSomebodyKeptLendsWhatAnotherGotBack() throws {
+        let (first, second) = (try Wire(), try Wire())
+        let pool = UpstreamPool()
+        let key = UpstreamKey(
+            origin: .init(scheme: .http, host: "a.example", port: 80), trust: .verified, credential: nil,
+            principal: nil, settings: 1)
+        let kept = pool.slot(for: key)
+        kept.giveBack(first.connection, now: 0)
+        // Nothing is left in it: the pool forgets it, and makes another one.
+        #expect(kept.lease(now: 0) === first.connection)
+        pool.timePassed(now: 0)
+        pool.slot(for: key).giveBack(second.connection, now: 0)
+        kept.giveBack(first.connection, now: 0)
+        #expect(pool.slot(for: key).lease(now: 0) === first.connection)
+        // What the kept one got back is timed out by the pool all the same.
+        pool.slot(for: key).giveBack(first.connection, now: 0)
+        pool.timePassed(now: 100)
+        #expect(!first.connection.isReusable && !second.connection.isReusable)
+    }
+
+    @Test func whatComesBackAfterTheEndIsClosed() throws {
+        let wire = try Wire()
+        let pool = UpstreamPool()
+        let slot = pool.slot(
+            for: UpstreamKey(
+                origin: .init(scheme: .http, host: "a.example", port: 80), trust: .verified, credential: nil,
+                principal: nil, settings: 1))
+        pool.shutDown()
+        slot.giveBack(wire.connection, now: 0)
+        #expect(!wire.connection.isReusable)
     }
 }

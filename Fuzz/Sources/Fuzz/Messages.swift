@@ -14,7 +14,7 @@ private let roomy = HeadLimits(requestLineBytes: 32 * 1024, headBytes: 128 * 102
             try RequestHead.parse(Array(input[..<(parsed.consumedBytes - 1)]).span.bytes) == nil
         })
     let forwarding = RequestForwarding(
-        target: Array(head.targetBytes), host: head.host ?? "a", framing: head.framing, connection: .upgrade)
+        target: head.targetBytes, host: head.host ?? "a", framing: head.framing, connection: .upgrade)
     let once = head.forwarded(forwarding)
     guard let again = try? RequestHead.parse(once.span.bytes, limits: roomy) else {
         fatalError("what was forwarded is refused")

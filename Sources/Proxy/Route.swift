@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Challenges
+import SitePolicy
+import Upstream
+
+/// What the policy in force says of one origin, for the clients of one user: found out once, and used by every request after it.
+/// Only its event loop may use it.
+final class Route {
+    let origin: Origin
+    let policy: Policy
+    /// The user id of the clients, where the kernel told it.
+    let principal: UInt32?
+    let verdict: SiteVerdict
+    /// The line that lets challenges of this origin be answered.
+    let rule: SiteRule?
+    /// The value of Host.
+    let authority: String
+    /// What an exchange is told beforehand, where the origin's certificate verifies and the client does not authorize itself.
+    let terms: ChallengeExchange.Terms
+    /// The proxy itself is at the other end of it.
+    let leadsBack: Bool
+    /// It is in the table still: what it was found out from has not changed.
+    fileprivate(set) var isInTable = true
+
+    private let shared: ProxyServices
+    private let pool: UpstreamPool
+    /// Of an origin whose certificate verifies.
+    private lazy var answering = pool.slot(for: key(under: .verified, mayBeAnswered: true))
+    private lazy var unanswered = pool.slot(for: key(under: .verified, mayBeAnswered: false))
+
+    fileprivate init(to origin: Origin, for principal: UInt32?, _ policy: Policy, _ services: LoopServices) {
+        self.origin = origin
+        self.policy = policy
+        self.principal = principal
+        shared = services.shared
+        pool = services.pool
+        authority = origin.authority
+        leadsBack = services.ownPorts.contains(origin.port) && Self.isLoopback(origin.host)
+        verdict = policy.sites.verdict(for: origin)
+        rule = if case .answer(let rule) = verdict { rule } else { nil }
+        terms = ChallengeExchange.Terms(
+            origin: origin, site: policy.siteCheck(verdict), permitted: rule?.answer ?? [],
+            plaintextPermitted: rule?.answersPlaintext ?? false, clientAuthorizes: false, originTrusted: true,
+            hasBody: false, domain: rule?.domain)
+    }
+
+    var isListed: Bool { rule != nil }
+
+    private static func isLoopback(_ host: String) -> Bool {
+        host == "localhost" || host.hasSuffix(".localhost") || host.hasPrefix("127.") || host == "::1"
+            || host == "0.0.0.0" || host == "::"
+    }
+
+    /// What the site's line has for a password challenge, or what was supplied in its place.
+    var passwordDisposition: ChallengeDisposition {
+        guard let rule else { return .performDefaultHandling(reason: "not on the list") }
+        let disposition = policy.passwordDisposition(for: rule, at: origin)
+        guard case .useCredential(.password(let credential)) = disposition, let supplied = shared.suppliedCredentials
+        else { return disposition }
+        return .useCredential(.password(supplied.standIn(for: credential, at: origin)))
+    }
+
+    /// Where the idle connections are whose origin's certificate was taken on `trust`. `mayBeAnswered`: a challenge there may be
+    /// answered, where the site is listed.
+    func slot(under trust: OriginTrust, mayBeAnswered: Bool) -> UpstreamPool.Slot {
+        guard trust == .verified else { return pool.slot(for: key(under: trust, mayBeAnswered: mayBeAnswered)) }
+        guard mayBeAnswered, isListed else { return unanswered }
+        // What a delegate supplies can change while a policy is in force.
+        guard shared.suppliedCredentials == nil else { return pool.slot(for: key(under: trust, mayBeAnswered: true)) }
+        return answering
+    }
+
+    private func key(under trust: OriginTrust, mayBeAnswered: Bool) -> UpstreamKey {
+        var tag: UpstreamKey.CredentialTag?
+        if mayBeAnswered, trust.answers, case .useCredential(.password(let credential)) = passwordDisposition {
+            tag = .init(name: credential.name, generation: credential.generation)
+        }
+        return UpstreamKey(
+            origin: origin, trust: trust.key, credential: tag, principal: principal, settings: policy.generation)
+    }
+
+    /// The slot for the same, but with another credential.
+    func slot(like key: UpstreamKey, with credential: UpstreamKey.CredentialTag) -> UpstreamPool.Slot {
+        pool.slot(
+            for: UpstreamKey(
+                origin: key.origin, trust: key.trust, credential: credential, principal: key.principal,
+                settings: key.settings))
+    }
+}
+
+/// The routes of one event loop.
+struct RouteTable {
+    private struct Key: Hashable {
+        let origin: Origin
+        let principal: UInt32?
+    }
+
+    private static let capacity = 4096
+    private var routes: [Key: Route] = [:]
+    private var policy: Policy?
+
+    /// The route under the policy that is in force now.
+    mutating func route(to origin: Origin, for principal: UInt32?, _ services: LoopServices) -> Route {
+        let current = services.shared.policy.current
+        if current !== policy || routes.count >= Self.capacity { removeAll() }
+        policy = current
+        let key = Key(origin: origin, principal: principal)
+        if let route = routes[key] { return route }
+        let route = Route(to: origin, for: principal, current, services)
+        routes[key] = route
+        return route
+    }
+
+    /// Nothing that was found out holds any more.
+    mutating func removeAll() {
+        for route in routes.values { route.isInTable = false }
+        routes = [:]
+    }
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+
+/// Buffers that one read or write after another of an event loop uses, as most are done with before the next one begins. Only that
+/// loop may use it.
+package final class SpareBuffer {
+    /// More, and larger ones, are not kept.
+    private static let limit = (count: 4, bytes: 64 * 1024)
+    private var spares: [ByteBuffer] = []
+
+    package init() {}
+
+    /// An empty buffer with room for at least `bytes`.
+    package func take(room bytes: Int) -> ByteBuffer {
+        var buffer = spares.popLast() ?? ByteBuffer()
+        // Takes other memory where somebody holds what was in it.
+        buffer.clear(minimumCapacity: max(bytes, 2048))
+        return buffer
+    }
+
+    /// `buffer` has been handed on, to somebody who may hold it still.
+    package func giveBack(_ buffer: ByteBuffer) {
+        guard spares.count < Self.limit.count, buffer.capacity <= Self.limit.bytes else { return }
+        spares.append(buffer)
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Challenges
+import Testing
+
+@testable import Upstream
+
+/// Here a connection is a number.
+@Suite struct IdleConnectionsTests {
+    private static func idle(
+        count: Int = 2, idleSeconds: UInt64 = 55, surplusSeconds: UInt64 = 0
+    ) -> IdleConnections<Int> {
+        IdleConnections(limits: .init(count: count, idleSeconds: idleSeconds, surplusSeconds: surplusSeconds))
+    }
+
+    @Test func whereNoneIsIdleOneConnects() {
+        var idle = Self.idle()
+        #expect(idle.lease(now: 0) == nil)
+    }
+
+    @Test func aConnectionIsLentToOneAtATime() {
+        var idle = Self.idle()
+        #expect(idle.giveBack(1, now: 0) == nil)
+        #expect(idle.lease(now: 1) == 1)
+        #expect(idle.lease(now: 1) == nil)
+    }
+
+    @Test func theOneUsedLastIsLentFirst() {
+        var idle = Self.idle()
+        _ = idle.giveBack(1, now: 0)
+        _ = idle.giveBack(2, now: 0)
+        #expect(idle.lease(now: 0) == 2)
+        #expect(idle.lease(now: 0) == 1)
+    }
+
+    @Test func theOldestGoesWhenOneTooManyComesBack() {
+        var idle = Self.idle()
+        _ = idle.giveBack(1, now: 0)
+        #expect(idle.giveBack(2, now: 0) == nil)
+        #expect(idle.giveBack(3, now: 0) == 1)
+        #expect(idle.count == 2)
+    }
+
+    @Test func theSurplusOfABurstStaysAWhileAndThenGoesOldestFirst() {
+        var idle = Self.idle(count: 1, surplusSeconds: 3)
+        #expect(idle.giveBack(1, now: 10) == nil)
+        #expect(idle.giveBack(2, now: 10) == nil)
+        #expect(idle.timePassed(now: 12).isEmpty)
+        #expect(idle.timePassed(now: 13) == [1])
+        #expect(idle.giveBack(3, now: 13) == 2)
+        #expect(idle.lease(now: 13) == 3)
+    }
+
+    @Test func whereNoneIsKeptTheOneThatComesBackGoes() {
+        var idle = Self.idle(count: 0)
+        #expect(idle.giveBack(1, now: 0) == 1)
+        #expect(idle.isEmpty)
+    }
+
+    @Test func theIdleLimitItselfPassesAndASecondMoreDoesNot() {
+        var idle = Self.idle()
+        _ = idle.giveBack(1, now: 100)
+        #expect(idle.timePassed(now: 155).isEmpty)
+        #expect(idle.lease(now: 155) == 1)
+        _ = idle.giveBack(1, now: 100)
+        #expect(idle.lease(now: 156) == nil)
+        #expect(idle.timePassed(now: 156) == [1])
+        #expect(idle.isEmpty)
+    }
+
+    @Test func aClockThatGoesBackwardsExpiresNothing() {
+        var idle = Self.idle()
+        _ = idle.giveBack(1, now: 100)
+        #expect(idle.timePassed(now: 0).isEmpty)
+        #expect(idle.lease(now: 0) == 1)
+    }
+
+    @Test func oneThatTheOriginClosedIsNotLent() {
+        var idle = Self.idle()
+        _ = idle.giveBack(1, now: 0)
+        _ = idle.giveBack(2, now: 0)
+        idle.remove { $0 == 2 }
+        #expect(idle.lease(now: 0) == 1)
+    }
+
+    @Test func allOfThemAreGivenUpAtTheEnd() {
+        var idle = Self.idle()
+        _ = idle.giveBack(1, now: 0)
+        _ = idle.giveBack(2, now: 0)
+        #expect(idle.removeAll().sorted() == [1, 2])
+        #expect(idle.isEmpty)
+    }
+}
+
+@Suite struct UpstreamKeyTests {
+    private static let origin = Origin(scheme: .https, host: "a.example", port: 443)
+
+    private static func key(
+        origin: Origin = origin, trust: UpstreamKey.Trust = .verified,
+        credential: UpstreamKey.CredentialTag? = .init(name: "enrollment", generation: 1), principal: UInt32? = 1000,
+        settings: UInt64 = 1
+    ) -> UpstreamKey {
+        UpstreamKey(origin: origin, trust: trust, credential: credential, principal: principal, settings: settings)
+    }
+
+    /// Each differs from another in one part.
+    static let keys: [UpstreamKey] = [
+        key(),
+        key(origin: Origin(scheme: .http, host: "a.example", port: 443)),
+        key(origin: Origin(scheme: .https, host: "b.example", port: 443)),
+        key(origin: Origin(scheme: .https, host: "a.example", port: 8443)),
+        key(trust: .accepted(leaf: [1], answering: false)),
+        key(trust: .accepted(leaf: [2], answering: false)),
+        key(trust: .accepted(leaf: [1], answering: true)),
+        key(credential: nil),
+        key(credential: .init(name: "other", generation: 1)),
+        key(credential: .init(name: "enrollment", generation: 2)),
+        key(principal: nil),
+        key(principal: 1001),
+        key(settings: 2),
+    ]
+
+    @Test(arguments: keys) func keysThatDifferInOnePartAreNotOne(_ key: UpstreamKey) {
+        #expect(Self.keys.filter { $0 == key }.count == 1)
+    }
+}
