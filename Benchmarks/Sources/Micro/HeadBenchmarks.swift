@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import HTTP1
+
+/// The HTTP1 room: what every request and every response pays.
+enum HeadBenchmarks {
+    static let groups = [
+        BenchmarkGroup(prefix: "request", make: requests), BenchmarkGroup(prefix: "response", make: responses),
+    ]
+
+    /// From the octets that came to the octets that go on, with what the proxy adds.
+    private static func requests() throws -> [Benchmark] {
+        let samples = [("curl", HeadSamples.curl), ("git", HeadSamples.git), ("chromium", HeadSamples.chromium)]
+        return try samples.flatMap { (client, bytes) -> [Benchmark] in
+            let head = try require(RequestHead.parse(bytes.span.bytes), "the head of \(client) is cut").head
+            let scheme = "http://".utf8
+            let isAbsolute = head.targetBytes.starts(with: scheme)
+            let path = head.targetBytes.dropFirst(isAbsolute ? scheme.count : 0).drop { $0 != UInt8(ascii: "/") }
+            let forwarding = RequestForwarding(
+                target: path, host: head.host ?? "", framing: head.framing, via: "1.1 countersign")
+            guard try RequestHead.parse(head.forwarded(forwarding).span.bytes) != nil else {
+                throw SetUpFailure("the head of \(client) is not forwarded whole")
+            }
+            return [
+                Benchmark("request-parse-\(client)") { keep(try RequestHead.parse(bytes.span.bytes)) },
+                Benchmark("request-forward-\(client)") { keep(head.forwarded(forwarding)) },
+            ]
+        }
+    }
+
+    /// With the framing of the body, which is asked for once a response.
+    private static func responses() throws -> [Benchmark] {
+        let samples = [("nginx", HeadSamples.nginx), ("application", HeadSamples.application)]
+        let benchmarks = try samples.flatMap { (server, bytes) -> [Benchmark] in
+            let head = try require(ResponseHead.parse(bytes.span.bytes), "the head of \(server) is cut").head
+            let forwarding = ResponseForwarding(framing: try head.framing(answering: .get), via: "1.1 countersign")
+            return [
+                Benchmark("response-parse-\(server)") {
+                    let parsed = try ResponseHead.parse(bytes.span.bytes)
+                    keep(try parsed?.head.framing(answering: .get))
+                },
+                Benchmark("response-forward-\(server)") { keep(head.forwarded(forwarding)) },
+            ]
+        }
+        let challenge = HeadSamples.challenge
+        return benchmarks + [
+            Benchmark("response-parse-challenge") {
+                let parsed = try ResponseHead.parse(challenge.span.bytes)
+                keep(parsed?.head.fields.values(of: .wwwAuthenticate))
+            }
+        ]
+    }
+}

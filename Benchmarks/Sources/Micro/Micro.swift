@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// Micro-benchmarks of the rooms that do no I/O of their own, and the check that they allocate no more than they did.
+@main struct Micro {
+    private static let usage = """
+        usage: micro [--check | --update] [--only NAME]... [--json]
+          --check      exit 1 when a benchmark allocates more than its threshold, or host match is not flat
+          --update     write the thresholds anew
+          --only NAME  the benchmark of this name, or those whose names begin with it
+          --json       figures as JSON
+
+        """
+
+    private static let groups =
+        HeadBenchmarks.groups + SiteBenchmarks.groups + ChallengeBenchmarks.groups + NTLMBenchmarks.groups
+        + CertificateBenchmarks.groups + VaultBenchmarks.groups
+
+    private var checks = false
+    private var updates = false
+    private var writesJSON = false
+    private var only: [String] = []
+
+    static func main() {
+        do {
+            exit(try Micro(arguments: CommandLine.arguments.dropFirst()).run() ? 0 : 1)
+        } catch let error as WrongUse {
+            say("micro: error: \(error.detail)\n" + usage)
+            exit(2)
+        } catch {
+            say("micro: error: \(error)\n")
+            exit(1)
+        }
+    }
+
+    private struct WrongUse: Error {
+        let detail: String
+    }
+
+    private init(arguments: ArraySlice<String>) throws(WrongUse) {
+        var rest = arguments
+        while let argument = rest.popFirst() {
+            switch argument {
+            case "--check": checks = true
+            case "--update": updates = true
+            case "--json": writesJSON = true
+            case "--only":
+                guard let name = rest.popFirst() else { throw WrongUse(detail: "--only takes a name") }
+                only.append(name)
+            default: throw WrongUse(detail: "unknown argument \"\(argument)\"")
+            }
+        }
+        if checks && updates { throw WrongUse(detail: "--check and --update do not go together") }
+    }
+
+    /// Whether all is as it should be.
+    private func run() throws -> Bool {
+        let meter = try Meter()
+        var all: [Figures] = []
+        for group in Self.groups where isWanted({ $0.hasPrefix(group.prefix) || group.prefix.hasPrefix($0) }) {
+            for benchmark in try group.make() where isWanted(benchmark.name.hasPrefix) {
+                let figures = try meter.measure(benchmark)
+                if !writesJSON { print(all.isEmpty ? Report.title + "\n" : "", Report.row(figures), separator: "") }
+                all.append(figures)
+            }
+        }
+        guard !all.isEmpty else { throw WrongUse(detail: "no benchmark is called that") }
+        if writesJSON { print(Report.json(all)) }
+        if updates { try update(all) }
+        return checks ? try check(all) : true
+    }
+
+    private func isWanted(_ matches: (String) -> Bool) -> Bool { only.isEmpty || only.contains(where: matches) }
+
+    private func check(_ all: [Figures]) throws -> Bool {
+        let thresholds = try Self.thresholds()
+        let findings = all.map(thresholds.check)
+        var faults = findings.flatMap(\.faults) + steepness(all)
+        if only.isEmpty {
+            let gone = thresholds.lines.keys.filter { name in !all.contains { $0.name == name } }
+            faults += gone.sorted().map { "\($0) has a threshold and is no benchmark: --update takes it out" }
+        }
+        for note in findings.flatMap(\.notes) { Self.say("micro: note: \(note)\n") }
+        for fault in faults { Self.say("micro: error: \(fault)\n") }
+        if faults.isEmpty { Self.say("micro: \(all.count) benchmarks allocate what they may\n") }
+        return faults.isEmpty
+    }
+
+    /// The look-ups that take longer in a longer list.
+    private func steepness(_ all: [Figures]) -> [String] {
+        SiteBenchmarks.flat.compactMap { (long, short) in
+            guard let slow = all.first(where: { $0.name == long })?.leastNanoseconds,
+                let quick = all.first(where: { $0.name == short })?.leastNanoseconds,
+                slow > quick * SiteBenchmarks.flatRatio
+            else { return nil }
+            return "\(long) takes \(Int(slow)) ns and \(short) \(Int(quick)) ns: not flat"
+        }
+    }
+
+    private func update(_ all: [Figures]) throws {
+        var thresholds = only.isEmpty ? Thresholds() : try Self.thresholds()
+        for figures in all { thresholds.update(figures) }
+        let order =
+            all.map(\.name) + thresholds.lines.keys.filter { name in !all.contains { $0.name == name } }.sorted()
+        try Checkout.replace(Thresholds.fileName, with: thresholds.text(inOrderOf: order))
+    }
+
+    private static func thresholds() throws -> Thresholds {
+        try Thresholds(parsing: String(decoding: try Checkout.read(Thresholds.fileName), as: UTF8.self))
+    }
+
+    private static func say(_ text: String) { write(STDERR_FILENO, text, text.utf8.count) }
+}

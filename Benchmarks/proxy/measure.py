@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One measurement: a scenario with one peer, in one round."""
+
+import fcntl
+import json
+import os
+import statistics
+import subprocess
+import time
+
+from peer import pin, resident_kib
+from scenarios import GIGABYTE, LATENCY, MEMORY, REQUEST, START
+
+PROXY_CORE, LOAD_CORE = 0, 1
+STARTS = 3
+
+
+class Lock:
+    """Two benches at once would measure each other: each measurement holds a lock of the machine's."""
+
+    waited = 0.0
+
+    def __enter__(self):
+        self.file = open("/tmp/bench.lock", "a")
+        began = time.monotonic()
+        fcntl.flock(self.file, fcntl.LOCK_EX)
+        Lock.waited += time.monotonic() - began
+
+    def __exit__(self, *_):
+        self.file.close()
+
+
+class Measurer:
+    def __init__(self, bench, origin, realtime, seconds=None):
+        self.load, self.origin, self.realtime, self.seconds = f"{bench}/load", origin, realtime, seconds
+
+    def run(self, peer, scenario):
+        """The figures, or `fault` with what went wrong."""
+        with Lock():
+            if scenario.unit == START:
+                return self.start(peer)
+            pin(peer.pid, PROXY_CORE, self.realtime)
+            if scenario.unit == MEMORY:
+                return self.memory(peer, scenario)
+            return self.work(peer, scenario)
+
+    def command(self, peer, scenario, connections=None):
+        load = scenario.load.split()
+        if connections:
+            load[load.index("-c") + 1] = str(connections)
+        command = ["taskset", "-c", str(LOAD_CORE)] + (["chrt", "-r", "1"] if self.realtime else [])
+        command += [self.load, *load, "-t", f"{self.seconds_of(scenario):g}", "--pid", str(peer.pid)]
+        intercepted = scenario.needs in ("mitm", "newhost", "answers")
+        if intercepted and "direct" in peer.can:
+            command += ["--direct-to", f"127.0.0.1:{peer.intercepts_at}"]
+        else:
+            command += ["--proxy", f"127.0.0.1:{peer.port}"]
+        if intercepted and "--close" not in load:
+            command += ["--anchors", peer.root]
+        if scenario.needs == "tunnel":
+            command += ["--expect-issuer", "Bench Origin Root"]
+        return command + [scenario.url]
+
+    def seconds_of(self, scenario):
+        return min(self.seconds, scenario.seconds) if self.seconds and "-n" not in scenario.load else scenario.seconds
+
+    def work(self, peer, scenario):
+        dances = self.origin.ntlm_answers()
+        spinner = None
+        if self.realtime:  # of lower rank than the proxy: fills what the proxy leaves of its core
+            spinner = subprocess.Popen(["taskset", "-c", str(PROXY_CORE), self.load, "--spin", "200"])
+        try:
+            run = subprocess.run(self.command(peer, scenario), capture_output=True, text=True, timeout=190)
+        except subprocess.TimeoutExpired:
+            return {"fault": "timed out"}
+        finally:
+            if spinner:
+                spinner.kill()
+                spinner.wait()
+        try:
+            result = json.loads(run.stdout)
+        except ValueError:
+            return {"fault": (run.stderr or run.stdout).strip()[:120] or f"load ended with {run.returncode}"}
+        wrong = result["failed"] + result["refused"]
+        if result["answered"] == 0 or wrong > result["answered"] // 100:
+            return {"fault": f"{wrong} of {wrong + result['answered']} failed: {result['error']}"}
+        if scenario.needs == "mitm" and "Origin" in result["issuer"]:
+            return {"fault": "not intercepted"}
+        if scenario.name == "mitm-ntlm" and self.origin.ntlm_answers() == dances:
+            return {"fault": "nothing was answered"}
+        result["cost_us"] = result["cpu_s"] * 1e6 / result["answered"]
+        result["rate"] = result["answered"] / result["seconds"]
+        if scenario.unit == GIGABYTE:
+            result["value"] = result["cpu_s"] * 1e12 / result["bytes"]
+            result["megabytes"] = result["bytes"] / result["seconds"] / 1e6
+        else:
+            result["value"] = {REQUEST: result["cost_us"], LATENCY: result["p50_us"]}[scenario.unit]
+        return result
+
+    def memory(self, peer, scenario):
+        """A few connections first, so that what is allocated once is not counted."""
+        subprocess.run(self.command(peer, scenario, connections=4), stdin=subprocess.DEVNULL,
+                       stdout=subprocess.DEVNULL, timeout=120, check=False)
+        time.sleep(0.3)
+        before = resident_kib(peer.pid)
+        load = subprocess.Popen(self.command(peer, scenario), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        try:
+            held = json.loads(load.stdout.readline() or "{}")
+            time.sleep(2)
+            after = resident_kib(peer.pid)
+            load.stdin.close()
+            alive = json.loads(load.stdout.readline() or "{}").get("alive", 0)
+        finally:
+            load.kill()
+            load.wait()
+        if alive < 950:
+            return {"fault": f"{alive} of 1,000 connections were kept: {held.get('error', '')}"}
+        return {"value": (after - before) / alive, "alive": alive, "before_kib": before}
+
+    def start(self, peer):
+        times, more = [], []
+        for _ in range(STARTS):
+            peer.prepare()
+            time.sleep(0.1)
+            began = time.monotonic()
+            peer.spawn(PROXY_CORE, self.realtime)
+            while not peer.answers(30) and peer.runs and time.monotonic() < began + 30:
+                time.sleep(0.001)
+            answered = time.monotonic()
+            times.append((answered - began) * 1e3)
+            if peer.runs and "mitm" in peer.can and peer.intercepts():
+                more.append((time.monotonic() - answered) * 1e3)
+            stopped = not peer.runs
+            peer.stop()
+            if stopped:
+                return {"fault": "did not start"}
+        result = {"value": statistics.median(times)}
+        if more:
+            result["intercepted_ms"] = statistics.median(more)
+        return result
+
+
+def can_be_realtime():
+    """Whether this user may run the proxy, the origin and the load ahead of everything else."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        return True
+    except OSError:
+        return False

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The origin behind every proxy: one nginx worker on loopback, and the certificates of the bench.
+
+The NTLM site hands out one challenge and looks at the kind of message that comes back, not at what it proves: the work
+of the proxy is the same, and the origin is not what limits it. NTLM authenticates the connection, so requests after
+the third message carry nothing; a connection that begins without is refused.
+"""
+
+import base64
+import os
+import re
+import signal
+import struct
+import subprocess
+import time
+import urllib.request
+
+from scenarios import HTTP_PORT, STORE_PORT, TLS_PORT
+
+NAMES = "DNS:*.bench.test,DNS:mitm.bench.test,DNS:*.mitm.bench.test"
+EXTENSIONS = {
+    "root": "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign,cRLSign\n",
+    "origin": f"subjectAltName={NAMES}\nextendedKeyUsage=serverAuth\nbasicConstraints=CA:FALSE\n",
+    "leaf": "subjectAltName=DNS:mitm.bench.test\nextendedKeyUsage=serverAuth\nbasicConstraints=CA:FALSE\n",
+    "client": "extendedKeyUsage=clientAuth\nbasicConstraints=CA:FALSE\n",
+}
+
+
+def openssl(*arguments):
+    subprocess.run(["openssl", *arguments], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL)
+
+
+def make_certificate(name, subject, kind, issuer=None):
+    """NAME.key and NAME.pem in the current folder: ECDSA P-256, as most of the web."""
+    openssl("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", f"{name}.key")
+    openssl("req", "-new", "-key", f"{name}.key", "-subj", subject, "-out", f"{name}.csr")
+    with open("extensions", "w") as file:
+        file.write(EXTENSIONS[kind])
+    signer = ["-CA", f"{issuer}.pem", "-CAkey", f"{issuer}.key", "-CAcreateserial"] if issuer else [
+        "-signkey", f"{name}.key"]
+    openssl("x509", "-req", "-in", f"{name}.csr", "-days", "365", "-extfile", "extensions", "-out", f"{name}.pem", *signer)
+
+
+def make_pki(folder):
+    if os.path.exists(f"{folder}/complete") and time.time() - os.path.getmtime(f"{folder}/complete") < 300 * 86_400:
+        return
+    os.makedirs(folder, exist_ok=True)
+    before = os.getcwd()
+    os.chdir(folder)
+    make_certificate("origin-root", "/CN=Bench Origin Root", "root")
+    make_certificate("origin", "/CN=origin.bench.test", "origin", "origin-root")
+    make_certificate("client", "/CN=bench", "client", "origin-root")
+    openssl("pkcs12", "-export", "-in", "client.pem", "-inkey", "client.key", "-passout", "pass:bench", "-out",
+            "client.p12")
+    make_certificate("root", "/CN=Bench Interception Root/O=bench", "root")
+    make_certificate("leaf", "/CN=mitm.bench.test", "leaf", "root")
+    with open("leaf-and-key.pem", "w") as file:
+        file.write(open("leaf.pem").read() + open("leaf.key").read())
+    for name in os.listdir("."):
+        os.chmod(name, 0o644)  # of no worth, and read by servers that drop their privileges
+    open("complete", "w").close()
+    os.chdir(before)
+
+
+def ntlm_challenge():
+    """A CHALLENGE_MESSAGE (MS-NLMP §2.2.1.2) as a domain member sends it."""
+    def pair(kind, value):
+        return struct.pack("<HH", kind, len(value)) + value
+
+    def text(kind, value):
+        return pair(kind, value.encode("utf-16-le"))
+
+    filetime = struct.pack("<Q", (int(time.time()) + 11_644_473_600) * 10_000_000)
+    target = "BENCH".encode("utf-16-le")
+    about = (text(2, "BENCH") + text(1, "ORIGIN") + text(4, "bench.test") + text(3, "ntlm.bench.test")
+             + pair(7, filetime) + pair(0, b""))
+    flags, header = 0xE2898215, 56
+    message = b"NTLMSSP\0" + struct.pack("<IHHII", 2, len(target), len(target), header, flags) + b"\x01\x23\x45\x67\x89\xab\xcd\xef"
+    message += bytes(8) + struct.pack("<HHI", len(about), len(about), header + len(target)) + bytes.fromhex("0a00f4650000000f")
+    return base64.b64encode(message + target + about).decode()
+
+
+CONFIGURATION = """
+daemon off;
+worker_processes 1;
+worker_rlimit_nofile {files};
+pid {folder}/pid;
+error_log {folder}/error.log error;
+events {{ worker_connections {connections}; multi_accept on; }}
+http {{
+    access_log off;
+    default_type application/octet-stream;
+    sendfile on;
+    tcp_nopush on;
+    keepalive_timeout 600s;
+    keepalive_requests 1000000000;
+    client_max_body_size 0;
+    client_body_temp_path {bodies};
+    client_body_buffer_size 128k;
+    open_file_cache max=100;
+    ssl_certificate {pki}/origin.pem;
+    ssl_certificate_key {pki}/origin.key;
+    ssl_protocols TLSv1.2 TLSv1.3;
+    ssl_session_cache shared:sessions:10m;
+    server {{
+        listen 127.0.0.1:{http} backlog=4096;
+        listen 127.0.0.1:{tls} ssl backlog=4096 default_server;
+        root {folder}/www;
+        location = /1k {{ return 200 "{body}"; }}
+        location = /sink {{
+            proxy_pass http://127.0.0.1:{store}/;
+            proxy_pass_request_body off;
+            proxy_set_header Content-Length "";
+        }}
+        location = /status {{ stub_status; }}
+    }}
+    server {{
+        listen 127.0.0.1:{tls} ssl;
+        server_name basic.bench.test;
+        root {folder}/www;
+        auth_basic bench;
+        auth_basic_user_file {folder}/users;
+    }}
+    server {{
+        listen 127.0.0.1:{tls} ssl;
+        server_name cert.bench.test;
+        ssl_client_certificate {pki}/origin-root.pem;
+        ssl_verify_client on;
+        location = /1k {{ return 200 "{body}"; }}
+    }}
+    map "$connection_requests $http_authorization" $ntlm {{
+        default "";
+        "1 " "NTLM";
+        "~^[0-9]+ NTLM TlRMTVNTUAAB" "NTLM {challenge}";
+    }}
+    map $http_authorization $is_third {{ default ""; "~^NTLM TlRMTVNTUAAD" 1; }}
+    log_format third $connection;
+    server {{
+        listen 127.0.0.1:{tls} ssl;
+        server_name ntlm.bench.test;
+        access_log {folder}/ntlm.log third if=$is_third;
+        location = /1k {{
+            if ($ntlm) {{
+                add_header WWW-Authenticate $ntlm always;
+                return 401 "NTLM, please";
+            }}
+            return 200 "{body}";
+        }}
+    }}
+    server {{ listen 127.0.0.1:{store}; location / {{ return 200 "stored"; }} }}
+}}
+"""
+
+
+class Origin:
+    """Runs for as long as the `with`."""
+
+    def __init__(self, folder, pki, files):
+        self.folder, self.process = folder, None
+        os.makedirs(f"{folder}/www", exist_ok=True)
+        body = ("x" * 1000 + f"{7:024d}")
+        for name, size in (("1m", 1 << 20), ("100m", 100 << 20)):
+            if not os.path.exists(f"{folder}/www/{name}"):
+                with open(f"{folder}/www/{name}", "wb") as file:
+                    file.write(os.urandom(1 << 20) * (size >> 20))
+        for name, text in (("www/1k", body), ("users", "user:{PLAIN}pass\n")):
+            with open(f"{folder}/{name}", "w") as file:
+                file.write(text)
+        bodies = "/dev/shm/countersign-bench" if os.access("/dev/shm", os.W_OK) else f"{folder}/bodies"
+        with open(f"{folder}/nginx.conf", "w") as file:
+            file.write(CONFIGURATION.format(
+                folder=folder, pki=pki, http=HTTP_PORT, tls=TLS_PORT, store=STORE_PORT, body=body, bodies=bodies,
+                files=files, connections=min(files - 100, 18_000), challenge=ntlm_challenge()))
+
+    def __enter__(self):
+        self.process = subprocess.Popen(["nginx", "-c", f"{self.folder}/nginx.conf", "-e", "stderr"],
+                                        stdin=subprocess.DEVNULL, start_new_session=True)
+        self.pid = self.process.pid
+        end = time.monotonic() + 10
+        while self.accepted() is None:
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise SystemExit("Scripts/bench: the origin does not start")
+            time.sleep(0.05)
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+
+    def accepted(self):
+        """How many connections the origin has taken; None when it does not answer."""
+        try:
+            opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+            with opener.open(f"http://127.0.0.1:{HTTP_PORT}/status", timeout=5) as answer:
+                return int(re.search(rb"^ *(\d+)", answer.read().split(b"\n")[2])[1])
+        except OSError:
+            return None
+
+    def ntlm_answers(self):
+        """How many third messages of NTLM came."""
+        try:
+            with open(f"{self.folder}/ntlm.log") as file:
+                return sum(1 for _ in file)
+        except OSError:
+            return 0

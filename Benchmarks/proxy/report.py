@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Markdown of a run: what must be reached, the curves, and every figure with its rounds."""
+
+import datetime
+import statistics
+
+from scenarios import (CONNECTIONS, CURVE_PEERS, LATENCY, LINES, SCALED, SCENARIOS, at_connections, at_lines,
+                       peer_of_bound)
+
+NAMES = {"squid": "squid", "haproxy": "HAProxy", "envoy": "Envoy"}
+
+
+def values(records, scenario, peer, key="value"):
+    return [r[key] for r in records if r.get("scenario") == scenario and r.get("peer") == peer and key in r]
+
+
+def median(records, scenario, peer, key="value"):
+    found = values(records, scenario, peer, key)
+    return statistics.median(found) if found else None
+
+
+def shown(value):
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def table(head, rows):
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def bound_rows(records):
+    """One row a bound: the work, ours, theirs, the ratio, what it must be, and whether it is."""
+    for scenario in SCENARIOS:
+        ours = median(records, scenario.name, "countersign")
+        for bound in scenario.bounds:
+            if not bound.peer:
+                verdict = "–" if ours is None else "yes" if ours <= bound.times else "no"
+                yield [scenario.title, scenario.unit, shown(ours), "", "", f"≤ {bound.times:g}", verdict]
+                continue
+            peer = peer_of_bound(bound.peer, scenario)
+            theirs = median(records, bound.work or scenario.name, peer)
+            what = "intercepted 1 KiB" if bound.work else NAMES[bound.peer]
+            ratio = ours / theirs if ours and theirs else None
+            verdict = "–" if ratio is None else "yes" if ratio <= bound.times else "no"
+            yield [scenario.title, scenario.unit, shown(ours), f"{what} {shown(theirs)}",
+                   "–" if ratio is None else f"{ratio:.2f}", f"≤ {bound.times:g} × {what}", verdict]
+
+
+def peer_rows(records, names):
+    """A row a scenario, a column a peer: squid's two set-ups share one."""
+    for scenario in SCENARIOS:
+        row = [scenario.title, scenario.unit]
+        for name in names:
+            if name == "squid-bump":
+                continue
+            peer = "squid-bump" if name == "squid" and not values(records, scenario.name, "squid") else name
+            row.append(shown(median(records, scenario.name, peer)))
+        yield row
+
+
+def curve_rows(records, scenario_at, points, peer):
+    for kind in SCALED:
+        row = [f"{peer}, {'intercepted' if kind == 'mitm' else 'plain'}"]
+        for point in points:
+            row.append(shown(median(records, scenario_at(kind, point).name, peer)))
+        yield row
+
+
+def figure_rows(records, names):
+    curves = [at_connections(kind, count) for kind in SCALED for count in CONNECTIONS]
+    curves += [at_lines(kind, count) for kind in SCALED for count in LINES]
+    for scenario in SCENARIOS + curves:
+        for name in names:
+            mine = [r for r in records if r.get("scenario") == scenario.name and r.get("peer") == name]
+            if not mine:
+                continue
+            found = values(records, scenario.name, name)
+            faults = [r["fault"] for r in mine if "fault" in r]
+            spread = f"{shown(min(found))}–{shown(max(found))}" if found else "–"
+            cost = median(records, scenario.name, name, "cost_us") if scenario.unit == LATENCY else None
+            rate = median(records, scenario.name, name, "megabytes")
+            speed = f"{shown(rate)} MB/s" if rate else shown(median(records, scenario.name, name, "rate")) + "/s"
+            yield [scenario.name, name, str(len(found)), shown(median(records, scenario.name, name)), spread,
+                   scenario.unit + (f" ({shown(cost)} CPU µs)" if cost else ""),
+                   shown(median(records, scenario.name, name, "p50_us")),
+                   shown(median(records, scenario.name, name, "p99_us")), "" if speed == "–/s" else speed,
+                   "; ".join(sorted(set(faults)))]
+
+
+def versions(records, names):
+    newest = {r["peer"]: r["version"] for r in records if "version" in r}
+    return ", ".join(dict.fromkeys(newest[name] for name in names if name in newest and name != "countersign"))
+
+
+def text(records, names, left_out, machine, began):
+    day = datetime.datetime.fromtimestamp(began, datetime.timezone.utc).date().isoformat()
+    facts = [*machine, ("peers", versions(records, names)), ("measured", day)]
+    if left_out:
+        facts.append(("left out", ", ".join(f"{name} ({why})" for name, why in left_out.items())))
+    squid_and_bump = [name for name in names if name != "squid-bump"]
+    parts = [
+        "# The whole proxy, measured\n",
+        "Made by `Scripts/bench`. CPU is user and system time of the proxy's process tree, kernel work in its name included,"
+        " over the requests (or 10⁹ bytes of body) of the window; one worker each. A figure is the median of its rounds."
+        " HAProxy and nginx are limits, not peers: reverse proxies to the one origin, with a ready leaf, that know"
+        " neither CONNECT nor challenges; Envoy has a ready leaf too. None of them answers a 401.\n",
+        table(["", ""], [list(fact) for fact in facts]),
+        "## What must be reached\n",
+        table(["work", "unit", "Countersign", "beside", "ratio", "must reach", "reached"], list(bound_rows(records))),
+        "## Beside the peers\n",
+        table(["work", "unit", *squid_and_bump], list(peer_rows(records, names))),
+        "![bars](proxy.svg)\n",
+    ]
+    if any("connections-" in r.get("scenario", "") for r in records):
+        rows = [row for peer in CURVE_PEERS for row in curve_rows(records, at_connections, CONNECTIONS, peer)]
+        parts += ["## At scale: CPU µs a request\n",
+                  "Every connection has a request under way all the time. At few connections a wake-up is paid by few"
+                  " requests; HAProxy shows how much of a curve is the kernel's.\n",
+                  table(["connections", *(f"{count:,}" for count in CONNECTIONS)], rows),
+                  table(["lines in the allowed-sites list", *(f"{count:,}" for count in LINES)],
+                        list(curve_rows(records, at_lines, LINES, "countersign"))),
+                  "![curves](scale.svg)\n"]
+    parts += ["## Every figure\n",
+              table(["scenario", "proxy", "rounds", "median", "min–max", "unit", "p50 µs", "p99 µs", "speed", "fault"],
+                    list(figure_rows(records, names)))]
+    return "\n".join(parts)

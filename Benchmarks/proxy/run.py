@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scripts/bench calls this: rounds of every scenario with every peer, then the table and the plots.
+
+A round takes each scenario with one peer after the other, so that what is compared was measured within a minute. What
+is measured is written down at once: an interrupted run goes on where it was, when the same command is given again.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import resource
+import signal
+import sys
+import time
+
+import machine
+import plot
+import report
+from measure import LOAD_CORE, PROXY_CORE, Lock, Measurer, can_be_realtime
+from origin import Origin, make_pki
+from peer import Peer, pin
+from scenarios import (CONNECTIONS, CURVE_PEERS, FIRST_PROXY_PORT, LINES, PEERS, QUICK_PEERS, SCALED, SCENARIOS,
+                       at_connections, at_lines)
+
+OLDEST_RESUMED_SECONDS = 6 * 3600
+
+
+def tell(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+class Run:
+    def __init__(self, options, realtime, files):
+        self.options, self.realtime, self.files = options, realtime, files
+        self.wanted = [scenario for scenario in SCENARIOS
+                       if not options.scenarios or scenario.name in options.scenarios]
+        self.names = [name for name in (QUICK_PEERS if options.quick else PEERS)
+                      if not options.peers or name in options.peers]
+        self.peers, self.left_out, self.records = {}, {}, []
+        self.path = f"{options.bench}/{'quick' if options.quick else 'full'}.jsonl"
+
+    # Resuming
+
+    def identity(self):
+        with open(self.options.binary, "rb") as file:
+            binary = hashlib.sha256(file.read()).hexdigest()
+        return hashlib.sha256(repr((binary, self.names, [s.name for s in self.wanted], self.options.rounds,
+                                    self.options.seconds, self.options.scale)).encode()).hexdigest()
+
+    def open_records(self):
+        identity = self.identity()
+        try:
+            with open(self.path) as file:
+                header, *lines = [json.loads(line) for line in file]
+            is_recent = time.time() - header["began"] < OLDEST_RESUMED_SECONDS
+            if header["identity"] == identity and is_recent and not any("ended" in line for line in lines):
+                self.records, self.began = lines, header["began"]
+                tell(f"going on after {len(lines)} measurements of the run that was interrupted")
+                return
+        except (OSError, ValueError, KeyError):
+            pass
+        self.began = time.time()
+        with open(self.path, "w") as file:
+            file.write(json.dumps({"identity": identity, "began": self.began}) + "\n")
+
+    def record(self, line):
+        self.records.append(line)
+        with open(self.path, "a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def is_done(self, round_number, scenario, name):
+        return any((r.get("round"), r.get("scenario"), r.get("peer")) == (round_number, scenario.name, name)
+                   for r in self.records)
+
+    # Measuring
+
+    def make_peers(self):
+        for index, name in enumerate(self.names):
+            try:
+                self.peers[name] = self.peer(name, FIRST_PROXY_PORT + 4 * index)
+            except (OSError, KeyError, ValueError, __import__("subprocess").CalledProcessError):
+                self.left_out[name] = "not installed"
+                tell(f"{name}: not installed (Scripts/bench --setup installs it); left out")
+
+    def peer(self, name, port, label="", **environment):
+        environment["BENCH_COUNTERSIGN"] = self.options.binary
+        return Peer(name, port, self.options.bench, environment, label)
+
+    def measure(self, measurer, round_number, peer, scenario):
+        """Starts what is not running; a peer that does not start is left out for good."""
+        if scenario.is_fresh:
+            peer.stop()
+        if not peer.runs and scenario.name != "start" and not peer.start(PROXY_CORE, self.realtime):
+            result = {"fault": "does not start"}
+        else:
+            result = measurer.run(peer, scenario)
+        if scenario.is_fresh:
+            peer.stop()
+        self.record({"round": round_number, "scenario": scenario.name, "peer": peer.name, "version": peer.version,
+                     **result})
+        shown = f"{result['value']:12,.1f} {scenario.unit}" if "value" in result else f"{'–':>12} {result['fault']}"
+        tell(f"{round_number} {scenario.name:24} {peer.name:12} {shown}")
+
+    def has_time(self):
+        return time.monotonic() - self.started - Lock.waited < self.options.minutes * 60
+
+    def run_round(self, measurer, number):
+        for scenario in self.wanted:
+            for name, peer in self.peers.items():
+                if scenario.name not in PEERS[name] or scenario.needs not in peer.can:
+                    continue
+                if self.is_done(number, scenario, name):
+                    continue
+                if not self.has_time():
+                    return
+                self.measure(measurer, number, peer, scenario)
+        for peer in self.peers.values():
+            peer.stop()
+
+    def run_scale(self, measurer, number):
+        port = FIRST_PROXY_PORT + 4 * len(PEERS)
+        for name in (name for name in CURVE_PEERS if name in self.peers):
+            for kind in SCALED:
+                for count in (count for count in CONNECTIONS if 2 * count + 100 < self.files):
+                    self.run_fresh(measurer, number, name, port, at_connections(kind, count))
+        if "countersign" in self.peers:
+            for count in LINES:
+                for kind in SCALED:
+                    self.run_fresh(measurer, number, "countersign", port + 4, at_lines(kind, count),
+                                   label=f"lines-{count}", BENCH_LINES=str(count))
+
+    def run_fresh(self, measurer, number, name, port, scenario, label="", **environment):
+        """With a process of its own, so that no point of a curve pays for the one before it."""
+        if self.is_done(number, scenario, name) or not self.has_time():
+            return
+        peer = self.peer(name, port, label or f"{name}-curve", **environment)
+        try:
+            self.measure(measurer, number, peer, scenario)
+        finally:
+            peer.stop()
+
+    def run(self):
+        self.started = time.monotonic()
+        bench = self.options.bench
+        make_pki(f"{bench}/pki")
+        self.make_peers()
+        self.open_records()
+        with Origin(f"{bench}/origin", f"{bench}/pki", self.files) as origin:
+            pin(origin.pid, LOAD_CORE, self.realtime)
+            measurer = Measurer(bench, origin, self.realtime, self.options.seconds)
+            try:
+                for number in range(1, self.options.rounds + 1):
+                    self.run_round(measurer, number)
+                    if self.options.scale and number <= self.options.scale:
+                        self.run_scale(measurer, number)
+            finally:
+                for peer in self.peers.values():
+                    peer.stop()
+        if not self.has_time():
+            tell(f"stopped after {self.options.minutes:g} minutes: what is missing has fewer rounds")
+        self.record({"ended": time.time()})
+
+    # Writing
+
+    def write(self):
+        folder = self.options.results
+        os.makedirs(folder, exist_ok=True)
+        text = report.text(self.records, self.names, self.left_out, machine.description(self.realtime), self.began)
+        for name, content in (("proxy.md", text), ("proxy.svg", plot.bars(self.records, self.names)),
+                              ("scale.svg", plot.curves(self.records))):
+            if content:
+                with open(f"{folder}/{name}.tmp", "w") as file:
+                    file.write(content)
+                os.rename(f"{folder}/{name}.tmp", f"{folder}/{name}")
+        print(text)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="Scripts/bench", add_help=False)
+    parser.add_argument("--bench", required=True)
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--results", required=True)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--report", action="store_true")
+    parser.add_argument("--peers", type=lambda text: text.split(","))
+    parser.add_argument("--scenarios", type=lambda text: text.split(","))
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--seconds", type=float)
+    parser.add_argument("--minutes", type=float)
+    parser.add_argument("--scale", type=int)
+    options = parser.parse_args()
+    for name, full, quick in (("rounds", 3, 2), ("seconds", 3, 1.5), ("minutes", 38, 5.5), ("scale", 2, 1)):
+        if getattr(options, name) is None:
+            setattr(options, name, quick if options.quick else full)
+    known = {"peers": list(PEERS), "scenarios": [scenario.name for scenario in SCENARIOS]}
+    for kind, names in known.items():
+        for name in getattr(options, kind) or []:
+            if name not in names:
+                sys.exit(f"Scripts/bench: no {kind[:-1]} '{name}'; there are {', '.join(names)}")
+    os.sched_setaffinity(0, {LOAD_CORE})
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (40_000, 40_000))
+    except (OSError, ValueError):
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    run = Run(options, can_be_realtime(), files)
+    if options.report:
+        with open(run.path) as file:
+            header, *run.records = [json.loads(line) for line in file]
+        run.began = header["began"]
+    else:
+        run.run()
+    run.write()
+
+
+main()

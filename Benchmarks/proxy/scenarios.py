@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured: the work, in which unit, and what it must reach beside the peers of the same run."""
+
+from dataclasses import dataclass, field
+
+HTTP_PORT, TLS_PORT, STORE_PORT, FIRST_PROXY_PORT = 19180, 19543, 19181, 19700
+HOSTS = 400
+PLAIN = f"http://plain.bench.test:{HTTP_PORT}"
+TUNNEL = f"https://tunnel.bench.test:{TLS_PORT}"
+INTERCEPTED = f"https://mitm.bench.test:{TLS_PORT}"
+KIB, MIB = "--expect-length 1024", "--expect-length 1048576"
+
+REQUEST, GIGABYTE, LATENCY, MEMORY, START = "CPU µs/request", "CPU ms/GB", "p50 µs", "KiB/connection", "ms"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """`times` the figure of `peer` (another scenario of countersign's where `work` names one), or `times` alone."""
+
+    times: float
+    peer: str = ""
+    work: str = ""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    name: str
+    title: str
+    needs: str
+    load: str
+    url: str
+    unit: str
+    seconds: float = 3
+    bounds: list = field(default_factory=list)
+
+    @property
+    def is_fresh(self):
+        """A process that has done nothing before."""
+        return self.unit in (MEMORY, START) or self.name == "mitm-newhost"
+
+
+def answered(name, site):
+    return Scenario(
+        f"mitm-{name}", f"the same, {site} answered", "answers", f"-c 32 {KIB}",
+        f"https://{name}.bench.test:{TLS_PORT}/1k", REQUEST, bounds=[Bound(1.1, "countersign", "mitm-1k")])
+
+
+SCENARIOS = [
+    Scenario("plain-1k", "plain 1 KiB, 32 kept connections", "plain", f"-c 32 {KIB}", PLAIN + "/1k", REQUEST,
+             bounds=[Bound(0.25, "squid"), Bound(1.4, "haproxy")]),
+    Scenario("mitm-1k", "intercepted 1 KiB, 32 kept connections", "mitm", f"-c 32 {KIB}", INTERCEPTED + "/1k", REQUEST,
+             bounds=[Bound(0.38, "squid"), Bound(1.6, "haproxy")]),
+    answered("basic", "a Basic site"),
+    answered("ntlm", "an NTLM site"),
+    answered("cert", "a client-certificate site"),
+    Scenario("mitm-handshake", "intercepted, a connection a request", "mitm", f"-c 8 --close {KIB}",
+             INTERCEPTED + "/1k", REQUEST, bounds=[Bound(0.22, "squid"), Bound(1.3, "envoy")]),
+    Scenario("mitm-newhost", "intercepted, a new host each time", "newhost",
+             f"-c 4 --close -w 0 -n {HOSTS - 20} --hosts {HOSTS} {KIB}", f"https://h%.mitm.bench.test:{TLS_PORT}/1k",
+             REQUEST, 8, bounds=[Bound(0.42, "squid")]),
+    Scenario("mitm-1M", "intercepted 1 MiB bodies down", "mitm", f"-c 8 {MIB}", INTERCEPTED + "/1m", GIGABYTE,
+             bounds=[Bound(1.05, "envoy")]),
+    Scenario("mitm-up-1M", "intercepted 1 MiB bodies up", "mitm", "-c 4 --upload 1048576", INTERCEPTED + "/sink",
+             GIGABYTE, bounds=[Bound(1.05, "envoy")]),
+    Scenario("tunnel-100M", "tunnel 100 MiB", "tunnel", "-c 2 --expect-length 104857600", TUNNEL + "/100m", GIGABYTE,
+             bounds=[Bound(0.8, "squid")]),
+    Scenario("plain-c1", "latency at one connection, plain", "plain", f"-c 1 {KIB}", PLAIN + "/1k", LATENCY, 2,
+             bounds=[Bound(1.3, "haproxy")]),
+    Scenario("mitm-c1", "latency at one connection, intercepted", "mitm", f"-c 1 {KIB}", INTERCEPTED + "/1k", LATENCY,
+             2, bounds=[Bound(1.3, "haproxy")]),
+    Scenario("idle-plain", "memory an idle connection, plain", "plain", "-c 1000 --idle", PLAIN + "/1k", MEMORY,
+             bounds=[Bound(5)]),
+    Scenario("idle-mitm", "memory an idle connection, intercepted", "mitm", "-c 1000 --idle", INTERCEPTED + "/1k",
+             MEMORY, bounds=[Bound(26)]),
+    Scenario("start", "start to first answer", "plain", "", "", START, bounds=[Bound(25)]),
+]
+
+CONNECTIONS = [1, 10, 100, 1_000, 8_000]
+LINES = [1, 10, 100, 10_000]
+SCALED = {"plain": PLAIN + "/1k", "mitm": INTERCEPTED + "/1k"}
+
+
+def at_connections(kind, count):
+    """Every connection with a request under way all the time."""
+    return Scenario(f"{kind}-connections-{count}", f"{kind}, {count:,} connections", kind, f"-c {count} {KIB}",
+                    SCALED[kind], REQUEST)
+
+
+def at_lines(kind, count):
+    """32 connections, with so many lines in the allowed-sites list."""
+    return Scenario(f"{kind}-lines-{count}", f"{kind}, {count:,} lines", kind, f"-c 32 {KIB}", SCALED[kind], REQUEST)
+
+
+# The peers in the order of the tables, with the scenarios that each is worth: squid-bump stands for squid where it intercepts.
+EVERYTHING = [scenario.name for scenario in SCENARIOS]
+PLAIN_ONLY = ["plain-1k", "plain-c1", "tunnel-100M", "idle-plain", "start"]
+PEERS = {
+    "countersign": EVERYTHING,
+    "squid": PLAIN_ONLY,
+    "squid-bump": [name for name in EVERYTHING if name.startswith(("mitm", "idle-mitm", "start"))],
+    "haproxy": EVERYTHING,
+    "nginx": EVERYTHING,
+    "envoy": EVERYTHING,
+    "mitmproxy": EVERYTHING,
+    "px": PLAIN_ONLY,
+    "tinyproxy": PLAIN_ONLY,
+}
+QUICK_PEERS = ["countersign", "squid", "squid-bump", "haproxy", "envoy"]
+CURVE_PEERS = ["countersign", "haproxy"]
+
+
+def peer_of_bound(name, scenario):
+    """Which of squid's two set-ups a bound of `scenario` means."""
+    return "squid-bump" if name == "squid" and scenario.needs in ("mitm", "newhost", "answers") else name
