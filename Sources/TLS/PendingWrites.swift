@@ -41,8 +41,30 @@ struct PendingWrites {
 
     /// What the flushed plaintext will come to as ciphertext, or a burst of it.
     var ciphertextEstimateBytes: Int {
-        let burst = min(flushedBytes, Self.burstBytes + Self.pieceBytes)
-        return burst + (burst / Self.recordBytes + 1) * Self.recordOverheadBytes
+        Self.ciphertextBytes(min(flushedBytes, Self.burstBytes + Self.pieceBytes))
+    }
+
+    /// What `plaintext` will come to as ciphertext.
+    static func ciphertextBytes(of plaintext: ByteBuffer) -> Int { ciphertextBytes(plaintext.readableBytes) }
+
+    private static func ciphertextBytes(_ bytes: Int) -> Int {
+        bytes + (bytes / recordBytes + 1) * recordOverheadBytes
+    }
+
+    /// The one write that was flushed, where there is no other and nobody waits for it: the common case, made cheap. The
+    /// caller writes it whole, or puts it back.
+    mutating func takeOnly() -> ByteBuffer? {
+        guard writes.count == 1, writes.hasMark, written.isEmpty, flushedBytes <= Self.pieceBytes,
+            writes[writes.startIndex].promise == nil
+        else { return nil }
+        flushedBytes = 0
+        return writes.popFirst()?.bytes
+    }
+
+    /// Undoes ``takeOnly()``.
+    mutating func putBack(_ bytes: ByteBuffer) {
+        append(bytes, nil)
+        mark()
     }
 
     /// The next flushed plaintext for the engine: the first write, or a piece of it, or several that fit one record

@@ -64,11 +64,11 @@ extension TLSEngine {
         return true
     }
 
-    /// Ends a handshake whose question came up after OpenSSL's own check, which can no longer be made to fail.
+    /// Ends a handshake that is not over, and whose question came up after OpenSSL's own check, which can no longer be made to fail.
     ///
     /// Nothing was sent since ServerHelloDone, so that the alert travels as plaintext (RFC 5246 §7.2).
     func refuseLate() -> TLSError? {
-        guard trustQuestion.answer == .refuse, !isEstablished, SSL_want(ssl) != SSL_RETRY_VERIFY,
+        guard trustQuestion.answer == .refuse, SSL_want(ssl) != SSL_RETRY_VERIFY,
             let trust = serverTrust
         else { return nil }
         let alert = [UInt8(SSL3_RT_ALERT), 3, 3, 0, 2, UInt8(SSL3_AL_FATAL), UInt8(SSL_AD_BAD_CERTIFICATE)]

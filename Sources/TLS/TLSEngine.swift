@@ -51,7 +51,11 @@ package final class TLSEngine {
     private let role: Role
     private var failure: TLSError?
     private var question = Question.none
-    var trustQuestion: TrustQuestion
+    var trustQuestion: TrustQuestion {
+        didSet { asksAboutTrust = trustQuestion.isPending }
+    }
+    /// The caller is to say whether to go on.
+    private(set) var asksAboutTrust = false
     private(set) var shownIdentity: String?
     /// The staple of the session that was offered, and the verdict found with it.
     private var offeredSession: (staple: ChainVerifier.Staple, trust: ServerTrust)?
@@ -83,6 +87,7 @@ package final class TLSEngine {
     package convenience init(server context: TLSServerContext) throws(TLSError) {
         try self.init(.server(context), context.ssl, asksAboutTrust: false)
         SSL_set_accept_state(ssl)
+        guard context.install(on: ssl) else { throw .drained(.configuration, "the server's certificate") }
     }
 
     private init(_ role: Role, _ context: SSLContext, asksAboutTrust: Bool) throws(TLSError) {
@@ -173,9 +178,6 @@ package final class TLSEngine {
     /// The verdict that suspends the engine.
     package var unansweredTrust: ServerTrust? { trustQuestion.pending }
 
-    /// The caller is to say whether to go on.
-    var asksAboutTrust: Bool { trustQuestion.isPending }
-
     /// An answer is waited for; until then there is no use for more input.
     package var isSuspended: Bool {
         if case .asked = question { true } else { asksAboutTrust }
@@ -212,7 +214,7 @@ package final class TLSEngine {
     private func step(_ operation: () -> Int32) throws(TLSError) -> Step {
         if let failure { throw failure }
         if isSuspended { return .suspended }
-        if let refusal = refuseLate() { throw fail(refusal) }
+        if !isEstablished, let refusal = refuseLate() { throw fail(refusal) }
         // SSL_get_error looks at what is in the queue (its man page); most of the time nothing is.
         if ERR_peek_error() != 0 { ERR_clear_error() }
         let result = operation()

@@ -360,6 +360,13 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     private func encrypt(_ context: ChannelHandlerContext) throws(TLSError) {
         guard engine.isEstablished, !engine.isSuspended else { return }
+        if let only = pending.takeOnly() {
+            if outbound.capacity == 0 { outbound = spare.take(room: PendingWrites.ciphertextBytes(of: only)) }
+            let step = try only.withUnsafeReadableBytes { bytes throws(TLSError) in try engine.write(bytes) }
+            if case .done = step { return }
+            pending.putBack(only)
+            guard step == .suspended, ask(context) else { return }
+        }
         while let piece = pending.nextPiece(spare) {
             if outbound.capacity == 0 { outbound = spare.take(room: pending.ciphertextEstimateBytes) }
             let step = try piece.withUnsafeReadableBytes { bytes throws(TLSError) in try engine.write(bytes) }
@@ -376,9 +383,11 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private func emit(_ context: ChannelHandlerContext, flush: Bool) {
         let promise = pending.takeWrittenPromise()
         guard outbound.readableBytes > 0 || promise != nil else { return }
-        context.write(wrapOutboundOut(outbound), promise: promise)
-        spare.giveBack(outbound)
+        // Before the write, as that may tell of writability, upon which more is written.
+        let bytes = outbound
         outbound = ByteBuffer()
+        context.write(wrapOutboundOut(bytes), promise: promise)
+        spare.giveBack(bytes)
         if flush { context.flush() }
     }
 

@@ -23,6 +23,10 @@ package final class TLSServerContext: Sendable {
     let ssl: SSLContext
     /// The only server name (RFC 6066 §3) that is served; nil: whatever the client says.
     let serverName: String?
+    private let chain: [Certificate]
+    private let key: PrivateKey
+    /// A session is resumed only where the leaf is the same (SSL_CTX_set_session_id_context(3)).
+    private let sessionContext: [UInt8]
 
     /// `chain` is sent whole, leaf first. With a DNS name as `host` a client must ask for it by SNI; an IP address is
     /// never asked for, so that any name will do then, as it does for nil. `clientCertificates` has every client
@@ -38,11 +42,44 @@ package final class TLSServerContext: Sendable {
         chain: [Certificate], key: PrivateKey, host: String?, clientCertificates: ClientCertificates?,
         versions: SSLContext.Versions
     ) throws(TLSError) {
+        guard let leaf = chain.first else { throw TLSError(.configuration, "a server needs a certificate") }
         serverName = host.flatMap { isIPAddress($0) ? nil : $0.lowercased() }
-        ssl = try SSLContext(method: TLS_server_method(), versions: versions)
+        self.chain = chain
+        self.key = key
+        sessionContext = leaf.sha256Fingerprint
+        if clientCertificates == nil, versions == SSLContext.versions {
+            ssl = try Self.common.get()
+        } else {
+            ssl = try Self.make(versions)
+        }
+        if let clientCertificates { try ask(for: clientCertificates) }
+        // Whether the key is the leaf's is better known now than at the first client.
+        ERR_clear_error()
+        guard let trial = SSL_new(ssl.pointer) else { throw .drained(.configuration, "TLS connection") }
+        defer { SSL_free(trial) }
+        guard install(on: trial) else { throw .drained(.configuration, "certificate or key of \"\(leaf)\" not taken") }
+    }
+
+    /// Has `connection`, a connection of ``ssl``, show the chain. False: the key is not the leaf's.
+    func install(on connection: OpaquePointer) -> Bool {
+        let used = withStack(of: chain.dropFirst()) { issuers in
+            chain[0].withX509 { leaf in key.withPKEY { SSL_use_cert_and_key(connection, leaf, $0, issuers, 1) } }
+        }
+        return used == 1
+            && SSL_set_session_id_context(connection, sessionContext, UInt32(sessionContext.count)) == 1
+    }
+
+    // MARK: OpenSSL's context
+
+    /// One for all names: it takes as long to make as a leaf, and far more memory.
+    private static let common: Result<SSLContext, TLSError> = {
+        do throws(TLSError) { return .success(try make(SSLContext.versions)) } catch { return .failure(error) }
+    }()
+
+    private static func make(_ versions: SSLContext.Versions) throws(TLSError) -> SSLContext {
+        let ssl = try SSLContext(method: TLS_server_method(), versions: versions)
         SSL_CTX_set_options(ssl.pointer, csn_SSL_OP_NO_RENEGOTIATION | csn_SSL_OP_CIPHER_SERVER_PREFERENCE)
         SSL_CTX_set_num_tickets(ssl.pointer, 1)
-        SSL_CTX_set_session_id_context(ssl.pointer, "countersign", 11)
         SSL_CTX_set_client_hello_cb(
             ssl.pointer, { ssl, alert, _ in TLSEngine.of(ssl)?.clientSaidHello(alert: alert) ?? 0 }, nil)
         SSL_CTX_set_alpn_select_cb(
@@ -50,17 +87,7 @@ package final class TLSServerContext: Sendable {
             { _, chosen, chosenLength, offered, offeredLength, _ in
                 ApplicationProtocols.select(from: offered, offeredLength, into: chosen, chosenLength)
             }, nil)
-        try use(chain: chain, key: key)
-        if let clientCertificates { try ask(for: clientCertificates) }
-    }
-
-    private func use(chain: [Certificate], key: PrivateKey) throws(TLSError) {
-        guard let leaf = chain.first else { throw TLSError(.configuration, "a server needs a certificate") }
-        ERR_clear_error()
-        let used = withStack(of: chain.dropFirst()) { issuers in
-            leaf.withX509 { leaf in key.withPKEY { SSL_CTX_use_cert_and_key(ssl.pointer, leaf, $0, issuers, 1) } }
-        }
-        guard used == 1 else { throw .drained(.configuration, "certificate or key of \"\(leaf)\" not taken") }
+        return ssl
     }
 
     private func ask(for certificates: ClientCertificates) throws(TLSError) {

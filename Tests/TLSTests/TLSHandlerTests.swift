@@ -64,6 +64,18 @@ struct TLSHandlerTests {
         #expect(records == 3 && bytes.readableBytes == 0)
     }
 
+    /// A channel whose buffer fills says so in the middle of a write.
+    @Test(arguments: Fixture.bothVersions)
+    func whatIsWrittenInAnswerToWritabilityGoesOutOnce(version: Int32) throws {
+        let pair = try pair(version: version)
+        try pair.run()
+        try pair.client.channel.pipeline.syncOperations.addHandler(Filling(), position: .first)
+        try pair.client.channel.pipeline.syncOperations.addHandler(FlushingOnWritability())
+        _ = pair.client.write("one")
+        try pair.run()
+        #expect(pair.server.heard.last == .bytes("one two"))
+    }
+
     @Test func oneReadCompleteIsOneFlush() throws {
         let pair = try pair(version: TLS1_3_VERSION)
         pair.server.counter.reset()
@@ -263,5 +275,28 @@ struct TLSHandlerTests {
         #expect(pair.client.heard.suffix(2) == [.error(.protocolViolation), .inactive])
         try pair.run()
         #expect(pair.server.heard.suffix(2) == [.error(.peerAlert(20, name: "bad_record_mac")), .inactive])
+    }
+}
+
+/// Tells of writability at each write.
+private final class Filling: ChannelOutboundHandler {
+    typealias OutboundIn = ByteBuffer
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        context.write(data, promise: promise)
+        context.fireChannelWritabilityChanged()
+    }
+}
+
+/// Writes more when it hears of writability for the first time.
+private final class FlushingOnWritability: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+    private var hasHeard = false
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        guard !hasHeard else { return }
+        hasHeard = true
+        context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: " two")), promise: nil)
     }
 }
