@@ -24,6 +24,9 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
+#include <stdlib.h>
+#include <unistd.h>
+
 #ifdef __linux__
 #include <sys/prctl.h>
 #endif
@@ -43,7 +46,13 @@ static inline unsigned long csn_XN_FLAG_RFC2253_UTF8(void) { return XN_FLAG_RFC2
 static inline ENGINE *csn_ENGINE_by_id(const char *name) {
     OPENSSL_init_crypto(OPENSSL_INIT_ENGINE_DYNAMIC, NULL);
     ENGINE *engine = ENGINE_by_id(name);
-    if (engine != NULL) ENGINE_set_flags(engine, ENGINE_get_flags(engine) | ENGINE_FLAGS_NO_REGISTER_ALL);
+    if (engine == NULL) return NULL;
+    ENGINE_set_flags(engine, ENGINE_get_flags(engine) | ENGINE_FLAGS_NO_REGISTER_ALL);
+    // On another thread somebody may have done so since the engine was found.
+    ENGINE_unregister_pkey_meths(engine);
+    ENGINE_unregister_pkey_asn1_meths(engine);
+    ENGINE_unregister_RSA(engine);
+    ENGINE_unregister_EC(engine);
     return engine;
 }
 
@@ -70,6 +79,18 @@ typedef struct {
     const char *name;
     X509 *certificate;
 } csn_token_certificate;
+
+// MARK: Trust anchors
+
+// As OpenSSL looks for SSL_CERT_FILE: not where the process has more rights than its user. glibc declares it for _GNU_SOURCE alone.
+static inline const char *csn_secure_getenv(const char *name) {
+#ifdef __linux__
+    extern char *secure_getenv(const char *);
+    return secure_getenv(name);
+#else
+    return issetugid() ? NULL : getenv(name);
+#endif
+}
 
 // MARK: TLS
 

@@ -15,7 +15,16 @@ package struct Authorization: Equatable, Sendable {
     }
 
     /// What stands after `Authorization: `. The string is an ordinary one: keep it short-lived.
-    package var fieldValue: String { "\(scheme) \(credentials.utf8Text ?? "")" }
+    package var fieldValue: String {
+        credentials.withBytes { credentials in
+            var text = ""
+            text.reserveCapacity(scheme.utf8.count + 1 + credentials.count)
+            text += scheme
+            text += " "
+            text += String(decoding: credentials, as: UTF8.self)
+            return text
+        }
+    }
 }
 
 extension Authorization: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {

@@ -17,9 +17,26 @@ package struct PathScope: Hashable, Sendable {
 
     /// Whether the request target `target` in origin-form lies in the scope. Compared as written, byte by byte; a path with a dot
     /// segment, percent-encoded or not, lies in none.
-    package func contains(_ target: String) -> Bool {
-        let path = Self.path(of: target)
-        return path.starts(with: directory.utf8) && !Self.climbs(path)
+    package func contains(_ target: String) -> Bool { contains(Array(target.utf8)[...]) }
+
+    /// The same for the target's octets.
+    package func contains(_ target: ArraySlice<UInt8>) -> Bool {
+        let end = target.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") } ?? target.endIndex
+        let path = target[..<end]
+        return path.starts(with: directory.utf8) && (Self.isPlain(path) || !Self.climbs(Array(path)))
+    }
+
+    /// Nothing in the path can be read in two ways, and no segment begins with a dot.
+    private static func isPlain(_ path: ArraySlice<UInt8>) -> Bool {
+        var before: UInt8 = 0
+        for octet in path {
+            switch octet {
+            case UInt8(ascii: "%"), UInt8(ascii: "\\"): return false
+            case UInt8(ascii: ".") where before == UInt8(ascii: "/"): return false
+            default: before = octet
+            }
+        }
+        return true
     }
 
     private static func path(of target: String) -> [UInt8] {

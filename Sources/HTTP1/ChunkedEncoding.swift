@@ -22,18 +22,18 @@ package enum ChunkedEncoding {
     /// message's `head` names.
     package static func end(trailers: FieldLines?, head: FieldLines? = nil) -> [UInt8] {
         guard let trailers else { return end }
-        var writer = HeadWriter(capacity: trailers.bytes.count + 8)
-        writer.append("0\r\n")
-        let options = head.map(ConnectionOptions.init(of:))
-        let span = trailers.bytes.span.bytes
-        writer.lines(of: trailers) { line in
-            guard line.known == .other else { return false }
-            if let options, options.name(line.name, in: trailers) { return false }
-            let name = Range<Int>(line.name)
-            return !forbidden.contains { span.matches($0, at: name) }
+        return HeadWriter.bytes(capacity: trailers.bytes.count + 8) { writer in
+            writer.append("0\r\n")
+            let options = head.map(ConnectionOptions.init(of:))
+            let span = trailers.bytes.span.bytes
+            writer.lines(of: trailers) { line in
+                guard line.known == .other else { return false }
+                if let options, options.name(line.name, in: trailers) { return false }
+                let name = Range<Int>(line.name)
+                return !forbidden.contains { span.matches($0, at: name) }
+            }
+            writer.append("\r\n")
         }
-        writer.append("\r\n")
-        return writer.bytes
     }
 
     /// Beside those of `FieldName`, of which none may be a trailer.

@@ -31,19 +31,19 @@ package struct MadeResponse: Sendable {
     /// The whole message.
     package func serialized() -> [UInt8] {
         precondition((200..<600).contains(status), "a final response is made")
-        var writer = HeadWriter(capacity: body.count + 512)
-        writer.append("HTTP/1.1 ")
-        writer.append(String(status).utf8)
-        writer.append(" ")
-        writer.append(MadeResponse.reason(of: status).utf8)
-        writer.append("\r\n")
-        for (name, value) in fields { writer.extraField(name, value) }
-        let hasBody = status != 204 && status != 304
-        if hasBody { writer.framing(.length(UInt64(body.count))) }
-        writer.connection(closes ? .close : .keepAlive, upgrade: nil)
-        writer.append("\r\n")
-        if hasBody, !answersHead { writer.append(body) }
-        return writer.bytes
+        return HeadWriter.bytes(capacity: body.count + 512) { writer in
+            writer.append("HTTP/1.1 ")
+            writer.append(text: String(status))
+            writer.append(" ")
+            writer.append(text: MadeResponse.reason(of: status))
+            writer.append("\r\n")
+            for (name, value) in fields { writer.extraField(name, value) }
+            let hasBody = status != 204 && status != 304
+            if hasBody { writer.framing(.length(UInt64(body.count))) }
+            writer.connection(closes ? .close : .keepAlive, upgrade: nil)
+            writer.append("\r\n")
+            if hasBody, !answersHead { writer.append(body) }
+        }
     }
 
     /// The reason phrase of RFC 9110 §15 and RFC 6585; the class's for a status of neither.

@@ -48,32 +48,32 @@ extension RequestHead {
     /// made anew.
     package func forwarded(_ forwarding: RequestForwarding) -> [UInt8] {
         precondition(forwarding.framing != .untilClose, "a request does not end with its connection")
-        var writer = HeadWriter(capacity: fields.bytes.count + forwarding.target.count + 512)
-        writer.append(methodBytes)
-        writer.append(" ")
-        appendTarget(forwarding.target, to: &writer)
-        writer.append(" HTTP/1.1\r\n")
-        writer.field("Host", forwarding.host)
-        let options = ConnectionOptions(of: fields)
-        writer.lines(of: fields) { line in
-            switch line.known {
-            case .host, .countersignTrust: false
-            case .authorization: forwarding.authorization == nil
-            case .expect: forwarding.keepsExpect
-            case .maxForwards: forwarding.maxForwards == nil
-            case .other: !options.name(line.name, in: fields)
-            default: !line.known.isHopByHop
+        return HeadWriter.bytes(capacity: fields.bytes.count + forwarding.target.count + 512) { writer in
+            writer.append(methodBytes)
+            writer.append(" ")
+            appendTarget(forwarding.target, to: &writer)
+            writer.append(" HTTP/1.1\r\n")
+            writer.field("Host", forwarding.host)
+            let options = ConnectionOptions(of: fields)
+            writer.lines(of: fields) { line in
+                switch line.known {
+                case .host, .countersignTrust: false
+                case .authorization: forwarding.authorization == nil
+                case .expect: forwarding.keepsExpect
+                case .maxForwards: forwarding.maxForwards == nil
+                case .other: !options.name(line.name, in: fields)
+                default: !line.known.isHopByHop
+                }
             }
+            if let maxForwards = forwarding.maxForwards { writer.field("Max-Forwards", String(maxForwards)) }
+            if let authorization = forwarding.authorization {
+                writer.field("Authorization", authorization, keepsNonASCII: true)
+            }
+            writer.framing(forwarding.framing)
+            writer.connection(forwarding.connection, upgrade: upgrade)
+            if let via = forwarding.via { writer.field("Via", via) }
+            writer.append("\r\n")
         }
-        if let maxForwards = forwarding.maxForwards { writer.field("Max-Forwards", String(maxForwards)) }
-        if let authorization = forwarding.authorization {
-            writer.field("Authorization", authorization, keepsNonASCII: true)
-        }
-        writer.framing(forwarding.framing)
-        writer.connection(forwarding.connection, upgrade: upgrade)
-        if let via = forwarding.via { writer.field("Via", via) }
-        writer.append("\r\n")
-        return writer.bytes
     }
 
     private func appendTarget(_ target: ArraySlice<UInt8>, to writer: inout HeadWriter) {
@@ -85,7 +85,7 @@ extension RequestHead {
         let digits = Array("0123456789ABCDEF".utf8)
         for octet in target {
             if octet > 0x20 && octet < 0x7F {
-                writer.append(CollectionOfOne(octet))
+                writer.append([octet])
             } else {
                 writer.append([0x25, digits[Int(octet >> 4)], digits[Int(octet & 15)]])
             }

@@ -28,29 +28,29 @@ extension ResponseHead {
     /// The head for the client: HTTP/1.1, the origin's status and reason, the kept lines byte for byte and in order,
     /// then what is made anew.
     package func forwarded(_ forwarding: ResponseForwarding) -> [UInt8] {
-        var writer = HeadWriter(capacity: fields.bytes.count + 512)
-        writer.append("HTTP/1.1 ")
-        writer.append(statusBytes)
-        writer.append(" ")
-        writer.append(reasonBytes)
-        writer.append("\r\n")
-        let options = ConnectionOptions(of: fields)
-        let passesLength = forwarding.framing == .none && describesContent
-        writer.lines(of: fields) { line in
-            switch line.known {
-            case .contentLength: passesLength
-            case .countersignTrust: false
-            case .wwwAuthenticate, .authenticationInfo: !forwarding.dropsAuthentication
-            case .other: !options.name(line.name, in: fields)
-            default: !line.known.isHopByHop
+        HeadWriter.bytes(capacity: fields.bytes.count + 512) { writer in
+            writer.append("HTTP/1.1 ")
+            writer.append(statusBytes)
+            writer.append(" ")
+            writer.append(reasonBytes)
+            writer.append("\r\n")
+            let options = ConnectionOptions(of: fields)
+            let passesLength = forwarding.framing == .none && describesContent
+            writer.lines(of: fields) { line in
+                switch line.known {
+                case .contentLength: passesLength
+                case .countersignTrust: false
+                case .wwwAuthenticate, .authenticationInfo: !forwarding.dropsAuthentication
+                case .other: !options.name(line.name, in: fields)
+                default: !line.known.isHopByHop
+                }
             }
+            writer.framing(forwarding.framing)
+            writer.connection(forwarding.framing == .untilClose ? .close : forwarding.connection, upgrade: upgrade)
+            for (name, value) in forwarding.extraFields { writer.extraField(name, value) }
+            if let via = forwarding.via { writer.field("Via", via) }
+            writer.append("\r\n")
         }
-        writer.framing(forwarding.framing)
-        writer.connection(forwarding.framing == .untilClose ? .close : forwarding.connection, upgrade: upgrade)
-        for (name, value) in forwarding.extraFields { writer.extraField(name, value) }
-        if let via = forwarding.via { writer.field("Via", via) }
-        writer.append("\r\n")
-        return writer.bytes
     }
 
     /// Whether Content-Length may stand in a response without a body: not in 1xx and 204 (RFC 9110 §8.6), nor beside a

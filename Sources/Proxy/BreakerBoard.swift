@@ -2,6 +2,7 @@
 
 import Challenges
 import NIOConcurrencyHelpers
+import Synchronization
 
 /// The ``Breaker`` of all event loops, and who waits for the first attempt of another to end.
 package final class BreakerBoard: Sendable {
@@ -11,6 +12,8 @@ package final class BreakerBoard: Sendable {
     }
 
     private let state = NIOLockedValueBox(State())
+    /// Something has been rejected in this run: until then no request need ask about its own.
+    private let hasRejections = Atomic<Bool>(false)
 
     package init() {}
 
@@ -25,11 +28,15 @@ package final class BreakerBoard: Sendable {
 
     /// Whether the credential has been rejected there and must not be sent.
     package func isRejected(_ key: Breaker.Key) -> Bool {
-        state.withLockedValue { $0.breaker.isRejected(key) }
+        hasRejections.load(ordering: .acquiring) && state.withLockedValue { $0.breaker.isRejected(key) }
     }
+
+    /// Whether somebody is trying the credential there for the first time, so that others wait.
+    package func isTried(_ key: Breaker.Key) -> Bool { state.withLockedValue { $0.breaker.isTried(key) } }
 
     /// An attempt that was permitted is over.
     package func ended(_ key: Breaker.Key, _ result: Breaker.Result) {
+        if result == .rejected { hasRejections.store(true, ordering: .releasing) }
         let waiting = state.withLockedValue { state in
             state.breaker.attemptEnded(key, result) ? state.waiting.removeValue(forKey: key) ?? [] : []
         }

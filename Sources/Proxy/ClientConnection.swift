@@ -134,9 +134,11 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     private func emit() {
         guard outbound.readableBytes > 0 else { return }
         wrote = true
-        context?.write(wrapOutboundOut(outbound), promise: nil)
-        services.spare.giveBack(outbound)
+        // Before the write, as that may tell of writability, upon which more is written.
+        let bytes = outbound
         outbound = ByteBuffer()
+        context?.write(wrapOutboundOut(bytes), promise: nil)
+        services.spare.giveBack(bytes)
     }
 
     /// Holds the request body, because the origin, or the replay bound, asks for a pause.

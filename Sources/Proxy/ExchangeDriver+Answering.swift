@@ -149,12 +149,7 @@ extension ExchangeDriver {
     }
 
     private var learnedKey: LearnedSpaces.Key? {
-        let key = slot.key
-        return key.credential.map {
-            .init(
-                origin: key.origin, trust: key.trust, credential: $0.name, generation: $0.generation,
-                principal: key.principal)
-        }
+        slot.key.credential.map { LearnedSpaces.Key(slot.key, $0) }
     }
 
     private func learn(_ kind: OfferKind, realm: String?) {

@@ -5,6 +5,7 @@ import Challenges
 import HTTP1
 import NIOCore
 import SitePolicy
+import TLS
 import Upstream
 
 /// A connection for the next round: one that is open, or a new one, and on whose word its origin's certificate is taken.
@@ -115,9 +116,16 @@ extension ExchangeDriver {
         if isOther { settle(found) }
         trust = found
         entry.trust = found.decider
-        // One that comes from the pool was made for another client.
-        connection.certificateSource = trust.answers ? certificateSource : nil
+        // From now on the exchange is asked.
+        connection.certificateSource = nil
         if isOther { run(exchange.started()) } else { perform(step, on: connection) }
+    }
+
+    func originAskedForCertificate(
+        _ request: CertificateRequest, _ connection: OriginConnection, _ answer: @escaping (Identity?) -> Void
+    ) {
+        guard trust.answers, let certificateSource else { return answer(nil) }
+        certificateSource(request, connection, answer)
     }
 
     private var certificateSource: OriginConnection.CertificateSource? {
@@ -130,19 +138,19 @@ extension ExchangeDriver {
 
     /// What the machine is told beforehand.
     static func terms(
-        _ key: UpstreamKey, _ route: Route, clientAuthorizes: Bool, hasBody: Bool, path: ArraySlice<UInt8>,
+        _ slot: UpstreamPool.Slot, _ route: Route, clientAuthorizes: Bool, hasBody: Bool, path: ArraySlice<UInt8>,
         client: ClientConnection
     ) -> ChallengeExchange.Terms {
         var terms = route.terms
         terms.clientAuthorizes = clientAuthorizes
         terms.hasBody = hasBody
-        guard key.trust.answers else {
+        guard slot.key.trust.answers else {
             terms.site = .no("the origin's certificate is not trusted")
             terms.originTrusted = false
             return terms
         }
-        if !clientAuthorizes, let tag = key.credential, let rule = route.rule, rule.preempts {
-            terms.learned = learned(client: client, key: key, tag: tag, path: path, rule: rule)
+        if !clientAuthorizes, let tag = slot.key.credential, let rule = route.rule, rule.preempts {
+            terms.learned = learned(slot, tag, route, rule, path: path, client: client)
         }
         return terms
     }
@@ -157,26 +165,22 @@ extension ExchangeDriver {
         slot = route.slot(under: found, mayBeAnswered: mayBeAnswered)
         exchange = ChallengeExchange(
             Self.terms(
-                slot.key, route, clientAuthorizes: exchange.terms.clientAuthorizes, hasBody: head.framing != .none,
+                slot, route, clientAuthorizes: exchange.terms.clientAuthorizes, hasBody: head.framing != .none,
                 path: path, client: client))
         if !found.answers { replay.wantNoRepeat() }
     }
 
     private static func learned(
-        client: ClientConnection, key: UpstreamKey, tag: UpstreamKey.CredentialTag,
-        path: ArraySlice<UInt8>, rule: SiteRule
+        _ slot: UpstreamPool.Slot, _ tag: UpstreamKey.CredentialTag, _ route: Route, _ rule: SiteRule,
+        path: ArraySlice<UInt8>, client: ClientConnection
     ) -> ChallengeExchange.Learned? {
-        let shared = client.services.shared
-        let space = shared.learned.space(
-            for: String(decoding: path, as: UTF8.self),
-            key: .init(
-                origin: key.origin, trust: key.trust, credential: tag.name, generation: tag.generation,
-                principal: key.principal))
-        guard let space, rule.answer.contains(space.kind.method.scheme), client.isStillSameUser(),
-            !shared.breaker.isRejected(.init(origin: key.origin, credential: tag.name, generation: tag.generation))
+        guard let space = route.learnedSpace(for: path, in: slot), rule.answer.contains(space.kind.method.scheme),
+            client.isStillSameUser(),
+            !client.services.shared.breaker.isRejected(
+                .init(origin: route.origin, credential: tag.name, generation: tag.generation))
         else { return nil }
         if space.kind.bindsConnection {
-            return client.hasAuthenticatedConnection(for: key) ? nil : .ntlm(space.kind)
+            return client.hasAuthenticatedConnection(for: slot.key) ? nil : .ntlm(space.kind)
         }
         return space.authorization.map {
             .basic($0, realm: space.realm, credential: .init(name: tag.name, generation: tag.generation))

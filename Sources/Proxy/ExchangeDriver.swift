@@ -138,7 +138,7 @@ final class ExchangeDriver {
         self.slot = slot
         exchange = ChallengeExchange(
             Self.terms(
-                slot.key, route, clientAuthorizes: clientAuthorizes, hasBody: head.framing != .none, path: path,
+                slot, route, clientAuthorizes: clientAuthorizes, hasBody: head.framing != .none, path: path,
                 client: client))
 
         bodyHasEnded = head.framing == .none

@@ -2,6 +2,7 @@
 
 import Challenges
 import NIOConcurrencyHelpers
+import Synchronization
 import Upstream
 
 /// The protection spaces that have challenged and accepted in this run, so that the next request into one need not be
@@ -23,13 +24,27 @@ package final class LearnedSpaces: Sendable {
         let authorization: Authorization?
     }
 
+    /// What was known of a key at some time. Whoever keeps one sees by ``LearnedSpaces/changes`` whether it is still so.
+    struct Known {
+        fileprivate(set) var changes: UInt64
+        fileprivate(set) var spaces: [Space]
+
+        /// The space that `path` lies in.
+        func space(for path: ArraySlice<UInt8>) -> Space? { spaces.last { $0.scope.contains(path) } }
+    }
+
+    /// How often something was learned or forgotten.
+    private let changes = Atomic<UInt64>(0)
     private let spaces = NIOLockedValueBox<[Key: [Space]]>([:])
     private static let spacesPerKey = 32
     private static let keyLimit = 4096
 
-    /// The space that `path` lies in.
-    func space(for path: String, key: Key) -> Space? {
-        spaces.withLockedValue { $0[key]?.last { $0.scope.contains(path) } }
+    /// `known`, if nothing has changed since, or what is known now.
+    func known(of key: @autoclosure () -> Key, orStill known: Known?) -> Known {
+        let changes = self.changes.load(ordering: .acquiring)
+        if let known, known.changes == changes { return known }
+        let key = key()
+        return Known(changes: changes, spaces: spaces.withLockedValue { $0[key] ?? [] })
     }
 
     func learn(_ space: Space, key: Key) {
@@ -41,9 +56,11 @@ package final class LearnedSpaces: Sendable {
             if known.count > Self.spacesPerKey { known.removeFirst() }
             spaces[key] = known
         }
+        changes.wrappingAdd(1, ordering: .releasing)
     }
 
     func forget(_ key: Key) {
         spaces.withLockedValue { $0[key] = nil }
+        changes.wrappingAdd(1, ordering: .releasing)
     }
 }

@@ -28,6 +28,7 @@ final class Route {
     /// Of an origin whose certificate verifies.
     private lazy var answering = pool.slot(for: key(under: .verified, mayBeAnswered: true))
     private lazy var unanswered = pool.slot(for: key(under: .verified, mayBeAnswered: false))
+    private var known: (slot: UpstreamPool.Slot, spaces: LearnedSpaces.Known)?
 
     fileprivate init(to origin: Origin, for principal: UInt32?, _ policy: Policy, _ services: LoopServices) {
         self.origin = origin
@@ -69,6 +70,15 @@ final class Route {
         // What a delegate supplies can change while a policy is in force.
         guard shared.suppliedCredentials == nil else { return pool.slot(for: key(under: trust, mayBeAnswered: true)) }
         return answering
+    }
+
+    /// The protection space that `path` was found to lie in, by earlier requests with the same credential.
+    func learnedSpace(for path: ArraySlice<UInt8>, in slot: UpstreamPool.Slot) -> LearnedSpaces.Space? {
+        let before = known.flatMap { $0.slot === slot ? $0.spaces : nil }
+        guard let tag = slot.key.credential else { return nil }
+        let spaces = shared.learned.known(of: LearnedSpaces.Key(slot.key, tag), orStill: before)
+        known = (slot, spaces)
+        return spaces.space(for: path)
     }
 
     private func key(under trust: OriginTrust, mayBeAnswered: Bool) -> UpstreamKey {
@@ -116,5 +126,14 @@ struct RouteTable {
     mutating func removeAll() {
         for route in routes.values { route.isInTable = false }
         routes = [:]
+    }
+}
+
+extension LearnedSpaces.Key {
+    /// `tag` is the credential of `key`.
+    init(_ key: UpstreamKey, _ tag: UpstreamKey.CredentialTag) {
+        self.init(
+            origin: key.origin, trust: key.trust, credential: tag.name, generation: tag.generation,
+            principal: key.principal)
     }
 }

@@ -20,6 +20,18 @@ package protocol OriginConnectionDelegate: AnyObject {
     func originFailed(_ error: UpstreamError)
     /// The origin takes more, or wants a pause.
     func originWritabilityChanged(_ isWritable: Bool)
+    /// The origin asks who the client is; the answer may come later, on the event loop. Nil: nobody.
+    func originAskedForCertificate(
+        _ request: CertificateRequest, _ connection: OriginConnection, _ answer: @escaping (Identity?) -> Void)
+}
+
+extension OriginConnectionDelegate {
+    /// Whoever has no identities shows none.
+    package func originAskedForCertificate(
+        _ request: CertificateRequest, _ connection: OriginConnection, _ answer: @escaping (Identity?) -> Void
+    ) {
+        answer(nil)
+    }
 }
 
 /// One HTTP/1.1 connection to an origin: requests out, one response at a time back, over TLS or not.
@@ -46,7 +58,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
 
     /// Whoever leased the connection, until it is given back or closed.
     package var delegate: (any OriginConnectionDelegate)?
-    /// Answers the origin's certificate requests, during the handshake or later. Nil: none is shown.
+    /// Answers the origin's certificate requests while there is no ``delegate``, during the handshake. Nil: none is shown.
     package var certificateSource: CertificateSource?
     /// Answers the question whether to go on to an origin that is not trusted. Nil: undecided, as nobody is asked.
     package var trustSource: TrustSource?
@@ -236,11 +248,17 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         case TLSEvent.serverTrustAsked(let trust):
             askAboutTrust(trust)
         case TLSEvent.certificateRequested(let request):
-            guard let certificateSource else { return tlsHandler?.answerCertificateRequest(with: nil) ?? () }
-            certificateSource(request, self) { [weak self] identity in
+            let answer = { [weak self] (identity: Identity?) in
                 self?.shownIdentity = identity
                 if identity != nil { self?.hasShownIdentity = true }
                 self?.tlsHandler?.answerCertificateRequest(with: identity)
+            }
+            if let delegate {
+                delegate.originAskedForCertificate(request, self, answer)
+            } else if let certificateSource {
+                certificateSource(request, self, answer)
+            } else {
+                answer(nil)
             }
         case ChannelEvent.inputClosed, TLSEvent.inputClosed:
             inputEnded = true

@@ -61,6 +61,12 @@ import Upstream
     }
 }
 
+extension LearnedSpaces {
+    fileprivate func space(for path: String, key: Key) -> Space? {
+        known(of: key, orStill: nil).space(for: Array(path.utf8)[...])
+    }
+}
+
 @Suite struct LearnedSpacesTests {
     private static func key(
         host: String = "a.example", trust: UpstreamKey.Trust = .verified, credential: String = "enrollment",
@@ -75,6 +81,18 @@ import Upstream
         .init(
             kind: .basic, realm: realm, scope: try #require(PathScope(challengedPath: path)),
             authorization: Authorization(scheme: "Basic", credentials: Array(realm.utf8)))
+    }
+
+    @Test func whatSomebodyKeptIsTakenForNewOnlyWhileNothingHasChanged() throws {
+        let learned = LearnedSpaces()
+        learned.learn(try Self.space("/a", realm: "first"), key: Self.key())
+        let kept = learned.known(of: Self.key(), orStill: nil)
+        learned.learn(try Self.space("/a", realm: "second"), key: Self.key())
+        #expect(kept.space(for: Array("/a".utf8)[...])?.realm == "first")
+        let now = learned.known(of: Self.key(), orStill: kept)
+        #expect(now.space(for: Array("/a".utf8)[...])?.realm == "second")
+        learned.forget(Self.key())
+        #expect(learned.known(of: Self.key(), orStill: now).space(for: Array("/a".utf8)[...]) == nil)
     }
 
     @Test func onlyPathsInTheScopeAreKnown() throws {
