@@ -41,7 +41,8 @@ struct connection {
     int socket, host;
     SSL *tls;
     enum state state;
-    bool waitsForRoom, isReused, hasAnswered, untilEnd, closesAfter;
+    bool waitsForRoom, isReused, untilEnd, closesAfter;
+    int answers;
     uint64_t began;
     size_t requestLength, written, headLength;
     long bodyWritten, left, got;
@@ -316,13 +317,19 @@ static enum progress write_all(struct connection *connection) {
     return blocked;
 }
 
+static void begin_request(struct connection *connection, uint64_t now) {
+    connection->began = now;
+    connection->written = 0;
+    connection->bodyWritten = 0;
+    connection->state = writing;
+}
+
 static enum progress finish(struct connection *connection) {
     uint64_t now = monotonic_nanoseconds();
     failuresInARow = 0;
-    if (!connection->hasAnswered) {
-        connection->hasAnswered = true;
-        counts.answeredOnce++;
-    }
+    connection->answers++;
+    if (connection->answers == 1) counts.answeredOnce++;
+    if (connection->answers == 2) counts.answeredTwice++;
     int status = atoi(connection->head + 9);
     if (status != 200) {
         counts.refused++;
@@ -336,17 +343,14 @@ static enum progress finish(struct connection *connection) {
         histogram_record((now - connection->began) / 1000);
         if (options.requests > 0 && counts.answered >= (uint64_t)options.requests) isStopping = true;
     }
-    if (options.isIdle) {
+    if (options.closesEach || connection->closesAfter) return replace(connection);
+    connection->isReused = true;
+    if (isHolding) {
         connection->state = idle;
         counts.idle++;
         return blocked;
     }
-    if (options.closesEach || connection->closesAfter) return replace(connection);
-    connection->isReused = true;
-    connection->began = now;
-    connection->written = 0;
-    connection->bodyWritten = 0;
-    connection->state = writing;
+    begin_request(connection, now);
     return advanced;
 }
 
@@ -405,9 +409,7 @@ static enum progress watch_idle(struct connection *connection) {
     ssize_t length = read_some(connection, received, sizeof received);
     if (length == again || length > 0) return blocked;
     counts.idle--;
-    counts.failed++;
-    shut(connection);
-    return ended;
+    return fail(connection, "closed while idle");
 }
 
 static enum progress step(struct connection *connection) {
@@ -423,6 +425,16 @@ static enum progress step(struct connection *connection) {
     case idle: return watch_idle(connection);
     }
     return ended;
+}
+
+void connections_release(void) {
+    isHolding = false;
+    for (int index = 0; index < options.connections; index++) {
+        if (connections[index].state != idle) continue;
+        counts.idle--;
+        begin_request(&connections[index], monotonic_nanoseconds());
+        connection_ready(&connections[index]);
+    }
 }
 
 // At most `stepsATurn` for fairness, but never fewer than what OpenSSL holds: the poller does not know of those bytes.

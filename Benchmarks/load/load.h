@@ -22,7 +22,7 @@ struct options {
 
 struct counts {
     uint64_t answered, failed, refused, bytes, opened, handshakes;
-    int answeredOnce, idle;
+    int answeredOnce, answeredTwice, idle;
 };
 
 extern struct options options;
@@ -30,6 +30,8 @@ extern struct counts counts;
 extern SSL_CTX *context;
 extern int poller;
 extern bool isMeasuring, isStopping;
+// After its first answer a connection waits.
+extern bool isHolding;
 extern char firstError[200], issuer[200], protocol[96];
 
 struct connection;
@@ -41,6 +43,9 @@ _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2))
 void connections_make(void);
 void connection_open(int index);
 void connection_ready(struct connection *connection);
+
+// Ends the waiting.
+void connections_release(void);
 
 // How many of the first `opened` connections the other side has not closed.
 int connections_alive(int opened);

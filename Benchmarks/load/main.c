@@ -5,7 +5,9 @@
 //   --proxy HOST:PORT      absolute-form requests for http URLs, CONNECT and TLS inside for https
 //   --direct-to HOST:PORT  there, whatever the URL says; without either, to 127.0.0.1 and the URL's port
 //   -c N                   connections, each with a request under way all the time (16)
-//   -t SECONDS  -w SECONDS the measured window (3) and what is left out before it (0.5), once each connection was answered
+//   -t SECONDS             the measured window (3)
+//   -w SECONDS             what is left out before it (0.5), once every connection was answered, waited for the others,
+//                          and was answered again; with 0 the window is all there is
 //   -n N                   stop after N answers
 //   --close                a connection a request
 //   --hosts N              the % of the URL's host becomes 0001...N in turn, one a connection
@@ -36,7 +38,7 @@ struct options options = {
 struct counts counts;
 SSL_CTX *context;
 int poller;
-bool isMeasuring, isStopping;
+bool isMeasuring, isStopping, isHolding;
 char firstError[200], issuer[200], protocol[96];
 
 enum { mostOpening = 256, mostOpeningIdle = 32, longestOpening = 60, longestHold = 120 };
@@ -193,6 +195,7 @@ static double seconds_since(uint64_t began) { return (double)(monotonic_nanoseco
 // Opens all connections, lets each be answered once, and holds them.
 static int hold_idle(uint64_t began) {
     int opened = 0;
+    isHolding = true;
     while (!isStopping && counts.idle < options.connections && seconds_since(began) < longestOpening) {
         opened = open_more(opened);
         poll_once();
@@ -207,20 +210,28 @@ static int hold_idle(uint64_t began) {
     return 0;
 }
 
+// Whether every connection is open and busy. First they come and wait for each other, then all work at once: the last
+// to be accepted need not get through a crowd, and what they need of the origin is set up before the window.
+static bool is_warm(uint64_t began) {
+    if (isHolding && counts.answeredOnce >= options.connections) connections_release();
+    if (counts.answeredTwice >= options.connections) return true;
+    if (seconds_since(began) > longestOpening) {
+        die("%d of %d connections answered in %d s: %s", isHolding ? counts.answeredOnce : counts.answeredTwice,
+            options.connections, longestOpening, firstError);
+    }
+    return false;
+}
+
 static int measure(uint64_t began) {
     int opened = 0;
-    uint64_t windowBegan = 0, allAnswered = options.warmUpSeconds > 0 ? 0 : began;
+    uint64_t windowBegan = 0, warm = options.warmUpSeconds > 0 ? 0 : began;
     double proxySeconds = 0;
+    isHolding = !warm && !options.closesEach;
     while (!isStopping) {
         opened = open_more(opened);
-        if (!allAnswered && counts.answeredOnce >= options.connections) allAnswered = monotonic_nanoseconds();
-        if (!allAnswered && seconds_since(began) > longestOpening) {
-            die("%d of %d connections answered in %d s: %s", counts.answeredOnce, options.connections, longestOpening,
-                firstError);
-        }
-        if (!isMeasuring && allAnswered && seconds_since(allAnswered) >= options.warmUpSeconds) {
-            int answeredOnce = counts.answeredOnce;
-            counts = (struct counts){.answeredOnce = answeredOnce};
+        if (!warm && is_warm(began)) warm = monotonic_nanoseconds();
+        if (!isMeasuring && warm && seconds_since(warm) >= options.warmUpSeconds) {
+            counts = (struct counts){.answeredOnce = counts.answeredOnce, .answeredTwice = counts.answeredTwice};
             firstError[0] = 0;
             isMeasuring = true;
             windowBegan = monotonic_nanoseconds();

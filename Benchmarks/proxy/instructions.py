@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """User instructions a request under callgrind, against the figures that are checked in and the ceilings.
 
-The proxy answers N requests, then in another process 2 N: the difference over N has no start-up in it. One event loop and
-one connection, so that every request is a turn of its own. Nothing that else goes on on the machine can be seen in it.
+The proxy answers N requests, then in another process 2 N: the difference over N has no start-up in it. One event loop
+and one connection, so that every request is a turn of its own. What else goes on on the machine cannot be seen in it.
 """
 
 import argparse
@@ -110,8 +110,8 @@ def main():
                   f"{agreed.get(kind, 0):,}; ceiling: {CEILINGS[kind]:,})", flush=True)
     if options.write:
         with open(options.figures, "w") as file:
-            file.write("# User instructions a request: 1 KiB over one kept connection, callgrind, static release build.\n"
-                       "# Scripts/bench --write-instructions writes this file, --check-instructions holds it within 3 %.\n")
+            file.write("# User instructions a request: 1 KiB, one kept connection, callgrind, static release build.\n"
+                       "# Scripts/bench --write-instructions writes this; --check-instructions holds it within 3 %.\n")
             for kind, figure in measured.items():
                 file.write(f"{kind} {figure:.0f}\n")
         agreed = read_figures(options.figures)

@@ -18,16 +18,19 @@ STARTS = 3
 class Lock:
     """Two benches at once would measure each other: each measurement holds a lock of the machine's."""
 
-    waited = 0.0
+    path, waited = "/tmp/bench.lock", 0.0
 
     def __enter__(self):
-        self.file = open("/tmp/bench.lock", "a")
+        try:
+            self.file = os.open(self.path, os.O_RDONLY)
+        except FileNotFoundError:
+            self.file = os.open(self.path, os.O_RDONLY | os.O_CREAT, 0o644)
         began = time.monotonic()
         fcntl.flock(self.file, fcntl.LOCK_EX)
         Lock.waited += time.monotonic() - began
 
     def __exit__(self, *_):
-        self.file.close()
+        os.close(self.file)
 
 
 class Measurer:

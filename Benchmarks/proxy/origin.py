@@ -39,7 +39,8 @@ def make_certificate(name, subject, kind, issuer=None):
         file.write(EXTENSIONS[kind])
     signer = ["-CA", f"{issuer}.pem", "-CAkey", f"{issuer}.key", "-CAcreateserial"] if issuer else [
         "-signkey", f"{name}.key"]
-    openssl("x509", "-req", "-in", f"{name}.csr", "-days", "365", "-extfile", "extensions", "-out", f"{name}.pem", *signer)
+    openssl("x509", "-req", "-in", f"{name}.csr", "-days", "365", "-extfile", "extensions", "-out", f"{name}.pem",
+            *signer)
 
 
 def make_pki(folder):
@@ -75,9 +76,9 @@ def ntlm_challenge():
     target = "BENCH".encode("utf-16-le")
     about = (text(2, "BENCH") + text(1, "ORIGIN") + text(4, "bench.test") + text(3, "ntlm.bench.test")
              + pair(7, filetime) + pair(0, b""))
-    flags, header = 0xE2898215, 56
-    message = b"NTLMSSP\0" + struct.pack("<IHHII", 2, len(target), len(target), header, flags) + b"\x01\x23\x45\x67\x89\xab\xcd\xef"
-    message += bytes(8) + struct.pack("<HHI", len(about), len(about), header + len(target)) + bytes.fromhex("0a00f4650000000f")
+    flags, challenge, header, version = 0xE2898215, bytes.fromhex("0123456789abcdef"), 56, "0a00f4650000000f"
+    message = b"NTLMSSP\0" + struct.pack("<IHHII", 2, len(target), len(target), header, flags) + challenge + bytes(8)
+    message += struct.pack("<HHI", len(about), len(about), header + len(target)) + bytes.fromhex(version)
     return base64.b64encode(message + target + about).decode()
 
 
@@ -98,6 +99,10 @@ http {{
     client_max_body_size 0;
     client_body_temp_path {bodies};
     client_body_buffer_size 128k;
+    proxy_temp_path {folder}/answers;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
     open_file_cache max=100;
     ssl_certificate {pki}/origin.pem;
     ssl_certificate_key {pki}/origin.key;
@@ -174,6 +179,8 @@ class Origin:
                 files=files, connections=min(files - 100, 18_000), challenge=ntlm_challenge()))
 
     def __enter__(self):
+        if self.accepted() is not None:
+            raise SystemExit("Scripts/bench: another bench is running")
         self.process = subprocess.Popen(["nginx", "-c", f"{self.folder}/nginx.conf", "-e", "stderr"],
                                         stdin=subprocess.DEVNULL, start_new_session=True)
         self.pid = self.process.pid

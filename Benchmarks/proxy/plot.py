@@ -4,7 +4,7 @@
 import math
 
 from report import median
-from scenarios import CONNECTIONS, CURVE_PEERS, LINES, SCALED, SCENARIOS, at_connections, at_lines
+from scenarios import CONNECTIONS, CURVE_PEERS, LINES, SCALED, SCENARIOS, SHOWN, at_connections, at_lines
 
 STYLE = """<style>
 text { font: 12px system-ui, sans-serif; fill: #24292f }
@@ -67,7 +67,7 @@ def bars(records, names):
         for name, value in found:
             length = (math.log10(value) - low) * scale
             kind = "ours" if name == "countersign" else "bar"
-            parts.append(text(left - 6, y + 12, name, "", "end"))
+            parts.append(text(left - 6, y + 12, SHOWN[name], "", "end"))
             parts.append(f'<rect x="{left}" y="{y + 2}" width="{max(length, 1):.1f}" height="{row - 4}" rx="2" '
                          f'class="{kind}"/>')
             parts.append(text(left + max(length, 1) + 5, y + 12, shown(value)))
@@ -118,7 +118,7 @@ def curves(records):
                at_connections, CURVE_PEERS),
               ("CPU µs a request by length of the allowed-sites list", "lines", LINES, at_lines, ["countersign"])]
     for title, unit, points, scenario_at, peers in panels:
-        lines = [(f"{peer}, {'intercepted' if kind == 'mitm' else kind}",
+        lines = [(f"{SHOWN[peer]}, {'intercepted' if kind == 'mitm' else kind}",
                   f"{'ours' if peer == 'countersign' else ''} {'mitm' if kind == 'mitm' else ''}",
                   [median(records, scenario_at(kind, point).name, peer) for point in points])
                  for peer in peers for kind in SCALED]

@@ -4,10 +4,8 @@
 import datetime
 import statistics
 
-from scenarios import (CONNECTIONS, CURVE_PEERS, LATENCY, LINES, SCALED, SCENARIOS, at_connections, at_lines,
+from scenarios import (CONNECTIONS, CURVE_PEERS, LATENCY, LINES, SCALED, SCENARIOS, SHOWN, at_connections, at_lines,
                        peer_of_bound)
-
-NAMES = {"squid": "squid", "haproxy": "HAProxy", "envoy": "Envoy"}
 
 
 def values(records, scenario, peer, key="value"):
@@ -41,7 +39,7 @@ def bound_rows(records):
                 continue
             peer = peer_of_bound(bound.peer, scenario)
             theirs = median(records, bound.work or scenario.name, peer)
-            what = "intercepted 1 KiB" if bound.work else NAMES[bound.peer]
+            what = "intercepted 1 KiB" if bound.work else SHOWN[bound.peer]
             ratio = ours / theirs if ours and theirs else None
             verdict = "–" if ratio is None else "yes" if ratio <= bound.times else "no"
             yield [scenario.title, scenario.unit, shown(ours), f"{what} {shown(theirs)}",
@@ -62,7 +60,7 @@ def peer_rows(records, names):
 
 def curve_rows(records, scenario_at, points, peer):
     for kind in SCALED:
-        row = [f"{peer}, {'intercepted' if kind == 'mitm' else 'plain'}"]
+        row = [f"{SHOWN[peer]}, {'intercepted' if kind == 'mitm' else 'plain'}"]
         for point in points:
             row.append(shown(median(records, scenario_at(kind, point).name, peer)))
         yield row
@@ -82,7 +80,7 @@ def figure_rows(records, names):
             cost = median(records, scenario.name, name, "cost_us") if scenario.unit == LATENCY else None
             rate = median(records, scenario.name, name, "megabytes")
             speed = f"{shown(rate)} MB/s" if rate else shown(median(records, scenario.name, name, "rate")) + "/s"
-            yield [scenario.name, name, str(len(found)), shown(median(records, scenario.name, name)), spread,
+            yield [scenario.name, SHOWN[name], str(len(found)), shown(median(records, scenario.name, name)), spread,
                    scenario.unit + (f" ({shown(cost)} CPU µs)" if cost else ""),
                    shown(median(records, scenario.name, name, "p50_us")),
                    shown(median(records, scenario.name, name, "p99_us")), "" if speed == "–/s" else speed,
@@ -102,15 +100,16 @@ def text(records, names, left_out, machine, began):
     squid_and_bump = [name for name in names if name != "squid-bump"]
     parts = [
         "# The whole proxy, measured\n",
-        "Made by `Scripts/bench`. CPU is user and system time of the proxy's process tree, kernel work in its name included,"
-        " over the requests (or 10⁹ bytes of body) of the window; one worker each. A figure is the median of its rounds."
+        "Made by `Scripts/bench`. CPU is user and system time of the proxy's process tree, kernel work in its name"
+        " included, over the requests (or 10⁹ bytes of body) of the window; one worker each. A figure is the median of"
+        " its rounds."
         " HAProxy and nginx are limits, not peers: reverse proxies to the one origin, with a ready leaf, that know"
         " neither CONNECT nor challenges; Envoy has a ready leaf too. None of them answers a 401.\n",
         table(["", ""], [list(fact) for fact in facts]),
         "## What must be reached\n",
         table(["work", "unit", "Countersign", "beside", "ratio", "must reach", "reached"], list(bound_rows(records))),
         "## Beside the peers\n",
-        table(["work", "unit", *squid_and_bump], list(peer_rows(records, names))),
+        table(["work", "unit", *(SHOWN[name] for name in squid_and_bump)], list(peer_rows(records, names))),
         "![bars](proxy.svg)\n",
     ]
     if any("connections-" in r.get("scenario", "") for r in records):
@@ -123,6 +122,6 @@ def text(records, names, left_out, machine, began):
                         list(curve_rows(records, at_lines, LINES, "countersign"))),
                   "![curves](scale.svg)\n"]
     parts += ["## Every figure\n",
-              table(["scenario", "proxy", "rounds", "median", "min–max", "unit", "p50 µs", "p99 µs", "speed", "fault"],
-                    list(figure_rows(records, names)))]
+              table(["scenario", "proxy", "rounds", "median", "min–max", "unit", "p50 µs", "p99 µs", "speed",
+                     "fault"], list(figure_rows(records, names)))]
     return "\n".join(parts)

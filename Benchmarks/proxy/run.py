@@ -11,6 +11,7 @@ import json
 import os
 import resource
 import signal
+import subprocess
 import sys
 import time
 
@@ -38,7 +39,8 @@ class Run:
         self.names = [name for name in (QUICK_PEERS if options.quick else PEERS)
                       if not options.peers or name in options.peers]
         self.peers, self.left_out, self.records = {}, {}, []
-        self.path = f"{options.bench}/{'quick' if options.quick else 'full'}.jsonl"
+        self.started = time.monotonic()
+        self.path = f"{options.bench}/{'part' if options.is_part else 'quick' if options.quick else 'full'}.jsonl"
 
     # Resuming
 
@@ -79,9 +81,12 @@ class Run:
         for index, name in enumerate(self.names):
             try:
                 self.peers[name] = self.peer(name, FIRST_PROXY_PORT + 4 * index)
-            except (OSError, KeyError, ValueError, __import__("subprocess").CalledProcessError):
+            except (OSError, KeyError, ValueError, subprocess.CalledProcessError) as error:
+                if name == "countersign":
+                    raise
+                tell(f"{name}: {error}")
                 self.left_out[name] = "not installed"
-                tell(f"{name}: not installed (Scripts/bench --setup installs it); left out")
+                tell(f"{name}: left out; Scripts/bench --setup installs it")
 
     def peer(self, name, port, label="", **environment):
         environment["BENCH_COUNTERSIGN"] = self.options.binary
@@ -141,7 +146,6 @@ class Run:
             peer.stop()
 
     def run(self):
-        self.started = time.monotonic()
         bench = self.options.bench
         make_pki(f"{bench}/pki")
         self.make_peers()
@@ -174,6 +178,9 @@ class Run:
                     file.write(content)
                 os.rename(f"{folder}/{name}.tmp", f"{folder}/{name}")
         print(text)
+        took = int(time.monotonic() - self.started)
+        tell(f"written: proxy.md, proxy.svg and scale.svg in {os.path.relpath(folder)}; took {took // 60} min"
+             f" {took % 60} s, {Lock.waited:.0f} s of them until another bench had ended")
 
 
 def main():
@@ -190,7 +197,9 @@ def main():
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--scale", type=int)
     options = parser.parse_args()
-    for name, full, quick in (("rounds", 3, 2), ("seconds", 3, 1.5), ("minutes", 38, 5.5), ("scale", 2, 1)):
+    selections = ("peers", "scenarios", "rounds", "seconds", "minutes", "scale")
+    options.is_part = any(getattr(options, name) is not None for name in selections)
+    for name, full, quick in (("rounds", 3, 2), ("seconds", 3, 1.5), ("minutes", 38, 5.3), ("scale", 2, 1)):
         if getattr(options, name) is None:
             setattr(options, name, quick if options.quick else full)
     known = {"peers": list(PEERS), "scenarios": [scenario.name for scenario in SCENARIOS]}

@@ -91,7 +91,7 @@ def at_lines(kind, count):
     return Scenario(f"{kind}-lines-{count}", f"{kind}, {count:,} lines", kind, f"-c 32 {KIB}", SCALED[kind], REQUEST)
 
 
-# The peers in the order of the tables, with the scenarios that each is worth: squid-bump stands for squid where it intercepts.
+# The peers in the order of the tables, with the scenarios that each is worth: squid-bump is squid where it intercepts.
 EVERYTHING = [scenario.name for scenario in SCENARIOS]
 PLAIN_ONLY = ["plain-1k", "plain-c1", "tunnel-100M", "idle-plain", "start"]
 PEERS = {
@@ -105,6 +105,8 @@ PEERS = {
     "px": PLAIN_ONLY,
     "tinyproxy": PLAIN_ONLY,
 }
+SHOWN = {"countersign": "Countersign", "squid": "squid", "squid-bump": "squid, ssl-bump", "haproxy": "HAProxy",
+         "nginx": "nginx", "envoy": "Envoy", "mitmproxy": "mitmproxy", "px": "px", "tinyproxy": "tinyproxy"}
 QUICK_PEERS = ["countersign", "squid", "squid-bump", "haproxy", "envoy"]
 CURVE_PEERS = ["countersign", "haproxy"]
 
