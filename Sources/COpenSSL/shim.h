@@ -31,6 +31,18 @@
 #include <sys/prctl.h>
 #endif
 
+// MARK: The environment
+
+// As OpenSSL looks for SSL_CERT_FILE and OPENSSL_ENGINES: not where the process has more rights than its user. glibc declares it for _GNU_SOURCE alone.
+static inline const char *csn_secure_getenv(const char *name) {
+#ifdef __linux__
+    extern char *secure_getenv(const char *);
+    return secure_getenv(name);
+#else
+    return issetugid() ? NULL : getenv(name);
+#endif
+}
+
 // MARK: Certificates
 
 // RFC 2253, but for what is not ASCII, which stays as it is in UTF-8.
@@ -42,18 +54,20 @@ static inline unsigned long csn_XN_FLAG_RFC2253_UTF8(void) { return XN_FLAG_RFC2
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-// Whoever loads engines, as libcurl does, has all of them take over every key of their kinds, this process's own too: not this one.
+// Whoever has all engines registered, as libssh2 does below libcurl, has each in OpenSSL's list take over every key of its kinds, this
+// process's own too. One that never was in the list is left out. The folder is where ENGINE_by_id looks.
 static inline ENGINE *csn_ENGINE_by_id(const char *name) {
     OPENSSL_init_crypto(OPENSSL_INIT_ENGINE_DYNAMIC, NULL);
-    ENGINE *engine = ENGINE_by_id(name);
+    ENGINE *engine = ENGINE_by_id("dynamic");
     if (engine == NULL) return NULL;
-    ENGINE_set_flags(engine, ENGINE_get_flags(engine) | ENGINE_FLAGS_NO_REGISTER_ALL);
-    // On another thread somebody may have done so since the engine was found.
-    ENGINE_unregister_pkey_meths(engine);
-    ENGINE_unregister_pkey_asn1_meths(engine);
-    ENGINE_unregister_RSA(engine);
-    ENGINE_unregister_EC(engine);
-    return engine;
+    const char *folder = csn_secure_getenv("OPENSSL_ENGINES");
+    if (folder == NULL) folder = OPENSSL_info(OPENSSL_INFO_ENGINES_DIR);
+    if (ENGINE_ctrl_cmd_string(engine, "ID", name, 0) && ENGINE_ctrl_cmd_string(engine, "DIR_LOAD", "2", 0) &&
+        ENGINE_ctrl_cmd_string(engine, "DIR_ADD", folder, 0) && ENGINE_ctrl_cmd_string(engine, "LIST_ADD", "0", 0) &&
+        ENGINE_ctrl_cmd_string(engine, "LOAD", NULL, 0))
+        return engine;
+    ENGINE_free(engine);
+    return NULL;
 }
 
 static inline int csn_ENGINE_ctrl_cmd_string(ENGINE *engine, const char *command, const char *argument) {
@@ -63,6 +77,8 @@ static inline int csn_ENGINE_ctrl_cmd_string(ENGINE *engine, const char *command
 static inline int csn_ENGINE_ctrl_cmd(ENGINE *engine, const char *command, void *argument) {
     return ENGINE_ctrl_cmd(engine, command, 0, argument, NULL, 0);
 }
+
+static inline void csn_ENGINE_register_all_complete(void) { ENGINE_register_all_complete(); }
 
 static inline int csn_ENGINE_init(ENGINE *engine) { return ENGINE_init(engine); }
 
@@ -79,18 +95,6 @@ typedef struct {
     const char *name;
     X509 *certificate;
 } csn_token_certificate;
-
-// MARK: Trust anchors
-
-// As OpenSSL looks for SSL_CERT_FILE: not where the process has more rights than its user. glibc declares it for _GNU_SOURCE alone.
-static inline const char *csn_secure_getenv(const char *name) {
-#ifdef __linux__
-    extern char *secure_getenv(const char *);
-    return secure_getenv(name);
-#else
-    return issetugid() ? NULL : getenv(name);
-#endif
-}
 
 // MARK: TLS
 

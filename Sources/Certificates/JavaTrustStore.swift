@@ -19,15 +19,27 @@ package enum JavaTrustStore {
     private static let anyExtendedKeyUsage: [UInt8] = [0x06, 0x04, 0x55, 0x1D, 0x25, 0x00]
 
     /// The file with each of `anchors` once, in their order.
-    package static func pkcs12(of anchors: [Certificate]) -> [UInt8] {
-        var seen: Set<Certificate> = []
+    package static func pkcs12(of anchors: [Certificate]) -> [UInt8] { pkcs12(ofDER: anchors.map(\.der)) }
+
+    /// The same of certificates in DER.
+    package static func pkcs12(ofDER anchors: [[UInt8]]) -> [UInt8] {
+        var seen: Set<Encoding> = []
         let attributes = set(DEREncoding.sequence([trustedKeyUsage, set(anyExtendedKeyUsage)]))
-        let bags = anchors.filter { seen.insert($0).inserted }.map { anchor in
-            let certificate = DEREncoding.sequence([x509Certificate, explicit(DEREncoding.octets(anchor.der))])
+        let bags = anchors.filter { seen.insert(Encoding(bytes: $0)).inserted }.map { anchor in
+            let certificate = DEREncoding.sequence([x509Certificate, explicit(DEREncoding.octets(anchor))])
             return DEREncoding.sequence([certificateBag, explicit(certificate), attributes])
         }
         let safe = DEREncoding.sequence([content(DEREncoding.sequence(bags))])
         return DEREncoding.sequence([DEREncoding.integer(3), content(safe)])
+    }
+
+    /// A certificate in a set: told from others by the end of its signature before all of it is looked at.
+    private struct Encoding: Hashable {
+        let bytes: [UInt8]
+
+        func hash(into hasher: inout Hasher) {
+            for byte in bytes.suffix(8) { hasher.combine(byte) }
+        }
     }
 
     /// A ContentInfo of type data (RFC 2315 §7, §8).

@@ -24,18 +24,32 @@ package struct TrustBundle: Sendable {
     /// Writes both files, where they are not as they should be already. Throws for anchors of the system that cannot be read.
     package func write(root: Certificate, anchors: [Certificate]) throws(CountersignError) {
         var bytes: [UInt8] = []
-        var certificates: [Certificate] = []
+        var system = ""
         for path in systemFiles {
             guard let found = try HomeFile(path: path).readIfThere(upTo: Home.fileLimitBytes) else { continue }
             bytes = found
-            certificates = try Self.certificates(in: found, path)
+            system = path
             break
         }
+        let systemBytes = bytes
         if let last = bytes.last, last != UInt8(ascii: "\n") { bytes.append(UInt8(ascii: "\n")) }
         for anchor in anchors + [root] { bytes += Array(anchor.pem.utf8) }
+        if isThere(bytes) { return }
+        let certificates = try Self.certificates(in: systemBytes, system)
         try home.bundle.replace(with: bytes)
         try home.javaBundle.replace(with: JavaTrustStore.pkcs12(of: certificates + anchors + [root]))
     }
+
+    /// Whether both files are what `bytes` make. Found without decoding the certificates, which would take longer than all
+    /// else that is done before the doors open.
+    private func isThere(_ bytes: [UInt8]) -> Bool {
+        guard let certificates = PEMText.certificates(in: bytes), Self.content(of: home.bundle) == bytes else {
+            return false
+        }
+        return Self.content(of: home.javaBundle) == JavaTrustStore.pkcs12(ofDER: certificates)
+    }
+
+    private static func content(of file: HomeFile) -> [UInt8]? { try? file.readIfThere(upTo: 4 * Home.fileLimitBytes) }
 
     private static func certificates(in bytes: [UInt8], _ path: String) throws(CountersignError) -> [Certificate] {
         do {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
+
 /// The names below which anybody may register one: no wildcard of the list may stand right before them.
 package struct PublicSuffixes: Sendable {
-    private var plain: Set<String> = []
-    private var wildcards: Set<String> = []
-    private var exceptions: Set<String> = []
+    private let names: SuffixTable
+    private let international: InternationalRules
 
     /// Every single label, and the suffixes of two labels under which most sites live. For a machine without the full
     /// list.
@@ -16,19 +17,31 @@ package struct PublicSuffixes: Sendable {
     /// The format of publicsuffix.org: a rule a line up to the first white space, `//` before comments, `*.` for any
     /// one label, `!` for an exception. A line that is not a name is passed over.
     package init(parsing text: String) {
-        for line in text.unicodeScalars.split(whereSeparator: { $0 == "\n" || $0 == "\r" }) {
-            guard let word = line.split(whereSeparator: \.properties.isWhitespace).first else { continue }
-            let rule = Substring(word)
-            if rule.hasPrefix("//") {
-                continue
-            } else if rule.hasPrefix("!") {
-                Self.insert(rule.dropFirst(), into: &exceptions)
-            } else if rule.hasPrefix("*.") {
-                Self.insert(rule.dropFirst(2), into: &wildcards)
-            } else {
-                Self.insert(rule, into: &plain)
+        self.init(parsing: Array(text.utf8))
+    }
+
+    /// The same of a text in UTF-8. Rules in ASCII are looked at byte by byte, and put into the table from where they are.
+    package init(parsing text: [UInt8]) {
+        var names = SuffixTable(over: text)
+        var waiting: [String] = []
+        text.withUnsafeBufferPointer { text in
+            var position = 0
+            while let line = SuffixLine(in: text, at: &position) {
+                if line.isComment(in: text) { continue }
+                if let (name, kinds) = line.rule(in: text) {
+                    names.insert(name, as: kinds)
+                    continue
+                }
+                let word = line.firstWord(in: text)
+                if word.utf8.allSatisfy({ $0 < 0x80 }) {
+                    names.insertRule(word)
+                } else {
+                    waiting.append(word)
+                }
             }
         }
+        self.names = names
+        international = InternationalRules(waiting)
     }
 
     /// Whether the host is itself a public suffix, or has nothing but public suffixes right below it (`kobe.jp`, for
@@ -36,14 +49,14 @@ package struct PublicSuffixes: Sendable {
     package func isPublicSuffix(_ host: HostName) -> Bool {
         guard host.kind == .name else { return false }
         guard let parent = host.parent else { return true }
-        if exceptions.contains(host.text) { return false }
-        return plain.contains(host.text) || wildcards.contains(host.text) || wildcards.contains(parent.text)
+        let kinds = self.kinds(of: host.text)
+        if kinds.contains(.exception) { return false }
+        return !kinds.isDisjoint(with: [.plain, .wildcard]) || self.kinds(of: parent.text).contains(.wildcard)
     }
 
-    /// Static, because a method's own copy of `self` would have the set copied at each of some 10,000 rules.
-    private static func insert(_ rule: Substring, into rules: inout Set<String>) {
-        guard let name = try? HostName(canonicalizing: rule, for: .forwarded) else { return }
-        rules.insert(name.text)
+    private func kinds(of name: String) -> SuffixTable.Kinds {
+        let isInternational = name.utf8.split(separator: UInt8(ascii: ".")).contains { $0.starts(with: "xn--".utf8) }
+        return isInternational ? names.kinds(of: name).union(international.kinds(of: name)) : names.kinds(of: name)
     }
 
     private static let shortList = """
@@ -66,4 +79,45 @@ package struct PublicSuffixes: Sendable {
         ngrok.io no-ip.org onrender.com pages.dev r2.dev readthedocs.io repl.co run.app
         s3.amazonaws.com translate.goog vercel.app vercel.dev web.app workers.dev
         """.split(whereSeparator: \.isWhitespace).joined(separator: "\n")
+}
+
+/// The rules that are not ASCII. Each has a label that is written with `xn--`, so they are canonicalised, which takes as long
+/// as all others together, when such a host is first asked about.
+private final class InternationalRules: Sendable {
+    private struct State {
+        var waiting: [String]
+        var names = SuffixTable(over: [])
+    }
+
+    private let state: Mutex<State>
+
+    init(_ words: [String]) { state = Mutex(State(waiting: words)) }
+
+    func kinds(of name: String) -> SuffixTable.Kinds {
+        state.withLock { state in
+            for word in state.waiting { state.names.insertRule(word) }
+            state.waiting = []
+            return state.names.kinds(of: name)
+        }
+    }
+}
+
+extension SuffixTable {
+    /// Takes a rule that may be anything; what is not a name is passed over.
+    fileprivate mutating func insertRule(_ rule: String) {
+        if rule.hasPrefix("//") {
+            return
+        } else if rule.hasPrefix("!") {
+            insert(canonicalizing: rule.dropFirst(), as: .exception)
+        } else if rule.hasPrefix("*.") {
+            insert(canonicalizing: rule.dropFirst(2), as: .wildcard)
+        } else {
+            insert(canonicalizing: rule[...], as: .plain)
+        }
+    }
+
+    private mutating func insert(canonicalizing name: Substring, as kinds: Kinds) {
+        guard let name = try? HostName(canonicalizing: name, for: .forwarded) else { return }
+        insert(name.text, as: kinds)
+    }
 }

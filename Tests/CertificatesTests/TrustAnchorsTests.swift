@@ -39,4 +39,62 @@ struct TrustAnchorsTests {
             else { exit(1) }
         }
     }
+
+    @Test func anAnchorOfTheFolderAloneIsTrusted() async {
+        await #expect(processExitsWith: .success) {
+            let folder = try TemporaryFolder()
+            let hash = try openssl("x509", "-in", TestPKI.path("origin-root.pem"), "-noout", "-subject_hash")
+            try FileManager.default.copyItem(
+                atPath: TestPKI.path("origin-root.pem"), toPath: folder.path("\(hash).0"))
+            setenv("SSL_CERT_DIR", folder.path("."), 1)
+            let chain = try TestPKI.chain("origin-ec")
+            // One with other anchors, and none at all.
+            for file in [TestPKI.path("client-a-root.pem"), "/nonexistent"] {
+                setenv("SSL_CERT_FILE", file, 1)
+                let verifier = ChainVerifier(anchors: try TrustAnchors(system: true))
+                guard verifier.evaluate(chain: chain, host: "localhost", at: TestPKI.now).isTrusted else { exit(1) }
+            }
+        }
+    }
+
+    @Test func withoutFileAndFolderNothingIsTrusted() async {
+        await #expect(processExitsWith: .success) {
+            setenv("SSL_CERT_FILE", "/nonexistent", 1)
+            setenv("SSL_CERT_DIR", "/nonexistent", 1)
+            let verifier = ChainVerifier(anchors: try TrustAnchors(system: true))
+            let trust = try verifier.evaluate(chain: TestPKI.chain("origin-ec"), host: "localhost", at: TestPKI.now)
+            guard trust.reasons == [.unknownIssuer] else { exit(1) }
+        }
+    }
+
+    /// Both variables count when the anchors are made, as for X509_STORE_set_default_paths.
+    @Test func theEnvironmentCountsAtTheBeginning() async {
+        await #expect(processExitsWith: .success) {
+            setenv("SSL_CERT_FILE", TestPKI.path("origin-root.pem"), 1)
+            setenv("SSL_CERT_DIR", "/nonexistent", 1)
+            let verifier = ChainVerifier(anchors: try TrustAnchors(system: true))
+            setenv("SSL_CERT_FILE", "/nonexistent", 1)
+            let trust = try verifier.evaluate(chain: TestPKI.chain("origin-ec"), host: "localhost", at: TestPKI.now)
+            guard trust.isTrusted else { exit(1) }
+        }
+    }
+
+    /// Where neither variable is set, the anchors are those that `openssl verify` finds by itself.
+    @Test func theDefaultFileAndFolderAreOpenSSLs() async {
+        await #expect(processExitsWith: .success) {
+            unsetenv("SSL_CERT_FILE")
+            unsetenv("SSL_CERT_DIR")
+            let folder = try openssl("version", "-d").split(separator: "\"")[1]
+            guard let text = FileManager.default.contents(atPath: "\(folder)/cert.pem") else { return }
+            let anchors = try Certificate.readPEM(Array(text))
+            let found = ChainVerifier(anchors: try TrustAnchors(system: true))
+            let given = ChainVerifier(anchors: try TrustAnchors(system: false, additional: anchors))
+            for anchor in anchors {
+                let reasons = [found, given].map {
+                    $0.evaluate(chain: [anchor], host: "localhost", at: TestPKI.today).reasons
+                }
+                guard reasons[0] == reasons[1] else { exit(1) }
+            }
+        }
+    }
 }

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Names and what a list of suffixes says of each: an open-addressed table that points into the list's own bytes, so that ten
+/// thousand rules take no string each.
+struct SuffixTable: Sendable {
+    struct Kinds: OptionSet, Sendable {
+        let rawValue: UInt8
+        static let plain = Kinds(rawValue: 1)
+        static let wildcard = Kinds(rawValue: 2)
+        static let exception = Kinds(rawValue: 4)
+    }
+
+    /// A name of 1 to 253 bytes at an offset; a length of 0 is a free slot.
+    private struct Slot {
+        var offset: UInt32 = 0
+        var length: UInt8 = 0
+        var kinds: Kinds = []
+    }
+
+    private var bytes: [UInt8]
+    private var slots: [Slot]
+    private var count = 0
+
+    /// A table for names that lie in `bytes`, of which those beyond 4 GiB cannot be inserted.
+    init(over bytes: [UInt8]) {
+        self.bytes = bytes
+        var room = 16
+        while room < bytes.count / 16 { room *= 2 }
+        slots = [Slot](repeating: Slot(), count: room)
+    }
+
+    /// Notes `kinds` of the name in this part of the bytes.
+    mutating func insert(_ part: Range<Int>, as kinds: Kinds) {
+        guard let offset = UInt32(exactly: part.lowerBound), let length = UInt8(exactly: part.count), length > 0 else {
+            return
+        }
+        if count >= slots.count / 4 * 3 { grow() }
+        let place = place(of: bytes[part])
+        if slots[place].length == 0 {
+            slots[place] = Slot(offset: offset, length: length)
+            count += 1
+        }
+        slots[place].kinds.formUnion(kinds)
+    }
+
+    /// Notes `kinds` of a name that does not lie in the bytes.
+    mutating func insert(_ name: String, as kinds: Kinds) {
+        let start = bytes.count
+        bytes += name.utf8
+        insert(start..<bytes.count, as: kinds)
+    }
+
+    func kinds(of name: String) -> Kinds {
+        let found = slots[place(of: name.utf8)]
+        return found.length == 0 ? [] : found.kinds
+    }
+
+    // MARK: Slots
+
+    /// The slot that has the name, or the free one where it would be. There always is a free one.
+    private func place(of name: some Collection<UInt8>) -> Int {
+        let mask = slots.count - 1
+        var place = Self.hash(name) & mask
+        while slots[place].length != 0, !isName(slots[place], name) { place = (place + 1) & mask }
+        return place
+    }
+
+    private func isName(_ slot: Slot, _ name: some Collection<UInt8>) -> Bool {
+        let start = Int(slot.offset)
+        return bytes[start..<start + Int(slot.length)].elementsEqual(name)
+    }
+
+    private mutating func grow() {
+        let before = slots
+        slots = [Slot](repeating: Slot(), count: before.count * 2)
+        for slot in before where slot.length != 0 {
+            let start = Int(slot.offset)
+            slots[place(of: bytes[start..<start + Int(slot.length)])] = slot
+        }
+    }
+
+    /// FNV-1a, folded for its upper half to count too.
+    private static func hash(_ name: some Collection<UInt8>) -> Int {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for byte in name { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        return Int(truncatingIfNeeded: hash ^ hash >> 32)
+    }
+}
