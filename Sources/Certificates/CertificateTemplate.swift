@@ -63,7 +63,8 @@ struct CertificateTemplate {
         guard signer.withPKEY({ X509_sign(x509, $0, EVP_sha256()) }) > 0 else {
             throw .openSSL(.unavailable, "signing a certificate")
         }
-        return try Certificate(der: derBytes { i2d_X509(x509, $0) })
+        // Parsing what was just encoded would decode the key again, which takes as long as all the rest.
+        return Certificate(retaining: x509)
     }
 
     private func set(serialOf x509: OpaquePointer) -> Bool {

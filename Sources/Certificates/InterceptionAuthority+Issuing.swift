@@ -20,28 +20,36 @@ extension InterceptionAuthority {
         return (try template.signed(for: key, issuer: nil, signer: key), key)
     }
 
-    /// An issuing certificate on P-256 for 30 days, of which a day is past, within the root's dates and for `hosts` only:
-    /// critical name constraints, no authority below it, serverAuth. `notPermitted` when the root is not valid at `time`.
+    /// Issuing certificates of one key on P-256 for 30 days, of which a day is past, within the root's dates and together for
+    /// `hosts` only: critical name constraints, no authority below them, serverAuth. `notPermitted` when the root is not valid
+    /// at `time`.
     package static func makeIssuing(
-        root: Certificate, rootKey: PrivateKey, permitting hosts: [String], at time: Int64,
-        serial: [UInt8] = newSerial()
-    ) throws(CertificateError) -> (certificate: Certificate, key: PrivateKey) {
+        root: Certificate, rootKey: PrivateKey, permitting hosts: [String], at time: Int64
+    ) throws(CertificateError) -> (certificates: [Certificate], key: PrivateKey) {
         guard root.isValid(at: time) else {
             throw CertificateError(.notPermitted, "the interception authority's root is not valid now")
         }
-        let constraints = try NameConstraints(permitting: hosts)
+        let parts = try NameConstraints.parts(permitting: hosts)
         let key = try PrivateKey.generateP256()
         let notBefore = max(time - backdating, root.notBefore)
-        let template = CertificateTemplate(
-            subject: .parts(
-                organization: "Countersign",
-                commonName: "Countersign interception issuer \(Hex.encode(serial.prefix(4)))"),
-            serial: serial, notBefore: notBefore, notAfter: min(notBefore + issuingLifetime - 1, root.notAfter),
-            extensions: CertificateTemplate.Extension.authority(pathLength: 0) + [
-                .serverAuthentication,
-                .init(identifier: NID_name_constraints, isCritical: true, value: constraints.der),
-            ])
-        return (try template.signed(for: key, issuer: root, signer: rootKey), key)
+        let firstSerial = newSerial()
+        var certificates: [Certificate] = []
+        for (place, constraints) in parts.enumerated() {
+            // A name for each, so that no client takes one part's certificate for another's.
+            let part = parts.count > 1 ? " part \(place + 1)" : ""
+            let template = CertificateTemplate(
+                subject: .parts(
+                    organization: "Countersign",
+                    commonName: "Countersign interception issuer \(Hex.encode(firstSerial.prefix(4)))\(part)"),
+                serial: place == 0 ? firstSerial : newSerial(),
+                notBefore: notBefore, notAfter: min(notBefore + issuingLifetime - 1, root.notAfter),
+                extensions: CertificateTemplate.Extension.authority(pathLength: 0) + [
+                    .serverAuthentication,
+                    .init(identifier: NID_name_constraints, isCritical: true, value: constraints.der),
+                ])
+            certificates.append(try template.signed(for: key, issuer: root, signer: rootKey))
+        }
+        return (certificates, key)
     }
 
     /// A chain that nobody trusts, to show for an origin that is not trusted: a leaf for `key` with the names and dates of

@@ -2,60 +2,58 @@
 
 import COpenSSL
 
-/// The hosts that an issuing certificate may vouch for (RFC 5280 §4.2.1.10): names, each with everything below it, as the
+/// The hosts that one issuing certificate may vouch for (RFC 5280 §4.2.1.10): names, each with everything below it, as the
 /// standard has no way to leave that out, and single addresses.
 struct NameConstraints: Equatable {
-    /// Host names in lower case.
-    let names: Set<String>
-    let addresses: Set<IPAddress>
-
-    /// Of host names, `*.name` and IP addresses, canonical all of them: `unsupported` for anything that is neither.
-    init(permitting hosts: [String]) throws(CertificateError) {
-        var names: Set<String> = []
-        var addresses: Set<IPAddress> = []
-        for host in hosts {
-            if let address = IPAddress(text: host) {
-                addresses.insert(address)
-            } else {
-                let name = host.hasPrefix("*.") ? String(host.dropFirst(2)) : host
-                guard Self.isHostName(name) else {
-                    throw CertificateError(.unsupported, "\"\(host)\" is neither a host name nor an IP address")
-                }
-                names.insert(name.lowercased())
-            }
-        }
-        self.names = names
-        self.addresses = addresses
-    }
-
-    /// The host is one of the names, below one, or one of the addresses.
-    func permits(_ host: String) -> Bool {
-        if let address = IPAddress(text: host) { return addresses.contains(address) }
-        let host = host.lowercased()
-        return Self.isHostName(host) && names.contains { host == $0 || host.hasSuffix("." + $0) }
-    }
+    /// Host names in lower case, sorted.
+    let names: [String]
+    /// In the order of their bytes.
+    let addresses: [IPAddress]
 
     /// The extension's value. Nothing is left unconstrained: without a name, only `invalid` (RFC 2606 §2) is permitted;
     /// without an address of a family, that family is excluded.
     var der: [UInt8] {
-        let shown = names.isEmpty ? ["invalid"] : names.sorted()
-        var permitted = shown.map { DEREncoding.tagged(2, Array($0.utf8)) }
-        let sorted = addresses.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
-        permitted += sorted.map { DEREncoding.tagged(7, $0.bytes + [UInt8](repeating: 0xFF, count: $0.bytes.count)) }
+        let shown = names.isEmpty ? ["invalid"] : names
+        let permitted = shown.flatMap(Self.subtree(of:)) + addresses.flatMap(Self.subtree(of:))
         let excluded = [4, 16].filter { length in !addresses.contains { $0.bytes.count == length } }
             .map { DEREncoding.tagged(7, [UInt8](repeating: 0, count: $0 * 2)) }
-        var lists = [DEREncoding.tagged(0, constructed: true, permitted.flatMap { DEREncoding.sequence([$0]) })]
+        var lists = [DEREncoding.tagged(0, constructed: true, permitted)]
         if !excluded.isEmpty {
             lists.append(DEREncoding.tagged(1, constructed: true, excluded.flatMap { DEREncoding.sequence([$0]) }))
         }
         return DEREncoding.sequence(lists)
     }
 
+    static func subtree(of name: String) -> [UInt8] {
+        DEREncoding.sequence([DEREncoding.tagged(2, Array(name.utf8))])
+    }
+
+    static func subtree(of address: IPAddress) -> [UInt8] {
+        let mask = [UInt8](repeating: 0xFF, count: address.bytes.count)
+        return DEREncoding.sequence([DEREncoding.tagged(7, address.bytes + mask)])
+    }
+
+    /// Labels of letters, digits, hyphens and underscores, 253 characters at most.
+    static func isHostName(_ text: String) -> Bool {
+        text.utf8.count <= 253
+            && text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { label in
+                (1...63).contains(label.utf8.count)
+                    && label.utf8.allSatisfy { byte in
+                        switch byte {
+                        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x5F: true
+                        default: false
+                        }
+                    }
+            }
+    }
+}
+
+extension NameConstraints {
     /// What the certificate's critical extension permits, or nil when it has none or one that this type would not write.
     init?(of certificate: Certificate) {
         guard let value = certificate.extensionValue(NID_name_constraints), value.isCritical else { return nil }
-        var names: Set<String> = []
-        var addresses: Set<IPAddress> = []
+        var names: [String] = []
+        var addresses: [IPAddress] = []
         let understood = certificate.withX509 { x509 -> Bool in
             guard let found = X509_get_ext_d2i(x509, NID_name_constraints, nil, nil) else { return false }
             let constraints = found.assumingMemoryBound(to: NAME_CONSTRAINTS.self)
@@ -70,29 +68,14 @@ struct NameConstraints: Equatable {
                 }
                 let bytes = Certificate.bytes(of: UnsafePointer(content.assumingMemoryBound(to: ASN1_STRING.self)))
                 if type == GEN_DNS {
-                    names.insert(String(decoding: bytes, as: UTF8.self))
+                    names.append(String(decoding: bytes, as: UTF8.self))
                 } else if let address = IPAddress(bytes: Array(bytes.prefix(bytes.count / 2))) {
-                    addresses.insert(address)
+                    addresses.append(address)
                 }
             }
             return true
         }
-        self.names = names == ["invalid"] ? [] : names
-        self.addresses = addresses
+        self.init(names: names == ["invalid"] ? [] : names, addresses: addresses)
         guard understood, der == value.bytes else { return nil }
-    }
-
-    /// Labels of letters, digits, hyphens and underscores, 253 characters at most.
-    private static func isHostName(_ text: String) -> Bool {
-        text.utf8.count <= 253
-            && text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { label in
-                (1...63).contains(label.utf8.count)
-                    && label.utf8.allSatisfy { byte in
-                        switch byte {
-                        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x5F: true
-                        default: false
-                        }
-                    }
-            }
     }
 }

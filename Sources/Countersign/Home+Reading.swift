@@ -31,7 +31,7 @@ extension Home {
     package static let publicSuffixes: PublicSuffixes = {
         let file = HomeFile(path: systemPublicSuffixes)
         guard let bytes = try? file.readIfThere(upTo: fileLimitBytes) else { return .builtIn }
-        return PublicSuffixes(parsing: String(decoding: bytes, as: UTF8.self))
+        return PublicSuffixes(parsing: bytes)
     }()
 
     // MARK: Whom to trust
@@ -76,8 +76,10 @@ extension Home {
         try parse(file.read(upTo: Self.fileLimitBytes), of: file)
     }
 
-    func certificatesIfThere(in file: HomeFile) throws(CountersignError) -> [Certificate]? {
-        guard let bytes = try file.readIfThere(upTo: Self.fileLimitBytes) else { return nil }
+    func certificatesIfThere(
+        in file: HomeFile, upTo limitBytes: Int = fileLimitBytes
+    ) throws(CountersignError) -> [Certificate]? {
+        guard let bytes = try file.readIfThere(upTo: limitBytes) else { return nil }
         return try parse(bytes, of: file)
     }
 

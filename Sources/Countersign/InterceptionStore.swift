@@ -32,7 +32,7 @@ package struct InterceptionStore: Sendable {
 
     /// Whether `authority` can go on serving `hosts`; `time` is in seconds since 1970.
     package static func isFit(_ authority: InterceptionAuthority, for hosts: [String], at time: Int64) -> Bool {
-        authority.serves(hosts, at: time) && authority.issuing.notAfter - time > renewal
+        authority.serves(hosts, at: time) && authority.notAfter - time > renewal
     }
 
     /// The hosts that an authority for the list signs for.
@@ -41,8 +41,8 @@ package struct InterceptionStore: Sendable {
             + sites.interceptedAddresses.map(\.text)
     }
 
-    /// The authority for exactly `hosts`: as it is, with a new issuing certificate, or wholly new where there is none or its
-    /// root nears its end. The root's key is read for a new issuing certificate only. Blocks for file operations.
+    /// The authority for exactly `hosts`: as it is, with new issuing certificates, or wholly new where there is none or its
+    /// root nears its end. The root's key is read for new issuing certificates only. Blocks for file operations.
     package func authority(for hosts: [String], in vault: OpenVault, at time: Int64) throws -> Kept {
         if let authority = try stored(vault.contents.interception), Self.isFit(authority, for: hosts, at: time) {
             return Kept(authority: authority, hasNewRoot: false)
@@ -56,8 +56,8 @@ package struct InterceptionStore: Sendable {
             if let keys = contents.interception, let root = try root(), root.notAfter - time > Self.renewal {
                 let made = try InterceptionAuthority.issued(
                     by: root, rootKey: rootKey(keys, of: root), permitting: hosts, at: time)
-                // Before the vault: an issuing certificate without its key is made again.
-                try home.issuingCertificate.replace(with: Array(made.issuing.pem.utf8))
+                // Before the vault: issuing certificates without their key are made again.
+                try write(made.issuing)
                 try contents.setInterception(.init(rootKey: keys.rootKey, issuingKey: made.issuingKey.pkcs8))
                 return Kept(authority: made, hasNewRoot: false)
             }
@@ -98,7 +98,7 @@ package struct InterceptionStore: Sendable {
         try vault.update { contents in
             try settle(contents.interception)
             guard try root() == authority.root else { return }
-            try home.issuingCertificate.replace(with: Array(authority.issuing.pem.utf8))
+            try write(authority.issuing)
         }
     }
 
@@ -114,11 +114,19 @@ package struct InterceptionStore: Sendable {
 
     // MARK: What there is
 
+    /// The largest file of issuing certificates that is read: those of a million names.
+    private static let issuingLimitBytes = 64 << 20
+
+    /// All in one file, so that it is those of one key whoever is stopped.
+    private func write(_ issuing: [Certificate]) throws {
+        try home.issuingCertificate.replace(with: issuing.flatMap { Array($0.pem.utf8) })
+    }
+
     /// The authority that the files and the vault's keys make, or nil where they make none.
     private func stored(_ keys: InterceptionKeys?) throws -> InterceptionAuthority? {
-        // Whatever is wrong with an issuing certificate, a new one mends it.
+        // Whatever is wrong with issuing certificates, new ones mend it.
         guard let keys, let root = try root(),
-            let issuing = try? home.certificatesIfThere(in: home.issuingCertificate)?.first
+            let issuing = try? home.certificatesIfThere(in: home.issuingCertificate, upTo: Self.issuingLimitBytes)
         else { return nil }
         return try? InterceptionAuthority(
             root: root, issuing: issuing, issuingKey: PrivateKey(pkcs8: keys.issuingKey))

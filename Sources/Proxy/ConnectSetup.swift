@@ -101,6 +101,8 @@ final class ConnectSetup {
             entry.trust = ground.decider
             return present(.init(origin: origin, pin: nil), authority)
         }
+        // While the origin is connected to: most are up, and verify.
+        mint(authority)
         let door = TrustDoor(origin: origin, isListed: true, pin: nil, services: services, client: client)
         self.door = door
         services.connector.connect(
@@ -162,14 +164,17 @@ final class ConnectSetup {
     }
 
     private func present(_ site: ClientConnection.InterceptedSite, _ authority: InterceptionAuthority) {
+        mint(authority).assumeIsolated().whenComplete { self.show($0, site) }
+    }
+
+    /// The leaf for the origin, from the cache or on its way.
+    @discardableResult
+    private func mint(_ authority: InterceptionAuthority) -> EventLoopFuture<TLSServerContext> {
         let now = services.shared.wallClock()
         if let context = services.shared.leaves.cached(host: origin.host, authority: authority, now: now) {
-            return show(.success(context), site)
+            return services.loop.makeSucceededFuture(context)
         }
-        services.shared.leaves
-            .mint(host: origin.host, authority: authority, now: now, loop: services.loop)
-            .assumeIsolated()
-            .whenComplete { self.show($0, site) }
+        return services.shared.leaves.mint(host: origin.host, authority: authority, now: now, loop: services.loop)
     }
 
     private func show(_ context: Result<TLSServerContext, any Error>, _ site: ClientConnection.InterceptedSite) {

@@ -13,7 +13,7 @@ import TLS
 final class LeafCache: Sendable {
     private struct Key: Hashable {
         let host: String
-        /// The issuing certificate, so that a new one makes new leaves.
+        /// The issuing certificates, so that new ones make new leaves.
         let issuer: [UInt8]
     }
 
@@ -27,6 +27,8 @@ final class LeafCache: Sendable {
         var entries: [Key: Entry] = [:]
         var uses: UInt64 = 0
         var key: PrivateKey?
+        /// Who waits for a leaf that is being minted.
+        var waiting: [Key: [EventLoopPromise<TLSServerContext>]] = [:]
     }
 
     private let state = NIOLockedValueBox(State())
@@ -41,7 +43,7 @@ final class LeafCache: Sendable {
     /// The context for `host`, at once if it is cached.
     func cached(host: String, authority: InterceptionAuthority, now: Int64) -> TLSServerContext? {
         state.withLockedValue { state in
-            let key = Key(host: host, issuer: authority.issuing.sha256Fingerprint)
+            let key = Key(host: host, issuer: authority.issuingFingerprint)
             guard let entry = state.entries[key], entry.expires > now else { return nil }
             state.uses += 1
             state.entries[key]?.used = state.uses
@@ -49,19 +51,36 @@ final class LeafCache: Sendable {
         }
     }
 
-    /// Mints a leaf for `host` on a thread.
+    /// Mints a leaf for `host` on a thread: one, however many ask for it meanwhile.
     func mint(
         host: String, authority: InterceptionAuthority, now: Int64, loop: any EventLoop
     ) -> EventLoopFuture<TLSServerContext> {
-        threads.runIfActive(eventLoop: loop) {
-            let leafKey = try self.leafKey()
-            let chain = try authority.mintLeaf(host: host, key: leafKey, at: now)
-            let context = try TLSServerContext(chain: chain, key: leafKey, host: host)
-            // An hour short of its end, so that no client sees one expire during a session.
-            let expires = (chain.first?.notAfter ?? now) - 3600
-            self.keep(context, Key(host: host, issuer: authority.issuing.sha256Fingerprint), expires: expires)
-            return context
+        let key = Key(host: host, issuer: authority.issuingFingerprint)
+        let promise = loop.makePromise(of: TLSServerContext.self)
+        let isFirst = state.withLockedValue { state in
+            state.waiting[key, default: []].append(promise)
+            return state.waiting[key]?.count == 1
         }
+        guard isFirst else { return promise.futureResult }
+        threads.submit { poolState in
+            let result = Result<TLSServerContext, any Error> {
+                guard case .active = poolState else { throw ChannelError.ioOnClosedChannel }
+                return try self.made(key, authority, now)
+            }
+            for promise in self.state.withLockedValue({ $0.waiting.removeValue(forKey: key) }) ?? [] {
+                promise.completeWith(result)
+            }
+        }
+        return promise.futureResult
+    }
+
+    private func made(_ key: Key, _ authority: InterceptionAuthority, _ now: Int64) throws -> TLSServerContext {
+        let leafKey = try leafKey()
+        let chain = try authority.mintLeaf(host: key.host, key: leafKey, at: now)
+        let context = try TLSServerContext(chain: chain, key: leafKey, host: key.host)
+        // An hour short of its end, so that no client sees one expire during a session.
+        keep(context, key, expires: (chain.first?.notAfter ?? now) - 3600)
+        return context
     }
 
     /// A leaf with the names and dates of an origin's that is not trusted, from an issuer that nobody trusts and whose name says

@@ -20,19 +20,19 @@ struct InterceptionAuthorityTests {
             ((now - $0.notBefore) / 86_400, ($0.notAfter + 1 - $0.notBefore) / 86_400)
         }
         #expect(days(authority.root) == (1, 730))
-        #expect(days(authority.issuing) == (1, 30))
+        #expect(days(authority.issuing[0]) == (1, 30))
         #expect(days(leaf) == (1, 7))
-        let late = authority.issuing.notAfter - 3_600
+        let late = authority.notAfter - 3_600
         let lastLeaf = try authority.mintLeaf(host: "a.example", key: authority.issuingKey, at: late)[0]
-        #expect(lastLeaf.notAfter == authority.issuing.notAfter)
-        let early = authority.issuing.notBefore
+        #expect(lastLeaf.notAfter == authority.notAfter)
+        let early = authority.issuing[0].notBefore
         let firstLeaf = try authority.mintLeaf(host: "a.example", key: authority.issuingKey, at: early)[0]
-        #expect(firstLeaf.notBefore == authority.issuing.notBefore)
+        #expect(firstLeaf.notBefore == authority.issuing[0].notBefore)
     }
 
     @Test func anIssuerOutOfItsDatesMintsNothing() throws {
         let authority = try authority()
-        for time in [authority.issuing.notBefore - 1, authority.issuing.notAfter + 1] {
+        for time in [authority.issuing[0].notBefore - 1, authority.notAfter + 1] {
             #expect(
                 code { _ = try authority.mintLeaf(host: "a.example", key: authority.issuingKey, at: time) }
                     == .notPermitted)
@@ -48,7 +48,7 @@ struct InterceptionAuthorityTests {
         let authority = try authority()
         let key = try PrivateKey.generateP256()
         let chain = try authority.mintLeaf(host: "A.example", key: key, at: now)
-        #expect(chain.count == 2 && chain[1] == authority.issuing)
+        #expect(chain.count == 2 && [chain[1]] == authority.issuing)
         #expect(chain[0].dnsNames == ["a.example"] && chain[0].ipAddresses.isEmpty)
         #expect(chain[0].subject == "CN=a.example,O=Countersign")
         #expect(key.matches(chain[0]))
@@ -62,7 +62,9 @@ struct InterceptionAuthorityTests {
     @Test func serialNumbersAreRandomAndPositive() throws {
         let authority = try authority()
         let key = try PrivateKey.generateP256()
-        let serials = try (0..<64).map { _ in try authority.leaf(host: "a.example", key: key, at: now).serialNumberHex }
+        let serials = try (0..<64).map { _ in
+            try authority.mintLeaf(host: "a.example", key: key, at: now)[0].serialNumberHex
+        }
         #expect(Set(serials).count == 64)
         #expect(serials.allSatisfy { $0.count <= 32 && $0.count >= 24 && !$0.hasPrefix("-") })
     }
@@ -84,12 +86,12 @@ struct InterceptionAuthorityTests {
         let (root, rootKey) = try InterceptionAuthority.newRoot(at: now)
         let made = try InterceptionAuthority.issued(by: root, rootKey: rootKey, permitting: Self.hosts, at: now)
         let again = try InterceptionAuthority(
-            root: Certificate(der: made.root.der), issuing: Certificate(der: made.issuing.der),
+            root: Certificate(der: made.root.der), issuing: made.issuing.map { try Certificate(der: $0.der) },
             issuingKey: PrivateKey(pkcs8: made.issuingKey.pkcs8))
         #expect(again.serves(Self.hosts.reversed(), at: now))
         #expect(!again.serves(Array(Self.hosts.dropLast()), at: now))
         #expect(!again.serves(Self.hosts + ["b.example"], at: now))
-        let lastWeek = again.issuing.notAfter - InterceptionAuthority.leafLifetime
+        let lastWeek = again.notAfter - InterceptionAuthority.leafLifetime
         #expect(again.serves(Self.hosts, at: lastWeek) && !again.serves(Self.hosts, at: lastWeek + 1))
         let renewed = try InterceptionAuthority.issued(by: root, rootKey: rootKey, permitting: ["b.example"], at: now)
         #expect(renewed.root == made.root && renewed.issuing != made.issuing && renewed.serves(["b.example"], at: now))
@@ -99,14 +101,16 @@ struct InterceptionAuthorityTests {
         let (root, rootKey) = try InterceptionAuthority.newRoot(at: now)
         let one = try InterceptionAuthority.issued(by: root, rootKey: rootKey, permitting: Self.hosts, at: now)
         let two = try authority()
-        func made(_ root: Certificate, _ issuing: Certificate, _ issuingKey: PrivateKey) -> CertificateError.Code? {
+        func made(_ root: Certificate, _ issuing: [Certificate], _ issuingKey: PrivateKey) -> CertificateError.Code? {
             code { _ = try InterceptionAuthority(root: root, issuing: issuing, issuingKey: issuingKey) }
         }
         #expect(made(one.root, one.issuing, one.issuingKey) == nil)
+        #expect(made(one.root, [], one.issuingKey) == .malformed)
+        #expect(made(one.root, one.issuing + two.issuing, one.issuingKey) == .keyMismatch)
         #expect(made(two.root, one.issuing, one.issuingKey) == .keyMismatch)
         #expect(made(one.root, two.issuing, one.issuingKey) == .keyMismatch)
         #expect(made(one.root, one.issuing, two.issuingKey) == .keyMismatch)
-        #expect(made(one.root, one.root, rootKey) == .malformed)
+        #expect(made(one.root, [one.root], rootKey) == .malformed)
         #expect(
             code { _ = try InterceptionAuthority.issued(by: two.root, rootKey: rootKey, permitting: [], at: now) }
                 == .keyMismatch)
@@ -129,7 +133,8 @@ struct InterceptionAuthorityTests {
             #expect(trust.isTrusted, "\(host): \(trust)")
         }
         for host in ["bank.example", "10.1.2.4", "::1"] {
-            let chain = [try authority.leaf(host: host, key: key, at: now), authority.issuing]
+            let issuer = authority.issuing[0]
+            let chain = [try authority.leaf(host: host, key: key, by: issuer, at: now), issuer]
             #expect(verifier.evaluate(chain: chain, host: host, at: now).reasons == [.nameConstraint], "\(host)")
         }
     }

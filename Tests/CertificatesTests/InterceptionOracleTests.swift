@@ -20,14 +20,20 @@ struct InterceptionOracleTests {
 
     private func mint(_ host: String, permitting hosts: [String], at time: Int64) throws -> Minted {
         let authority = try InterceptionAuthority.create(permitting: hosts, at: time)
+        return try mint(host, authority, under: authority.issuing[0], at: time)
+    }
+
+    private func mint(
+        _ host: String, _ authority: InterceptionAuthority, under issuer: Certificate, at time: Int64
+    ) throws -> Minted {
         let key = try PrivateKey.generateP256()
-        let leaf = try authority.leaf(host: host, key: key, at: time)
+        let leaf = try authority.leaf(host: host, key: key, by: issuer, at: time)
         let folder = try TemporaryFolder()
         return Minted(
             folder: folder, root: try folder.write("root.pem", authority.root.pem),
-            issuing: try folder.write("issuing.pem", authority.issuing.pem),
+            issuing: try folder.write("issuing.pem", issuer.pem),
             leaf: try folder.write("leaf.pem", leaf.pem),
-            bundle: try folder.write("bundle.pem", leaf.pem + authority.issuing.pem + pem(key)))
+            bundle: try folder.write("bundle.pem", leaf.pem + issuer.pem + pem(key)))
     }
 
     private func pem(_ key: PrivateKey) throws -> String {
@@ -120,5 +126,53 @@ struct InterceptionOracleTests {
         let minted = try mint(host, permitting: Self.permitted, at: TestPKI.today)
         let arguments = ["-c", Self.python, minted.root, minted.bundle, host]
         #expect(try run("/usr/bin/python3", arguments).output.contains(expected))
+    }
+
+    // MARK: Ten thousand hosts
+
+    private static let many =
+        (0..<10_000).map { "host\($0).dept\($0 % 97).corp.example" } + ["*.wild.example", "10.1.2.3", "fd00::1"]
+
+    @Test(arguments: [
+        "host0.dept0.corp.example", "host5000.dept53.corp.example", "host9999.dept8.corp.example", "x.wild.example",
+        "10.1.2.3", "fd00::1",
+    ])
+    func oneOfTenThousandIsAcceptedUnderItsOwnCertificate(host: String) throws {
+        for time in [now, TestPKI.today] {
+            let authority = try InterceptionAuthority.create(permitting: Self.many, at: time)
+            let issuer = try authority.mintLeaf(host: host, key: authority.issuingKey, at: time)[1]
+            let minted = try mint(host, authority, under: issuer, at: time)
+            if time == now {
+                let (accepted, output) = try openSSLAccepts(minted, host)
+                #expect(accepted, "\(output)")
+            } else {
+                let (accepted, output) = try gnuTLSAccepts(minted, host)
+                #expect(accepted, "\(output)")
+                #expect(
+                    try run("/usr/bin/python3", ["-c", Self.python, minted.root, minted.bundle, host]).output
+                        .contains("ok"))
+            }
+        }
+    }
+
+    /// A stranger's name, a listed one under each certificate that is not its own, an address.
+    @Test(arguments: ["bank.example", "host5000.dept53.corp.example", "10.1.2.4"])
+    func anotherHostIsRefusedUnderEveryCertificate(host: String) throws {
+        for time in [now, TestPKI.today] {
+            let authority = try InterceptionAuthority.create(permitting: Self.many, at: time)
+            let own = try? authority.mintLeaf(host: host, key: authority.issuingKey, at: time)[1]
+            let others = authority.issuing.filter { $0 != own }
+            #expect(others.count == authority.issuing.count - (authority.permits(host) ? 1 : 0) && others.count > 30)
+            for issuer in others {
+                let minted = try mint(host, authority, under: issuer, at: time)
+                if time == now {
+                    let (accepted, output) = try openSSLAccepts(minted, host)
+                    #expect(!accepted && output.contains("subtree violation"), "\(output)")
+                } else {
+                    let (accepted, output) = try gnuTLSAccepts(minted, host)
+                    #expect(!accepted && output.contains("violates the signer's constraints"), "\(output)")
+                }
+            }
+        }
     }
 }

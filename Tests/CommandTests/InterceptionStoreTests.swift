@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
 import Foundation
 import TestOrigin
 import Testing
 import Vault
 
+@testable import Certificates
 @testable import Countersign
 
 struct InterceptionStoreTests {
@@ -120,7 +120,7 @@ struct InterceptionStoreTests {
     @Test(arguments: [true, false])
     func aRotationThatReachedTheVaultIsFinishedByTheNext(_ hadRoot: Bool) throws {
         let first = try authority(day: 0)
-        let (old, oldIssuing) = (first.authority.root.pem, first.authority.issuing.pem)
+        let (old, oldIssuing) = (first.authority.root.pem, first.authority.issuing[0].pem)
         let second = try store.rotate(for: Self.hosts, in: vault, at: Self.start)
         try folder.write(next, second.root.pem)
         if hadRoot {
@@ -155,5 +155,93 @@ struct InterceptionStoreTests {
         let root = try store.root()
         let kept = try authority(day: 0)
         #expect(kept.authority.root == root && !kept.hasNewRoot)
+    }
+
+    // MARK: More hosts than one certificate has room for
+
+    private static let many = hosts(10_000)
+
+    private static func hosts(_ count: Int) -> [String] {
+        (0..<count).map { "host\($0).dept\($0 % 97).corp.example" } + ["*.wild.example", "10.1.2.3"]
+    }
+
+    private var issuingFile: String { "home/Certs/interception/issuing.pem" }
+
+    @Test(arguments: [10_000, 100_000])
+    func certificatesForManyHostsAreMadeOnceAndFoundByTheNextProcess(count: Int) throws {
+        let hosts = Self.hosts(count)
+        let first = try authority(day: 0, hosts: hosts)
+        #expect(first.authority.issuing.count > count / 300)
+        let before = try FileManager.default.attributesOfItem(atPath: folder.file(issuingFile))
+        let other = try VaultFile(home: home.path).open { throw CancellationError() }
+        let second = try InterceptionStore(home: home).authority(
+            for: hosts.shuffled(), in: other, at: Self.start + 18 * Self.day)
+        #expect(second.authority.issuing == first.authority.issuing)
+        #expect(second.authority.permits("host9999.dept8.corp.example") && second.authority.permits("10.1.2.3"))
+        let after = try FileManager.default.attributesOfItem(atPath: folder.file(issuingFile))
+        #expect(after[.systemFileNumber] as? Int == before[.systemFileNumber] as? Int)
+        #expect(try authority(day: 19, hosts: hosts).authority.issuing != first.authority.issuing)
+    }
+
+    /// A line that goes takes its key with it: what was signed for the old list is of no use to whoever steals the new key.
+    @Test
+    func anotherLineMakesAnotherKeyForEveryPart() throws {
+        let first = try authority(day: 0, hosts: Self.many).authority
+        let second = try authority(day: 0, hosts: Array(Self.many.dropFirst())).authority
+        #expect(second.root == first.root)
+        #expect(!second.permits(Self.many[0]))
+        #expect(first.issuing.allSatisfy { !second.issuingKey.matches($0) })
+        #expect(try authority(day: 0, hosts: ["git.corp.example"]).authority.issuing.count == 1)
+    }
+
+    /// One certificate for all hosts, however many: what there was before they were parted.
+    @Test(arguments: [(10, true), (1_000, false)])
+    func anAuthorityOfOneCertificateIsTakenOnIfItIsSmallEnough(count: Int, isTakenOn: Bool) throws {
+        let hosts = (0..<count).map { "host\($0).dept\($0 % 97).corp.example" }
+        let root = try authority(day: 0, hosts: []).authority.root
+        let rootKey = try PrivateKey(pkcs8: try #require(vault.contents.interception).rootKey)
+        let key = try PrivateKey.generateP256()
+        let one = try CertificateTemplate(
+            subject: .parts(organization: "Countersign", commonName: "Countersign interception issuer 0102"),
+            serial: InterceptionAuthority.newSerial(), notBefore: Self.start, notAfter: Self.start + 29 * Self.day,
+            extensions: CertificateTemplate.Extension.authority(pathLength: 0) + [
+                .serverAuthentication,
+                .init(
+                    identifier: InterceptionStoreTests.nameConstraints, isCritical: true,
+                    value: NameConstraints(names: hosts.sorted(), addresses: []).der),
+            ]
+        ).signed(for: key, issuer: root, signer: rootKey)
+        try vault.update { contents in
+            try contents.setInterception(.init(rootKey: rootKey.pkcs8, issuingKey: key.pkcs8))
+        }
+        try folder.write(issuingFile, one.pem)
+
+        let kept = try authority(day: 0, hosts: hosts)
+        #expect((kept.authority.issuing == [one]) == isTakenOn)
+        #expect((folder.text(issuingFile) == one.pem) == isTakenOn)
+        #expect(kept.authority.root == root && !kept.hasNewRoot)
+        #expect(kept.authority.issuing.allSatisfy { $0.der.count < 8 << 10 })
+        #expect(kept.authority.serves(hosts, at: Self.start))
+    }
+
+    /// NID_name_constraints of OpenSSL.
+    private static let nameConstraints: Int32 = 666
+
+    @Test(arguments: ["a part is missing", "cut off", "parts of two keys", "nothing"])
+    func aFileThatIsNotWholeIsMadeAgain(fault: String) throws {
+        let first = try authority(day: 0, hosts: Self.many).authority
+        let file = home.issuingCertificate
+        switch fault {
+        case "a part is missing": try folder.write(issuingFile, first.issuing.dropLast().map(\.pem).joined())
+        case "cut off": try folder.write(issuingFile, String(folder.text(issuingFile).dropLast(2_000)))
+        case "parts of two keys":
+            let other = try InterceptionAuthority.create(permitting: Self.many, at: Self.start)
+            try folder.write(issuingFile, (first.issuing.dropLast() + other.issuing.suffix(1)).map(\.pem).joined())
+        default: try file.remove()
+        }
+        let second = try authority(day: 0, hosts: Self.many)
+        #expect(second.authority.issuing != first.issuing && second.authority.root == first.root && !second.hasNewRoot)
+        #expect(second.authority.serves(Self.many, at: Self.start))
+        #expect(folder.text(issuingFile) == second.authority.issuing.map(\.pem).joined())
     }
 }

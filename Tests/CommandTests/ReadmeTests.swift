@@ -51,8 +51,9 @@ struct ReadmeTests {
 
     @Test func theCommandsThatItNamesInPassingAreThere() throws {
         let sandbox = try Sandbox()
-        for command in ["serve", "exec", "env", "demo", "explain", "sites", "credential", "certificate", "ca", "vault"]
-        {
+        for command in [
+            "serve", "exec", "env", "demo", "explain", "sites", "credential", "certificate", "ca", "trust", "vault",
+        ] {
             #expect(try sandbox.countersign(command, "--help").status == 0, "\(command)")
         }
     }

@@ -7,39 +7,13 @@ import Testing
 
 /// Enrolments and refreshes that are killed at every call that writes, renames, syncs or removes a file, by strace.
 struct RefreshCrashTests {
-    /// Runs `certificate ARGUMENTS` and has it killed as it makes its `count`th call; whether it was.
-    private func killed(
-        at call: String, _ count: Int, _ arguments: [String], in place: EnrolledSandbox
-    ) throws -> Bool {
-        // On one processor there is one thread for all tasks, since strace counts the calls of each thread.
-        let result = try Command.run(
-            try Tool.path("taskset"),
-            [
-                "-c", Self.processor, try Tool.path("strace"), "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call)",
-                "-e",
-                "inject=\(call):signal=KILL:when=\(count)", try Sandbox.executable, "certificate",
-            ] + arguments, environment: try place.sandbox.environment(), folder: place.sandbox.folder.path,
-            in: place.sandbox.folder)
-        guard result.status == 0 else {
-            try #require(result.status == 128 + SIGKILL, "\(call) \(count): \(result.said)")
-            return true
-        }
-        return false
-    }
-
-    /// The first that this process may run on.
-    private static let processor: String = {
-        let line = TextFile.lines("/proc/self/status").first { $0.hasPrefix("Cpus_allowed_list:") } ?? ""
-        return String(line.dropFirst("Cpus_allowed_list:".count).drop { $0.isWhitespace }.prefix { $0.isNumber })
-    }()
-
     /// What has been written, renamed, synced and removed by a whole run, at least.
     @Test(arguments: [("rename", 7), ("fsync", 14), ("write", 7), ("unlink", 7), ("ftruncate", 1), ("pwrite64", 1)])
     func aRefreshThatIsKilledLeavesAWorkingIdentityAndTheNextOneGoesOn(call: String, least: Int) throws {
         let place = try EnrolledSandbox()
         try #require(try place.enroll().status == 0)
         var count = 1
-        while try killed(at: call, count, ["refresh", "laptop"], in: place) {
+        while try place.sandbox.isKilled(at: call, count, ["certificate", "refresh", "laptop"]) {
             let comment = Comment(rawValue: "killed at \(call) \(count)")
             let identity = try #require(try place.identity(), comment)
             #expect(identity.leaf.isValid(at: Int64(Date().timeIntervalSince1970)), comment)
@@ -69,10 +43,11 @@ struct RefreshCrashTests {
     func anEnrolmentThatIsKilledLeavesNothingHalfAndTheNextRunGoesOn(call: String, least: Int) throws {
         let place = try EnrolledSandbox()
         let enrolling = [
-            "enroll", "laptop", "--est", place.server.address(), "--anchor", place.server.certificate("ca"),
+            "certificate", "enroll", "laptop", "--est", place.server.address(), "--anchor",
+            place.server.certificate("ca"),
         ]
         var count = 1
-        while try killed(at: call, count, enrolling, in: place) {
+        while try place.sandbox.isKilled(at: call, count, enrolling) {
             let comment = Comment(rawValue: "killed at \(call) \(count)")
             let contents = try place.vault.contents
             // A key without its chain, or a chain without its key, is nowhere.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Certificates
+import Foundation
 import TestOrigin
 import Testing
 
@@ -71,6 +72,64 @@ import Testing
             let complaint = forgery.isBelowOwnAuthority ? "" : verifier.complaint
             #expect(verdict != "accepted", "\(forgery)")
             #expect(complaint.isEmpty || verdict.contains(complaint), "\(forgery): \(verdict)")
+        }
+    }
+
+    // MARK: Ten thousand lines
+
+    /// Forgeries with the stolen key of a list that takes many issuing certificates, served.
+    private final class StolenMany: Sendable {
+        private static let made = Result { try StolenMany() }
+
+        static var shared: StolenMany { get throws { try made.get() } }
+
+        let root: String
+        let accepted: [String]
+        let refused: [String]
+        private let origins: ChainOrigins
+        private let user: Countersign
+
+        private init() throws {
+            user = try Countersign()
+            let hosts = (0..<10_000).map { "host\($0).many.test.localhost" }
+            try user.writeSites((hosts + ["*.wild.test.localhost"]).map { "https://\($0)\n" }.joined())
+            let authority = try StolenAuthority.of(user)
+            let parts = authority.issuing
+            guard parts.count > 30 else { throw HarnessError("there are \(parts.count) issuing certificates") }
+            root = try user.folder.write("root.pem", authority.root.pem)
+            let forger = try Forger(authority, in: user.folder)
+            func own(_ host: String) throws -> Int {
+                let time = Int64(Date().timeIntervalSince1970)
+                let issuer = try authority.mintLeaf(host: host, key: authority.issuingKey, at: time)[1]
+                return parts.firstIndex(of: issuer) ?? 0
+            }
+            var forgeries = try [hosts[0], hosts[5_000], hosts[9_999], "x.wild.test.localhost"].map {
+                (host: $0, part: try own($0))
+            }
+            let good = forgeries.count
+            for part in parts.indices { forgeries.append(("bank.example", part)) }
+            // Listed, under the certificates of others.
+            let middle = try own(hosts[5_000])
+            for part in [0, middle - 1, middle + 1, parts.count - 1] { forgeries.append((hosts[5_000], part)) }
+            let chains = try forgeries.enumerated().map { index, forgery in
+                try forger.chain("many-\(index)", names: "DNS:\(forgery.host)", part: forgery.part)
+            }
+            let origins = try ChainOrigins(chains, user: Countersign.user, password: Countersign.password)
+            self.origins = origins
+            let places = try zip(forgeries, chains).map { "\($0.host):\(try origins.port($1.name))" }
+            accepted = Array(places.prefix(good))
+            refused = Array(places.dropFirst(good))
+        }
+    }
+
+    @Test(arguments: ForeignVerifier.allCases)
+    func eachOfManyCertificatesVouchesForItsOwnNamesAlone(_ verifier: ForeignVerifier) throws {
+        let stolen = try StolenMany.shared
+        let verdicts = try verifier.verdicts(stolen.accepted + stolen.refused, root: stolen.root)
+        let good = stolen.accepted.count
+        #expect(verdicts.prefix(good).allSatisfy { $0 == "accepted" }, "\(verdicts.prefix(good))")
+        for (place, verdict) in zip(stolen.refused, verdicts.dropFirst(good)) {
+            #expect(verdict != "accepted" && verdict.contains(verifier.complaint), "\(place): \(verdict)")
         }
     }
 }

@@ -104,4 +104,20 @@ import Testing
         #expect(try proxy.get(url).status == 401)
         #expect(origins.logged(query: "empty").allSatisfy { $0.auth == "-" })
     }
+
+    @Test func tenThousandSitesAreAnsweredEachUnderACertificateThatAClientTakes() throws {
+        let origin = try ChallengingOrigin.acme(.basic)
+        let user = try Countersign()
+        try user.enroll()
+        let sites = (0..<10_000).map { "https://many\($0).test.localhost:\(origin.port)" }
+        try user.writeSites(sites.map { $0 + "\n" }.joined())
+        let proxy = try user.serve()
+        for site in [sites[0], sites[5_000], sites[9_999]] {
+            let response = try proxy.get("\(site)/echo")
+            #expect(response.status == 200, "\(site): \(response)")
+        }
+        let unlisted = "https://many10000.test.localhost:\(origin.port)"
+        #expect(try proxy.send(.curl, .init(url: "\(unlisted)/echo", isInsecure: true)).status == 401)
+        #expect(try proxy.logged(site: unlisted).first?.decision == "tunnel")
+    }
 }

@@ -46,18 +46,25 @@ struct Forger {
 
     init(_ stolen: InterceptionAuthority, in folder: TemporaryFolder) throws {
         self.folder = folder
-        try folder.write("issuing.pem", stolen.issuing.pem)
-        try folder.write("issuing.key.pem", try StolenAuthority.pem(stolen.issuingKey))
+        for (part, certificate) in stolen.issuing.enumerated() {
+            try folder.write("issuing-\(part).pem", certificate.pem)
+            try folder.write("issuing-\(part).key.pem", try StolenAuthority.pem(stolen.issuingKey))
+        }
     }
 
-    /// A chain for `names`, written as in an openssl configuration; below an authority of the forger's own if asked for.
-    func chain(_ name: String, names: String, belowOwnAuthority: Bool = false) throws -> ChainOrigins.Chain {
-        var above = folder.text("issuing.pem")
+    /// A chain for `names`, written as in an openssl configuration, under the issuing certificate of that place; below an
+    /// authority of the forger's own if asked for.
+    func chain(
+        _ name: String, names: String, part: Int = 0, belowOwnAuthority: Bool = false
+    ) throws -> ChainOrigins.Chain {
+        var issuer = "issuing-\(part)"
+        var above = folder.text("\(issuer).pem")
         if belowOwnAuthority {
-            try sign("\(name)-authority", Self.authority, by: "issuing")
-            above = folder.text("\(name)-authority.pem") + above
+            try sign("\(name)-authority", Self.authority, by: issuer)
+            issuer = "\(name)-authority"
+            above = folder.text("\(issuer).pem") + above
         }
-        try sign(name, Self.leaf + "subjectAltName=\(names)\n", by: belowOwnAuthority ? "\(name)-authority" : "issuing")
+        try sign(name, Self.leaf + "subjectAltName=\(names)\n", by: issuer)
         try folder.write("\(name).chain.pem", folder.text("\(name).pem") + above)
         return ChainOrigins.Chain(
             name, certificate: folder.file("\(name).chain.pem"), key: folder.file("\(name).key.pem"))
