@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
+import FoundationEssentials
+import Glibc
 
 /// What `countersign vault` asks of a running server: one JSON object a line, each answered by one.
 package enum ControlRequest: Equatable, Sendable {

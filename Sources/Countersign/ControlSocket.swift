@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Cryptography
-import Foundation
+import Dispatch
+import FoundationEssentials
+import Glibc
 
 /// `run/control.sock` of a home: where a running server takes orders about its vault, from processes of its own user only.
 package final class ControlSocket: Sendable {
@@ -22,9 +24,7 @@ package final class ControlSocket: Sendable {
         }
         descriptor = try LocalSocket.listen(at: path)
         self.answer = answer
-        let thread = Thread { [self] in acceptUntilStopped() }
-        thread.name = "control"
-        thread.start()
+        DispatchQueue(label: "countersign.control").async { [self] in acceptUntilStopped() }
     }
 
     package func stop() {

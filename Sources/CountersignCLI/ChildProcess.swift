@@ -2,7 +2,8 @@
 
 import ArgumentParser
 import Countersign
-import Foundation
+import Dispatch
+import Glibc
 
 /// A command in the foreground: it has this process's terminal, streams and process group.
 enum ChildProcess {
@@ -17,9 +18,7 @@ enum ChildProcess {
             for await arrival in SignalWatch.arrivals() where arrival.isFromProcess { kill(child, arrival.number) }
         }
         let status = await withCheckedContinuation { continuation in
-            let waiter = Thread { continuation.resume(returning: wait(for: child)) }
-            waiter.name = "child"
-            waiter.start()
+            DispatchQueue(label: "countersign.child").async { continuation.resume(returning: wait(for: child)) }
         }
         signals.cancel()
         return status

@@ -2,7 +2,7 @@
 
 import Countersign
 import Cryptography
-import Foundation
+import Glibc
 
 /// The file whose first line is what clients have to send.
 struct ClientTokenFile {

@@ -3,7 +3,8 @@
 import Certificates
 import Countersign
 import Cryptography
-import Foundation
+import FoundationEssentials
+import Glibc
 import Proxy
 
 /// What clients of a home's proxy are to trust.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Countersign
-import Foundation
+import Glibc
 
 /// A yes or no of the person at the terminal, or given beforehand by `--yes`.
 struct Confirmation {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Countersign
-import Foundation
+import FoundationEssentials
+import Glibc
 
 /// Where results go, and where talk goes.
 enum Console {

@@ -2,7 +2,7 @@
 
 import ArgumentParser
 import Countersign
-import Foundation
+import FoundationEssentials
 
 /// `COUNTERSIGN_<FLAG>`: a flag of the command that is run, taken from the environment where the arguments do not have it.
 ///
@@ -17,7 +17,7 @@ struct EnvironmentFlags {
     init(_ environment: [String: String]) {
         var values: [String: String] = [:]
         for (name, value) in environment where name.hasPrefix(Self.prefix) && name != "COUNTERSIGN_HOME" {
-            let flag = name.dropFirst(Self.prefix.count).lowercased().replacingOccurrences(of: "_", with: "-")
+            let flag = name.dropFirst(Self.prefix.count).lowercased().replacing("_", with: "-")
             values[flag] = value
         }
         self.values = values
@@ -55,7 +55,7 @@ struct EnvironmentFlags {
         case "yes", "true", "1": return true
         case "no", "false", "0", "": return false
         default:
-            let name = prefix + flag.uppercased().replacingOccurrences(of: "-", with: "_")
+            let name = prefix + flag.uppercased().replacing("-", with: "_")
             throw ValidationError("\(name) is \(value.debugDescription), where yes or no is expected")
         }
     }

@@ -2,7 +2,6 @@
 
 import Certificates
 import Countersign
-import Foundation
 import SitePolicy
 import Vault
 
@@ -23,7 +22,7 @@ enum IdentityName {
                 name.append("-")
             }
         }
-        let trimmed = name.trimmingCharacters(in: CharacterSet(charactersIn: "-._"))
+        let trimmed = name.trimming("-._")
         guard isGood(trimmed) else {
             throw CountersignError(
                 .configuration, "the certificate \(certificate.subject.debugDescription) has no name to call it by",

@@ -3,7 +3,7 @@
 import Certificates
 import Countersign
 import Cryptography
-import Foundation
+import FoundationEssentials
 import Vault
 
 /// Where `certificate import` takes an identity from.

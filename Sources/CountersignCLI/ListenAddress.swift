@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import Foundation
+import Glibc
 import Proxy
 
 /// A door as `--listen` writes it: `HOST:PORT`, `[V6]:PORT` or `unix:PATH`.

@@ -2,7 +2,9 @@
 
 import ArgumentParser
 import Countersign
-import Foundation
+import Dispatch
+import FoundationEssentials
+import Glibc
 import Synchronization
 
 /// The executable: parses its arguments, runs the command, and turns whatever is thrown into text and an exit status.
@@ -77,9 +79,7 @@ enum Program {
             message.replaceSubrange(...message.startIndex, with: first.lowercased())
         }
         if message.hasSuffix(".") { message.removeLast() }
-        let help = lines.first { $0.contains("--help") }.map {
-            $0.trimmingCharacters(in: CharacterSet(charactersIn: " ."))
-        }
+        let help = lines.first { $0.contains("--help") }.map { $0.trimming(" .") }
         let usage = lines.first { $0.hasPrefix("Usage:") }.map { "usage:" + $0.dropFirst("Usage:".count) }
         let hint = [usage, help.map { $0.prefix(1).lowercased() + $0.dropFirst() }].compactMap(\.self).joined(
             separator: "\n")

@@ -3,7 +3,7 @@
 import ArgumentParser
 import Certificates
 import Countersign
-import Foundation
+import Glibc
 import Proxy
 import Synchronization
 

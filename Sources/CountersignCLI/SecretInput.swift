@@ -2,7 +2,7 @@
 
 import Countersign
 import Cryptography
-import Foundation
+import Glibc
 
 /// Where a command takes its secrets from: standard input, a line each, or a prompt on the terminal. Never an argument or a
 /// variable.

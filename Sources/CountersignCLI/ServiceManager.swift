@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
+import FoundationEssentials
+import Glibc
 
 /// Tells systemd how a service is doing (sd_notify(3)), where it asked to be told.
 enum ServiceManager {

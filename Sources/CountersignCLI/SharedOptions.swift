@@ -2,7 +2,7 @@
 
 import ArgumentParser
 import Countersign
-import Foundation
+import FoundationEssentials
 
 /// `--home`, which every command takes.
 struct HomeOption: ParsableArguments {

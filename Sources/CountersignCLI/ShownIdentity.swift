@@ -2,7 +2,8 @@
 
 import Certificates
 import Countersign
-import Foundation
+import Glibc
+import Proxy
 import Vault
 
 /// A client identity as `certificate list` and `certificate inspect` show it.
@@ -133,9 +134,6 @@ enum Day {
 
     /// `seconds` are since 1970.
     static func text(_ seconds: Int64) -> String {
-        var time = time_t(seconds)
-        var parts = tm()
-        gmtime_r(&time, &parts)
-        return String(format: "%04d-%02d-%02d", Int(parts.tm_year) + 1900, Int(parts.tm_mon) + 1, Int(parts.tm_mday))
+        String(WallClock.rfc3339(seconds).prefix { $0 != "T" })
     }
 }

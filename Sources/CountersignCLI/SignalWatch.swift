@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
+import Dispatch
+import Glibc
 
 /// The signals of a command that stays, fetched by a thread of its own.
 enum SignalWatch {
@@ -28,7 +29,7 @@ enum SignalWatch {
     /// Every arrival from now on. To be called once.
     static func arrivals() -> AsyncStream<Arrival> {
         AsyncStream { continuation in
-            let thread = Thread {
+            DispatchQueue(label: "countersign.signals").async {
                 var set = set
                 while true {
                     var information = siginfo_t()
@@ -38,8 +39,6 @@ enum SignalWatch {
                     continuation.yield(Arrival(number: number, isFromProcess: information.si_code <= 0))
                 }
             }
-            thread.name = "signals"
-            thread.start()
         }
     }
 }

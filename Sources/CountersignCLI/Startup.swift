@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Cryptography
-import Foundation
+import Glibc
 
 /// What is done before any command.
 enum Startup {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Cryptography
-import Foundation
+import Glibc
 
 /// The terminal of this process, whatever its standard streams are.
 struct Terminal: ~Copyable {

@@ -2,7 +2,7 @@
 
 import ArgumentParser
 import Countersign
-import Foundation
+import Glibc
 
 /// `countersign ca`.
 struct CACommand: ParsableCommand {
@@ -13,6 +13,7 @@ struct CACommand: ParsableCommand {
 
     struct Export: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "export",
             abstract: "Write the CA's root certificate, for programs to trust. Its key is never written.",
             discussion: """
                 The CA is made where there is none yet. `countersign exec` and `countersign env` need no export.

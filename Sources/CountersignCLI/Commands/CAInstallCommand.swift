@@ -3,11 +3,12 @@
 import ArgumentParser
 import Certificates
 import Countersign
-import Foundation
+import FoundationEssentials
 
 extension CACommand {
     struct Install: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "install",
             abstract:
                 "Put the CA's root into trust stores, for programs that `countersign exec` and `env` do not reach.",
             discussion: """
@@ -38,6 +39,7 @@ extension CACommand {
 
     struct Uninstall: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "uninstall",
             abstract: "Take the CA's root, and earlier roots of this home, out of the trust stores again.",
             discussion: """
                 Takes out the certificate with the root's fingerprint, whatever it is called there, and those that `ca install` put \

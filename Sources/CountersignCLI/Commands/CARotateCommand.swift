@@ -3,11 +3,13 @@
 import ArgumentParser
 import Certificates
 import Countersign
-import Foundation
+import FoundationEssentials
+import Glibc
 
 extension CACommand {
     struct Rotate: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "rotate",
             abstract: "Make a new CA in the place of the old one, which vouches for nothing from then on.",
             discussion: """
                 The new root, its issuing certificate and their keys take the place of the old ones in one step; a running server \

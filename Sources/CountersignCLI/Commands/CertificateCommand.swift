@@ -16,6 +16,7 @@ struct CertificateCommand: ParsableCommand {
 
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "remove",
             abstract: "Remove a client identity, its key included.",
             discussion: """
                 With it goes how it was enrolled. A key in a token stays there.

@@ -5,7 +5,7 @@ import Certificates
 import Countersign
 import Cryptography
 import Enrollment
-import Foundation
+import Glibc
 import Proxy
 import Vault
 
@@ -111,7 +111,8 @@ struct CertificateEnrollCommand: ParsableCommand {
         let outcome = try Blocking.run { [options] in
             let plan = EnrollmentRecord(
                 name: name, server: try ESTEndpoint(parsing: est).description,
-                subject: subject ?? Self.subject(of: speaker?.user ?? NSUserName()), alternativeNames: alternativeNames,
+                subject: subject ?? Self.subject(of: speaker?.user ?? SystemUser.name),
+                alternativeNames: alternativeNames,
                 keySpecification: key.flatMap { KeySpecification($0) }?.rawValue ?? EnrollmentRecord.anyKey,
                 anchors: try await anchors().map(\.der), credential: speaker?.name, identity: identity)
             return try await renewal.enroll(plan, replaces: replace, options)

@@ -4,7 +4,7 @@ import ArgumentParser
 import Certificates
 import Countersign
 import Cryptography
-import Foundation
+import Glibc
 import Vault
 
 /// `countersign certificate import`.

@@ -3,7 +3,7 @@
 import ArgumentParser
 import Countersign
 import Enrollment
-import Foundation
+import Glibc
 import Vault
 
 /// `countersign certificate refresh`.

@@ -14,6 +14,7 @@ struct CredentialCommand: ParsableCommand {
 
     struct Set: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "set",
             abstract: "Enrol a user name with its password, or a new password for it.",
             discussion: """
                 A site's line names the credential by credential=NAME; `enrollment` is used where it names none. A rejected \
@@ -60,6 +61,7 @@ struct CredentialCommand: ParsableCommand {
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "list",
             abstract: "Show the credentials' names and users.",
             discussion: """
                 EXAMPLES:
@@ -80,6 +82,7 @@ struct CredentialCommand: ParsableCommand {
 
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "remove",
             abstract: "Remove a credential.",
             discussion: """
                 EXAMPLES:

@@ -3,7 +3,8 @@
 import ArgumentParser
 import Countersign
 import Cryptography
-import Foundation
+import FoundationEssentials
+import Glibc
 import Proxy
 
 /// `countersign exec`.

@@ -2,7 +2,7 @@
 
 import ArgumentParser
 import Countersign
-import Foundation
+import Glibc
 import Logging
 import SitePolicy
 

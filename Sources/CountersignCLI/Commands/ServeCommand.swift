@@ -2,7 +2,8 @@
 
 import ArgumentParser
 import Countersign
-import Foundation
+import FoundationEssentials
+import Glibc
 import Proxy
 
 /// `countersign serve`.

@@ -14,6 +14,7 @@ struct SitesCommand: ParsableCommand {
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "list",
             abstract: "Show every listed site.",
             discussion: """
                 EXAMPLES:
@@ -33,6 +34,7 @@ struct SitesCommand: ParsableCommand {
 
     struct Check: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "check",
             abstract: "Say whether a URL's site is listed: exit status 0 yes, 1 no.",
             discussion: """
                 EXAMPLES:
@@ -59,6 +61,7 @@ struct SitesCommand: ParsableCommand {
 
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "add",
             abstract: "Add a line to the list.",
             discussion: """
                 The words are the line: the site, then its options. Nothing is written that would make the list faulty.
@@ -92,6 +95,7 @@ struct SitesCommand: ParsableCommand {
 
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "remove",
             abstract: "Take a site off the list.",
             discussion: """
                 EXAMPLES:

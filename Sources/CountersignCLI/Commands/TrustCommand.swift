@@ -3,7 +3,7 @@
 import ArgumentParser
 import Challenges
 import Countersign
-import Foundation
+import Glibc
 import Proxy
 import SitePolicy
 import Vault
@@ -22,6 +22,7 @@ struct TrustCommand: ParsableCommand {
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "list",
             abstract: "Show the standing decisions.",
             discussion: """
                 EXAMPLES:
@@ -51,6 +52,7 @@ struct TrustCommand: ParsableCommand {
 
     struct Allow: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "allow",
             abstract: "Go on to a server although its certificate does not verify.",
             discussion: """
                 The fingerprint is the SHA-256 of the server's certificate. The proxy's 502 to a request for the site has it, and \
@@ -116,6 +118,7 @@ struct TrustCommand: ParsableCommand {
 
     struct Forget: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "forget",
             abstract: "Forget every standing decision about a server.",
             discussion: """
                 EXAMPLES:

@@ -3,7 +3,7 @@
 import ArgumentParser
 import Countersign
 import Cryptography
-import Foundation
+import Glibc
 import Vault
 
 /// `countersign vault`.
@@ -15,6 +15,7 @@ struct VaultCommand: ParsableCommand {
 
     struct Status: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "status",
             abstract: "Show what can be said of the vault without opening it.",
             discussion: """
                 EXAMPLES:
@@ -45,6 +46,7 @@ struct VaultCommand: ParsableCommand {
 
     struct Rekey: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "rekey",
             abstract: "Change what opens the vault.",
             discussion: """
                 What opened it before opens nothing any more. A running server with a vault that now wants another passphrase \
@@ -86,6 +88,7 @@ struct VaultCommand: ParsableCommand {
 
     struct Lock: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "lock",
             abstract: "Have the running server shut its vault: it answers nothing until `vault unlock`.",
             discussion: """
                 EXAMPLES:
@@ -102,6 +105,7 @@ struct VaultCommand: ParsableCommand {
 
     struct Unlock: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "unlock",
             abstract: "Have the running server open its vault.",
             discussion: """
                 EXAMPLES:

@@ -5,7 +5,9 @@ import Certificates
 import Challenges
 import Countersign
 import Cryptography
-import Foundation
+import Dispatch
+import FoundationEssentials
+import Glibc
 import NIOPosix
 import Proxy
 import SitePolicy
