@@ -10,7 +10,8 @@ package struct PathScope: Hashable, Sendable {
     /// From the request target in origin-form that was challenged; nil where it has no directory (`*`) or climbs (`/a/../b`).
     package init?(challengedPath target: String) {
         let path = Self.path(of: target)
-        guard path.first == UInt8(ascii: "/"), let slash = path.lastIndex(of: UInt8(ascii: "/")), !Self.climbs(path)
+        guard path.first == UInt8(ascii: "/"), let slash = path.lastIndex(of: UInt8(ascii: "/")),
+            Self.isPlain(path[...]) || !Self.climbs(path)
         else { return nil }
         self.directory = String(decoding: path[...slash], as: UTF8.self)
     }

@@ -128,7 +128,8 @@ extension ExchangeDriver {
             endAttempt(.inconclusive)
         case .accepted(let kind, let credential, let realm):
             wasAccepted = true
-            learn(kind, realm: realm)
+            // What was sent unasked had been learned before.
+            if attempt != nil { learn(kind, realm: realm) }
             entry.challenge = kind.method.scheme.rawValue
             entry.credential = credential.name
             endAttempt(.accepted)

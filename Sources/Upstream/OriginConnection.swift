@@ -230,6 +230,8 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     }
 
     package func channelReadComplete(context: ChannelHandlerContext) {
+        // Empty, it would keep the memory of the last read.
+        if input.readableBytes == 0 { input = ByteBuffer() }
         if let delegate { delegate.originReadCompleted() }
         context.flush()
     }

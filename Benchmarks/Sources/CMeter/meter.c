@@ -19,8 +19,10 @@ extern void *__libc_memalign(size_t alignment, size_t size);
 
 // Initial-exec, for the other models may allocate at the first access.
 static _Thread_local meter_tally tally __attribute__((tls_model("initial-exec")));
+static _Thread_local int paused __attribute__((tls_model("initial-exec")));
 
 static void count(size_t bytes) {
+    if (paused) return;
     tally.allocations += 1;
     tally.bytes += bytes;
 }
@@ -65,6 +67,10 @@ int posix_memalign(void **memory, size_t alignment, size_t size) {
 }
 
 meter_tally meter_allocated(void) { return tally; }
+
+void meter_pause(void) { paused = 1; }
+
+void meter_resume(void) { paused = 0; }
 
 uint64_t meter_processor_time(void) {
     struct timespec time;

@@ -7,6 +7,10 @@ enum HeadSamples {
         "GET http://intranet.acme.example/api/v1/items/17 HTTP/1.1", "Host: intranet.acme.example",
         "User-Agent: curl/7.88.1", "Accept: */*", "Proxy-Connection: Keep-Alive")
 
+    /// curl 7.88.1 inside CONNECT.
+    static let curlInTunnel = head(
+        "GET /api/v1/items/17 HTTP/1.1", "Host: intranet.acme.example", "User-Agent: curl/7.88.1", "Accept: */*")
+
     /// git 2.39.5 inside CONNECT.
     static let git = head(
         "GET /acme/widgets.git/info/refs?service=git-upload-pack HTTP/1.1", "Host: git.acme.example",

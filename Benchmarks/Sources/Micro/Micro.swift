@@ -2,7 +2,8 @@
 
 import Glibc
 
-/// Micro-benchmarks of the rooms that do no I/O of their own, and the check that they allocate no more than they did.
+/// Micro-benchmarks of the rooms that do no I/O of their own and of the data path, and the check that they allocate no
+/// more than they did.
 @main struct Micro {
     private static let usage = """
         usage: micro [--check | --update] [--only NAME]... [--json]
@@ -15,7 +16,7 @@ import Glibc
 
     private static let groups =
         HeadBenchmarks.groups + SiteBenchmarks.groups + ChallengeBenchmarks.groups + NTLMBenchmarks.groups
-        + CertificateBenchmarks.groups + VaultBenchmarks.groups
+        + CertificateBenchmarks.groups + VaultBenchmarks.groups + DataPathBenchmarks.groups
 
     private var checks = false
     private var updates = false

@@ -13,6 +13,10 @@ typedef struct {
 
 meter_tally meter_allocated(void);
 
+/// What this thread allocates from here on is not counted, until `meter_resume`.
+void meter_pause(void);
+void meter_resume(void);
+
 /// Nanoseconds of processor time that this thread has used.
 uint64_t meter_processor_time(void);
 

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CMeter
+import Certificates
+import Cryptography
+import NIOCore
+import NIOEmbedded
+import TLS
+
+/// A client and an origin that speak TLS, with the proxy between them. Only what the proxy allocates is counted.
+final class DataPathPeers {
+    private let path: DataPath
+    private let client: EmbeddedChannel
+    private let origin: EmbeddedChannel
+    private let request: ByteBuffer
+    private let response: ByteBuffer
+
+    /// The origin sends `response` for each `request` of the client. Both handshakes are done when this returns.
+    init(request: [UInt8], response: [UInt8]) throws {
+        self.request = ByteBuffer(bytes: request)
+        self.response = ByteBuffer(bytes: response)
+        let authority = try InterceptionAuthority.create(permitting: [DataPath.host], at: DataPath.now)
+        let key = try PrivateKey.generateP256()
+        let chain = try authority.mintLeaf(host: DataPath.host, key: key, at: DataPath.now)
+        // One leaf shown twice: the proxy shows it to the client, and the origin to the proxy.
+        let leaf = try TLSServerContext(chain: chain, key: key, host: DataPath.host)
+        let anchors = try TrustAnchors(system: false, additional: [authority.root])
+        let trusting = try TLSClientContext(verifier: ChainVerifier(anchors: anchors)) { DataPath.now }
+
+        path = try DataPath(sites: "https://\(DataPath.host) answer=basic\n", originTLS: trusting)
+        let loop = path.client.embeddedEventLoop
+        origin = try EmbeddedChannel.connected(on: loop)
+        try origin.pipeline.syncOperations.addHandler(TLSHandler(server: leaf))
+        try Self.settle(path.origin, origin)
+        guard path.originConnection.tls?.serverTrust?.isTrusted == true else {
+            throw SetUpFailure("the origin is not trusted")
+        }
+        path.makeOriginIdle()
+
+        try path.intercept(with: leaf)
+        client = try EmbeddedChannel.connected(on: loop)
+        try client.pipeline.syncOperations.addHandler(
+            TLSHandler(client: trusting, host: DataPath.host, alpn: ["http/1.1"], session: nil))
+        try Self.settle(client, path.client)
+        guard path.isIntercepted else {
+            throw SetUpFailure("the client's handshake is not done")
+        }
+    }
+
+    /// One request there, and its response back.
+    func exchange() throws {
+        let asked = try uncounted {
+            client.pipeline.syncOperations.writeAndFlush(NIOAny(request), promise: nil)
+            return try Self.take(client)
+        }
+        path.client.receive(asked)
+        let passed = try Self.take(path.origin)
+        let answered = try uncounted {
+            origin.receive(passed)
+            guard try Self.plaintextBytes(origin) > 0 else { throw SetUpFailure("the origin hears nothing") }
+            origin.pipeline.syncOperations.writeAndFlush(NIOAny(response), promise: nil)
+            return try Self.take(origin)
+        }
+        path.origin.receive(answered)
+        let delivered = try Self.take(path.client)
+        try uncounted {
+            client.receive(delivered)
+            guard try Self.plaintextBytes(client) > 1024 else { throw SetUpFailure("the client hears nothing") }
+        }
+    }
+
+    private func uncounted<Value>(_ body: () throws -> Value) rethrows -> Value {
+        meter_pause()
+        defer { meter_resume() }
+        return try body()
+    }
+
+    /// Carries bytes until neither has any for the other.
+    private static func settle(_ one: EmbeddedChannel, _ other: EmbeddedChannel) throws {
+        while true {
+            let (there, back) = (try take(one), try take(other))
+            if there.readableBytes == 0, back.readableBytes == 0 { return }
+            if there.readableBytes > 0 { other.receive(there) }
+            if back.readableBytes > 0 { one.receive(back) }
+        }
+    }
+
+    /// What was flushed to the network; one write mostly, which is not copied then.
+    private static func take(_ channel: EmbeddedChannel) throws -> ByteBuffer {
+        guard var all = try channel.readOutbound(as: ByteBuffer.self) else { return ByteBuffer() }
+        while var more = try channel.readOutbound(as: ByteBuffer.self) { all.writeBuffer(&more) }
+        return all
+    }
+
+    private static func plaintextBytes(_ channel: EmbeddedChannel) throws -> Int {
+        var count = 0
+        while let piece = try channel.readInbound(as: ByteBuffer.self) { count += piece.readableBytes }
+        return count
+    }
+}
