@@ -59,12 +59,12 @@ let package = Package(
         .target(
             name: "Countersign",
             dependencies: [
-                "Proxy", "TLS", "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates", "Challenges",
+                "Proxy", "Upstream", "TLS", "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates", "Challenges",
                 "Cryptography", "COpenSSL", logging, lifecycle,
             ] + nio),
         .target(
             name: "CountersignURLSession",
-            dependencies: ["Countersign", "Upstream", "HTTP1", "TLS", "Challenges"] + nio),
+            dependencies: ["Countersign", "Upstream", "HTTP1", "Challenges"] + nio),
         .executableTarget(
             name: "CountersignCLI",
             dependencies: [
@@ -104,7 +104,7 @@ let package = Package(
                 "Countersign", "CountersignURLSession", "TestOrigin", "Proxy", "TLS", "NTLM", "Vault", "Enrollment",
                 "SitePolicy", "Certificates",
                 "Challenges", "Cryptography", "COpenSSL", "CCurl", logging, lifecycle,
-            ]),
+            ] + nio),
         .testTarget(
             name: "CommandTests",
             dependencies: [

@@ -74,8 +74,8 @@ package struct Breaker: Sendable {
         case (.rejected, .accepted), (.rejected, .rejected), (.rejected, .inconclusive):
             break
         case (nil, .rejected), (.trying, .rejected), (.accepted, .rejected):
-            if before == nil { _ = makeRoom() }
-            entries[key] = .rejected
+            // Without room it need not be remembered: nothing new is tried any more.
+            if before != nil || makeRoom() { entries[key] = .rejected }
         case (nil, .accepted), (.trying, .accepted), (.accepted, .accepted):
             acceptances &+= 1
             if before != nil || makeRoom() { entries[key] = .accepted(since: acceptances) }
@@ -94,6 +94,9 @@ package struct Breaker: Sendable {
 
     /// Whether an answer with `key` has been rejected. Asks without owing anything.
     package func isRejected(_ key: Key) -> Bool { entries[key] == .rejected }
+
+    /// Whether somebody is trying `key` for the first time.
+    package func isTried(_ key: Key) -> Bool { entries[key] == .trying }
 
     /// How many keys are remembered.
     package var count: Int { entries.count }

@@ -32,6 +32,8 @@ package final class PolicyKeeper: Sendable {
         /// The vault is shut, for this reason.
         var lock: String?
         var sites: SiteList
+        /// Otherwise no site counts as listed.
+        var isAnswering = true
         var anchors: AnchorFiles
         var root: Certificate?
         var originTLS: TLSClientContext
@@ -59,7 +61,7 @@ package final class PolicyKeeper: Sendable {
         let root: Certificate?
         let credentials: [String: PasswordCredential]?
         let identities: [Identity]
-        let issuing: Certificate?
+        let issuing: [Certificate]?
         let lock: String?
         /// The trust decisions that count.
         let standing: [TrustDecision]
@@ -171,6 +173,17 @@ package final class PolicyKeeper: Sendable {
             reading.standing = Self.standing(in: reading, now())
             inForce.replace(with: Self.policy(of: &reading))
             logger.info("the vault was unlocked: \(Self.summary(of: reading))")
+        }
+    }
+
+    /// Whether the list counts. While it does not, every site is one that is not listed; exchanges on their way go on.
+    /// `isAnswering` is asked once it is this call's turn, so that of several the last word is in force.
+    package func answer(_ isAnswering: () -> Bool) {
+        reading.withLockedValue { reading in
+            let isAnswering = isAnswering()
+            guard reading.isAnswering != isAnswering else { return }
+            reading.isAnswering = isAnswering
+            inForce.replace(with: Self.policy(of: &reading))
         }
     }
 
@@ -296,7 +309,8 @@ package final class PolicyKeeper: Sendable {
                 .open(credentials: reading.vault?.contents.credentials ?? [:], identities: reading.identities)
             }
         return Policy(
-            sites: reading.sites, enrollment: enrollment, originTLS: reading.originTLS, authority: reading.authority,
+            sites: reading.isAnswering ? reading.sites : .empty, enrollment: enrollment, originTLS: reading.originTLS,
+            authority: reading.authority,
             standingTrust: standingTrust(reading.standing), generation: reading.generation)
     }
 

@@ -24,12 +24,14 @@ package final class ProxyRuntime: Sendable {
     private let queue: DispatchQueue
 
     /// Opens the doors. `hasControlSocket`: whether it takes orders at the home's socket; that it cannot is a warning.
-    /// `serverTrustDelegate` is asked about listed origins that do not verify.
+    /// `serverTrustDelegate` is asked about listed origins that do not verify. `observer` is told what becomes of challenges,
+    /// `refreshed` of each identity that was refreshed, or why it was not.
     package init(
         keeper: PolicyKeeper, configuration: ProxyConfiguration, accessLog: AccessLog?, threads: Int,
         hasControlSocket: Bool, breaker: BreakerBoard = BreakerBoard(),
         serverTrustDelegate: (any Proxy.ServerTrustDelegate)? = nil,
-        suppliedCredentials: SuppliedCredentials? = nil, logger: Logger
+        suppliedCredentials: SuppliedCredentials? = nil, observer: ChallengeObserver? = nil,
+        refreshed: (@Sendable (String, (any Error)?) -> Void)? = nil, logger: Logger
     ) async throws {
         for case .unix(let path) in configuration.doors {
             try HomeFile.makeFolder(HomeFile.folder(of: path), mode: 0o700)
@@ -37,11 +39,12 @@ package final class ProxyRuntime: Sendable {
                 throw CountersignError(.environment, "another process listens on unix:\(path)")
             }
         }
-        let renewals = RenewalKeeper(policy: keeper, now: { Int64(time(nil)) }, logger: logger)
+        let renewals = RenewalKeeper(policy: keeper, now: { Int64(time(nil)) }, logger: logger, refreshed: refreshed)
         let services = ProxyServices(
             configuration: configuration, policy: keeper.inForce, accessLog: accessLog, breaker: breaker,
             serverTrustDelegate: serverTrustDelegate, suppliedCredentials: suppliedCredentials,
             identityRefresher: IdentityRefresher(rejected: renewals.rejected, accepted: renewals.accepted),
+            observer: observer,
             pseudonym: "countersign-\(Hex.encode(Randomness.bytes(4)))", wallClock: { Int64(time(nil)) })
         let group = MultiThreadedEventLoopGroup(numberOfThreads: threads)
         do {
@@ -69,6 +72,10 @@ package final class ProxyRuntime: Sendable {
         self.renewals = renewals
         renewals.start()
     }
+
+    /// A connection of this process to the proxy, through none of its doors; nil where the system has none to give.
+    /// The caller closes it. Not to be called once ``stop()`` has been.
+    package func connect() -> Int32? { listener.connect() }
 
     /// Reads the whole home again.
     package func reload() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import NIOCore
 import Synchronization
 
 #if canImport(FoundationNetworking)
@@ -21,9 +22,9 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
         let route = Routes.route(Number.value)
         do {
             let message = try ProxiedRequest(
-                request, additionalFields: route.additionalFields, cookies: route.cookies,
-                isUpload: task is URLSessionUploadTask, isDownload: task is URLSessionDownloadTask)
-            send(message, along: route, redirects: 0)
+                request, along: route, isUpload: task is URLSessionUploadTask,
+                isDownload: task is URLSessionDownloadTask)
+            send(message, along: route, by: .now() + route.patience, redirects: 0)
         } catch {
             client?.urlProtocol(self, didFailWithError: error)
         }
@@ -37,10 +38,10 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
         transfer?.cancel()
     }
 
-    private func send(_ message: ProxiedRequest, along route: Route, redirects: Int) {
+    private func send(_ message: ProxiedRequest, along route: Route, by deadline: NIODeadline, redirects: Int) {
         let loading = Loading(self)
-        let transfer = route.link.send(message) { result in
-            loading.value.received(result, to: message, along: route, redirects: redirects)
+        let transfer = route.link.send(message, by: deadline) { result in
+            loading.value.received(result, to: message, along: route, by: deadline, redirects: redirects)
         }
         let isStopped = running.withLock { running in
             running.transfer = transfer
@@ -50,16 +51,18 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
     }
 
     private func received(
-        _ result: Result<ProxiedResponse, URLError>, to message: ProxiedRequest, along route: Route, redirects: Int
+        _ result: Result<ProxiedResponse, URLError>, to message: ProxiedRequest, along route: Route,
+        by deadline: NIODeadline, redirects: Int
     ) {
         guard !running.withLock({ $0.isStopped }) else { return }
         do {
             let response = try result.get()
+            if let failure = response.failure(at: message.url) { throw failure }
             let http = try response.foundation(for: message.url)
             if let cookies = route.cookies { response.keepCookies(of: message, in: cookies) }
             if let next = try message.redirected(by: response, cookies: route.cookies) {
                 guard redirects < 20 else { throw URLError(.httpTooManyRedirects) }
-                return send(next, along: route, redirects: redirects + 1)
+                return send(next, along: route, by: deadline, redirects: redirects + 1)
             }
             client?.urlProtocol(self, didReceive: http, cacheStoragePolicy: .notAllowed)
             // Once: a task with a completion handler keeps the last piece alone.

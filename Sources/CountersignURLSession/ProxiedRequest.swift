@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import NIOCore
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
@@ -15,37 +16,39 @@ struct ProxiedRequest: Sendable {
     let fields: [(name: String, value: String)]
     let body: Data?
     /// Without a byte from the proxy.
-    let timeoutSeconds: TimeInterval
+    let patience: TimeAmount
 
     private init(
-        url: URL, method: String, fields: [(name: String, value: String)], body: Data?, timeoutSeconds: TimeInterval
+        url: URL, method: String, fields: [(name: String, value: String)], body: Data?, patience: TimeAmount
     ) {
         self.url = url
         self.method = method
         self.fields = fields
         self.body = body
-        self.timeoutSeconds = timeoutSeconds
+        self.patience = patience
     }
 
     /// Throws `URLError`: `badURL` for what cannot be sent, `unsupportedURL` for a task that cannot be served here.
-    init(
-        _ request: URLRequest, additionalFields: [String: String], cookies: HTTPCookieStorage?, isUpload: Bool,
-        isDownload: Bool
-    ) throws {
+    init(_ request: URLRequest, along route: Route, isUpload: Bool, isDownload: Bool) throws {
         guard let url = request.url, url.host?.isEmpty == false, url.user == nil else { throw URLError(.badURL) }
         let body = try Self.body(of: request)
         guard !isDownload, !isUpload || body != nil else { throw URLError(.unsupportedURL) }
         var fields = (request.allHTTPHeaderFields ?? [:]).map { (name: $0.key, value: $0.value) }
         let names = Set(fields.map { $0.name.lowercased() })
-        fields += additionalFields.filter { !names.contains($0.key.lowercased()) }.map {
+        fields += route.additionalFields.filter { !names.contains($0.key.lowercased()) }.map {
             (name: $0.key, value: $0.value)
         }
-        if request.httpShouldHandleCookies, let cookies {
+        if request.httpShouldHandleCookies, let cookies = route.cookies {
             fields += Self.cookieFields(for: url, from: cookies, besides: fields)
         }
         try self.init(
             url: url, method: Self.token(request.httpMethod ?? "GET"), fields: Self.checked(fields), body: body,
-            timeoutSeconds: request.timeoutInterval)
+            patience: .seconds(upTo: Self.timeout(of: request) ?? route.requestSeconds))
+    }
+
+    /// Foundation does not tell whether it was set: what is as it is by itself counts as not.
+    private static func timeout(of request: URLRequest) -> TimeInterval? {
+        request.timeoutInterval == 60 ? nil : request.timeoutInterval
     }
 
     private static func body(of request: URLRequest) throws -> Data? {
@@ -129,42 +132,6 @@ struct ProxiedRequest: Sendable {
         if let cookies { kept += Self.cookieFields(for: target, from: cookies, besides: kept) }
         return ProxiedRequest(
             url: target, method: becomesGet ? "GET" : method, fields: kept, body: becomesGet ? nil : body,
-            timeoutSeconds: timeoutSeconds)
-    }
-}
-
-/// What came back.
-struct ProxiedResponse: Sendable {
-    let status: Int
-    let fields: [(name: String, value: String)]
-    let body: Data
-
-    /// The values of a field, in lower case, joined as RFC 9110 §5.3 has it.
-    func value(of name: String) -> String? {
-        let values = fields.filter { $0.name.lowercased() == name }.map(\.value)
-        return values.isEmpty ? nil : values.joined(separator: ", ")
-    }
-
-    /// The response as Foundation has it. Its 401 does not name its challenge as such: URLSession on Linux would wait
-    /// for a credential that nobody gives.
-    func foundation(for url: URL) throws -> HTTPURLResponse {
-        var joined: [String: String] = [:]
-        for field in fields {
-            let isChallenge = status == 401 && field.name.lowercased() == "www-authenticate"
-            let name = isChallenge ? "Countersign-WWW-Authenticate" : field.name
-            let known = joined.keys.first { $0.lowercased() == name.lowercased() } ?? name
-            joined[known] = joined[known].map { "\($0), \(field.value)" } ?? field.value
-        }
-        guard
-            let response = HTTPURLResponse(
-                url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: joined)
-        else { throw URLError(.badServerResponse) }
-        return response
-    }
-
-    func keepCookies(of request: ProxiedRequest, in storage: HTTPCookieStorage) {
-        guard let value = value(of: "set-cookie") else { return }
-        let cookies = HTTPCookie.cookies(withResponseHeaderFields: ["Set-Cookie": value], for: request.url)
-        storage.setCookies(cookies, for: request.url, mainDocumentURL: nil)
+            patience: patience)
     }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
 import Countersign
 import Foundation
 import HTTP1
@@ -12,30 +11,30 @@ import Upstream
     import FoundationNetworking
 #endif
 
-/// The way to a proxy in this process: an event loop, and the connections that wait on it for the next request.
+/// The way to a proxy in this process: an event loop, and the connections that wait on it for the next request. They are
+/// pairs of sockets, and go by no port that another process might have taken. Does not keep the proxy.
 final class ProxyLink: Sendable {
     private static let idleConnections = 4
 
-    private let port: Int
-    private let proxy: ChallengeProxy
+    private weak let proxy: ChallengeProxy?
     private let loop: any EventLoop
     private let idle: NIOLoopBoundBox<[OriginConnection]>
 
-    init(port: Int, proxy: ChallengeProxy) {
-        self.port = port
+    init(to proxy: ChallengeProxy) {
         self.proxy = proxy
         loop = MultiThreadedEventLoopGroup.singleton.next()
         idle = .makeBoxSendingValue([], eventLoop: loop)
     }
 
-    /// Sends a request and reads its response whole. `completion` runs on the event loop, once, or never after a
-    /// cancellation.
+    /// Sends a request and reads its response whole, by the deadline. `completion` runs on the event loop, once, or never
+    /// after a cancellation.
     func send(
-        _ request: ProxiedRequest, completion: @escaping @Sendable (Result<ProxiedResponse, URLError>) -> Void
+        _ request: ProxiedRequest, by deadline: NIODeadline,
+        completion: @escaping @Sendable (Result<ProxiedResponse, URLError>) -> Void
     ) -> Transfer.Handle {
         let handle = Transfer.Handle(loop: loop)
         loop.execute { [self] in
-            let transfer = Transfer(request, link: self, loop: loop, completion: completion)
+            let transfer = Transfer(request, by: deadline, link: self, loop: loop, completion: completion)
             handle.begin(transfer)
         }
         return handle
@@ -51,16 +50,29 @@ final class ProxyLink: Sendable {
         return nil
     }
 
-    func giveBack(_ connection: OriginConnection) {
+    /// How often somebody has said yes to a server that does not verify.
+    var serversAgreedTo: Int { proxy?.serversAgreedTo ?? 0 }
+
+    /// `agreed`: as ``serversAgreedTo`` was when the request went out. A yes counts for the connection that it was given
+    /// on, and that connection is of one task alone.
+    func giveBack(_ connection: OriginConnection, agreed: Int) {
         connection.delegate = nil
-        guard connection.isReusable, idle.value.count < Self.idleConnections else { return connection.close() }
+        guard connection.isReusable, agreed == serversAgreedTo, idle.value.count < Self.idleConnections else {
+            return connection.close()
+        }
         idle.value.append(connection)
     }
 
-    func connect(_ completion: @escaping (Result<OriginConnection, UpstreamError>) -> Void) {
-        UpstreamConnector(loop: loop).connect(
-            to: Origin(scheme: .http, host: "127.0.0.1", port: UInt16(clamping: port)), tls: proxy.originTLS,
-            certificateSource: nil, completion: completion)
+    /// A new connection, or nil where the proxy does not run.
+    func connect(_ completion: @escaping (OriginConnection?) -> Void) {
+        guard let descriptor = proxy?.connect() else { return completion(nil) }
+        ClientBootstrap(group: loop)
+            .channelOption(.allowRemoteHalfClosure, value: true)
+            .withConnectedSocket(descriptor)
+            .assumeIsolated()
+            .whenComplete { result in
+                completion(try? OriginConnection.plain(over: result.get(), place: "the proxy"))
+            }
     }
 }
 
@@ -95,20 +107,23 @@ final class Transfer: OriginConnectionDelegate {
     }
 
     private let request: ProxiedRequest
+    private let latest: NIODeadline
     private let link: ProxyLink
     private let loop: any EventLoop
     private var completion: ((Result<ProxiedResponse, URLError>) -> Void)?
     private var connection: OriginConnection?
     private var isReused = false
+    private var agreed = 0
     private var head: ResponseHead?
     private var body = Data()
     private var deadline: Scheduled<Void>?
 
     init(
-        _ request: ProxiedRequest, link: ProxyLink, loop: any EventLoop,
+        _ request: ProxiedRequest, by latest: NIODeadline, link: ProxyLink, loop: any EventLoop,
         completion: @escaping (Result<ProxiedResponse, URLError>) -> Void
     ) {
         self.request = request
+        self.latest = latest
         self.link = link
         self.loop = loop
         self.completion = completion
@@ -132,19 +147,19 @@ final class Transfer: OriginConnectionDelegate {
 
     private func connect(_ bytes: [UInt8]) {
         isReused = false
-        link.connect { [self] result in
-            switch result {
-            case .success(let connection):
-                guard completion != nil else { return connection.close() }
-                send(bytes, on: connection)
-            case .failure:
-                finish(.failure(URLError(.cannotConnectToHost)))
+        link.connect { [self] connection in
+            guard let connection else {
+                let reason = "the proxy that was to answer challenges does not run"
+                return finish(.failure(URLError(.cannotConnectToHost, userInfo: [NSLocalizedDescriptionKey: reason])))
             }
+            guard completion != nil else { return connection.close() }
+            send(bytes, on: connection)
         }
     }
 
     private func send(_ bytes: [UInt8], on connection: OriginConnection) {
         self.connection = connection
+        agreed = link.serversAgreedTo
         connection.delegate = self
         connection.send(head: bytes, method: Method(rawValue: request.method) ?? .get)
         connection.endRequest()
@@ -154,8 +169,8 @@ final class Transfer: OriginConnectionDelegate {
     /// From now on, once more.
     private func wait() {
         deadline?.cancel()
-        let limit = TimeAmount.milliseconds(Int64(max(0, min(request.timeoutSeconds, 86_400)) * 1000))
-        deadline = loop.assumeIsolated().scheduleTask(in: limit) { [weak self] in
+        let end = min(.now() + request.patience, latest)
+        deadline = loop.assumeIsolated().scheduleTask(deadline: end) { [weak self] in
             self?.finish(.failure(URLError(.timedOut)))
         }
     }
@@ -170,7 +185,7 @@ final class Transfer: OriginConnectionDelegate {
         completion = nil
         deadline?.cancel()
         deadline = nil
-        if let connection { link.giveBack(connection) }
+        if let connection { link.giveBack(connection, agreed: agreed) }
         connection = nil
     }
 

@@ -34,6 +34,12 @@ package final class BreakerBoard: Sendable {
     /// Whether somebody is trying the credential there for the first time, so that others wait.
     package func isTried(_ key: Breaker.Key) -> Bool { state.withLockedValue { $0.breaker.isTried(key) } }
 
+    /// How many attempts are known.
+    package var count: Int { state.withLockedValue { $0.breaker.count } }
+
+    /// How many wait for somebody's first attempt.
+    package func waiting(for key: Breaker.Key) -> Int { state.withLockedValue { $0.waiting[key]?.count ?? 0 } }
+
     /// An attempt that was permitted is over.
     package func ended(_ key: Breaker.Key, _ result: Breaker.Result) {
         if result == .rejected { hasRejections.store(true, ordering: .releasing) }

@@ -58,6 +58,21 @@ package final class ProxyListener: Sendable {
         return names
     }
 
+    /// A connection of this process to its own proxy: one end of a pair of sockets, of which the proxy has the other.
+    /// Without a port and an address, nobody else can be at either end. The caller closes it. Nil where the system has
+    /// none to give.
+    package func connect() -> Int32? {
+        var ends: [Int32] = [-1, -1]
+        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
+            return nil
+        }
+        _ = ClientBootstrap(group: group)
+            .channelOption(.allowRemoteHalfClosure, value: true)
+            .channelInitializer(acceptUnix)
+            .withConnectedSocket(ends[0])
+        return ends[1]
+    }
+
     /// Stops accepting; what is in flight may finish for as long as the configuration says, then everything is closed.
     package func stop() async {
         for channel in channels.withLockedValue({ $0 }) { try? await channel.close().get() }
@@ -86,7 +101,9 @@ package final class ProxyListener: Sendable {
 
     private func bootstrap(isUnix: Bool) -> ServerBootstrap {
         ServerBootstrap(group: group)
-            .serverChannelOption(.backlog, value: 1024)
+            .serverChannelOption(.backlog, value: 4096)
+            // Else four are accepted for all that the connections in use have to do (the default of maxMessagesPerRead).
+            .serverChannelOption(.maxMessagesPerRead, value: 64)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             .childChannelInitializer { channel in

@@ -34,6 +34,7 @@ package final class SuppliedCredentials: Sendable {
     private static let chainLength = 8
 
     private let delegate: any CredentialDelegate
+    private let policy: PolicyInForce
     private let limit: Duration
     private struct State {
         var answers: [Breaker.Key: Answer] = [:]
@@ -42,9 +43,11 @@ package final class SuppliedCredentials: Sendable {
 
     private let state = NIOLockedValueBox(State())
 
-    /// After `limit` a question's answer is nil, and its task is cancelled.
-    package init(delegate: any CredentialDelegate, limit: Duration = .seconds(120)) {
+    /// After `limit` a question's answer is nil, and its task is cancelled. What the vault keeps counts for as long as
+    /// `policy` has it.
+    package init(delegate: any CredentialDelegate, policy: PolicyInForce, limit: Duration = .seconds(120)) {
         self.delegate = delegate
+        self.policy = policy
         self.limit = limit
     }
 
@@ -65,11 +68,14 @@ package final class SuppliedCredentials: Sendable {
     /// What the delegate says, now or earlier; nil: nothing.
     func ask(insteadOf refused: PasswordCredential, for space: ProtectionSpace) async -> SuppliedCredential? {
         let key = Self.key(refused, space.origin)
+        let policy = policy.current
         let task = state.withLockedValue { state -> Task<SuppliedCredential?, Never>? in
             switch state.answers[key] {
-            case .given(let answer): return Task { answer }
+            case .given(let answer) where Self.counts(answer, under: policy): return Task { answer }
             case .awaited(let task): return task
-            case nil:
+            case .given, nil:
+                // What the person has taken out of the vault is forgotten here too.
+                state.answers[key] = nil
                 guard !state.isStopped, state.answers.count < Self.capacity else { return nil }
                 let task = Task { await self.put(refused, space) }
                 state.answers[key] = .awaited(task)
@@ -78,8 +84,17 @@ package final class SuppliedCredentials: Sendable {
         }
         guard let task else { return nil }
         let answer = await task.value
-        state.withLockedValue { $0.answers[key] = .given(answer) }
+        state.withLockedValue { state in
+            if case .awaited(task)? = state.answers[key] { state.answers[key] = .given(answer) }
+        }
         return answer
+    }
+
+    /// Whether an answer that was given earlier is still one: what is kept may have been removed or changed since.
+    private static func counts(_ answer: SuppliedCredential?, under policy: Policy) -> Bool {
+        guard let answer, answer.isKept else { return true }
+        guard case .open(let credentials, _) = policy.enrollment else { return false }
+        return credentials[answer.credential.name]?.generation == answer.credential.generation
     }
 
     /// Nobody is asked any more, and whoever is being asked is told so: what waits for them goes on without.

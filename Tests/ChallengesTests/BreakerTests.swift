@@ -164,6 +164,14 @@ private final class SharedBreaker {
         #expect(breaker.count == 3)
     }
 
+    @Test func aRejectionThatComesTooLateForRoomTakesNone() {
+        let breaker = SharedBreaker(capacity: 2)
+        for port in UInt16(1)...50 { #expect(!breaker.attemptEnded(key(port: port), .rejected)) }
+        #expect(breaker.count == 2)
+        #expect(
+            breaker.attemptRequested(key(port: 50)) == .refused(reason: "too many rejected credentials are remembered"))
+    }
+
     /// Its acceptance had made room for others meanwhile.
     @Test func aRejectionOfWhatWasForgottenIsRemembered() {
         let breaker = SharedBreaker(capacity: 1)

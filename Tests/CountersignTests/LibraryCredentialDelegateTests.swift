@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Cryptography
 import Foundation
 import FoundationNetworking
 import Synchronization
 import TestOrigin
 import Testing
+import Vault
 
 @testable import Countersign
 @testable import CountersignURLSession
@@ -94,6 +96,43 @@ struct LibraryCredentialDelegateTests {
             let body = Data(repeating: 0x61, count: 100_000)
             let statuses = try await Self.statuses(1, proxy, url, body: body)
             #expect(statuses == [200])
+        }
+    }
+
+    /// Says what is next in line, and nothing when there is no more.
+    private final class Answers: CredentialDelegate {
+        let left: Mutex<[SuppliedCredential?]>
+        let asked = Mutex(0)
+
+        init(_ answers: SuppliedCredential?...) { left = Mutex(answers) }
+
+        func credential(for question: CredentialQuestion) async -> SuppliedCredential? {
+            asked.withLock { $0 += 1 }
+            return left.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+        }
+    }
+
+    @Test(arguments: ["basic", "ntlm"])
+    func aKeptPasswordThatThePersonRemovesIsNotUsedAnyMore(_ kind: String) async throws {
+        let home = try Self.home()
+        let url = try Self.url(kind)
+        let delegate = Answers(
+            SuppliedCredential(user: LibraryHome.user, password: Password(LibraryHome.password), isKept: true), nil)
+        try await withProxy(home, passwords: delegate) { proxy, controller in
+            let before = try await Self.statuses(2, proxy, url)
+            #expect(before == [200, 200])
+            #expect(delegate.asked.withLock { $0 } == 1)
+
+            let vault = try VaultFile(home: home.path).open { () throws in Secret(utf8: LibraryHome.passphrase) }
+            try vault.update { contents in
+                for name in contents.credentials.keys where name != "enrollment" {
+                    _ = contents.removeCredential(named: name)
+                }
+            }
+            controller.keeper.refresh()
+            let after = try await Self.statuses(2, proxy, url)
+            #expect(after == [401, 401])
+            #expect(delegate.asked.withLock { $0 } == 2)
         }
     }
 

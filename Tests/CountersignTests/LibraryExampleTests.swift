@@ -6,7 +6,7 @@ import Testing
 
 @testable import Countersign
 
-/// The fetcher of Examples, which drives an exchange by hand.
+/// The fetcher of Examples, which drives an exchange by hand, over plain http and over TLS.
 struct LibraryExampleTests {
     /// In COUNTERSIGN_EXAMPLES, or beside this test bundle, where Scripts/test builds it.
     private static var fetch: String {
@@ -38,6 +38,75 @@ struct LibraryExampleTests {
         #expect(result.status == 0, "\(result.said)")
         #expect(result.output == "a file\n")
     }
+
+    // MARK: Over TLS
+
+    /// What `prepare` says is the list, and the home trusts the test origins' authority unless told otherwise.
+    private static func run(
+        https url: String, _ line: String = "", identities: [String] = [], isAnchored: Bool = true
+    ) throws -> CommandResult {
+        let site = url.split(separator: "/", omittingEmptySubsequences: false).prefix(3).joined(separator: "/")
+        return try run(
+            try LibraryHome(
+                "\(site) \(line)\n", identities: identities,
+                anchors: isAnchored ? [try TestPKI.shared.originAnchor] : []),
+            url)
+    }
+
+    /// SHA-384 in the server's certificate makes another channel binding.
+    @Test(
+        arguments: [
+            (ChallengingOrigin.Mode.basic, "jdoe"), (.ntlm, "ACME\\jdoe"), (.negotiate, "ACME\\jdoe"), (.open, "jdoe"),
+        ], ["server", "server-sha384"])
+    func itFetchesOverTLS(_ site: (mode: ChallengingOrigin.Mode, user: String), _ certificate: String) throws {
+        let origin = try ChallengingOrigin(
+            site.mode, certificate: certificate, user: site.user, password: LibraryHome.password)
+        try Data("a file\n".utf8).write(to: URL(fileURLWithPath: "\(origin.root)/file"))
+        let result = try Self.run(
+            https: "https://site.test.localhost:\(origin.port)/file", site.user.hasPrefix("ACME") ? "domain=ACME" : "")
+        #expect(result.status == 0, "\(result.said)")
+        #expect(result.output == "a file\n")
+    }
+
+    @Test func itShowsAClientCertificateUnderEitherVersion() throws {
+        let nginx = try LibraryOrigins.shared.nginx
+        for (port, version) in [(nginx.mutual12Port, "TLSv1.2"), (nginx.mutual13Port, "TLSv1.3")] {
+            let url = "https://cert.test.localhost:\(port)/who"
+            let shown = try Self.run(https: url, identities: ["laptop"])
+            #expect(shown.output == "\(version) CN=laptop,O=Test\n", "\(shown.said)")
+            // Nothing may be shown there: the server says what it thinks of that.
+            let without = try Self.run(https: url, "answer=basic", identities: ["laptop"])
+            #expect(without.output.contains("No required SSL certificate was sent"), "\(without.said)")
+        }
+    }
+
+    @Test func aServerThatDoesNotVerifyIsRefusedAndAtFault() throws {
+        let origin = try ChallengingOrigin(.basic, user: "jdoe", password: LibraryHome.password)
+        let url = "https://site.test.localhost:\(origin.port)/file"
+        let refused = try Self.run(https: url, isAnchored: false)
+        #expect(refused.status == 1)
+        #expect(refused.output == "")
+        #expect(
+            refused.error.contains("fetch: https://site.test.localhost:\(origin.port) is not trusted: "),
+            "\(refused.said)")
+        #expect(refused.error.contains("the server's certificate is at fault"))
+        #expect(origin.log.requests.isEmpty)
+        let plain = try ChallengingOrigin(.basic, certificate: nil, user: "jdoe", password: LibraryHome.password)
+        let spoken = try Self.run(https: "https://site.test.localhost:\(plain.port)/")
+        #expect(spoken.status == 1)
+        #expect(spoken.error.hasPrefix("fetch: https://site.test.localhost:\(plain.port): "), "\(spoken.said)")
+    }
+
+    @Test(arguments: [
+        "gopher://127.0.0.1/", "https://", "https://127.0.0.1:0/", "https://127.0.0.1:70000/", "https://a b/",
+    ])
+    func aURLThatNamesNoSiteIsRefused(_ url: String) throws {
+        let result = try Self.run(try LibraryHome(""), url)
+        #expect(result.status == 1)
+        #expect(result.error.hasPrefix("fetch: ") && result.error.split(separator: "\n").count == 1, "\(result.said)")
+    }
+
+    // MARK: What is not answered
 
     @Test func itSaysWhyAChallengeIsNotAnswered() throws {
         let origin = try ChallengingOrigin(.basic, certificate: nil, user: "jdoe", password: LibraryHome.password)

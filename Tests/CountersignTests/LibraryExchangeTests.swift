@@ -3,6 +3,7 @@
 import Certificates
 import Cryptography
 import NTLM
+import Synchronization
 import TestOrigin
 import Testing
 
@@ -64,15 +65,26 @@ struct LibraryExchangeTests {
         }
     }
 
-    private static let site = "https://git.corp.example\n"
-    private static let url = "https://git.corp.example/repository"
+    static let site = "https://git.corp.example\n"
+    static let url = "https://git.corp.example/repository"
+
+    /// A dialogue over a connection to a server that is trusted.
+    static func exchange(_ controller: ChallengeController) throws -> ChallengeExchange {
+        var exchange = try ChallengeExchange(url: url, serverIsTrusted: true, controller: controller)
+        try exchange.connected(serverCertificate: certificate("server").der)
+        return exchange
+    }
+
+    static func certificate(_ name: String) throws -> Certificate {
+        try #require(Certificate.readPEM(TextFile.bytes(TestPKI.shared.certificate(name))).first)
+    }
 
     /// Drives a dialogue to its end, each question answered by `answer`; gives the actions that it took.
-    private static func drive(
+    static func drive(
         _ exchange: inout ChallengeExchange, _ server: inout Server, showing certificate: Certificate? = nil,
         answer: (AuthenticationChallenge) async -> (ChallengeDisposition, Credential?)
-    ) async -> [ChallengeExchange.Action] {
-        if let certificate { exchange.connected(serverCertificate: certificate.der) }
+    ) async throws -> [ChallengeExchange.Action] {
+        if let certificate { try exchange.connected(serverCertificate: certificate.der) }
         var actions = [exchange.started()]
         while actions.count < 12, let action = actions.last {
             switch action {
@@ -119,10 +131,10 @@ struct LibraryExchangeTests {
     @Test(arguments: rows)
     func aDialogueEndsAsTheAnswerAndTheServerHaveIt(_ row: Row) async throws {
         let controller = try LibraryHome(Self.site).controller()
-        var exchange = try ChallengeExchange(url: Self.url, controller: controller)
+        var exchange = try Self.exchange(controller)
         var server = Server(row.kind)
         if !row.passwordIsRight { server.password = "another" }
-        let actions = await Self.drive(&exchange, &server) { challenge in
+        let actions = try await Self.drive(&exchange, &server) { challenge in
             guard row.disposition == .useCredential else { return (row.disposition, nil) }
             return await controller.handle(challenge)
         }
@@ -143,9 +155,9 @@ struct LibraryExchangeTests {
     @Test(arguments: Server.Kind.allCases)
     func aPasswordOfTheProgramsOwnIsNotHeldAgainstTheEnrolledOne(_ kind: Server.Kind) async throws {
         let controller = try LibraryHome(Self.site).controller()
-        var exchange = try ChallengeExchange(url: Self.url, controller: controller)
+        var exchange = try Self.exchange(controller)
         var server = Server(kind)
-        let actions = await Self.drive(&exchange, &server) { _ in
+        let actions = try await Self.drive(&exchange, &server) { _ in
             (.useCredential, .password(user: "jdoe", Password("of the program")))
         }
         #expect(actions.last == .deliver(.rejected))
@@ -154,7 +166,7 @@ struct LibraryExchangeTests {
 
     @Test func theWeakerOfferIsAskedAboutWhenTheStrongerIsRejected() async throws {
         let controller = try LibraryHome(Self.site).controller()
-        var exchange = try ChallengeExchange(url: Self.url, controller: controller)
+        var exchange = try Self.exchange(controller)
         #expect(exchange.started() == .send(nil))
         let first = exchange.responseReceived(status: 401, challenges: ["Basic realm=\"r\"", "NTLM"])
         #expect(Self.method(first) == .ntlm)
@@ -175,10 +187,10 @@ struct LibraryExchangeTests {
         }
         for (shown, demanded) in [(0, 0), (1, 1), (0, 1)] {
             let controller = try LibraryHome(Self.site).controller()
-            var exchange = try ChallengeExchange(url: Self.url, controller: controller)
+            var exchange = try Self.exchange(controller)
             var server = Server(kind)
             server.certificate = certificates[demanded]
-            let actions = await Self.drive(&exchange, &server, showing: certificates[shown]) {
+            let actions = try await Self.drive(&exchange, &server, showing: certificates[shown]) {
                 await controller.handle($0)
             }
             #expect(actions.last == .deliver(shown == demanded ? .accepted : .rejected))
@@ -187,8 +199,8 @@ struct LibraryExchangeTests {
 
     @Test func aLaterConnectionRebindsTheAnswer() async throws {
         let controller = try LibraryHome(Self.site).controller()
-        let certificate = try #require(Certificate.readPEM(TextFile.bytes(TestPKI.shared.certificate("server"))).first)
-        var exchange = try ChallengeExchange(url: Self.url, controller: controller)
+        let certificate = try Self.certificate("server-sha384")
+        var exchange = try Self.exchange(controller)
         var server = Server(.ntlm)
         server.certificate = certificate
         _ = exchange.started()
@@ -201,7 +213,7 @@ struct LibraryExchangeTests {
             Issue.record("no opening")
             return
         }
-        exchange.connected(serverCertificate: certificate.der)
+        try exchange.connected(serverCertificate: certificate.der)
         let challenged = server.respond(to: opening)
         guard case .send(let answer) = exchange.responseReceived(status: 401, challenges: challenged.challenges) else {
             Issue.record("no answer")
@@ -210,88 +222,82 @@ struct LibraryExchangeTests {
         #expect(server.respond(to: answer).status == 200)
     }
 
-    @Test func aForgedLastTokenIsNoAcceptance() async throws {
-        let controller = try LibraryHome(Self.site).controller()
-        var exchange = try ChallengeExchange(url: Self.url, controller: controller)
+    /// A Negotiate dialogue up to the response to its last message.
+    private static func answered(_ controller: ChallengeController) async throws -> ChallengeExchange {
+        var exchange = try Self.exchange(controller)
         var server = Server(.negotiate)
         _ = exchange.started()
-        var action = exchange.responseReceived(status: 401, challenges: ["Negotiate"])
-        while true {
-            switch action {
-            case .ask(let challenge):
-                let (disposition, credential) = await controller.handle(challenge)
-                action = exchange.dispositionReceived(disposition, credential)
-                continue
-            case .sendOpening(let authorization):
-                action = exchange.responseReceived(
-                    status: 401, challenges: server.respond(to: authorization).challenges)
-                continue
-            case .send:
-                action = exchange.responseReceived(
-                    status: 200, challenges: ["Negotiate oQcwBaADCgEA", "Basic realm=x"])
-            default: break
-            }
-            break
-        }
-        // SPNEGO's accept-completed without a mechListMIC is no forgery; anything that does not parse is.
-        #expect(action == .deliver(.accepted))
-        var forged = try ChallengeExchange(url: Self.url, controller: controller)
-        _ = forged.started()
-        guard case .ask(let challenge) = forged.responseReceived(status: 401, challenges: ["Negotiate"]) else { return }
+        let challenge = try #require(question(exchange.responseReceived(status: 401, challenges: ["Negotiate"])))
         let (disposition, credential) = await controller.handle(challenge)
-        var other = Server(.negotiate)
-        guard case .sendOpening(let opening) = forged.dispositionReceived(disposition, credential) else { return }
-        _ = forged.responseReceived(status: 401, challenges: other.respond(to: opening).challenges)
-        let end = forged.responseReceived(status: 200, challenges: ["Negotiate AAAA"])
-        #expect(end == .fail(reason: "the server's last authentication token is wrong"))
-    }
-
-    // MARK: One at a time
-
-    @Test func aSecondDialogueWaitsForTheFirstAndACancelledOneIsOver() async throws {
-        let controller = try LibraryHome(Self.site).controller()
-        var first = try ChallengeExchange(url: Self.url, controller: controller)
-        _ = first.started()
-        let question = try #require(
-            Self.question(first.responseReceived(status: 401, challenges: ["Basic realm=\"r\""])))
-        let (disposition, credential) = await controller.handle(question)
-        _ = first.dispositionReceived(disposition, credential)
-
-        var second = try ChallengeExchange(url: Self.url, controller: controller)
-        _ = second.started()
-        let other = try #require(Self.question(second.responseReceived(status: 401, challenges: ["Basic realm=\"r\""])))
-        let waiting = Task { await controller.handle(other) }
-        await Task.yield()
-        waiting.cancel()
-        let answer = await waiting.value
-        #expect(answer.0 == .cancelAuthenticationChallenge)
-        #expect(second.dispositionReceived(answer.0, answer.1) == .fail(reason: "the challenge was cancelled"))
-
-        // A third one hears what became of the first.
-        var third = try ChallengeExchange(url: Self.url, controller: controller)
-        _ = third.started()
-        let last = try #require(Self.question(third.responseReceived(status: 401, challenges: ["Basic realm=\"r\""])))
-        let patient = Task { await controller.handle(last) }
-        await Task.yield()
-        #expect(first.responseReceived(status: 401, challenges: ["Basic realm=\"r\""]) == .deliver(.rejected))
-        #expect(await patient.value.0 == .performDefaultHandling)
-    }
-
-    @Test func aDialogueThatIsDroppedLetsTheNextOneTry() async throws {
-        let controller = try LibraryHome(Self.site).controller()
-        do {
-            var dropped = try ChallengeExchange(url: Self.url, controller: controller)
-            _ = dropped.started()
-            let question = try #require(Self.question(dropped.responseReceived(status: 401, challenges: ["NTLM"])))
-            #expect(await controller.handle(question).0 == .useCredential)
+        guard case .sendOpening(let opening) = exchange.dispositionReceived(disposition, credential) else {
+            throw HarnessError("no opening")
         }
-        var exchange = try ChallengeExchange(url: Self.url, controller: controller)
-        var server = Server(.basic)
-        let actions = await Self.drive(&exchange, &server) { await controller.handle($0) }
-        #expect(actions.last == .deliver(.accepted))
+        let challenged = server.respond(to: opening)
+        guard case .send = exchange.responseReceived(status: 401, challenges: challenged.challenges) else {
+            throw HarnessError("no answer")
+        }
+        return exchange
     }
 
-    private static func question(_ action: ChallengeExchange.Action) -> AuthenticationChallenge? {
+    /// Whether the credential is known to be right.
+    private static func isProven(_ controller: ChallengeController) throws -> Bool {
+        let key = try #require(try controller.key())
+        defer { controller.breaker.ended(key, .inconclusive) }
+        return controller.breaker.request(key, again: {}) == .go && !controller.breaker.isTried(key)
+    }
+
+    @Test(arguments: ["AAAA", "===="])
+    func aForgedLastTokenIsNoAcceptance(_ token: String) async throws {
+        let controller = try LibraryHome(Self.site).controller()
+        var exchange = try await Self.answered(controller)
+        let end = exchange.responseReceived(status: 200, challenges: ["Negotiate \(token)"])
+        #expect(end == .fail(reason: "the server's last authentication token is wrong"))
+        #expect(try !Self.isProven(controller))
+        #expect(exchange.connectionLost() == .fail(reason: "connectionLost was reported out of turn"))
+    }
+
+    /// SPNEGO's accept-completed without a mechListMIC is no forgery.
+    @Test func aLastTokenThatProvesNothingIsTakenAsItIs() async throws {
+        let controller = try LibraryHome(Self.site).controller()
+        var exchange = try await Self.answered(controller)
+        let end = exchange.responseReceived(status: 200, challenges: ["Negotiate oQcwBaADCgEA", "Basic realm=x"])
+        #expect(end == .deliver(.accepted))
+        #expect(try Self.isProven(controller))
+    }
+
+    @Test(arguments: [Server.Kind.ntlm, .negotiate])
+    func anAnswerThatNothingBindsIsNotGiven(_ kind: Server.Kind) async throws {
+        let controller = try LibraryHome(Self.site).controller()
+        let untold = ChallengeExchange.Action.fail(
+            reason: "the server's certificate was not told by connected(serverCertificate:)")
+        for isTold in [false, true] {
+            var exchange = try ChallengeExchange(url: Self.url, serverIsTrusted: true, controller: controller)
+            if isTold {
+                try exchange.connected(serverCertificate: try Self.certificate("server").der)
+                let error = #expect(throws: ChallengeError.self) {
+                    try exchange.connected(serverCertificate: [1, 2, 3])
+                }
+                #expect(error?.code == .certificateFaulty)
+                #expect(error?.fault == .caller)
+                #expect(error?.hint != nil)
+            }
+            var server = Server(kind)
+            let actions = try await Self.drive(&exchange, &server) { await controller.handle($0) }
+            #expect(actions == [.send(nil), untold])
+        }
+        var basic = try ChallengeExchange(url: Self.url, serverIsTrusted: true, controller: controller)
+        var server = Server(.basic)
+        #expect(try await Self.drive(&basic, &server) { await controller.handle($0) }.last == .deliver(.accepted))
+    }
+
+    @Test func inTheClearThereIsNothingToBindTo() async throws {
+        let controller = try LibraryHome("http://git.corp.example plaintext=yes\n").controller()
+        var exchange = try ChallengeExchange(url: "http://git.corp.example/", controller: controller)
+        var server = Server(.ntlm)
+        #expect(try await Self.drive(&exchange, &server) { await controller.handle($0) }.last == .deliver(.accepted))
+    }
+
+    static func question(_ action: ChallengeExchange.Action) -> AuthenticationChallenge? {
         if case .ask(let challenge) = action { challenge } else { nil }
     }
 
@@ -306,7 +312,7 @@ struct LibraryExchangeTests {
         _ url: String, _ sites: String, _ check: ChallengeError.Check
     ) async throws {
         let controller = try LibraryHome(sites).controller()
-        var exchange = try ChallengeExchange(url: url, controller: controller)
+        var exchange = try ChallengeExchange(url: url, serverIsTrusted: true, controller: controller)
         #expect(exchange.started() == .send(nil))
         let action = exchange.responseReceived(status: 401, challenges: ["Basic realm=\"r\""])
         guard case .deliver(.handedBack(let error)) = action else {
@@ -314,27 +320,68 @@ struct LibraryExchangeTests {
             return
         }
         #expect(error.check == check)
+        #expect(error.hint != nil)
+        #expect(error.listLine == (check == .site ? nil : "AllowedSites/test.sites:1"))
     }
 
-    @Test func anUntrustedServerIsNotAnswered() async throws {
+    @Test(arguments: [true, false])
+    func aServerThatNobodyCallsTrustedIsNotAnswered(_ isSaid: Bool) async throws {
         let controller = try LibraryHome(Self.site).controller()
-        var exchange = try ChallengeExchange(url: Self.url, serverIsTrusted: false, controller: controller)
+        var exchange =
+            isSaid
+            ? try ChallengeExchange(url: Self.url, serverIsTrusted: false, controller: controller)
+            : try ChallengeExchange(url: Self.url, controller: controller)
         var server = Server(.basic)
-        let actions = await Self.drive(&exchange, &server) { await controller.handle($0) }
+        let actions = try await Self.drive(&exchange, &server) { await controller.handle($0) }
         #expect(actions.count == 2)
-        guard case .deliver(.handedBack)? = actions.last else {
+        guard case .deliver(.handedBack(let error))? = actions.last else {
             Issue.record("\(actions)")
             return
         }
+        #expect(error.code == .serverNotTrusted)
+        #expect(error.fault == .peer)
+        #expect(error.listLine == "AllowedSites/test.sites:1")
+        #expect(error.hint != nil)
     }
 
     @Test func nothingIsAnsweredWhileItIsSwitchedOff() async throws {
         let controller = try LibraryHome(Self.site).controller()
         controller.isIntegratedAuthenticationEnabled = false
-        var exchange = try ChallengeExchange(url: Self.url, controller: controller)
+        var exchange = try Self.exchange(controller)
         var server = Server(.basic)
-        let actions = await Self.drive(&exchange, &server) { await controller.handle($0) }
+        let actions = try await Self.drive(&exchange, &server) { await controller.handle($0) }
         #expect(actions.count == 2)
+        guard case .deliver(.handedBack(let error))? = actions.last else {
+            Issue.record("\(actions)")
+            return
+        }
+        #expect(error == ChallengeError(.switchedOff, ""))
+        #expect(error.fault == .caller)
+        #expect(error.hint?.contains("isIntegratedAuthenticationEnabled") == true)
+    }
+
+    @Test(arguments: [
+        (LibraryHome.password, "https://git.corp.example credential=none\n", "no"),
+        ("wrong", Self.site, "was rejected here"),
+    ])
+    func whyTheControllerHandedItBackIsToldByTheDialogue(
+        _ password: String, _ sites: String, _ reason: String
+    ) async throws {
+        let controller = try LibraryHome(sites).controller()
+        var server = Server(.basic)
+        server.password = password == "wrong" ? "another" : password
+        var actions: [ChallengeExchange.Action] = []
+        for _ in 0..<2 {
+            var exchange = try Self.exchange(controller)
+            actions = try await Self.drive(&exchange, &server) { await controller.handle($0) }
+        }
+        guard case .deliver(.handedBack(let error))? = actions.last else {
+            Issue.record("\(actions)")
+            return
+        }
+        #expect(error == ChallengeError(.nothingToAnswerWith, "", listLine: "AllowedSites/test.sites:1"))
+        #expect(error.detail.contains(reason))
+        #expect(error.hint?.hasPrefix("`countersign credential set ") == true)
     }
 
     @Test(arguments: [
@@ -360,14 +407,14 @@ struct LibraryExchangeTests {
         ]
         // Every sequence of four: whatever comes when, there is an action.
         for number in 0..<(8 * 8 * 8 * 8) {
-            var exchange = try ChallengeExchange(url: Self.url, controller: controller)
+            var exchange = try Self.exchange(controller)
             var rest = number
             for _ in 0..<4 {
                 _ = events[rest % 8](&exchange)
                 rest /= 8
             }
         }
-        var exchange = try ChallengeExchange(url: Self.url, controller: controller)
+        var exchange = try Self.exchange(controller)
         #expect(
             exchange.responseReceived(status: 200, challenges: [])
                 == .fail(reason: "responseReceived was reported out of turn"))
@@ -375,7 +422,7 @@ struct LibraryExchangeTests {
 
     @Test func anInterimResponseIsWaitedThrough() throws {
         let controller = try LibraryHome(Self.site).controller()
-        var exchange = try ChallengeExchange(url: Self.url, controller: controller)
+        var exchange = try Self.exchange(controller)
         _ = exchange.started()
         #expect(exchange.responseReceived(status: 103, challenges: []) == .wait)
         #expect(exchange.responseReceived(status: 200, challenges: []) == .deliver(.notChallenged))
@@ -383,9 +430,9 @@ struct LibraryExchangeTests {
 
     @Test func anAuthorizationPrintsAsASecret() async throws {
         let controller = try LibraryHome(Self.site).controller()
-        var exchange = try ChallengeExchange(url: Self.url, controller: controller)
+        var exchange = try Self.exchange(controller)
         var server = Server(.basic)
-        let actions = await Self.drive(&exchange, &server) { await controller.handle($0) }
+        let actions = try await Self.drive(&exchange, &server) { await controller.handle($0) }
         let value = Base64.encode(Array("jdoe:\(LibraryHome.password)".utf8))
         #expect(
             actions.contains { if case .send(let sent?) = $0 { sent.fieldValue == "Basic \(value)" } else { false } })

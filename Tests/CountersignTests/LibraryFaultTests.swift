@@ -38,7 +38,17 @@ struct LibraryFaultTests {
     }
 
     @Test func anEmptyName() {
-        #expect(Self.opening("")?.code == .homeFaulty)
+        #expect(Self.opening("")?.code == .homeMissing)
+        #expect(
+            Self.opening("")?.description == "the home's path is empty; name the home's folder, or leave `home:` out")
+    }
+
+    @Test func aRelativePathIsThatOfTheFolderItWasOpenedIn() throws {
+        let home = try LibraryHome("https://git.corp.example\n")
+        let up = String(repeating: "../", count: FileManager.default.currentDirectoryPath.count { $0 == "/" })
+        let controller = try ChallengeController(home: "\(up)\(home.path.dropFirst())")
+        #expect(ChallengeProxy(controller).trustBundlePath.hasPrefix("/"))
+        #expect(try controller.canHandle(.git(.basic)))
     }
 
     @Test func aListThatCannotBeRead() throws {
@@ -78,8 +88,14 @@ struct LibraryFaultTests {
 
     @Test func aVaultWithAPassphraseAndNobodyToAsk() throws {
         let home = try LibraryHome("", openedBy: .passphrase(Secret(utf8: LibraryHome.passphrase)))
-        #expect(Self.opening(home.path)?.code == .vaultLocked)
-        #expect(Self.opening(home.path) { throw Told() }?.code == .vaultLocked)
+        let unasked = Self.opening(home.path)
+        #expect(unasked?.code == .vaultLocked)
+        #expect(unasked?.detail == "the vault is opened by a passphrase, and there is nobody to ask for it")
+        #expect(unasked?.fault == .caller)
+        #expect(unasked?.hint == "give `passphrase:` when the controller is made")
+        let unanswered = Self.opening(home.path) { throw Told() }
+        #expect(unanswered?.code == .vaultLocked)
+        #expect(unanswered?.detail == "the vault wants a passphrase, and was given none")
         #expect(Self.opening(home.path) { Password("wrong") }?.code == .vaultLocked)
         #expect(Self.opening(home.path) { Password(LibraryHome.passphrase) } == nil)
     }
@@ -90,6 +106,38 @@ struct LibraryFaultTests {
         let controller = try ChallengeController(home: folder.file("home"))
         let error = #expect(throws: ChallengeError.self) { try controller.canHandle(.git(.basic)) }
         #expect(error?.code == .nothingToAnswerWith)
+    }
+
+    @Test(arguments: [-1, 65536, 70000, .max])
+    func aPortThatIsNoneIsTheCallersFault(_ port: Int) async throws {
+        let controller = try LibraryHome("").controller()
+        let error = await #expect(throws: ChallengeError.self) {
+            try await ChallengeProxy(controller, port: port).run()
+        }
+        #expect(error?.code == .proxyFailed)
+        #expect(error?.fault == .caller)
+    }
+
+    @Test func aProxyThatIsRunTwiceIsTheCallersFault() async throws {
+        let proxy = ChallengeProxy(try LibraryHome("").controller())
+        let running = Task { try await proxy.run() }
+        _ = try await proxy.address
+        let error = await #expect(throws: ChallengeError.self) { try await proxy.run() }
+        #expect(error?.code == .proxyFailed)
+        #expect(error?.fault == .caller)
+        running.cancel()
+        try await running.value
+    }
+
+    @Test func aFolderThatCannotBeWrittenIsNoServersFault() {
+        let system = ChallengeError(refreshing: CountersignError(.environment, "cannot open the lock"))
+        #expect(system.code == .homeUnreadable)
+        #expect(system.fault == .environment)
+        #expect(ChallengeError(refreshing: CountersignError(.unknownName, "none")).code == .nothingToAnswerWith)
+        #expect(ChallengeError(refreshing: CountersignError(.refused, "no")).fault == .peer)
+        let refused = CredentialRefused(
+            generation: 1, name: "enrollment", server: "s", reason: "401", turnsDownRequest: true)
+        #expect(ChallengeError(refreshing: refused).code == .refreshFailed)
     }
 
     static let spaces: [ProtectionSpace] = [
@@ -118,6 +166,33 @@ struct LibraryFaultTests {
         #expect(error?.hint != nil)
         let challenge = AuthenticationChallenge(protectionSpace: space)
         #expect(await controller.handle(challenge).0 == .performDefaultHandling)
+    }
+
+    @Test func aHostWithItsPortIsToldAsItWasGiven() throws {
+        let controller = try LibraryHome("").controller()
+        let space = ProtectionSpace(host: "git.corp.example:8443", authenticationMethod: .basic)
+        let error = #expect(throws: ChallengeError.self) { try controller.canHandle(space) }
+        #expect(error?.detail == "\"git.corp.example:8443\" is not an IPv6 address")
+        #expect(error?.hint == "the host is a name or an address, without scheme, port and path")
+    }
+
+    /// A server chooses its realm, and events are printed.
+    @Test func aSpaceIsPrintedOnOneShortLine() async throws {
+        let space = ProtectionSpace(
+            host: "a\r\nb", realm: String(repeating: "r\"\n", count: 3500), authenticationMethod: .other("x\u{1B}"))
+        let text = "\(space)"
+        #expect(text.hasPrefix(#"https://a\r\nb:443 x\u{1B} "r\"\nr\"\n"#), "\(text)")
+        #expect(text.count < 500)
+        #expect(text.hasSuffix("…\""))
+        #expect(text.unicodeScalars.allSatisfy { $0.value >= 0x20 })
+        #expect("\(ProtectionSpace.git(.basic))" == #"https://git.corp.example:443 Basic "r""#)
+        #expect("\(ProtectionSpace(host: "::1", authenticationMethod: .ntlm))" == "https://[::1]:443 NTLM")
+        // It is looked at like any other.
+        let controller = try LibraryHome("https://git.corp.example\n").controller()
+        var long = space
+        long.host = "git.corp.example"
+        long.authenticationMethod = .basic
+        #expect(try controller.canHandle(long))
     }
 
     @Test(arguments: ["GIT.Corp.Example", "git.corp.example."])

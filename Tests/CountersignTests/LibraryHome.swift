@@ -8,6 +8,8 @@ import Vault
 
 @testable import Countersign
 
+import struct Challenges.Breaker
+
 /// A home with a list, a vault and identities of TestPKI's, for a program that uses the library.
 final class LibraryHome: Sendable {
     static let user = "jdoe"
@@ -68,14 +70,26 @@ final class LibraryHome: Sendable {
     private static let kept = Mutex<[LibraryHome]>([])
 }
 
-/// Waits without holding a thread until something is so; whether it was within ten seconds.
+/// Waits without holding a thread until something is so; whether it was within a minute.
 func eventually(_ isSo: () -> Bool) async throws -> Bool {
-    let end = ContinuousClock.now + .seconds(10)
+    let end = ContinuousClock.now + .seconds(60)
     while !isSo() {
         guard ContinuousClock.now < end else { return false }
         try await Task.sleep(for: .milliseconds(5))
     }
     return true
+}
+
+extension ChallengeController {
+    /// What the breaker knows the enrolled credential of `https://git.corp.example` by.
+    func key() throws -> Breaker.Key? { try answer(to: .git(.basic), under: currentPolicy()).key }
+
+    /// What one of its streams has told up to now; to be asked once.
+    func told(_ events: AsyncStream<ChallengeEvent>) async -> [ChallengeEvent] {
+        let end = ChallengeEvent.refreshed(identity: "the end of the test")
+        listeners.tell(end)
+        return await events.prefix { $0 != end }.reduce(into: []) { $0.append($1) }
+    }
 }
 
 extension ProtectionSpace {

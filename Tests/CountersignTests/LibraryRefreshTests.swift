@@ -52,8 +52,7 @@ struct LibraryRefreshTests {
         try await controller.fetchNewCertificates(named: name)
         let after = try await Self.leaf(controller)
         #expect(before != after)
-        var iterator = events.makeAsyncIterator()
-        #expect(await iterator.next() == .refreshed(identity: "laptop"))
+        #expect(await controller.told(events).first == .refreshed(identity: "laptop"))
         #expect(enrolled.server.requests("simplereenroll").count == 1)
     }
 
@@ -101,6 +100,35 @@ struct LibraryRefreshTests {
         #expect(PendingRetry().attempts == 10)
     }
 
+    @Test(arguments: [Duration.seconds(Int64.max), .seconds(Int64.min), .zero])
+    func anyIntervalIsWaitedFor(_ interval: Duration) async throws {
+        let enrolled = try await Enrolled()
+        let controller = try enrolled.home.controller()
+        try enrolled.control(#""pending": 100, "retryAfter": "1""#)
+        let task = Task {
+            try await controller.fetchNewCertificates(
+                named: "laptop", pendingRetry: PendingRetry(attempts: 3, interval: interval))
+        }
+        if interval > .zero {
+            let isAsked = try await eventually { !enrolled.server.requests("simplereenroll").isEmpty }
+            #expect(isAsked)
+            task.cancel()
+            await #expect(throws: CancellationError.self) { try await task.value }
+        } else {
+            let error = await #expect(throws: ChallengeError.self) { try await task.value }
+            #expect(error?.code == .refreshPending)
+        }
+    }
+
+    /// What is due is looked for in the home as it is by then.
+    @Test func anIdentityThatAnotherProcessEnrolledIsSeen() async throws {
+        let home = try LibraryHome("https://git.corp.example\n")
+        let controller = try home.controller()
+        try home.enroll("later", user: "later")
+        await controller.fetchDueCertificates()
+        #expect(controller.keeper.vault?.contents.credentials["later"] != nil)
+    }
+
     @Test func aCancelledTaskAsksNoMore() async throws {
         let enrolled = try await Enrolled()
         let controller = try enrolled.home.controller()
@@ -127,8 +155,7 @@ struct LibraryRefreshTests {
             try await controller.fetchNewCertificates(named: "laptop")
         }
         #expect(away?.code == .refreshFailed)
-        var iterator = events.makeAsyncIterator()
-        guard case .notRefreshed(identity: "laptop", _)? = await iterator.next() else {
+        guard case .notRefreshed(identity: "laptop", _)? = await controller.told(events).first else {
             Issue.record("nothing was told")
             return
         }

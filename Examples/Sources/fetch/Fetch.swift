@@ -1,28 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Countersign
+import Foundation
 
-/// `fetch HOME URL`: prints what is at an http URL, its challenges answered from a home. Drives a `ChallengeExchange` by hand.
+/// `fetch HOME URL`: prints what is at an http or https URL, its challenges answered from a home. Drives a
+/// `ChallengeExchange` by hand.
 @main
 struct Fetch {
-    static func main() async throws {
-        guard CommandLine.arguments.count == 3 else { throw Failure("usage: fetch HOME http://HOST[:PORT]/PATH") }
-        let controller = try ChallengeController(home: CommandLine.arguments[1])
-        let link = try Link(url: CommandLine.arguments[2])
-        var exchange = try ChallengeExchange(url: link.url, controller: controller)
+    static func main() async {
+        do {
+            guard CommandLine.arguments.count == 3 else {
+                throw Failure("usage: fetch HOME http[s]://HOST[:PORT]/PATH")
+            }
+            let controller = try ChallengeController(home: CommandLine.arguments[1])
+            print(try await fetch(CommandLine.arguments[2], controller), terminator: "")
+        } catch {
+            FileHandle.standardError.write(Data("fetch: \(error)\n".utf8))
+            exit(1)
+        }
+    }
+
+    private static func fetch(_ url: String, _ controller: ChallengeController) async throws -> String {
+        let link = try Link(url: url, controller: controller)
+        // `startTLS` throws for a server that is not.
+        var exchange = try ChallengeExchange(url: url, serverIsTrusted: true, controller: controller)
         var response = Response()
         var action = exchange.started()
         while true {
             switch action {
             case .send(let authorization):
-                (action, response) = await send(authorization, over: link, &exchange)
+                (action, response) = try await send(authorization, over: link, &exchange)
             case .sendOpening(let authorization):
-                (action, response) = await send(authorization, over: link, &exchange)
+                (action, response) = try await send(authorization, over: link, &exchange)
             case .ask(let challenge):
                 let (disposition, credential) = await controller.handle(challenge)
                 action = exchange.dispositionReceived(disposition, credential)
             case .deliver(.notChallenged), .deliver(.accepted):
-                return print(response.body, terminator: "")
+                return response.body
             case .deliver(.handedBack(let error)):
                 throw Failure("\(response.status), not answered: \(error)")
             case .deliver(.rejected):
@@ -35,18 +49,20 @@ struct Fetch {
         }
     }
 
-    /// One round: the response, and what is to be done next.
+    /// One round: what is to be done next, and the response.
     private static func send(
         _ authorization: Authorization?, over link: Link, _ exchange: inout ChallengeExchange
-    ) async -> (ChallengeExchange.Action, Response) {
-        do {
-            let response = try await link.get(
-                authorization: authorization?.fieldValue, onSameConnection: exchange.requiresSameConnection)
-            let next = exchange.responseReceived(status: response.status, challenges: response.challenges)
-            return (next, response)
-        } catch {
+    ) async throws -> (ChallengeExchange.Action, Response) {
+        if !link.isOpen {
+            guard !exchange.requiresSameConnection else {
+                return (exchange.connectionLost(requestMayRepeat: true), Response())
+            }
+            if let certificate = try await link.open() { try exchange.connected(serverCertificate: certificate.der) }
+        }
+        guard let response = try await link.get(authorization: authorization?.fieldValue) else {
             return (exchange.connectionLost(requestMayRepeat: true), Response())
         }
+        return (exchange.responseReceived(status: response.status, challenges: response.challenges), response)
     }
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Countersign
+import Foundation
 import NIOCore
 import NIOHTTP1
 import NIOPosix
@@ -11,42 +13,55 @@ struct Response: Sendable {
     var body = ""
 }
 
-/// GET requests to one plain http URL, over one connection for as long as that lasts.
+/// GET requests to one http or https URL, over one connection for as long as that lasts.
 final class Link {
-    let url: String
+    private let controller: ChallengeController
+    private let isTLS: Bool
     private let host: String
     private let port: Int
+    private let authority: String
     private let path: String
     private var channel: (any Channel)?
 
-    init(url: String) throws {
-        let parts = url.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false)
-        guard parts.count == 3, parts[0] == "http:", parts[1].isEmpty else { throw Failure("not an http URL: \(url)") }
-        let authority = parts[2].prefix { $0 != "/" }.split(separator: ":")
-        host = authority.first.map(String.init) ?? ""
-        port = authority.count > 1 ? Int(authority[1]) ?? 80 : 80
-        path = "/" + parts[2].drop { $0 != "/" }.dropFirst()
-        self.url = url
+    init(url: String, controller: ChallengeController) throws {
+        guard let parts = URLComponents(string: url), ["http", "https"].contains(parts.scheme),
+            let host = parts.encodedHost, !host.isEmpty, (1...65535).contains(parts.port ?? 80)
+        else { throw Failure("not an http or https URL: \(url)") }
+        self.controller = controller
+        isTLS = parts.scheme == "https"
+        port = parts.port ?? (isTLS ? 443 : 80)
+        // An IPv6 address stands in brackets there, and nowhere else.
+        self.host = host.filter { !"[]".contains($0) }
+        authority = parts.port.map { "\(host):\($0)" } ?? host
+        path =
+            (parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath)
+            + (parts.percentEncodedQuery.map { "?\($0)" } ?? "")
     }
 
-    /// The connection of the last request carries this one too, if that is what is wanted or it is still there.
-    func get(authorization: String?, onSameConnection: Bool) async throws -> Response {
-        if channel?.isActive != true {
-            guard !onSameConnection else { throw Failure("the connection was closed") }
-            channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-                .channelInitializer { channel in
-                    channel.eventLoop.makeCompletedFuture {
-                        try channel.pipeline.syncOperations.addHTTPClientHandlers()
-                        try channel.pipeline.syncOperations.addHandler(Rounds())
-                    }
+    var isOpen: Bool { channel?.isActive == true }
+
+    /// A new connection; over TLS, to a server that verifies, whose own certificate is returned.
+    func open() async throws -> X509Certificate? {
+        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHTTPClientHandlers()
+                    try channel.pipeline.syncOperations.addHandler(Rounds())
                 }
-                .connect(host: host, port: port).get()
-        }
-        guard let channel else { throw Failure("there is no connection") }
-        var head = HTTPRequestHead(version: .http1_1, method: .GET, uri: path, headers: ["Host": "\(host):\(port)"])
+            }
+            // Names below localhost are this machine (RFC 6761 §6.3), which not every resolver knows.
+            .connect(host: host.hasSuffix(".localhost") ? "localhost" : host, port: port).get()
+        self.channel = channel
+        return isTLS ? try await controller.startTLS(on: channel, host: host, port: port).leaf : nil
+    }
+
+    /// Nil: the connection was lost before the response.
+    func get(authorization: String?) async throws -> Response? {
+        guard let channel else { return nil }
+        var head = HTTPRequestHead(version: .http1_1, method: .GET, uri: path, headers: ["Host": authority])
         if let authorization { head.headers.add(name: "Authorization", value: authorization) }
-        let round = Rounds.Round(head: head, response: channel.eventLoop.makePromise(of: Response.self))
-        channel.writeAndFlush(round, promise: nil)
+        let round = Rounds.Round(head: head, response: channel.eventLoop.makePromise(of: Response?.self))
+        channel.writeAndFlush(round).whenFailure { _ in round.response.succeed(nil) }
         return try await round.response.futureResult.get()
     }
 }
@@ -55,7 +70,7 @@ final class Link {
 private final class Rounds: ChannelDuplexHandler {
     struct Round: Sendable {
         let head: HTTPRequestHead
-        let response: EventLoopPromise<Response>
+        let response: EventLoopPromise<Response?>
     }
 
     typealias InboundIn = HTTPClientResponsePart
@@ -86,10 +101,15 @@ private final class Rounds: ChannelDuplexHandler {
         }
     }
 
-    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+    /// TLS that is broken off, as the server does not take a client certificate, says so here.
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        round?.response.fail(error)
+        round = nil
+        context.close(promise: nil)
+    }
 
     func channelInactive(context: ChannelHandlerContext) {
-        round?.response.fail(Failure("the connection was closed"))
+        round?.response.succeed(nil)
         round = nil
     }
 }

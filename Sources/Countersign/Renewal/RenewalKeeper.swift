@@ -12,6 +12,7 @@ package final class RenewalKeeper: Sendable {
     private let policy: PolicyKeeper
     private let now: @Sendable () -> Int64
     private let logger: Logger
+    private let refreshed: (@Sendable (String, (any Error)?) -> Void)?
     private let state = Mutex(State())
     private let looking = Mutex<Task<Void, Never>?>(nil)
 
@@ -36,8 +37,13 @@ package final class RenewalKeeper: Sendable {
         var acceptedLeaves: Set<[UInt8]> = []
     }
 
-    /// `now` gives seconds since 1970.
-    package init(policy: PolicyKeeper, now: @escaping @Sendable () -> Int64, logger: Logger) {
+    /// `now` gives seconds since 1970. `refreshed` hears the name of each identity that has a new certificate, or that has
+    /// none for the reason that is given.
+    package init(
+        policy: PolicyKeeper, now: @escaping @Sendable () -> Int64, logger: Logger,
+        refreshed: (@Sendable (String, (any Error)?) -> Void)? = nil
+    ) {
+        self.refreshed = refreshed
         self.policy = policy
         self.now = now
         self.logger = logger
@@ -114,6 +120,7 @@ package final class RenewalKeeper: Sendable {
             case .renewed(let leaf):
                 logger.notice("identity \"\(name)\" has a new certificate, valid until \(Self.text(leaf.notAfter))")
                 policy.refresh(force: true)
+                refreshed?(name, nil)
                 return true
             case .pending(let until):
                 logger.info(
@@ -126,6 +133,7 @@ package final class RenewalKeeper: Sendable {
             let next = RenewalState(named: name, in: vault.contents, home: policy.home, now: now())?.nextAttempt
             let again = next.map { ", tried again \(Self.text($0))" } ?? ""
             report("identity \"\(name)\" has no new certificate\(again)", error)
+            refreshed?(name, error)
         }
         return false
     }

@@ -8,7 +8,7 @@ import Vault
 public struct PendingRetry: Equatable, Sendable {
     /// How many times it is asked in all; at least 1.
     public var attempts: Int
-    /// The time between two of them; nil: as long as the authority wishes.
+    /// The time between two of them, a day at most; nil: as long as the authority wishes.
     public var interval: Duration?
 
     /// Ten attempts, as far apart as the authority wishes.
@@ -28,7 +28,7 @@ extension ChallengeController {
     public func fetchNewCertificates(named name: String? = nil, pendingRetry: PendingRetry = PendingRetry())
         async throws
     {
-        keeper.refresh()
+        _ = await policyNow()
         guard let vault = keeper.vault else {
             throw ChallengeError(
                 .nothingToAnswerWith, "the home has no vault, and so no identity",
@@ -55,7 +55,7 @@ extension ChallengeController {
         while true {
             switch try await renewal.refresh(name, options) {
             case .renewed:
-                return refreshed(name)
+                return await refreshed(name)
             case .pending(let until):
                 guard attempts < retry.attempts else {
                     throw ChallengeError(
@@ -64,13 +64,14 @@ extension ChallengeController {
                         hint: "try again later: what was asked for stays asked for")
                 }
                 attempts += 1
-                try await Task.sleep(for: retry.interval ?? .seconds(max(1, until - Self.now())))
+                let wish = retry.interval ?? max(.seconds(1), .seconds(until) - .seconds(Self.now()))
+                try await Task.sleep(for: min(max(.zero, wish), .seconds(86_400)))
             }
         }
     }
 
-    private func refreshed(_ name: String) {
-        keeper.refresh(force: true)
+    private func refreshed(_ name: String) async {
+        await reading { $0.refresh(force: true) }
         listeners.tell(.refreshed(identity: name))
     }
 
@@ -91,6 +92,8 @@ extension ChallengeController {
     }
 
     func fetchDueCertificates() async {
+        // Another process may have enrolled one.
+        _ = await policyNow()
         guard let vault = keeper.vault else { return }
         let renewal = IdentityRenewal(home: keeper.home, vault: vault, now: Self.now)
         let contents = vault.contents
@@ -98,7 +101,7 @@ extension ChallengeController {
             let state = RenewalState(named: name, in: contents, home: keeper.home, now: Self.now())
             guard let state, state.isDue, state.nextAttempt <= Self.now() else { continue }
             do {
-                if case .renewed = try await renewal.refreshIfFree(name) { refreshed(name) }
+                if case .renewed = try await renewal.refreshIfFree(name) { await refreshed(name) }
             } catch {
                 guard !Task.isCancelled else { return }
                 listeners.tell(.notRefreshed(identity: name, ChallengeError(refreshing: error)))
@@ -113,14 +116,15 @@ extension ChallengeError {
         switch error {
         case let error as EnrollmentError:
             self.init(.refreshFailed, error.detail, hint: error.hint)
-        case let error as CountersignError:
+        case let error as CountersignError where error.code != .environment:
             self.init(
                 error.code == .unknownName ? .nothingToAnswerWith : .refreshFailed, error.detail, hint: error.hint)
-        case is ChallengeError, is VaultError:
-            self.init(error)
-        default:
+        case is CredentialRefused:
             let complaint = Complaint.all(in: error).first
             self.init(.refreshFailed, complaint?.message ?? "\(error)", hint: complaint?.hint)
+        default:
+            // Of the system, and no server's fault.
+            self.init(error)
         }
     }
 }

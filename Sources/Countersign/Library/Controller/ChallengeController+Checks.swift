@@ -16,23 +16,18 @@ extension ChallengeController {
         let name: String
         /// What the breaker knows it by; nil for an identity, which no account is locked for.
         let key: Breaker.Key?
+        /// The line of the list that permits it.
+        let line: String
     }
 
     /// Puts `space` to the three checks, in their order: is the site on the list, may this kind of challenge be
     /// answered there, is there something to answer with.
-    func answer(to space: ProtectionSpace) throws(ChallengeError) -> Answer {
+    func answer(to space: ProtectionSpace, under policy: Policy) throws(ChallengeError) -> Answer {
         let origin = try space.origin()
-        let policy = currentPolicy()
         let rule = try listed(origin, in: policy)
         let scheme = try permitted(space, by: rule)
         return scheme == .certificate
             ? try identity(for: space, rule, policy) : try password(for: space, at: origin, rule, policy)
-    }
-
-    /// The policy of the home as its files are now.
-    func currentPolicy() -> Policy {
-        keeper.refresh()
-        return keeper.inForce.current
     }
 
     // MARK: The three checks
@@ -46,7 +41,7 @@ extension ChallengeController {
             hint: line.map { "change the line \($0)" } ?? "`countersign sites add \(origin)` lists it")
     }
 
-    private func permitted(_ space: ProtectionSpace, by rule: SiteRule) throws(ChallengeError) -> AuthenticationScheme {
+    func permitted(_ space: ProtectionSpace, by rule: SiteRule) throws(ChallengeError) -> AuthenticationScheme {
         func no(_ detail: String, _ hint: String) -> ChallengeError {
             ChallengeError(.methodNotAnswered, detail, listLine: rule.location, hint: hint)
         }
@@ -82,16 +77,15 @@ extension ChallengeController {
                 .nothingToAnswerWith, check.reason, listLine: rule.location,
                 hint: "`countersign certificate list` shows what there is, `countersign certificate import` adds one")
         }
-        return Answer(credential: .identity(ClientIdentity(identity)), name: identity.name, key: nil)
+        return Answer(
+            credential: .identity(ClientIdentity(identity)), name: identity.name, key: nil, line: rule.location)
     }
 
     private func password(
         for space: ProtectionSpace, at origin: Origin, _ rule: SiteRule, _ policy: Policy
     ) throws(ChallengeError) -> Answer {
         func no(_ reason: String) -> ChallengeError {
-            ChallengeError(
-                .nothingToAnswerWith, reason, listLine: rule.location,
-                hint: "`countersign credential set \(rule.credential) --user U` sets it")
+            .nothing(reason, listLine: rule.location, rule.credential)
         }
         let enrolled: PasswordCredential
         switch policy.passwordDisposition(for: rule, at: origin) {
@@ -101,12 +95,14 @@ extension ChallengeController {
         }
         if let obstacle = Self.obstacle(to: enrolled, for: space, rule) { throw no(obstacle) }
         let key = Breaker.Key(origin: origin, credential: enrolled.name, generation: enrolled.generation)
-        if breaker.isRejected(key) { throw no(Self.rejection(of: enrolled.name)) }
+        if breaker.isRejected(key) {
+            throw .nothing(Attempt.rejection(of: key), listLine: rule.location, key.credential)
+        }
         return Answer(
             credential: .password(
                 user: BasicAuthorization.qualified(enrolled.user, domain: rule.domain),
                 Password(enrolled.password, of: enrolled.reference)),
-            name: enrolled.name, key: key)
+            name: enrolled.name, key: key, line: rule.location)
     }
 
     /// Why the scheme cannot carry the credential, or nil.
@@ -131,8 +127,13 @@ extension ChallengeController {
         }
         return nil
     }
+}
 
-    static func rejection(of name: String) -> String {
-        "credential \"\(name)\" was rejected here and has not changed since"
+extension ChallengeError {
+    /// The third check fails over the credential of that name.
+    static func nothing(_ reason: String, listLine: String?, _ credential: String) -> ChallengeError {
+        ChallengeError(
+            .nothingToAnswerWith, reason, listLine: listLine,
+            hint: "`countersign credential set \(credential) --user U` sets it")
     }
 }

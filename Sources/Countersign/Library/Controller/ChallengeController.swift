@@ -2,29 +2,41 @@
 
 import Challenges
 import Cryptography
+import Dispatch
 import Glibc
 import Logging
-import Proxy
 import NIOConcurrencyHelpers
+import Proxy
+import Synchronization
 
 /// Answers authentication challenges with what the person enrolled, for the sites that they listed: the proxy's three
 /// checks and the proxy's home, inside a Swift program.
 ///
 /// Every verb may be called from any thread, also concurrently. What is changed in the home is in force with the next
-/// call, which then reads the changed files: a few milliseconds.
+/// call. That reads the changed files, which takes a few milliseconds as a rule, about a second where a key is opened by a
+/// passphrase or a token, and up to ten while another process writes into the vault. Verbs that are `async` hold no thread
+/// meanwhile; the others do.
 public final class ChallengeController: Sendable {
     let keeper: PolicyKeeper
     let breaker: BreakerBoard
     let handedOut = HandedOut()
+    /// How long others wait for the verdict on a credential that is tried for the first time.
+    let firstTryLimit = NIOLockedValueBox(Attempt.limit)
+    /// How long one of them waits at most.
+    let patience = NIOLockedValueBox(Attempt.patience)
     let listeners = Listeners()
     let logger: Logger
-    private let isEnabled = NIOLockedValueBox(true)
+    private let isEnabled = Atomic(true)
+    /// Reads the home where the caller must not wait in a thread for it.
+    private let queue = DispatchQueue(label: "countersign.controller")
+    /// How many proxies run over it.
+    private let proxies = NIOLockedValueBox(0)
     private let keepingFresh = NIOLockedValueBox<Task<Void, Never>?>(nil)
 
     /// Opens the home's vault, reads its list, its certificates and its trust anchors, and begins to fetch certificates
     /// that are due.
     ///
-    /// `home` is a folder; left out, it is the one that the command `countersign` finds: `COUNTERSIGN_HOME`, else
+    /// `home` is a folder, of the working directory where its path is relative; left out, it is the one that the command `countersign` finds: `COUNTERSIGN_HOME`, else
     /// `${XDG_CONFIG_HOME:-~/.config}/countersign`. `passphrase` is asked, on the calling thread, where the vault is
     /// opened by one. Opening such a vault takes about a second of computing. `logger` hears of faults in what is read;
     /// left out, nobody does.
@@ -38,7 +50,7 @@ public final class ChallengeController: Sendable {
         let logger = logger ?? Logger(label: "countersign") { _ in SwiftLogNoOpLogHandler() }
         var refusal: ChallengeError?
         do {
-            let home = try Home.locate(flag: path, environment: environment)
+            let home = try Self.locate(path, environment)
             try Self.checkFolder(home)
             keeper = try PolicyKeeper(
                 home: home, authority: .never, environment: environment, logger: logger, now: Self.now
@@ -53,7 +65,7 @@ public final class ChallengeController: Sendable {
         } catch {
             throw refusal ?? ChallengeError(error)
         }
-        if let shut = keeper.shutAtStart { throw ChallengeError(shut) }
+        if let shut = keeper.shutAtStart { throw refusal ?? ChallengeError(shut) }
         self.logger = logger
         breaker = BreakerBoard()
         keepingFresh.withLockedValue { $0 = Self.keepFresh(self) }
@@ -61,12 +73,30 @@ public final class ChallengeController: Sendable {
 
     deinit { keepingFresh.withLockedValue { $0?.cancel() } }
 
+    /// The home that is meant, also after the process has gone to another folder.
+    private static func locate(_ path: String?, _ environment: [String: String]) throws(ChallengeError) -> Home {
+        guard path?.isEmpty != true else {
+            throw ChallengeError(
+                .homeMissing, "the home's path is empty", hint: "name the home's folder, or leave `home:` out")
+        }
+        let home: Home
+        do {
+            home = try Home.locate(flag: path, environment: environment)
+        } catch {
+            throw ChallengeError(.homeMissing, error.detail, hint: "name the home's folder by `home:`")
+        }
+        guard !home.path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return home }
+        defer { free(folder) }
+        return Home(path: "\(String(cString: folder))/\(home.path)")
+    }
+
     private static func checkFolder(_ home: Home) throws(ChallengeError) {
         var found = stat()
         guard stat(home.path, &found) == 0 else {
-            let reason = String(cString: strerror(errno))
+            let number = errno
+            let reason = CountersignError.system(number, "no home at \(home.path.debugDescription)").detail
             throw ChallengeError(
-                errno == ENOENT ? .homeMissing : .homeUnreadable, "no home at \(home.path.debugDescription): \(reason)",
+                number == ENOENT ? .homeMissing : .homeUnreadable, reason,
                 hint: "`countersign credential set --user U --home DIR` makes one")
         }
         guard found.st_mode & S_IFMT == S_IFDIR else {
@@ -79,7 +109,7 @@ public final class ChallengeController: Sendable {
         guard let passphrase else {
             throw ChallengeError(
                 .vaultLocked, "the vault is opened by a passphrase, and there is nobody to ask for it",
-                hint: "give `passphrase:` when the controller is made")
+                hint: "give `passphrase:` when the controller is made", fault: .caller)
         }
         do {
             return try passphrase().secret
@@ -88,17 +118,67 @@ public final class ChallengeController: Sendable {
         }
     }
 
+    // MARK: Reading
+
+    /// The policy of the home as its files are now. Reads them on the calling thread.
+    func currentPolicy() -> Policy {
+        keeper.refresh()
+        return keeper.inForce.current
+    }
+
+    /// The same for a task, whose thread others need meanwhile.
+    func policyNow() async -> Policy {
+        await reading { $0.refresh() }
+        return keeper.inForce.current
+    }
+
+    /// Runs `body` on a thread that may wait for files.
+    func reading(_ body: @escaping @Sendable (PolicyKeeper) -> Void) async {
+        await withCheckedContinuation { continuation in
+            queue.async { [keeper] in
+                body(keeper)
+                continuation.resume()
+            }
+        }
+    }
+
+    // MARK: Proxies over it
+
+    /// While there is one, the home has an interception CA where a listed site needs one.
+    func proxyBegins() async {
+        await changeProxies(by: 1)
+    }
+
+    /// After each ``proxyBegins()``. Without a proxy nothing is written into the home.
+    func proxyEnded() async {
+        await changeProxies(by: -1)
+    }
+
+    private func changeProxies(by step: Int) async {
+        await reading { [proxies] keeper in
+            // Of `reading` there is one at a time.
+            let before = proxies.withLockedValue { $0 }
+            let after = before + step
+            proxies.withLockedValue { $0 = after }
+            if (before == 0) != (after == 0) { keeper.require(after == 0 ? .never : .whenNeeded) }
+        }
+    }
+
     // MARK: Switches and news
 
     /// Whether challenges are answered at all. While it is false, ``canHandle(_:)`` answers no to everything and every
-    /// challenge is the caller's.
+    /// challenge is the caller's; to a ``ChallengeProxy`` no site is listed, from the next request on. Setting it waits
+    /// for a reading of the home that is going on.
     public var isIntegratedAuthenticationEnabled: Bool {
-        get { isEnabled.withLockedValue { $0 } }
-        set { isEnabled.withLockedValue { $0 = newValue } }
+        get { isEnabled.load(ordering: .acquiring) }
+        set {
+            isEnabled.store(newValue, ordering: .releasing)
+            keeper.answer { isIntegratedAuthenticationEnabled }
+        }
     }
 
-    /// What is answered, handed back, refreshed and rejected from now on. Each stream hears everything; of one that is
-    /// not read, the newest 256 events are kept.
+    /// What is answered, handed back, refreshed and rejected from now on, by the controller and by each
+    /// ``ChallengeProxy`` over it. Each stream hears everything; of one that is not read, the newest 256 events are kept.
     public var events: AsyncStream<ChallengeEvent> { listeners.stream() }
 }
 

@@ -2,13 +2,17 @@
 
 import NIOConcurrencyHelpers
 
-/// Something that a ``ChallengeController`` did. More kinds may come: write a `default` where you switch.
+/// Something that a ``ChallengeController`` did, or a ``ChallengeProxy`` over it. More kinds may come: write a `default` where
+/// you switch.
 public enum ChallengeEvent: Equatable, Sendable {
-    /// A challenge was answered with the credential or identity of that name.
+    /// A challenge was answered with the credential or identity of that name. The controller has given it out; where the
+    /// proxy answered with a password, the site has taken it. What the proxy sends a site unasked, as it was taken there
+    /// before, is not told.
     case answered(ProtectionSpace, with: String)
     /// A challenge was not answered; the error says why, nil where it was the caller's from the beginning.
     case handedBack(ProtectionSpace, ChallengeError?)
-    /// The site did not take the credential of that name, which is not tried there again until it changes.
+    /// The site did not take the credential or identity of that name. A credential is not tried there again until it
+    /// changes.
     case rejected(ProtectionSpace, credential: String)
     /// The identity of that name has a new certificate.
     case refreshed(identity: String)
@@ -43,8 +47,12 @@ final class Listeners: Sendable {
         return stream
     }
 
-    func tell(_ event: ChallengeEvent) {
-        for continuation in state.withLockedValue({ Array($0.continuations.values) }) { continuation.yield(event) }
+    /// `event` is not made where nobody listens.
+    func tell(_ event: @autoclosure () -> ChallengeEvent) {
+        let listening = state.withLockedValue { Array($0.continuations.values) }
+        guard !listening.isEmpty else { return }
+        let event = event()
+        for continuation in listening { continuation.yield(event) }
     }
 
     deinit {

@@ -3,11 +3,19 @@
 import Challenges
 import NIOConcurrencyHelpers
 
-/// Which credentials were given for which sites, so that a failure that is reported later can be laid at one's door.
+/// Which credentials were given for which sites, so that what is reported later can be laid at one's door.
 final class HandedOut: Sendable {
+    private struct Loan {
+        var order: UInt64
+        /// Who has it for the first time, where that is no dialogue.
+        var attempt: Attempt?
+        /// Nobody has said that it failed for as long as others wait.
+        var isUnopposed = false
+    }
+
     private struct State {
         var next: UInt64 = 0
-        var keys: [Breaker.Key: UInt64] = [:]
+        var loans: [Breaker.Key: Loan] = [:]
     }
 
     /// How many are remembered; beyond it the one that was given longest ago is forgotten.
@@ -18,17 +26,40 @@ final class HandedOut: Sendable {
         self.capacity = capacity
     }
 
-    func note(_ key: Breaker.Key) {
-        state.withLockedValue { state in
-            if state.keys[key] == nil, state.keys.count >= capacity,
-                let oldest = state.keys.min(by: { $0.value < $1.value })
+    /// `attempt` is kept until it is ended or its time is over.
+    func note(_ key: Breaker.Key, _ attempt: Attempt?) {
+        let forgotten = state.withLockedValue { state -> [Attempt?] in
+            var forgotten: [Attempt?] = []
+            if state.loans[key] == nil, state.loans.count >= capacity,
+                let oldest = state.loans.min(by: { $0.value.order < $1.value.order })
             {
-                state.keys[oldest.key] = nil
+                forgotten.append(state.loans.removeValue(forKey: oldest.key)?.attempt)
             }
             state.next &+= 1
-            state.keys[key] = state.next
+            var loan = state.loans[key] ?? Loan(order: 0)
+            loan.order = state.next
+            if let attempt {
+                forgotten.append(loan.attempt)
+                loan.attempt = attempt
+            }
+            state.loans[key] = loan
+            return forgotten
         }
+        // Their ends are told outside the lock.
+        withExtendedLifetime(forgotten) {}
     }
 
-    func contains(_ key: Breaker.Key) -> Bool { state.withLockedValue { $0.keys[key] != nil } }
+    func contains(_ key: Breaker.Key) -> Bool { state.withLockedValue { $0.loans[key] != nil } }
+
+    /// No failure was told in time: from now on nobody waits for a verdict on it that is not asked for.
+    func wentUnopposed(_ key: Breaker.Key) { state.withLockedValue { $0.loans[key]?.isUnopposed = true } }
+
+    func isUnopposed(_ key: Breaker.Key) -> Bool { state.withLockedValue { $0.loans[key]?.isUnopposed ?? false } }
+
+    /// Who tries something at `origin` for the first time; only that of `key` where there is one.
+    func attempts(at origin: Origin, of key: Breaker.Key?) -> [Attempt] {
+        state.withLockedValue { state in
+            state.loans.filter { $0.key.origin == origin && (key == nil || $0.key == key) }.compactMap(\.value.attempt)
+        }
+    }
 }

@@ -39,7 +39,7 @@ public struct ChallengeExchange: Sendable {
         case accepted
         /// The server's 401, as it came; the error says which check failed.
         case handedBack(ChallengeError)
-        /// The server's 401 to the answer. The credential is not tried there again until it changes.
+        /// The server's 401 to the answer. An enrolled credential is not tried there again until it changes.
         case rejected
     }
 
@@ -54,18 +54,19 @@ public struct ChallengeExchange: Sendable {
     private let controller: ChallengeController
     private let origin: Origin
     private let rule: SiteRule?
-    private let attempt = Attempt()
+    private let isEnabled: Bool
+    private let attempt: Attempt
     private var machine: Challenges.ChallengeExchange
     private var due = Due.start
     private var tokens: TokenMaker
 
     /// A dialogue about a request to `url`, an absolute http or https URL.
     ///
-    /// `serverIsTrusted` is the caller's verdict on the server's certificate: without it nothing is answered. Throws
-    /// `invalidProtectionSpace` for a URL that names no site. A site that is not on the list is no error: its
-    /// challenges are delivered as they come.
+    /// `serverIsTrusted` is the caller's verdict on an https server's certificate: unless it is true nothing is answered
+    /// there. Throws `invalidProtectionSpace` for a URL that names no site. A site that is not on the list is no error:
+    /// its challenges are delivered as they come. Reads the home's changed files on the calling thread.
     public init(
-        url: String, hasBody: Bool = false, serverIsTrusted: Bool = true, controller: ChallengeController
+        url: String, hasBody: Bool = false, serverIsTrusted: Bool = false, controller: ChallengeController
     ) throws(ChallengeError) {
         do throws(HostNameError) {
             origin = try AbsoluteURL(parsing: url).origin
@@ -73,19 +74,21 @@ public struct ChallengeExchange: Sendable {
             throw .invalid(error.detail, "write an absolute URL, such as https://git.corp.example/")
         }
         self.controller = controller
+        attempt = controller.newAttempt()
+        isEnabled = controller.isIntegratedAuthenticationEnabled
         let policy = controller.currentPolicy()
         let verdict = policy.sites.verdict(for: origin)
         if case .answer(let rule) = verdict { self.rule = rule } else { rule = nil }
         tokens = TokenMaker(
             domain: rule?.domain, servicePrincipalName: rule?.servicePrincipalName ?? "HTTP/\(origin.host)")
         let site: ThreeChecks.Check =
-            controller.isIntegratedAuthenticationEnabled
+            isEnabled
             ? policy.siteCheck(verdict) : .no("integrated authentication is switched off")
         machine = .init(
             .init(
                 origin: origin, site: site, permitted: rule?.answer ?? [],
                 plaintextPermitted: rule?.answersPlaintext ?? false, clientAuthorizes: false,
-                originTrusted: serverIsTrusted, hasBody: hasBody, domain: rule?.domain))
+                originTrusted: serverIsTrusted || origin.scheme == .http, hasBody: hasBody, domain: rule?.domain))
     }
 
     /// Whether the next request must go on the connection of the last one. When the dialogue is over: whether that
@@ -101,18 +104,29 @@ public struct ChallengeExchange: Sendable {
     }
 
     /// A TLS connection was made; `serverCertificate` is the DER of the server's own certificate. NTLM binds its answer
-    /// to it (RFC 5929 §4), without which a server that requires Extended Protection refuses.
-    public mutating func connected(serverCertificate: [UInt8]) {
-        tokens.bind(to: (try? Certificate(der: serverCertificate))?.tlsServerEndPointHash)
+    /// to it (RFC 5929 §4), and does not answer an https server without. Throws `certificateFaulty` where it is none.
+    public mutating func connected(serverCertificate: [UInt8]) throws(ChallengeError) {
+        // What was bound to an earlier connection's is not for this one.
+        tokens.bind(to: nil)
+        do throws(CertificateError) {
+            tokens.bind(to: try Certificate(der: serverCertificate).tlsServerEndPointHash)
+        } catch {
+            throw ChallengeError(
+                .certificateFaulty, "the server's certificate cannot be read: \(error.detail)",
+                hint: "give the DER of the server's own certificate, which is the first of its chain", fault: .caller)
+        }
     }
 
     /// A response's head came to what was sent last. `challenges` are the values of its `WWW-Authenticate` fields, in
     /// their order.
     public mutating func responseReceived(status: Int, challenges: [String]) -> Action {
         guard due == .response else { return outOfTurn("responseReceived") }
-        let action = run(machine.responseReceived(status: status, challengeFields: challenges))
-        guard action == .deliver(.accepted), !tokens.isFinalTokenRight(challenges) else { return action }
-        return .fail(reason: "the server's last authentication token is wrong")
+        let action = machine.responseReceived(status: status, challengeFields: challenges)
+        // Whoever cannot prove that it knows the password has accepted nothing.
+        if case .deliver(.accepted) = action, !tokens.isFinalTokenRight(challenges) {
+            return run(.fail(reason: "the server's last authentication token is wrong"))
+        }
+        return run(action)
     }
 
     /// The question was answered, as ``ChallengeController/handle(_:)`` gives it.
@@ -122,7 +136,8 @@ public struct ChallengeExchange: Sendable {
         case .useCredential:
             return run(machine.dispositionReceived(answer(with: credential)))
         case .performDefaultHandling:
-            return run(machine.dispositionReceived(.performDefaultHandling(reason: "nobody answered the challenge")))
+            let reason = attempt.refusal?.detail ?? "nobody answered the challenge"
+            return run(machine.dispositionReceived(.performDefaultHandling(reason: reason)))
         case .rejectProtectionSpace:
             return run(machine.dispositionReceived(.rejectProtectionSpace(reason: "the challenge was rejected")))
         case .cancelAuthenticationChallenge:
@@ -168,7 +183,11 @@ public struct ChallengeExchange: Sendable {
             due = .response
             return .sendOpening(Authorization(authorization))
         case .ask(let question):
+            if origin.scheme == .https, question.space.method == .ntlm, !tokens.isBound {
+                return run(.fail(reason: "the server's certificate was not told by connected(serverCertificate:)"))
+            }
             due = .disposition
+            attempt.refusal = nil
             var challenge = AuthenticationChallenge(
                 protectionSpace: ProtectionSpace(question.space),
                 previousFailureCount: question.previousFailureCount)
@@ -186,9 +205,20 @@ public struct ChallengeExchange: Sendable {
         }
     }
 
+    /// An enrolled credential is answered with only where the breaker permits that, whoever kept it since it was given
+    /// out; what the program has made itself is the program's to try.
     private func answer(with credential: Credential?) -> Challenges.ChallengeDisposition {
         switch credential {
         case .password(let user, let password):
+            if let reference = password.reference {
+                let key = Breaker.Key(origin: origin, credential: reference.name, generation: reference.generation)
+                if case .refused(let reason) = attempt.permit(key, of: controller.breaker) {
+                    attempt.refusal = .nothing(reason, listLine: rule?.location, key.credential)
+                    return .performDefaultHandling(reason: reason)
+                }
+            } else {
+                attempt.end(.inconclusive)
+            }
             let reference = password.reference ?? CredentialReference(name: "of the program", generation: 0)
             return .useCredential(
                 .password(
@@ -211,9 +241,11 @@ public struct ChallengeExchange: Sendable {
             return .accepted
         case .handedBack(let checks):
             attempt.end(.inconclusive)
-            return .handedBack(ChallengeError(checks, rule))
+            return .handedBack(
+                attempt.refusal ?? ChallengeError(checks, rule, of: origin, isEnabled: isEnabled))
         case .rejected(let kind, let credential, _):
-            attempt.end(.rejected)
+            // Of an enrolled one `rejected` tells the breaker, also when the permission's time is over.
+            attempt.end(credential.generation > 0 ? .rejected : .inconclusive)
             if credential.generation > 0 {
                 let key = Breaker.Key(origin: origin, credential: credential.name, generation: credential.generation)
                 let space = Challenges.ProtectionSpace(origin: origin, realm: nil, method: kind.method)
@@ -240,16 +272,26 @@ extension ProtectionSpace {
 }
 
 extension ChallengeError {
-    /// The first of `checks` that failed.
-    init(_ checks: ThreeChecks, _ rule: SiteRule?) {
-        let code: Code =
-            if !checks.site.passed {
-                .siteNotAllowed
-            } else if checks.challenge?.passed == false {
-                .methodNotAnswered
-            } else {
-                .nothingToAnswerWith
-            }
-        self.init(code, checks.failure ?? "not answered", listLine: rule?.location)
+    /// The first of `checks` that failed, at a site whose line is `rule`, where it has one.
+    init(_ checks: ThreeChecks, _ rule: SiteRule?, of origin: Origin, isEnabled: Bool) {
+        let reason = checks.failure ?? "not answered"
+        let line = rule?.location
+        if !isEnabled {
+            self.init(
+                .switchedOff, "integrated authentication is switched off",
+                hint: "set `isIntegratedAuthenticationEnabled` of the controller")
+        } else if !checks.site.passed, rule != nil {
+            // Of a listed site only its certificate is left to speak against it.
+            self.init(.serverNotTrusted, reason, listLine: line, hint: Self.trustHint)
+        } else if !checks.site.passed {
+            self.init(.siteNotAllowed, "\(origin): \(reason)", hint: "`countersign sites add \(origin)` lists it")
+        } else if checks.challenge?.passed == false {
+            self.init(.methodNotAnswered, reason, listLine: line, hint: line.map { "change the line \($0)" })
+        } else {
+            self = .nothing(reason, listLine: line, rule?.credential ?? "NAME")
+        }
     }
+
+    static let trustHint =
+        "the server's certificate is at fault, or its authority is missing in the home's Certs/anchors"
 }

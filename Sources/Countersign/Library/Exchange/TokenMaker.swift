@@ -24,6 +24,9 @@ struct TokenMaker: Sendable {
         self.servicePrincipalName = servicePrincipalName
     }
 
+    /// Whether answers are bound to a certificate.
+    var isBound: Bool { bindingHash != nil }
+
     /// From here on answers are bound to the certificate of this hash (RFC 5929 §4).
     mutating func bind(to certificateHash: [UInt8]?) {
         bindingHash = certificateHash

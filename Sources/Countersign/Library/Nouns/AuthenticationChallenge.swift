@@ -8,8 +8,8 @@ public struct AuthenticationChallenge: Equatable, Sendable {
     public let proposedCredential: Credential?
     /// How many answers to this request have been rejected.
     public let previousFailureCount: Int
-    /// The dialogue that asks, if it is a ``ChallengeExchange``: it will tell how the answer fared.
-    var attempt: Attempt?
+    /// The dialogue that asks, if it is one that will tell how the answer fared, as a ``ChallengeExchange`` does.
+    package var attempt: Attempt?
 
     /// A challenge as it came.
     public init(

@@ -33,6 +33,12 @@ public struct ChallengeError: Error, Sendable {
         case refreshPending
         /// The proxy cannot run.
         case proxyFailed
+        /// `isIntegratedAuthenticationEnabled` is false.
+        case switchedOff
+        /// The server's certificate does not verify, and nobody has said to go on.
+        case serverNotTrusted
+        /// TLS with the server came to nothing, or was broken off.
+        case tlsFailed
     }
 
     /// Who can mend it.
@@ -65,8 +71,11 @@ public struct ChallengeError: Error, Sendable {
     public let listLine: String?
     /// What would mend it.
     public let hint: String?
+    /// Who can mend it, where that is not who the code says.
+    private let blamed: Fault?
 
-    init(_ code: Code, _ detail: String, listLine: String? = nil, hint: String? = nil) {
+    init(_ code: Code, _ detail: String, listLine: String? = nil, hint: String? = nil, fault: Fault? = nil) {
+        blamed = fault
         self.code = code
         self.detail = detail
         self.listLine = listLine
@@ -89,10 +98,11 @@ public struct ChallengeError: Error, Sendable {
 
     /// Who can mend it.
     public var fault: Fault {
-        switch code {
-        case .invalidProtectionSpace: .caller
+        if let blamed { return blamed }
+        return switch code {
+        case .invalidProtectionSpace, .switchedOff: .caller
         case .homeUnreadable, .proxyFailed: .environment
-        case .refreshFailed, .refreshPending: .peer
+        case .refreshFailed, .refreshPending, .serverNotTrusted, .tlsFailed: .peer
         case .siteNotAllowed, .methodNotAnswered, .nothingToAnswerWith, .homeMissing, .homeFaulty, .listFaulty,
             .vaultLocked, .vaultFaulty, .certificateFaulty:
             .configuration

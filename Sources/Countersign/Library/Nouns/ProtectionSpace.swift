@@ -48,9 +48,7 @@ public struct ProtectionSpace: Hashable, Sendable {
             throw .invalid("\(port) is not a port", "ports are 1 to 65535")
         }
         do throws(HostNameError) {
-            // A bare IPv6 address has colons; in a URI it stands in brackets.
-            let text = host.utf8.contains(UInt8(ascii: ":")) && !host.hasPrefix("[") ? "[\(host)]" : host
-            return Origin(scheme: scheme, host: try HostName(canonicalizing: text, for: .forwarded), port: port)
+            return Origin(scheme: scheme, host: try HostName(canonicalizing: host, for: .forwarded), port: port)
         } catch {
             throw .invalid(error.detail, "the host is a name or an address, without scheme, port and path")
         }
@@ -58,9 +56,15 @@ public struct ProtectionSpace: Hashable, Sendable {
 }
 
 extension ProtectionSpace: CustomStringConvertible {
-    /// `https://git.corp.example:443 Basic "realm"`.
+    /// `https://git.corp.example:443 Basic "realm"`, on one line; what is longer than 200 characters is cut.
     public var description: String {
         let site = host.utf8.contains(UInt8(ascii: ":")) && !host.hasPrefix("[") ? "[\(host)]" : host
-        return "\(scheme)://\(site):\(port) \(authenticationMethod)" + (realm.map { " \($0.debugDescription)" } ?? "")
+        let words = ["\(scheme)://\(site):\(port)", "\(authenticationMethod)"] + (realm.map { [$0] } ?? [])
+        var printed = words.map { word in
+            let escaped = String(word.prefix(200)).debugDescription
+            return word.count > 200 ? escaped.dropLast() + "…\"" : escaped[...]
+        }
+        for index in 0..<2 { printed[index] = printed[index].dropFirst().dropLast() }
+        return printed.joined(separator: " ")
     }
 }

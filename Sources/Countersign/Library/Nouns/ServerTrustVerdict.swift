@@ -9,13 +9,18 @@ public struct ServerTrustVerdict: Hashable, Sendable {
     /// Everything that speaks against it, each once; empty for a trusted server.
     public let reasons: [ServerTrustReason]
 
-    /// There is a leaf, and nothing speaks against it.
-    public var isTrusted: Bool { reasons.isEmpty && !chain.isEmpty }
+    /// A decision of `countersign trust allow --answer` speaks for it all the same.
+    private let isExcepted: Bool
+
+    /// There is a leaf, and nothing speaks against it, or the person has recorded by `countersign trust allow --answer`
+    /// that this server's challenges are answered all the same.
+    public var isTrusted: Bool { (reasons.isEmpty || isExcepted) && !chain.isEmpty }
 
     /// The server's own certificate.
     public var leaf: X509Certificate? { chain.first }
 
-    init(_ trust: Certificates.ServerTrust) {
+    init(_ trust: Certificates.ServerTrust, isExcepted: Bool = false) {
+        self.isExcepted = isExcepted
         chain = trust.chain.map(X509Certificate.init)
         reasons = trust.reasons.map(ServerTrustReason.init)
     }
@@ -24,7 +29,7 @@ public struct ServerTrustVerdict: Hashable, Sendable {
 extension ServerTrustVerdict: CustomStringConvertible {
     /// `certificate expired 2026-01-01; certificate is for another host`, or `certificate trusted`.
     public var description: String {
-        isTrusted ? "certificate trusted" : reasons.map(\.description).joined(separator: "; ")
+        reasons.isEmpty && isTrusted ? "certificate trusted" : reasons.map(\.description).joined(separator: "; ")
     }
 }
 

@@ -5,7 +5,6 @@ import Logging
 import Proxy
 import ServiceLifecycle
 import NIOConcurrencyHelpers
-import TLS
 
 /// The proxy inside a Swift program, over the home of a ``ChallengeController``: whoever uses it as HTTP proxy has
 /// challenges of the listed sites answered.
@@ -26,7 +25,7 @@ public final class ChallengeProxy: Service {
 
     private enum State {
         case new
-        case running(Address)
+        case running(Address, ProxyRuntime)
         case ended((any Error)?)
     }
 
@@ -37,6 +36,7 @@ public final class ChallengeProxy: Service {
     private let state = NIOLockedValueBox<(State, hasBegun: Bool)>((.new, false))
     /// Comes when there is an address, or will be none.
     private let settled = Gate()
+    private let yeses = NIOLockedValueBox(0)
 
     /// A proxy that does not run yet. `port` 0 is a free one.
     ///
@@ -60,7 +60,7 @@ public final class ChallengeProxy: Service {
             await settled.wait()
             try Task.checkCancellation()
             switch state.withLockedValue({ $0.0 }) {
-            case .running(let address): return address
+            case .running(let address, _): return address
             case .ended(let error?): throw error
             case .ended(nil), .new:
                 throw ChallengeError(.proxyFailed, "the proxy has stopped", hint: "make another one")
@@ -72,8 +72,18 @@ public final class ChallengeProxy: Service {
     /// and the interception CA's root. It is there while the proxy runs and a listed site is https.
     public var trustBundlePath: String { controller.keeper.home.bundle.path }
 
-    /// For connections that this process makes itself.
-    package var originTLS: TLSClientContext { controller.keeper.inForce.current.originTLS }
+    /// A connection that this process makes itself, as a socket that the caller closes; nil when the proxy does not run.
+    /// It goes by no port: once the proxy has stopped, another process may be listening at that.
+    package func connect() -> Int32? {
+        // Under the lock the proxy cannot begin to stop.
+        state.withLockedValue { state in
+            if case .running(_, let runtime) = state.0 { runtime.connect() } else { nil }
+        }
+    }
+
+    /// How often the delegate has let a request go on to a server that does not verify. Whoever counts one more than before
+    /// may be using a connection that is agreed to.
+    package var serversAgreedTo: Int { yeses.withLockedValue { $0 } }
 
     /// Serves until the task is cancelled or the service group shuts down; what is in flight then may take ten
     /// seconds to finish. To be called once. Throws ``ChallengeError`` with the code `proxyFailed`.
@@ -83,12 +93,14 @@ public final class ChallengeProxy: Service {
             return !state.hasBegun
         }
         guard isFirst else {
-            throw ChallengeError(.proxyFailed, "run() was called twice", hint: "make another proxy")
+            throw ChallengeError(.proxyFailed, "run() was called twice", hint: "make another proxy", fault: .caller)
         }
+        await controller.proxyBegins()
         let runtime: ProxyRuntime
         do {
             runtime = try await start()
         } catch {
+            await controller.proxyEnded()
             settle(.ended(error))
             throw error
         }
@@ -100,38 +112,45 @@ public final class ChallengeProxy: Service {
         }
         settle(.ended(nil))
         // A cancelled task could not wait for what is in flight.
-        await Task.detached { await runtime.stop() }.value
+        await Task.detached { [controller] in
+            await runtime.stop()
+            await controller.proxyEnded()
+        }.value
     }
 
     private func start() async throws(ChallengeError) -> ProxyRuntime {
         guard (0...65535).contains(port) else {
             throw ChallengeError(
-                .proxyFailed, "\(port) is not a port", hint: "ports are 1 to 65535, 0 is a free one")
+                .proxyFailed, "\(port) is not a port", hint: "ports are 1 to 65535, 0 is a free one",
+                fault: .caller)
         }
-        controller.keeper.require(.whenNeeded)
         var configuration = ProxyConfiguration()
         configuration.doors = [.tcp(host: "127.0.0.1", port: port)]
         do {
             let runtime = try await ProxyRuntime(
                 keeper: controller.keeper, configuration: configuration, accessLog: nil, threads: 1,
                 hasControlSocket: false, breaker: controller.breaker,
-                serverTrustDelegate: serverTrustDelegate.map(AskedServerTrust.init),
+                serverTrustDelegate: serverTrustDelegate.map { delegate in
+                    AskedServerTrust(delegate: delegate) { [yeses] in yeses.withLockedValue { $0 += 1 } }
+                },
                 suppliedCredentials: credentialDelegate.map { delegate in
                     SuppliedCredentials(
                         delegate: AskedCredential(
-                            delegate: delegate, keeper: controller.keeper, logger: controller.logger))
-                }, logger: controller.logger)
+                            delegate: delegate, keeper: controller.keeper, logger: controller.logger),
+                        policy: controller.keeper.inForce)
+                }, observer: controller.observer, refreshed: controller.refreshed, logger: controller.logger)
             guard let port = runtime.doors.first?.split(separator: ":").last.flatMap({ Int($0) }) else {
                 await runtime.stop()
                 throw ChallengeError(.proxyFailed, "the proxy does not know its port")
             }
-            settle(.running(Address(host: "127.0.0.1", port: port)))
+            settle(.running(Address(host: "127.0.0.1", port: port), runtime))
             return runtime
         } catch let error as ChallengeError {
             throw error
         } catch {
             let complaint = Complaint.all(in: error).first
-            throw ChallengeError(.proxyFailed, complaint?.message ?? "\(error)", hint: complaint?.hint)
+            throw ChallengeError(
+                .proxyFailed, complaint?.message ?? "\(error)", hint: "choose another `port:`; 0 picks a free one")
         }
     }
 

@@ -38,7 +38,8 @@ public struct SuppliedCredential: Equatable, Sendable {
 public protocol CredentialDelegate: Sendable {
     /// The password for a site that has refused the stored one, or nil: then the site's 401 goes back.
     ///
-    /// The request waits meanwhile, for two minutes at most; after that the answer is nil, and the task is cancelled.
+    /// The request waits meanwhile, for two minutes at most; after that the answer is nil, and the task is cancelled. A
+    /// client may give up earlier: `URLSession` does after 60 seconds, where `timeoutIntervalForRequest` says no more.
     /// Requests to the same site ask once, and a nil is not asked about again until the stored credential changes. What
     /// is supplied is used for this site only, and the delegate is asked again when the site refuses that too.
     func credential(for question: CredentialQuestion) async -> SuppliedCredential?

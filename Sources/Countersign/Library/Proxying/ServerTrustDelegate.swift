@@ -21,8 +21,8 @@ public struct ServerTrustQuestion: Equatable, Sendable {
 public enum ServerTrustDecision: Hashable, Sendable {
     /// The connection is not made.
     case refuse
-    /// The request goes out to this server, this once. No challenge of it is answered, and no client certificate is
-    /// shown.
+    /// The request goes out to this server, and so do those that follow it on the same connection of the client; each
+    /// task of `URLSession` has one of its own. No challenge of the server is answered, and no client certificate is shown.
     case proceed
 }
 
@@ -39,14 +39,19 @@ public protocol ServerTrustDelegate: Sendable {
 /// The proxy's question, put to a delegate of the API.
 struct AskedServerTrust: Proxy.ServerTrustDelegate {
     let delegate: any ServerTrustDelegate
+    /// Called before a yes takes effect.
+    let agreed: @Sendable () -> Void
 
     func decide(_ question: Proxy.ServerTrustQuestion) async -> TrustAnswer {
         let asked = ServerTrustQuestion(
             host: question.host, port: Int(question.port), verdict: ServerTrustVerdict(question.trust),
             address: question.address, tlsVersion: question.tlsVersion)
-        return switch await delegate.decide(asked) {
-        case .refuse: .refuse
-        case .proceed: .proceed(answering: false)
+        switch await delegate.decide(asked) {
+        case .refuse:
+            return .refuse
+        case .proceed:
+            agreed()
+            return .proceed(answering: false)
         }
     }
 }

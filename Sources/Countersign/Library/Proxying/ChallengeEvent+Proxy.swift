@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Challenges
+import Proxy
+
+extension ChallengeController {
+    /// Tells whoever listens what a proxy over this controller makes of challenges.
+    var observer: ChallengeObserver {
+        ChallengeObserver { [weak self] news in
+            guard let self else { return }
+            listeners.tell(ChallengeEvent(news, isEnabled: isIntegratedAuthenticationEnabled))
+        }
+    }
+
+    /// Tells whoever listens what a proxy over this controller has refreshed, or why not.
+    var refreshed: @Sendable (String, (any Error)?) -> Void {
+        { [weak self] name, error in
+            guard let error else { return self?.listeners.tell(.refreshed(identity: name)) ?? () }
+            self?.listeners.tell(.notRefreshed(identity: name, ChallengeError(refreshing: error)))
+        }
+    }
+}
+
+extension ChallengeEvent {
+    /// The proxy's news in the words of the API. While nothing is answered at all, no check has failed.
+    init(_ news: ChallengeObserver.News, isEnabled: Bool) {
+        switch news {
+        case .answered(let space, let name):
+            self = .answered(ProtectionSpace(space), with: name)
+        case .rejected(let space, let name):
+            self = .rejected(ProtectionSpace(space), credential: name)
+        case .handedBack(let origin, let challenge, let checks, let rule):
+            let space = ProtectionSpace(
+                scheme: origin.scheme.rawValue, host: origin.host, port: Int(origin.port), realm: challenge?.realm,
+                authenticationMethod: challenge.map { AuthenticationMethod(scheme: $0.scheme) } ?? .clientCertificate)
+            self = .handedBack(space, isEnabled ? ChallengeError(checks, rule, of: origin, isEnabled: true) : nil)
+        }
+    }
+}
+
+extension AuthenticationMethod {
+    /// The method that a challenge's scheme names (RFC 9110 §11.1), in any case.
+    init(scheme: String) {
+        switch scheme.lowercased() {
+        case "basic": self = .basic
+        case "digest": self = .digest
+        case "ntlm": self = .ntlm
+        case "negotiate": self = .negotiate
+        case "bearer": self = .bearer
+        default: self = .other(scheme)
+        }
+    }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// What came back from the proxy: the origin's response, or its own.
+struct ProxiedResponse: Sendable {
+    let status: Int
+    let fields: [(name: String, value: String)]
+    let body: Data
+
+    /// The values of a field, in lower case, joined as RFC 9110 §5.3 has it.
+    func value(of name: String) -> String? {
+        let values = fields.filter { $0.name.lowercased() == name }.map(\.value)
+        return values.isEmpty ? nil : values.joined(separator: ", ")
+    }
+
+    /// The response as Foundation has it. Its 401 does not name its challenge as such: URLSession on Linux would wait
+    /// for a credential that nobody gives.
+    func foundation(for url: URL) throws -> HTTPURLResponse {
+        var joined: [String: String] = [:]
+        for field in fields {
+            let isChallenge = status == 401 && field.name.lowercased() == "www-authenticate"
+            let name = isChallenge ? "Countersign-WWW-Authenticate" : field.name
+            let known = joined.keys.first { $0.lowercased() == name.lowercased() } ?? name
+            joined[known] = joined[known].map { "\($0), \(field.value)" } ?? field.value
+        }
+        guard
+            let response = HTTPURLResponse(
+                url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: joined)
+        else { throw URLError(.badServerResponse) }
+        return response
+    }
+
+    // MARK: The proxy's own
+
+    /// Why there is no response of the origin's, in the words of URLSession; nil where there is one.
+    ///
+    /// What an origin sent has passed the proxy, which adds a Via to it (RFC 9110 §7.6.3). So no origin can pretend.
+    func failure(at url: URL) -> URLError? {
+        guard value(of: "via") == nil, let status = value(of: "proxy-status"),
+            let error = Self.parameter("error", of: status)
+        else { return nil }
+        var userInfo: [String: Any] = [NSURLErrorFailingURLErrorKey: url]
+        userInfo[NSLocalizedDescriptionKey] = Self.parameter("details", of: status)
+        return URLError(Self.code(for: error), userInfo: userInfo)
+    }
+
+    /// By the names of RFC 9209 §2.3.
+    private static func code(for error: String) -> URLError.Code {
+        switch error {
+        case "dns_error": .cannotFindHost
+        case "destination_unavailable": .cannotConnectToHost
+        case "connection_timeout", "http_response_timeout": .timedOut
+        case "connection_terminated", "http_response_incomplete": .networkConnectionLost
+        case "tls_protocol_error", "tls_alert_received": .secureConnectionFailed
+        case "tls_certificate_error": .serverCertificateUntrusted
+        case "http_protocol_error": .badServerResponse
+        default: .resourceUnavailable
+        }
+    }
+
+    /// A parameter of the proxy's own item, which is a token or a string (RFC 8941 §3.3).
+    private static func parameter(_ name: String, of item: String) -> String? {
+        guard let start = item.range(of: "; \(name)=")?.upperBound else { return nil }
+        let rest = item[start...]
+        guard rest.first == "\"" else { return String(rest.prefix { $0 != ";" }) }
+        var text = ""
+        var isEscaped = false
+        for character in rest.dropFirst() {
+            if !isEscaped, character == "\"" { break }
+            isEscaped = !isEscaped && character == "\\"
+            if !isEscaped { text.append(character) }
+        }
+        return text
+    }
+
+    // MARK: Cookies
+
+    func keepCookies(of request: ProxiedRequest, in storage: HTTPCookieStorage) {
+        let cookies = fields.filter { $0.name.lowercased() == "set-cookie" }
+            .compactMap { Self.cookie($0.value, of: request.url) }
+        storage.setCookies(cookies, for: request.url, mainDocumentURL: nil)
+    }
+
+    /// The one cookie of a field. Foundation takes what follows a comma for another one, which the field's grammar does
+    /// not know (RFC 6265 §4.1.1): so it sees no comma but a date's.
+    private static func cookie(_ field: String, of url: URL) -> HTTPCookie? {
+        var parts = field.split(separator: ";", omittingEmptySubsequences: false)[...]
+        guard let pair = parts.popFirst(), let equals = pair.firstIndex(of: "=") else { return nil }
+        let name = pair[..<equals].trimmingCharacters(in: .whitespaces)
+        let value = pair[pair.index(after: equals)...].trimmingCharacters(in: .whitespaces)
+        let attributes = parts.map { $0.trimmingCharacters(in: .whitespaces) }
+            .filter { !$0.contains(",") || $0.lowercased().hasPrefix("expires=") }
+        let visible = (["\(name)=\(value.contains(",") ? "hidden" : value)"] + attributes).joined(separator: "; ")
+        let found = HTTPCookie.cookies(withResponseHeaderFields: ["Set-Cookie": visible], for: url)
+        guard found.count == 1, let cookie = found.first, cookie.name == name else { return nil }
+        return value.contains(",") ? Self.cookie(cookie, with: value) : cookie
+    }
+
+    /// Foundation does not read all of the properties that it gives.
+    private static func cookie(_ cookie: HTTPCookie, with value: String) -> HTTPCookie? {
+        var properties = cookie.properties ?? [:]
+        properties[.value] = value
+        properties[.secure] = cookie.isSecure ? "TRUE" : nil
+        properties[HTTPCookiePropertyKey("HttpOnly")] = cookie.isHTTPOnly ? "TRUE" : nil
+        properties[.expires] = cookie.expiresDate
+        properties[.version] = "\(cookie.version)"
+        return HTTPCookie(properties: properties)
+    }
+}

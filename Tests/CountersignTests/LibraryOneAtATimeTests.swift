@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+import TestOrigin
+import Testing
+
+@testable import Countersign
+
+/// A credential that has not been accepted yet is tried by one caller at a time, and never again after a rejection.
+struct LibraryOneAtATimeTests {
+    private typealias Server = LibraryExchangeTests.Server
+    private typealias Given = (ChallengeDisposition, Credential?)
+    private static let site = LibraryExchangeTests.site
+    private static let basic = ["Basic realm=\"r\""]
+
+    private static func controller(
+        _ sites: String = site, limit: Duration = Attempt.limit
+    ) throws -> ChallengeController {
+        let controller = try LibraryHome(sites).controller()
+        controller.firstTryLimit.withLockedValue { $0 = limit }
+        return controller
+    }
+
+    /// A dialogue that has asked, and its question.
+    private static func asking(
+        _ controller: ChallengeController
+    ) throws -> (ChallengeExchange, AuthenticationChallenge) {
+        var exchange = try LibraryExchangeTests.exchange(controller)
+        _ = exchange.started()
+        let action = exchange.responseReceived(status: 401, challenges: basic)
+        return (exchange, try #require(LibraryExchangeTests.question(action)))
+    }
+
+    /// A dialogue whose answer is out.
+    private static func trying(_ controller: ChallengeController) async throws -> ChallengeExchange {
+        var (exchange, question) = try asking(controller)
+        let (disposition, credential) = await controller.handle(question)
+        guard case .send(_?) = exchange.dispositionReceived(disposition, credential) else {
+            throw HarnessError("no answer was sent")
+        }
+        return exchange
+    }
+
+    /// Waits until so many wait for the first attempt with the enrolled credential to end.
+    private static func waiting(_ count: Int, _ controller: ChallengeController) async throws {
+        let key = try #require(try controller.key())
+        let doWait = try await eventually { controller.breaker.waiting(for: key) == count }
+        try #require(doWait)
+    }
+
+    private static func code(_ action: ChallengeExchange.Action) -> ChallengeError.Code? {
+        if case .deliver(.handedBack(let error)) = action { error.code } else { nil }
+    }
+
+    // MARK: Dialogues
+
+    @Test func aSecondDialogueWaitsForTheFirstAndHearsWhatBecameOfIt() async throws {
+        let controller = try Self.controller()
+        var first = try await Self.trying(controller)
+        let (_, question) = try Self.asking(controller)
+        let patient = Task { await controller.handle(question) }
+        try await Self.waiting(1, controller)
+        #expect(first.responseReceived(status: 401, challenges: Self.basic) == .deliver(.rejected))
+        #expect(await patient.value.0 == .performDefaultHandling)
+    }
+
+    @Test func aDialogueThatIsCancelledWaitsNoMore() async throws {
+        let controller = try Self.controller()
+        let first = try await Self.trying(controller)
+        var (second, question) = try Self.asking(controller)
+        let given = Mutex<Given?>(nil)
+        let waiting = Task { [question] in
+            let answer = await controller.handle(question)
+            given.withLock { $0 = answer }
+        }
+        try await Self.waiting(1, controller)
+        waiting.cancel()
+        try #require(try await eventually { given.withLock { $0 != nil } }, "a cancelled task waits on")
+        let answer = try #require(given.withLock { $0 })
+        #expect(answer.0 == .cancelAuthenticationChallenge)
+        #expect(second.dispositionReceived(answer.0, answer.1) == .fail(reason: "the challenge was cancelled"))
+        withExtendedLifetime(first) {}
+    }
+
+    @Test func aDialogueThatIsDroppedLetsTheNextOneTry() async throws {
+        let controller = try Self.controller()
+        do {
+            let (dropped, question) = try Self.asking(controller)
+            #expect(await controller.handle(question).0 == .useCredential)
+            withExtendedLifetime(dropped) {}
+        }
+        var exchange = try LibraryExchangeTests.exchange(controller)
+        var server = Server(.basic)
+        let actions = try await LibraryExchangeTests.drive(&exchange, &server) { await controller.handle($0) }
+        #expect(actions.last == .deliver(.accepted))
+    }
+
+    @Test func aDialogueThatIsKeptUnfinishedHoldsOthersUpForAWhileOnly() async throws {
+        let controller = try Self.controller(limit: .seconds(1))
+        var kept = try await Self.trying(controller)
+        let (other, question) = try Self.asking(controller)
+        #expect(await controller.handle(question).0 == .useCredential)
+        // Its verdict is as good as ever.
+        #expect(kept.responseReceived(status: 401, challenges: Self.basic) == .deliver(.rejected))
+        #expect(throws: ChallengeError.self) { try controller.canHandle(.git(.basic)) }
+        withExtendedLifetime(other) {}
+    }
+
+    @Test func whoWaitsTooLongIsHandedBack() async throws {
+        let controller = try Self.controller()
+        controller.patience.withLockedValue { $0 = .milliseconds(300) }
+        let key = try #require(try controller.key())
+        // As the proxy does while an origin is silent.
+        #expect(controller.breaker.request(key, again: {}) == .go)
+        let (exchange, question) = try Self.asking(controller)
+        #expect(await controller.handle(question).0 == .performDefaultHandling)
+        let disposition = await withCheckedContinuation { continuation in
+            let will = controller.handleChallenge(AuthenticationChallenge(protectionSpace: .git(.basic))) { said, _ in
+                continuation.resume(returning: said)
+            }
+            #expect(will)
+        }
+        #expect(disposition == .performDefaultHandling)
+        withExtendedLifetime(exchange) {}
+    }
+
+    // MARK: What is sent is what is permitted
+
+    @Test func whatAPersonTypesInsteadIsNotHeldAgainstTheEnrolledOne() async throws {
+        let controller = try Self.controller()
+        var (exchange, question) = try Self.asking(controller)
+        let events = controller.events
+        #expect(await controller.handle(question).0 == .useCredential)
+        _ = exchange.dispositionReceived(.useCredential, .password(user: "jdoe", Password("typed")))
+        // Nobody tries the enrolled one any more.
+        let (other, second) = try Self.asking(controller)
+        #expect(await controller.handle(second).0 == .useCredential)
+        #expect(exchange.responseReceived(status: 401, challenges: Self.basic) == .deliver(.rejected))
+        #expect(try controller.canHandle(.git(.basic)))
+        #expect(await controller.told(events).count == 2)
+        withExtendedLifetime(other) {}
+    }
+
+    @Test func anOwnPasswordThatIsTakenProvesNothingOfTheEnrolledOne() async throws {
+        let controller = try Self.controller()
+        var (exchange, question) = try Self.asking(controller)
+        #expect(await controller.handle(question).0 == .useCredential)
+        _ = exchange.dispositionReceived(.useCredential, .password(user: "jdoe", Password("typed")))
+        #expect(exchange.responseReceived(status: 200, challenges: []) == .deliver(.accepted))
+        let first = try await Self.trying(controller)
+        let key = try #require(try controller.key())
+        #expect(controller.breaker.isTried(key))
+        withExtendedLifetime(first) {}
+    }
+
+    @Test func aCredentialThatWasKeptIsNotSentAfterItsRejection() async throws {
+        let controller = try Self.controller()
+        var (first, question) = try Self.asking(controller)
+        let (disposition, kept) = await controller.handle(question)
+        _ = first.dispositionReceived(disposition, kept)
+        #expect(first.responseReceived(status: 401, challenges: Self.basic) == .deliver(.rejected))
+        for _ in 0..<2 {
+            var (again, _) = try Self.asking(controller)
+            #expect(Self.code(again.dispositionReceived(.useCredential, kept)) == .nothingToAnswerWith)
+        }
+    }
+
+    @Test func aCredentialThatWasKeptIsNotSentWhileAnotherTriesIt() async throws {
+        let controller = try Self.controller()
+        var (first, question) = try Self.asking(controller)
+        let (disposition, kept) = await controller.handle(question)
+        _ = first.dispositionReceived(disposition, kept)
+        var (second, _) = try Self.asking(controller)
+        #expect(Self.code(second.dispositionReceived(.useCredential, kept)) == .nothingToAnswerWith)
+        // Once it has been taken, it is sent, and tells how it fared.
+        #expect(first.responseReceived(status: 200, challenges: []) == .deliver(.accepted))
+        var (third, _) = try Self.asking(controller)
+        guard case .send(_?) = third.dispositionReceived(.useCredential, kept) else {
+            Issue.record("it is not sent")
+            return
+        }
+        #expect(third.responseReceived(status: 401, challenges: Self.basic) == .deliver(.rejected))
+        #expect(throws: ChallengeError.self) { try controller.canHandle(.git(.basic)) }
+    }
+
+    // MARK: What changes meanwhile
+
+    enum Change: CaseIterable { case siteRemoved, switchedOff, passwordChanged, nothing }
+
+    @Test(arguments: Change.allCases, [true, false])
+    func anAnswerIsAsNewAsItsEndOfTheWait(_ change: Change, _ isDialogue: Bool) async throws {
+        let home = try LibraryHome(Self.site)
+        let controller = try home.controller()
+        var first: ChallengeExchange? = try await Self.trying(controller)
+        let (exchange, question) = try Self.asking(controller)
+        let asked = isDialogue ? question : AuthenticationChallenge(protectionSpace: .git(.basic))
+        let patient = Task { await controller.handle(asked) }
+        try await Self.waiting(1, controller)
+        switch change {
+        case .siteRemoved: try home.write(sites: "https://other.example\n")
+        case .switchedOff: controller.isIntegratedAuthenticationEnabled = false
+        case .passwordChanged: try home.enroll(password: "changed")
+        case .nothing: break
+        }
+        #expect(first != nil)
+        first = nil
+        let (disposition, credential) = await patient.value
+        switch change {
+        case .siteRemoved, .switchedOff:
+            #expect(disposition == .performDefaultHandling)
+            #expect(credential == nil)
+        case .passwordChanged: #expect(credential == .password(user: "jdoe", Password("changed")))
+        case .nothing: #expect(credential == .password(user: "jdoe", Password(LibraryHome.password)))
+        }
+        withExtendedLifetime(exchange) {}
+    }
+
+    // MARK: Callers without a dialogue
+
+    private static let asked = AuthenticationChallenge(protectionSpace: .git(.basic))
+    private static let failed = AuthenticationChallenge(protectionSpace: .git(.basic), previousFailureCount: 1)
+
+    private final class Count: Sendable { let value = Mutex(0) }
+
+    @Test func aWrongPasswordIsTriedOnceByManyCallersAtOnce() async throws {
+        let controller = try Self.controller()
+        let key = try #require(try controller.key())
+        let given = Count()
+        let tries = await withTaskGroup(of: Int.self) { group in
+            for _ in 0..<20 {
+                group.addTask {
+                    guard await controller.handle(Self.asked).0 == .useCredential else { return 0 }
+                    given.value.withLock { $0 += 1 }
+                    // It fails once everybody has it or waits for it.
+                    _ = try? await eventually {
+                        given.value.withLock { $0 } + controller.breaker.waiting(for: key) == 20
+                    }
+                    _ = await controller.handle(Self.failed)
+                    return 1
+                }
+            }
+            return await group.reduce(0, +)
+        }
+        #expect(tries == 1)
+    }
+
+    @Test(arguments: [true, false])
+    func theOthersGoOnAsSoonAsItIsTold(_ isProposed: Bool) async throws {
+        let controller = try Self.controller()
+        let (_, credential) = await controller.handle(Self.asked)
+        let others = (0..<9).map { _ in Task { await controller.handle(Self.asked).0 } }
+        try await Self.waiting(9, controller)
+        // Somebody else's password says nothing.
+        controller.answerAccepted(
+            AuthenticationChallenge(
+                protectionSpace: .git(.basic), proposedCredential: .password(user: "jdoe", Password("typed"))))
+        controller.answerAccepted(
+            AuthenticationChallenge(
+                protectionSpace: ProtectionSpace(host: "other.example", authenticationMethod: .basic)))
+        try await Self.waiting(9, controller)
+        controller.answerAccepted(
+            AuthenticationChallenge(
+                protectionSpace: .git(.basic), proposedCredential: isProposed ? credential : nil))
+        for other in others { #expect(await other.value == .useCredential) }
+        let key = try #require(try controller.key())
+        #expect(controller.breaker.request(key, again: {}) == .go)
+        #expect(!controller.breaker.isTried(key))
+    }
+
+    @Test func whatNobodyCallsAFailureIsGivenToAllInTheEnd() async throws {
+        let controller = try Self.controller(limit: .seconds(1))
+        #expect(await controller.handle(Self.asked).0 == .useCredential)
+        let began = ContinuousClock.now
+        let others = (0..<5).map { _ in Task { await controller.handle(Self.asked).0 } }
+        for other in others { #expect(await other.value == .useCredential) }
+        #expect(ContinuousClock.now - began > .milliseconds(500))
+        // A dialogue, which will tell, tries it as nobody has before.
+        let first = try await Self.trying(controller)
+        let key = try #require(try controller.key())
+        #expect(controller.breaker.isTried(key))
+        withExtendedLifetime(first) {}
+        // A failure that is told late is one.
+        _ = await controller.handle(Self.failed)
+        #expect(await controller.handle(Self.asked).0 == .performDefaultHandling)
+    }
+
+    @Test(arguments: [true, false])
+    func aCallerWaitsForTheProxysAttempt(_ isAccepted: Bool) async throws {
+        let controller = try Self.controller()
+        let key = try #require(try controller.key())
+        #expect(controller.breaker.request(key, again: {}) == .go)
+        let caller = Task { await controller.handle(Self.asked).0 }
+        try await Self.waiting(1, controller)
+        controller.breaker.ended(key, isAccepted ? .accepted : .rejected)
+        #expect(await caller.value == (isAccepted ? .useCredential : .performDefaultHandling))
+    }
+
+    @Test func aFailureThatIsNotTheControllersIsNotRemembered() async throws {
+        let controller = try Self.controller("https://*.corp.example\n")
+        let (_, credential) = await controller.handle(Self.asked)
+        // Given for another site than the one that it failed at, or for none that is listed.
+        for number in 0..<10 {
+            for domain in ["corp.example", "elsewhere.example"] {
+                let space = ProtectionSpace(host: "h\(number).\(domain)", authenticationMethod: .basic)
+                let challenge = AuthenticationChallenge(
+                    protectionSpace: space, proposedCredential: credential, previousFailureCount: 1)
+                #expect(await controller.handle(challenge).0 == .performDefaultHandling)
+            }
+        }
+        #expect(controller.breaker.count == 1)
+    }
+
+    @Test func aFailureAtASiteThatIsNotListedIsToldAsThat() async throws {
+        let controller = try Self.controller()
+        let events = controller.events
+        for space in [
+            ProtectionSpace(host: "other.example", authenticationMethod: .basic), .git(.digest), .git(.basic),
+        ] {
+            _ = await controller.handle(AuthenticationChallenge(protectionSpace: space, previousFailureCount: 1))
+        }
+        let errors = await controller.told(events).compactMap { event -> ChallengeError? in
+            if case .handedBack(_, let error) = event { error } else { nil }
+        }
+        #expect(errors.map(\.check) == [.site, .method, .credential])
+        #expect(errors.allSatisfy { $0.hint != nil })
+        #expect(errors.map(\.listLine) == [nil, "AllowedSites/test.sites:1", "AllowedSites/test.sites:1"])
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// A server in the clear that answers each request by rote, or not at all, and tells what it was sent.
+final class PlainOrigin: Sendable {
+    /// Every request's head, as it came.
+    var requests: [String] { record.requests.withLock { $0 } }
+    /// How many connections are open.
+    var openConnections: Int { record.open.withLock { $0 } }
+    let port: Int
+    var site: String { "http://127.0.0.1:\(port)" }
+
+    private let channel: any Channel
+    private let record = Record()
+
+    private final class Record: Sendable {
+        let requests = Mutex<[String]>([])
+        let open = Mutex(0)
+    }
+
+    /// `answer` makes a response of a request's head; nil: nothing is said.
+    init(port: Int = 0, _ answer: @escaping @Sendable (String) -> String?) async throws {
+        let record = record
+        channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(Connection(record, answer))
+                }
+            }
+            .bind(host: "127.0.0.1", port: port).get()
+        self.port = channel.localAddress?.port ?? 0
+    }
+
+    /// Answers everything alike: a response without its Content-Length and body.
+    convenience init(port: Int = 0, head: String, body: String = "") async throws {
+        try await self.init(port: port) { _ in Self.response(head, body) }
+    }
+
+    static func response(_ head: String, _ body: String = "") -> String {
+        "HTTP/1.1 \(head)\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+    }
+
+    func stop() async throws { try await channel.close().get() }
+
+    private final class Connection: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+        typealias OutboundOut = ByteBuffer
+
+        private let record: Record
+        private let answer: @Sendable (String) -> String?
+        private var input = ""
+
+        init(_ record: Record, _ answer: @escaping @Sendable (String) -> String?) {
+            self.record = record
+            self.answer = answer
+        }
+
+        func channelActive(context: ChannelHandlerContext) { record.open.withLock { $0 += 1 } }
+
+        func channelInactive(context: ChannelHandlerContext) { record.open.withLock { $0 -= 1 } }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            input += String(buffer: unwrapInboundIn(data))
+            while let end = input.range(of: "\r\n\r\n") {
+                let request = String(input[..<end.upperBound])
+                input.removeSubrange(..<end.upperBound)
+                record.requests.withLock { $0.append(request) }
+                guard let response = answer(request) else { continue }
+                context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: response)), promise: nil)
+            }
+        }
+    }
+}
