@@ -8,7 +8,7 @@ import Testing
 /// Enrolments and refreshes that are killed at every call that writes, renames, syncs or removes a file, by strace.
 struct RefreshCrashTests {
     /// What has been written, renamed, synced and removed by a whole run, at least.
-    @Test(arguments: [("rename", 7), ("fsync", 14), ("write", 7), ("unlink", 7), ("ftruncate", 1), ("pwrite64", 1)])
+    @Test(arguments: [("rename", 7), ("fsync", 12), ("write", 7), ("unlink", 7), ("ftruncate", 1), ("pwrite64", 1)])
     func aRefreshThatIsKilledLeavesAWorkingIdentityAndTheNextOneGoesOn(call: String, least: Int) throws {
         let place = try EnrolledSandbox()
         try #require(try place.enroll().status == 0)
@@ -39,7 +39,7 @@ struct RefreshCrashTests {
         #expect(count > least, "\(call): \(count - 1)")
     }
 
-    @Test(arguments: [("rename", 7), ("fsync", 14)])
+    @Test(arguments: [("rename", 7), ("fsync", 12)])
     func anEnrolmentThatIsKilledLeavesNothingHalfAndTheNextRunGoesOn(call: String, least: Int) throws {
         let place = try EnrolledSandbox()
         let enrolling = [

@@ -103,7 +103,7 @@ struct RefreshFaultTests {
         let place = try enrolled()
         let leaf = try place.leaf()
         // The answer comes, the trial behind it does not.
-        try place.control(["pending": 1, "retryAfter": "1"])
+        try place.control(["pending": 1, "retryAfter": "20"])
         #expect(try place.refresh("laptop", "--no-wait").status == 1)
         #expect(try place.leaf() == leaf)
         #expect(try place.refresh("laptop", "--no-wait").error.contains("has not decided"))

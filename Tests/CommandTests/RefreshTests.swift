@@ -208,7 +208,9 @@ struct RefreshTests {
         #expect(result.status == 0, "\(result.said)")
         #expect(result.output.split(separator: "\n").count == 2)
         #expect(Set(result.output.split(separator: "\n")).count == 1)
-        #expect(result.error.contains("another process refreshes identity \"laptop\""))
+        // The second may come when the first is done already.
+        let said = "another process refreshes identity \"laptop\""
+        #expect(result.error.isEmpty || result.error.contains(said), "\(result.said)")
         #expect(place.server.requests("simplereenroll").count == 1)
     }
 

@@ -307,7 +307,8 @@ struct LibraryOneAtATimeTests {
                 #expect(await controller.handle(challenge).0 == .performDefaultHandling)
             }
         }
-        #expect(controller.breaker.count == 1)
+        // That of the first, as long as it is open.
+        #expect(controller.breaker.count <= 1)
     }
 
     @Test func aFailureAtASiteThatIsNotListedIsToldAsThat() async throws {
