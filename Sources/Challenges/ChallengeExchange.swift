@@ -129,6 +129,7 @@ package struct ChallengeExchange: Sendable {
 
     private mutating func take(_ event: Event) -> Action {
         guard let action = decide(event) else {
+            // No peer can bring this about: each event answers an action that was given out (the table above).
             preconditionFailure("the driver reported an event that no action of the exchange asked for")
         }
         return action

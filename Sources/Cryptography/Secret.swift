@@ -20,6 +20,7 @@ package final class Secret: @unchecked Sendable {
             let memory = CRYPTO_secure_zalloc(Swift.max(count, 1), #file, #line)
                 ?? CRYPTO_zalloc(Swift.max(count, 1), #file, #line)
         else {
+            // A secret is short, whoever it comes from: there is no memory left for anything.
             fatalError("out of memory for a secret of \(count) bytes")
         }
         self.memory = memory

@@ -98,3 +98,16 @@ extension ProtectionSpace {
         ProtectionSpace(scheme: scheme, host: "git.corp.example", realm: "r", authenticationMethod: method)
     }
 }
+
+extension LibraryHome {
+    /// Has an identity issued by `server`, with the credential `enrollment`.
+    func enroll(_ name: String, at server: ESTServer) async throws {
+        let vault = try VaultFile(home: path).open { () throws in throw HarnessError("no passphrase") }
+        let record = EnrollmentRecord(
+            name: name, server: server.address(), subject: "CN=\(name)", keySpecification: "ec-p256",
+            anchors: try Certificate.readPEM(TextFile.bytes(server.certificate("ca"))).map(\.der),
+            credential: "enrollment")
+        let renewal = IdentityRenewal(home: Home(path: path), vault: vault, now: ChallengeController.now)
+        _ = try await renewal.enroll(record, replaces: false)
+    }
+}

@@ -142,13 +142,7 @@ struct LibraryProxyEventsTests {
         let home = try LibraryHome(
             "\(server.address()) answer=certificate\n",
             credentials: ["enrollment": (ESTServer.user, ESTServer.password)], anchors: [server.certificate("ca")])
-        let vault = try VaultFile(home: home.path).open { () throws in throw HarnessError("no passphrase") }
-        let record = EnrollmentRecord(
-            name: "laptop", server: server.address(), subject: "CN=laptop", keySpecification: "ec-p256",
-            anchors: try Certificate.readPEM(TextFile.bytes(server.certificate("ca"))).map(\.der),
-            credential: "enrollment")
-        let renewal = IdentityRenewal(home: Home(path: home.path), vault: vault, now: ChallengeController.now)
-        _ = try await renewal.enroll(record, replaces: false)
+        try await home.enroll("laptop", at: server)
         let chain = TextFile.bytes(Home(path: home.path).identityChain(named: "laptop").path)
         let serial = try #require(try Certificate.readPEM(chain).first).serialNumberHex
         try server.set(usual + #", "revoked": ["\#(serial)"]}"#)

@@ -19,13 +19,7 @@ struct LibraryRefreshTests {
             server = try ESTServer(Self.usual(control))
             home = try LibraryHome(
                 "https://git.corp.example\n", credentials: ["enrollment": (ESTServer.user, ESTServer.password)])
-            let vault = try VaultFile(home: home.path).open { () throws in throw HarnessError("no passphrase") }
-            let anchors = try Certificate.readPEM(TextFile.bytes(server.certificate("ca"))).map(\.der)
-            let record = EnrollmentRecord(
-                name: "laptop", server: server.address(), subject: "CN=laptop", keySpecification: "ec-p256",
-                anchors: anchors, credential: "enrollment")
-            let renewal = IdentityRenewal(home: Home(path: home.path), vault: vault, now: ChallengeController.now)
-            _ = try await renewal.enroll(record, replaces: false)
+            try await home.enroll("laptop", at: server)
         }
 
         static func usual(_ control: String) -> String {

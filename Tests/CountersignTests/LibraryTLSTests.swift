@@ -197,13 +197,7 @@ struct LibraryTLSTests {
         let home = try LibraryHome(
             "https://127.0.0.1:\(server.port)\n", credentials: ["enrollment": (ESTServer.user, ESTServer.password)],
             anchors: [server.certificate("ca"), pki.originAnchor])
-        let vault = try VaultFile(home: home.path).open { () throws in throw HarnessError("no passphrase") }
-        let record = EnrollmentRecord(
-            name: "laptop", server: server.address(), subject: "CN=laptop", keySpecification: "ec-p256",
-            anchors: try Certificate.readPEM(TextFile.bytes(server.certificate("ca"))).map(\.der),
-            credential: "enrollment")
-        let renewal = IdentityRenewal(home: Home(path: home.path), vault: vault, now: ChallengeController.now)
-        _ = try await renewal.enroll(record, replaces: false)
+        try await home.enroll("laptop", at: server)
         let chain = TextFile.bytes(Home(path: home.path).identityChain(named: "laptop").path)
         let serial = try #require(try Certificate.readPEM(chain).first).serialNumberHex
         try server.set(
