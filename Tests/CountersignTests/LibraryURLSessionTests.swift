@@ -101,12 +101,13 @@ struct LibraryURLSessionTests {
     }
 
     @Test func whatTheProxyCannotReachIsTheErrorThatItIs() async throws {
-        let port = try #require(try Loopback.freePorts(1).first)
+        let port = try RefusingPort()
+        defer { withExtendedLifetime(port) {} }
         let silent = try MisbehavingOrigin("tls-close")
         let plain = try MisbehavingOrigin("plain")
         let garbage = try MisbehavingOrigin("tls-garbage")
         let cases: [(String, URLError.Code)] = [
-            ("http://127.0.0.1:\(port)/", .cannotConnectToHost),
+            ("http://127.0.0.1:\(port.number)/", .cannotConnectToHost),
             ("http://no-such-host.invalid/", .cannotFindHost),
             ("https://a.test.localhost:\(silent.port)/", .networkConnectionLost),
             ("https://c.test.localhost:\(plain.port)/", .secureConnectionFailed),

@@ -43,8 +43,9 @@ import Testing
 
     @Test(arguments: ["https", "http"], [true, false])
     func anOriginThatIsDownIsABadGateway(_ scheme: String, isListed: Bool) throws {
-        let port = try Loopback.freePorts(1)[0]
-        let url = "\(scheme)://down.test.localhost:\(port)"
+        let port = try RefusingPort()
+        defer { withExtendedLifetime(port) {} }
+        let url = "\(scheme)://down.test.localhost:\(port.number)"
         let seen = try outcome(try proxy(allowing: isListed ? url : nil), "\(url)/")
         #expect(seen.status == 502, "\(seen.said)")
         #expect(seen.said.lowercased().contains("proxy-status: countersign; error="), "\(seen.said)")

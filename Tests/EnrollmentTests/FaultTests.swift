@@ -95,8 +95,9 @@ import Testing
 
     @Test func nobodyThereIsUnreachable() async throws {
         let scene = try Scene()
-        let port = try #require(try Loopback.freePorts(1).first)
-        for address in ["https://127.0.0.1:\(port)", "https://nobody.invalid"] {
+        let port = try RefusingPort()
+        defer { withExtendedLifetime(port) {} }
+        for address in ["https://127.0.0.1:\(port.number)", "https://nobody.invalid"] {
             let error = try await scene.failure(of: try scene.client(at: address))
             #expect(error?.code == .unreachable, "\(error?.detail ?? "")")
             #expect(error?.isTransient == true)

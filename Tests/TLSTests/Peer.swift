@@ -77,11 +77,10 @@ final class OpenSSLServer {
         let pipe = folder.file("keyboard")
         try #require(mkfifo(pipe, 0o600) == 0)
         keyboard = open(pipe, O_RDWR | O_CLOEXEC)
-        port = try Loopback.freePorts(1)[0]
-        let own = ["s_server", "-accept", "127.0.0.1:\(port)", "-cert", certificate, "-key", key]
+        let own = ["s_server", "-accept", "127.0.0.1:0", "-cert", certificate, "-key", key]
         child = try ChildProcess(
             "/usr/bin/openssl", own + arguments, input: pipe, capture: folder.file("server"))
-        _ = try child.line(after: "ACCEPT")
+        port = try #require(Int(try child.line(after: "ACCEPT 127.0.0.1:")))
     }
 
     deinit {

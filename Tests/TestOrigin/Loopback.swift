@@ -4,23 +4,11 @@ import Foundation
 
 /// Ports and connections on 127.0.0.1.
 package enum Loopback {
-    /// Ports that nobody listened on a moment ago, all different.
+    /// Ports that nobody listened on a moment ago, all different. Anybody may have them by now: whoever is given one tries again
+    /// with others, and who wants a port that refuses takes a `RefusingPort`.
     package static func freePorts(_ count: Int) throws -> [Int] {
-        var sockets: [Int32] = []
-        defer { for socket in sockets { close(socket) } }
-        return try (0..<count).map { _ in
-            let descriptor = socket(AF_INET, streamType, 0)
-            sockets.append(descriptor)
-            var address = Self.address(port: 0)
-            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-            let bound = withUnsafeMutablePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { raw in
-                    bind(descriptor, raw, length) == 0 && getsockname(descriptor, raw, &length) == 0
-                }
-            }
-            guard bound else { throw HarnessError("no free port on 127.0.0.1") }
-            return Int(UInt16(bigEndian: address.sin_port))
-        }
+        let held = try (0..<count).map { _ in try RefusingPort() }
+        return held.map(\.number)
     }
 
     /// Whether somebody accepts connections there.
@@ -70,15 +58,37 @@ package enum Loopback {
     }
 
     /// SOCK_STREAM with SOCK_CLOEXEC.
-    private static let streamType = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+    fileprivate static let streamType = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
 
-    private static func address(port: Int) -> sockaddr_in {
+    fileprivate static func address(port: Int) -> sockaddr_in {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = UInt16(port).bigEndian
         address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
         return address
     }
+}
+
+/// A port of 127.0.0.1 that refuses every connection for as long as this lives: it is bound, so that nobody else is given it,
+/// and nobody listens.
+package final class RefusingPort {
+    package let number: Int
+    private let descriptor: Int32
+
+    package init() throws {
+        descriptor = socket(AF_INET, Loopback.streamType, 0)
+        var address = Loopback.address(port: 0)
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let bound = withUnsafeMutablePointer(to: &address) { [descriptor] pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { raw in
+                bind(descriptor, raw, length) == 0 && getsockname(descriptor, raw, &length) == 0
+            }
+        }
+        number = Int(UInt16(bigEndian: address.sin_port))
+        guard bound else { throw HarnessError("no free port on 127.0.0.1") }
+    }
+
+    deinit { close(descriptor) }
 }
 
 /// A plain connection for what no HTTP client would send.
