@@ -29,6 +29,13 @@ final class LeafCache: Sendable {
         var key: PrivateKey?
         /// Who waits for a leaf that is being minted.
         var waiting: [Key: [EventLoopPromise<TLSServerContext>]] = [:]
+
+        mutating func context(for key: Key, now: Int64) -> TLSServerContext? {
+            guard let entry = entries[key], entry.expires > now else { return nil }
+            uses += 1
+            entries[key]?.used = uses
+            return entry.context
+        }
     }
 
     private let state = NIOLockedValueBox(State())
@@ -42,25 +49,21 @@ final class LeafCache: Sendable {
 
     /// The context for `host`, at once if it is cached.
     func cached(host: String, authority: InterceptionAuthority, now: Int64) -> TLSServerContext? {
-        state.withLockedValue { state in
-            let key = Key(host: host, issuer: authority.issuingFingerprint)
-            guard let entry = state.entries[key], entry.expires > now else { return nil }
-            state.uses += 1
-            state.entries[key]?.used = state.uses
-            return entry.context
-        }
+        state.withLockedValue { $0.context(for: Key(host: host, issuer: authority.issuingFingerprint), now: now) }
     }
 
-    /// Mints a leaf for `host` on a thread: one, however many ask for it meanwhile.
+    /// Mints a leaf for `host` on a thread: one, however many ask for it before it expires.
     func mint(
         host: String, authority: InterceptionAuthority, now: Int64, loop: any EventLoop
     ) -> EventLoopFuture<TLSServerContext> {
         let key = Key(host: host, issuer: authority.issuingFingerprint)
         let promise = loop.makePromise(of: TLSServerContext.self)
-        let isFirst = state.withLockedValue { state in
+        let (context, isFirst) = state.withLockedValue { state -> (TLSServerContext?, Bool) in
+            if let context = state.context(for: key, now: now) { return (context, false) }
             state.waiting[key, default: []].append(promise)
-            return state.waiting[key]?.count == 1
+            return (nil, state.waiting[key]?.count == 1)
         }
+        if let context { promise.succeed(context) }
         guard isFirst else { return promise.futureResult }
         threads.submit { poolState in
             let result = Result<TLSServerContext, any Error> {
