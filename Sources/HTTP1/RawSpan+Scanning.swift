@@ -42,6 +42,16 @@ extension RawSpan {
     /// Where the first octet from `offset` stands that is no tchar; `byteCount` if there is none.
     func endOfToken(from offset: Int) -> Int {
         var position = offset
+        while position <= byteCount - 8 {
+            let found = RawSpan.perhapsNoLetterOrHyphen(in: eightBytes(position))
+            guard found != 0 else {
+                position += 8
+                continue
+            }
+            position += found.trailingZeroBitCount / 8
+            guard Octet.isToken(byte(position)) else { return position }
+            position += 1
+        }
         while position < byteCount, Octet.isToken(byte(position)) { position += 1 }
         return position
     }
@@ -72,6 +82,19 @@ extension RawSpan {
         }
         while position < byteCount, byte(position) > 0x20, byte(position) < 0x7F { position += 1 }
         return position
+    }
+
+    /// Whether every octet is ASCII and no control character.
+    var isPrintable: Bool {
+        var position = 0
+        while position <= byteCount - 8 {
+            let word = eightBytes(position)
+            let found = RawSpan.below(0x20, in: word) | RawSpan.below(1, in: word ^ (RawSpan.low &* 0x7F))
+            guard (found | word) & RawSpan.high == 0 else { return false }
+            position += 8
+        }
+        while position < byteCount, byte(position) &- 0x20 < 0x5F { position += 1 }
+        return position == byteCount
     }
 
     /// Visits the elements of the comma-separated list at `value`; empty ones are left out.
@@ -165,6 +188,16 @@ extension RawSpan {
     @inline(__always)
     func eightBytes(_ offset: Int) -> UInt64 {
         UInt64(littleEndian: unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    }
+
+    /// The high bit of each octet of `word` that is no letter and no hyphen; of some letters too.
+    @inline(__always)
+    private static func perhapsNoLetterOrHyphen(in word: UInt64) -> UInt64 {
+        let folded = word | low &* 0x20
+        let noLetter = below(0x61, in: folded) | ((folded &+ low &* (0x7F - 0x7A)) | folded) & high
+        let apart = word ^ low &* 0x2D
+        let noHyphen = (apart & ~high &+ ~high | apart) & high
+        return noLetter & noHyphen
     }
 
     /// The high bit of each octet of `word` below `bound`; only the lowest one set is exact.

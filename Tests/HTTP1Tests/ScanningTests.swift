@@ -19,6 +19,22 @@ import Testing
                 #expect(bytes.span.bytes.firstControl(from: 0) == (isControl ? place : 19), "\(octet) at \(place)")
                 #expect(bytes.span.bytes.firstNotVisible(from: 0) == (isVisible ? 19 : place), "\(octet) at \(place)")
                 #expect(bytes.span.bytes.firstControl(from: place + 1) == 19)
+                #expect(bytes.span.bytes.isPrintable == (octet >= 0x20 && octet < 0x7F), "\(octet) at \(place)")
+            }
+        }
+    }
+
+    /// All pairs, so that a borrow or a carry from one octet of a word to the next would show.
+    @Test(arguments: 0..<9)
+    func aTokenEndsAtTheFirstOctetThatIsNone(place: Int) {
+        for first in UInt8.min...UInt8.max {
+            for second in UInt8.min...UInt8.max {
+                var bytes: [UInt8] = Array("Content-Lengthzz:".utf8)
+                bytes[place] = first
+                bytes[place + 1] = second
+                let end = bytes.firstIndex { !Octet.isToken($0) } ?? bytes.count
+                guard bytes.span.bytes.endOfToken(from: 0) != end else { continue }
+                Issue.record("\(first) and \(second) at \(place)")
             }
         }
     }
