@@ -8,7 +8,7 @@ extension ChallengeExchange {
     // MARK: From the request to the question
 
     mutating func start() -> Action {
-        guard terms.refusal == nil else {
+        guard !terms.isRefused else {
             state = .untouched
             return .send(nil)
         }

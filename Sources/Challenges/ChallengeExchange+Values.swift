@@ -99,14 +99,15 @@ extension ChallengeExchange {
 }
 
 extension ChallengeExchange.Terms {
+    /// A check fails before anything is sent.
+    var isRefused: Bool { !site.passed || !originTrusted || clientAuthorizes }
+
     /// The checks that fail before anything is sent, or nil.
     var refusal: ThreeChecks? {
+        guard isRefused else { return nil }
         guard site.passed else { return ThreeChecks(site: site) }
         guard originTrusted else { return ThreeChecks(site: .no("the origin's certificate is not trusted")) }
-        guard !clientAuthorizes else {
-            return ThreeChecks(site: site, challenge: .no("the client sent its own Authorization"))
-        }
-        return nil
+        return ThreeChecks(site: site, challenge: .no("the client sent its own Authorization"))
     }
 
     /// The check of a site whose password would travel in the clear, or nil.

@@ -93,8 +93,8 @@ package struct ChallengeExchange: Sendable {
     var hasRestarted = false
 
     package init(_ terms: Terms) {
+        checks = terms.refusal ?? ThreeChecks(site: terms.site)
         self.terms = terms
-        self.checks = terms.refusal ?? ThreeChecks(site: terms.site)
     }
 
     /// The request is about to go out.

@@ -12,7 +12,9 @@ package enum BodyFraming: Hashable, Sendable {
     /// What Transfer-Encoding and Content-Length say; nil when neither is there. The two together, a Transfer-Encoding
     /// that is not `chunked` alone or stands in HTTP/1.0, and a Content-Length that is not one canonical decimal are
     /// refused.
-    init?(of fields: FieldLines, version: HTTPVersion, sentBy sender: MessageSender) throws(HTTP1Error) {
+    static func said(
+        by fields: FieldLines, version: HTTPVersion, sentBy sender: MessageSender
+    ) throws(HTTP1Error) -> BodyFraming? {
         try BodyFraming.refuseTabs(in: fields, sentBy: sender)
         if fields.contains(.transferEncoding) {
             guard version == .http11 else {
@@ -22,9 +24,9 @@ package enum BodyFraming: Hashable, Sendable {
                 throw HTTP1Error(.conflictingFraming, "both Transfer-Encoding and Content-Length", sentBy: sender)
             }
             try BodyFraming.requireChunkedAlone(fields, sentBy: sender)
-            self = .chunked
+            return .chunked
         } else if fields.contains(.contentLength) {
-            self = .length(try BodyFraming.contentLength(of: fields, sentBy: sender))
+            return .length(try BodyFraming.contentLength(of: fields, sentBy: sender))
         } else {
             return nil
         }

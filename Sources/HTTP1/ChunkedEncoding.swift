@@ -22,9 +22,9 @@ package enum ChunkedEncoding {
     /// message's `head` names.
     package static func end(trailers: FieldLines?, head: FieldLines? = nil) -> [UInt8] {
         guard let trailers else { return end }
-        return HeadWriter.bytes(capacity: trailers.bytes.count + 8) { writer in
+        return HeadWriter.bytes(about: trailers.bytes.count + 8) { writer in
             writer.append("0\r\n")
-            let options = head.map(ConnectionOptions.init(of:))
+            let options = head.map(ConnectionOptions.of)
             let span = trailers.bytes.span.bytes
             writer.lines(of: trailers) { line in
                 guard line.known == .other else { return false }

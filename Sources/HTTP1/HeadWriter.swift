@@ -2,31 +2,44 @@
 
 /// Writes a head. Whatever value it is given, no CR, LF, NUL or other control character but HTAB leaves it.
 struct HeadWriter {
-    /// Room that was made beforehand: a piece that fits costs one copy and no more.
+    /// A piece that fits costs one copy and no more. From the first one that does not, nothing is written.
     private let room: UnsafeMutableRawBufferPointer
-    private var count = 0
-    /// From the first piece on that did not fit.
-    private var spill: [UInt8] = []
+    /// How many bytes the head has, those that did not fit among them.
+    private(set) var count = 0
 
     private init(_ room: UnsafeMutableRawBufferPointer) { self.room = room }
 
-    /// What `body` writes. `capacity` is about as much as it will be; more is written all the same.
-    static func bytes(capacity: Int, _ body: (inout HeadWriter) -> Void) -> [UInt8] {
-        var spill: [UInt8] = []
-        var bytes = [UInt8](unsafeUninitializedCapacity: capacity) { room, count in
-            var writer = HeadWriter(UnsafeMutableRawBufferPointer(room))
-            body(&writer)
-            count = writer.count
-            spill = writer.spill
+    /// Has `body` write into `room`. How many bytes that is; where it is more than the room has, what stands there is of no use.
+    static func write(into room: UnsafeMutableRawBufferPointer, _ body: (inout HeadWriter) -> Void) -> Int {
+        var writer = HeadWriter(room)
+        body(&writer)
+        return writer.count
+    }
+
+    /// What `write` writes into the room that it is given. `about` is as much as it will likely be; where it says that it is more,
+    /// it is asked again with as much.
+    static func bytes(about: Int, _ write: (UnsafeMutableRawBufferPointer) -> Int) -> [UInt8] {
+        var capacity = about
+        while true {
+            var count = 0
+            let bytes = [UInt8](unsafeUninitializedCapacity: capacity) { room, filled in
+                count = write(UnsafeMutableRawBufferPointer(room))
+                filled = count <= room.count ? count : 0
+            }
+            if bytes.count == count { return bytes }
+            capacity = count
         }
-        if !spill.isEmpty { bytes += spill }
-        return bytes
+    }
+
+    /// As ``bytes(about:_:)``.
+    static func bytes(about: Int, _ body: (inout HeadWriter) -> Void) -> [UInt8] {
+        bytes(about: about) { write(into: $0, body) }
     }
 
     private mutating func append(_ octets: UnsafeRawBufferPointer) {
-        guard spill.isEmpty, octets.count <= room.count - count else { return spill.append(contentsOf: octets) }
-        guard octets.count > 0 else { return }
-        UnsafeMutableRawBufferPointer(rebasing: room[count...]).copyMemory(from: octets)
+        if octets.count > 0, count + octets.count <= room.count {
+            UnsafeMutableRawBufferPointer(rebasing: room[count...]).copyMemory(from: octets)
+        }
         count += octets.count
     }
 
@@ -73,7 +86,7 @@ struct HeadWriter {
     private mutating func append(mended value: String, keepsNonASCII: Bool) {
         var value = value
         let isSound = value.withUTF8 { octets in
-            guard octets.allSatisfy({ $0 &- 0x20 < 0x5F }) else { return false }
+            guard octets.span.bytes.isPrintable else { return false }
             append(UnsafeRawBufferPointer(octets))
             return true
         }

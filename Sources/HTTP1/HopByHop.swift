@@ -54,16 +54,26 @@ extension RawSpan {
 /// hop-by-hop ones go anyway, and Authorization, Host, Cookie and their like cannot be taken from a message by naming
 /// them there.
 struct ConnectionOptions {
-    private let fields: FieldLines
-    private var options: [Range<Int>] = []
+    /// Of the head, where options stand in it that remove something.
+    private let bytes: [UInt8]
+    private let options: [Range<Int>]
 
-    init(of fields: FieldLines) {
-        self.fields = fields
-        guard fields.connection.removesFields else { return }
+    /// Names nothing.
+    private init() {
+        bytes = []
+        options = []
+    }
+
+    private init(_ fields: FieldLines) {
+        bytes = fields.bytes
         let span = fields.bytes.span.bytes
         options = fields.elements(of: .connection).filter { option in
             FieldName(in: span, at: option) == .other && !span.matches("close", at: option)
         }
+    }
+
+    static func of(_ fields: FieldLines) -> ConnectionOptions {
+        fields.connection.removesFields ? ConnectionOptions(fields) : ConnectionOptions()
     }
 
     /// Whether the field at `name` in `section` is named.
@@ -72,7 +82,7 @@ struct ConnectionOptions {
         let name = Range<Int>(name)
         return options.contains { option in
             guard option.count == name.count else { return false }
-            return zip(fields.bytes[option], section.bytes[name]).allSatisfy {
+            return zip(bytes[option], section.bytes[name]).allSatisfy {
                 Octet.lowercased($0) == Octet.lowercased($1)
             }
         }

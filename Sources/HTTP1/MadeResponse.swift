@@ -31,7 +31,7 @@ package struct MadeResponse: Sendable {
     /// The whole message.
     package func serialized() -> [UInt8] {
         precondition((200..<600).contains(status), "a final response is made")
-        return HeadWriter.bytes(capacity: body.count + 512) { writer in
+        return HeadWriter.bytes(about: body.count + 512) { writer in
             writer.append("HTTP/1.1 ")
             writer.append(text: String(status))
             writer.append(" ")

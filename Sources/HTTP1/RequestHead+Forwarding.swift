@@ -47,14 +47,25 @@ extension RequestHead {
     /// The head for the next hop: HTTP/1.1, Host first, then the kept lines byte for byte and in order, then what is
     /// made anew.
     package func forwarded(_ forwarding: RequestForwarding) -> [UInt8] {
+        HeadWriter.bytes(about: forwardedSize(forwarding)) { write(forwarding, into: $0) }
+    }
+
+    /// About as many bytes as ``forwarded(_:)`` has.
+    package func forwardedSize(_ forwarding: RequestForwarding) -> Int {
+        fields.bytes.count + forwarding.target.count + 512
+    }
+
+    /// Writes ``forwarded(_:)`` into `room`. How many bytes that is; where it is more than the room has, what stands there is of no
+    /// use.
+    package func write(_ forwarding: RequestForwarding, into room: UnsafeMutableRawBufferPointer) -> Int {
         precondition(forwarding.framing != .untilClose, "a request does not end with its connection")
-        return HeadWriter.bytes(capacity: fields.bytes.count + forwarding.target.count + 512) { writer in
+        return HeadWriter.write(into: room) { writer in
             writer.append(methodBytes)
             writer.append(" ")
             appendTarget(forwarding.target, to: &writer)
             writer.append(" HTTP/1.1\r\n")
             writer.field("Host", forwarding.host)
-            let options = ConnectionOptions(of: fields)
+            let options = ConnectionOptions.of(fields)
             writer.lines(of: fields) { line in
                 switch line.known {
                 case .host, .countersignTrust: false

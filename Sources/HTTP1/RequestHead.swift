@@ -75,12 +75,12 @@ package struct RequestHead: Sendable {
         version = line.version
         methodRange = line.methodRange
         targetRange = line.targetRange
-        self.fields = fields
         try fields.requireHost(version: line.version)
-        framing = try BodyFraming(of: fields, version: line.version, sentBy: .client) ?? .none
+        framing = try BodyFraming.said(by: fields, version: line.version, sentBy: .client) ?? .none
         try fields.requireFewConnectionOptions(sentBy: .client)
         keepsAlive = line.version == .http11 && !fields.connection.closes
         expectsContinue = line.version == .http11 && fields.list(.expect, contains: "100-continue")
+        self.fields = fields
     }
 
     // MARK: The request-line

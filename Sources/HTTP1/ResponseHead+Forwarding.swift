@@ -28,13 +28,22 @@ extension ResponseHead {
     /// The head for the client: HTTP/1.1, the origin's status and reason, the kept lines byte for byte and in order,
     /// then what is made anew.
     package func forwarded(_ forwarding: ResponseForwarding) -> [UInt8] {
-        HeadWriter.bytes(capacity: fields.bytes.count + 512) { writer in
+        HeadWriter.bytes(about: forwardedSize) { write(forwarding, into: $0) }
+    }
+
+    /// About as many bytes as ``forwarded(_:)`` has.
+    package var forwardedSize: Int { fields.bytes.count + 512 }
+
+    /// Writes ``forwarded(_:)`` into `room`. How many bytes that is; where it is more than the room has, what stands there is of no
+    /// use.
+    package func write(_ forwarding: ResponseForwarding, into room: UnsafeMutableRawBufferPointer) -> Int {
+        HeadWriter.write(into: room) { writer in
             writer.append("HTTP/1.1 ")
             writer.append(statusBytes)
             writer.append(" ")
             writer.append(reasonBytes)
             writer.append("\r\n")
-            let options = ConnectionOptions(of: fields)
+            let options = ConnectionOptions.of(fields)
             let passesLength = forwarding.framing == .none && describesContent
             writer.lines(of: fields) { line in
                 switch line.known {

@@ -27,7 +27,7 @@ package struct ResponseHead: Sendable {
     /// closed.
     package func framing(answering method: Method) throws(HTTP1Error) -> BodyFraming {
         if method == .connect, (200..<300).contains(status) { return .none }
-        let framing = try BodyFraming(of: fields, version: version, sentBy: .origin) ?? .untilClose
+        let framing = try BodyFraming.said(by: fields, version: version, sentBy: .origin) ?? .untilClose
         let hasBody = method != .head && !isInformational && status != 204 && status != 304
         return hasBody ? framing : .none
     }
@@ -58,9 +58,9 @@ package struct ResponseHead: Sendable {
         status = line.status
         version = line.version
         reasonRange = line.reasonRange
-        self.fields = fields
         try fields.requireFewConnectionOptions(sentBy: .origin)
         keepsAlive = !fields.connection.closes && (line.version == .http11 || fields.connection.keepsAlive)
+        self.fields = fields
     }
 
     // MARK: The status-line

@@ -41,8 +41,7 @@ extension ClientConnection {
         if let response { write(response) }
         flush()
         phase = .closed
-        let early = input
-        input = ByteBuffer()
+        let early = input.takeAll()
         let channel = context.channel
         channel.pipeline.syncOperations.removeHandler(context: context, promise: nil)
         TunnelHandler.join(
@@ -58,7 +57,7 @@ extension ClientConnection {
 
     func startClientTLS() {
         guard let context, let (site, tls) = standIn,
-            let first = input.getInteger(at: input.readerIndex, as: UInt8.self)
+            let first = input.first
         else { return }
         // A TLS handshake record (RFC 8446 §5.1). Anything else would be plaintext where the client asked for a tunnel.
         guard first == 0x16 else {
@@ -75,9 +74,7 @@ extension ClientConnection {
         standIn = nil
         lastRoute = nil
         phase = .clientHandshake
-        let hello = input
-        input = ByteBuffer()
-        context.pipeline.fireChannelRead(hello)
+        context.pipeline.fireChannelRead(input.takeAll())
         context.pipeline.fireChannelReadComplete()
     }
 }

@@ -39,7 +39,7 @@ extension ClientConnection {
         setup?.cancel()
         setup = nil
         closeBound()
-        input = ByteBuffer()
+        _ = input.takeAll()
     }
 
     func close() {
@@ -129,7 +129,7 @@ extension ClientConnection {
         guard let context else { return close() }
         phase = .discarding
         idleSince = services.now
-        input = ByteBuffer()
+        _ = input.takeAll()
         updateReading()
         let written = context.eventLoop.makePromise(of: Void.self)
         written.futureResult.assumeIsolated().whenComplete { _ in

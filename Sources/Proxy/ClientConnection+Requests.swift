@@ -19,13 +19,9 @@ extension ClientConnection {
             while true {
                 switch phase {
                 case .head:
-                    let bytes = input
-                    guard bytes.readableBytes > 0, let parsed = try RequestHead.parse(bytes.readableBytesSpan) else {
-                        return
-                    }
-                    input.moveReaderIndex(forwardBy: parsed.consumedBytes)
+                    guard let head = try input.nextRequest() else { return }
                     headStartedAt = nil
-                    begin(parsed.head)
+                    begin(head)
                 case .body:
                     guard !bodyPaused, try readBody() else { return }
                 case .clientHello:
@@ -41,18 +37,9 @@ extension ClientConnection {
 
     /// One step through the body; false when it waits for more.
     private func readBody() throws(HTTP1Error) -> Bool {
-        var offset = 0
-        let start = input.readerIndex
-        let bytes = input
-        let piece = try decoder.next(bytes.readableBytesSpan, from: &offset)
-        let content: ByteBuffer? =
-            if case .content(let range) = piece {
-                input.getSlice(at: start + range.lowerBound, length: range.count)
-            } else { nil }
-        input.moveReaderIndex(forwardBy: offset)
-        switch piece {
-        case .content:
-            if let content { exchange?.bodyReceived(content) }
+        switch try input.nextPiece() {
+        case .content(let content):
+            exchange?.bodyReceived(content)
             return true
         case .needsMore:
             return false
@@ -114,7 +101,7 @@ extension ClientConnection {
             phase = .responding
         } else {
             phase = .body
-            decoder = BodyDecoder(driver.head.framing)
+            input.beginBody(driver.head.framing)
         }
         driver.start()
     }

@@ -22,7 +22,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
 
     enum Phase {
         case head
-        /// ``decoder`` is in it.
+        /// ``input`` is in it.
         case body
         /// The request is in; the response is not out yet.
         case responding
@@ -53,9 +53,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
 
     // What comes in.
     var phase = Phase.head
-    var decoder = BodyDecoder(.none)
     var standIn: (site: InterceptedSite, tls: TLSServerContext)?
-    var input = ByteBuffer()
+    var input = MessageInput(sentBy: .client)
     var inputEnded = false
     var exchange: ExchangeDriver?
     var setup: ConnectSetup?
@@ -103,6 +102,12 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     func write(_ bytes: [UInt8]) {
         makeRoom(bytes.count)
         outbound.writeBytes(bytes)
+    }
+
+    func write(_ head: ResponseHead, as forwarding: ResponseForwarding) {
+        let size = head.forwardedSize
+        makeRoom(size)
+        outbound.write(about: size) { head.write(forwarding, into: $0) }
     }
 
     func write(_ buffer: ByteBuffer) {
@@ -165,7 +170,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         }
         guard case .responding = phase else { return lingerAndClose() }
         phase = .head
-        headStartedAt = input.readableBytes > 0 ? services.now : nil
+        headStartedAt = input.byteCount > 0 ? services.now : nil
         updateReading()
         parse()
         if inputEnded, case .head = phase { lingerAndClose() }
@@ -175,7 +180,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         let pause: Bool
         switch phase {
         case .body: pause = bodyPaused
-        case .responding, .connecting: pause = input.readableBytes > 64 * 1024
+        case .responding, .connecting: pause = input.byteCount > 64 * 1024
         case .head, .clientHello, .clientHandshake, .discarding, .closed: pause = false
         }
         guard pause != readingPaused else { return }
@@ -196,17 +201,15 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        var buffer = unwrapInboundIn(data)
         if case .discarding = phase { return }
         if case .closed = phase { return }
-        if input.readableBytes == 0 { input = buffer } else { input.writeBuffer(&buffer) }
+        input.append(unwrapInboundIn(data))
         if case .head = phase, headStartedAt == nil { headStartedAt = services.now }
         parse()
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        // Empty, it would keep the memory of the last read.
-        if input.readableBytes == 0 { input = ByteBuffer() }
+        input.releaseIfEmpty()
         exchange?.clientReadCompleted()
         flush()
     }

@@ -7,16 +7,15 @@ import Upstream
 extension ExchangeDriver {
     /// The held response goes to the client, as it came but for what belongs to the hop.
     func deliver() {
-        guard let held else {
+        guard let held = held.take() else {
             return respond(
                 OwnResponse(status: 502, detail: "the origin's response was lost", proxyError: "connection_terminated"))
         }
-        self.held = nil
         mode = .delivering
         replay.stopKeeping()
-        responseFields = held.head.fields
 
         outgoingFraming = framingForClient(held.framing)
+        if outgoingFraming == .chunked { responseFields = held.head.fields }
         // A body that is still coming cannot be told from the next request's head.
         keepsClient = head.keepsAlive && bodyHasEnded && outgoingFraming != .untilClose && !services.isDraining
         var forwarding = ResponseForwarding(
@@ -34,7 +33,7 @@ extension ExchangeDriver {
         } else if clientBindsConnection {
             connection?.isAuthenticated = true
         }
-        client.write(held.head.forwarded(forwarding))
+        client.write(held.head, as: forwarding)
         for piece in held.pieces { writeContent(piece) }
         if held.ended {
             guard !held.wasCut else { return abort() }

@@ -32,7 +32,7 @@ extension ExchangeDriver: OriginConnectionDelegate {
         // HTTP/1.0 has none (RFC 9110 §15.2); a round that is ours alone is not the client's business.
         guard case .waiting = mode, head.version == .http11, streamsBody || head.framing == .none else { return }
         client.write(
-            response.forwarded(ResponseForwarding(framing: .none, connection: .keepAlive, via: services.shared.via)))
+            response, as: ResponseForwarding(framing: .none, connection: .keepAlive, via: services.shared.via))
         client.flush()
     }
 

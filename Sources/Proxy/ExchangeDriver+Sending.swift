@@ -29,7 +29,7 @@ extension ExchangeDriver {
         mode = .waiting
         waitingSince = services.now
         lastProgress = services.now
-        connection.send(head: head.forwarded(forwarding), method: head.method)
+        connection.send(head, as: forwarding)
         streamsBody = !sendsNoBody
         missesPieces = false
         if sendsNoBody {

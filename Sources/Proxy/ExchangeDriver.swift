@@ -94,6 +94,7 @@ final class ExchangeDriver {
     // The response to the client.
     var outgoingFraming = BodyFraming.none
     var keepsClient = false
+    /// Of a response whose trailers are forwarded.
     var responseFields: FieldLines?
     /// What went out last, to be learned if it is accepted.
     var sentAuthorization: Authorization?

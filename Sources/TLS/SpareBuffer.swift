@@ -2,6 +2,23 @@
 
 import NIOCore
 
+extension ByteBuffer {
+    /// Appends what `write` writes into the room that it is given. `about` is as much as it will likely be; where it says that it is
+    /// more, it is asked again with as much.
+    package mutating func write(about size: Int, _ write: (UnsafeMutableRawBufferPointer) -> Int) {
+        var size = size
+        var isWhole = false
+        while !isWhole {
+            writeWithUnsafeMutableBytes(minimumWritableBytes: size) { room in
+                let count = write(room)
+                isWhole = count <= room.count
+                size = count
+                return isWhole ? count : 0
+            }
+        }
+    }
+}
+
 /// Buffers that one read or write after another of an event loop uses, as most are done with before the next one begins. Only that
 /// loop may use it.
 package final class SpareBuffer {

@@ -50,7 +50,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         case handshaking
         case idle
         case head
-        /// ``decoder`` is in it.
+        /// ``input`` is in it.
         case body
         case tunnel
         case closed
@@ -84,13 +84,14 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     package private(set) var requestCount = 0
 
     private var phase: Phase
-    private var decoder = BodyDecoder(.none, sentBy: .origin)
     private var method: Method = .get
     private(set) var context: ChannelHandlerContext?
     let tlsHandler: TLSHandler?
     private let spare: SpareBuffer
-    private var input = ByteBuffer()
+    private var input = MessageInput(sentBy: .origin)
     private var keepsAlive = true
+    /// Something waits for a flush.
+    private var wrote = false
     /// The request that is being answered is out whole.
     package private(set) var requestIsWhole = true
     private var paused = false
@@ -113,7 +114,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     /// Another exchange may lease it: nothing is pending on it and nothing odd has happened.
     package var isReusable: Bool {
         guard case .idle = phase else { return false }
-        return keepsAlive && requestIsWhole && !inputEnded && input.readableBytes == 0 && context != nil
+        return keepsAlive && requestIsWhole && !inputEnded && input.byteCount == 0 && context != nil
     }
 
     /// The name of the client identity that it shows.
@@ -138,22 +139,36 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
 
     // MARK: Requests
 
+    /// Sends a request head; call ``endRequest()`` when its body is out.
+    package func send(_ head: RequestHead, as forwarding: RequestForwarding) {
+        send(about: head.forwardedSize(forwarding), method: head.method) { head.write(forwarding, into: $0) }
+    }
+
     /// Sends a request head; `method` decides how the response is framed. Call ``endRequest()`` when its body is out.
     package func send(head: [UInt8], method: Method) {
+        send(about: head.count, method: method) { room in
+            room.copyBytes(from: head.prefix(room.count))
+            return head.count
+        }
+    }
+
+    private func send(about size: Int, method: Method, _ write: (UnsafeMutableRawBufferPointer) -> Int) {
         guard let context, case .idle = phase else { return }
         phase = .head
         self.method = method
         requestCount += 1
         requestIsWhole = false
         bytesOfResponse = false
-        var buffer = spare.take(room: head.count)
-        buffer.writeBytes(head)
+        var buffer = spare.take(room: size)
+        buffer.write(about: size, write)
+        wrote = true
         context.write(wrapOutboundOut(buffer), promise: nil)
         spare.giveBack(buffer)
     }
 
     /// Sends bytes of the request's body, framed by the caller.
     package func send(body: ByteBuffer) {
+        wrote = true
         context?.write(wrapOutboundOut(body), promise: nil)
     }
 
@@ -163,6 +178,8 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     }
 
     package func flush() {
+        guard wrote else { return }
+        wrote = false
         context?.flush()
     }
 
@@ -203,8 +220,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     package func becomeTunnel() -> ByteBuffer {
         phase = .tunnel
         delegate = nil
-        let rest = input
-        input = ByteBuffer()
+        let rest = input.takeAll()
         if let context { context.pipeline.syncOperations.removeHandler(context: context, promise: nil) }
         return rest
     }
@@ -220,8 +236,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     }
 
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        var buffer = unwrapInboundIn(data)
-        if input.readableBytes == 0 { input = buffer } else { input.writeBuffer(&buffer) }
+        input.append(unwrapInboundIn(data))
         if case .idle = phase {
             // Nobody asked: whatever it is, it must not become the next response.
             return fail(UpstreamError(.malformedResponse, "\(place): bytes that answer no request"))
@@ -230,10 +245,9 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     }
 
     package func channelReadComplete(context: ChannelHandlerContext) {
-        // Empty, it would keep the memory of the last read.
-        if input.readableBytes == 0 { input = ByteBuffer() }
+        input.releaseIfEmpty()
         if let delegate { delegate.originReadCompleted() }
-        context.flush()
+        flush()
     }
 
     package func channelWritabilityChanged(context: ChannelHandlerContext) {
@@ -318,7 +332,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
                     let framing = try head.framing(answering: method)
                     keepsAlive = head.keepsAlive && framing != .untilClose
                     phase = .body
-                    decoder = BodyDecoder(framing, sentBy: .origin)
+                    input.beginBody(framing)
                     closeDelimits = framing == .untilClose
                     delegate?.originResponded(head, framing: framing)
                 case .body:
@@ -333,32 +347,21 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     }
 
     private func nextHead() throws(HTTP1Error) -> ResponseHead? {
-        guard input.readableBytes > 0 else { return nil }
+        guard input.byteCount > 0 else { return nil }
         bytesOfResponse = true
-        let bytes = input
-        guard let parsed = try ResponseHead.parse(bytes.readableBytesSpan) else { return nil }
-        input.moveReaderIndex(forwardBy: parsed.consumedBytes)
-        return parsed.head
+        return try input.nextResponse()
     }
 
     /// One step through the body; false when it waits for more.
     private func deliverBody() throws(HTTP1Error) -> Bool {
-        var offset = 0
-        let bytes = input
-        let piece = try decoder.next(bytes.readableBytesSpan, from: &offset)
-        let start = input.readerIndex
-        switch piece {
-        case .content(let range):
-            let content = input.getSlice(at: start + range.lowerBound, length: range.count)
-            input.moveReaderIndex(forwardBy: offset)
-            if let content { delegate?.originSent(content) }
+        switch try input.nextPiece() {
+        case .content(let content):
+            delegate?.originSent(content)
             return true
         case .needsMore:
-            input.moveReaderIndex(forwardBy: offset)
             return false
         case .end(let trailers):
-            input.moveReaderIndex(forwardBy: offset)
-            if input.readableBytes > 0 { keepsAlive = false }
+            if input.byteCount > 0 { keepsAlive = false }
             phase = .idle
             delegate?.originResponseEnded(trailers: trailers)
             return true
@@ -377,7 +380,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
             let code: UpstreamError.Code = bytesOfResponse ? .closedInResponse : .closedBeforeResponse
             fail(UpstreamError(code, "\(place): closed the connection without answering"))
         case .body:
-            guard !(closeDelimits && inputWasCut), decoder.inputEnded() else {
+            guard !(closeDelimits && inputWasCut), input.endsBody() else {
                 return fail(UpstreamError(.closedInResponse, "\(place): closed the connection inside a response"))
             }
             keepsAlive = false

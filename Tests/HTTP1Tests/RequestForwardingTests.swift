@@ -53,7 +53,7 @@ import Testing
                 "GET / HTTP/1.1\r\nHost: a\r\nConnection: authorization, x-hop\r\n"
                     + "Authorization: b\r\nX-Hop: c\r\n\r\n")
         ).head.fields
-        let options = ConnectionOptions(of: fields)
+        let options = ConnectionOptions.of(fields)
         #expect(fields.lines.map { options.name($0.name, in: fields) } == [false, false, false, true])
     }
 
@@ -127,6 +127,21 @@ import Testing
             !sent.unicodeScalars.contains { $0.value < 0x20 && !["\r", "\n", "\t"].contains($0) || $0 == "\u{7F}" })
         if octet == 0x20 { #expect(sent.hasPrefix("GET /%20b HTTP/1.1\r\n")) }
         if octet == 0xE9 { #expect(sent.hasPrefix("GET /%E9b HTTP/1.1\r\n")) }
+    }
+
+    /// As long as the head is, and a little more or less.
+    @Test func aHeadThatDoesNotFitSaysHowMuchItTakes() throws {
+        let head = try #require(try readRequest("GET /a HTTP/1.1\r\nHost: a\r\nX-A: 1\r\n\r\n")).head
+        let forwarding = RequestForwarding(
+            target: [0x2F][...], host: "a", framing: .none, authorization: String(repeating: "x", count: 2000))
+        let whole = head.forwarded(forwarding)
+        #expect(whole.count > head.forwardedSize(forwarding) + 1000)
+        for size in [0, 1, whole.count - 1, whole.count, whole.count + 1] {
+            var room = [UInt8](repeating: 0, count: size)
+            let count = room.withUnsafeMutableBytes { head.write(forwarding, into: $0) }
+            #expect(count == whole.count)
+            if size >= count { #expect(Array(room.prefix(count)) == whole) }
+        }
     }
 
     @Test(arguments: [
