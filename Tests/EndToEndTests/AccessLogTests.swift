@@ -15,7 +15,7 @@ import Testing
         try user.writeSites("# one\n\(site) answer=ntlm domain=ACME\n")
         let proxy = try user.serve()
         #expect(try proxy.get("\(site)/echo").status == 200)
-        let answered = try #require(try proxy.logged(site: site).last { $0.method == "GET" })
+        let answered = try #require(try proxy.logged(site: site, atLeast: 2).last { $0.method == "GET" })
         #expect(answered.decision == "intercept" && answered.rule?.hasSuffix("AllowedSites/test.sites:2") == true)
         #expect(answered.challenge == "ntlm" && answered.credential == "enrollment" && answered.status == 200)
         #expect(answered.uid == UInt64(getuid()) && answered.rounds == 2, "\(answered)")
@@ -47,7 +47,7 @@ import Testing
         let site = try BodyTests.Site(.basic)
         let flags = ["-H", "X-Mark: field-mark", "-A", "agent-mark", "-d", "body-mark"]
         _ = try site.proxy.get("\(site.url)/echo/path-mark?query-mark", flags: flags)
-        _ = try site.proxy.logged(site: site.url)
+        _ = try site.proxy.logged(site: site.url, atLeast: 2)
         let text = TextFile.text(site.proxy.accessLog)
         #expect(text.contains("\"method\":\"GET\""))
         for mark in ["path-mark", "query-mark", "field-mark", "agent-mark", "body-mark", Countersign.user] {
