@@ -151,7 +151,7 @@ final class RunningProxy: Sendable {
 
     /// The access log's lines for a site, once there are that many.
     func logged(site: String, atLeast count: Int = 1) throws -> [LogEntry] {
-        try poll(seconds: 5) {
+        try poll(seconds: 20) {
             let entries = try TextFile.lines(accessLog)
                 .map { try JSONDecoder().decode(LogEntry.self, from: Data($0.utf8)) }.filter { $0.site == site }
             return entries.count >= count ? entries : nil
