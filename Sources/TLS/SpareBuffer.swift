@@ -24,13 +24,25 @@ extension ByteBuffer {
 package final class SpareBuffer {
     /// More, and larger ones, are not kept.
     private static let limit = (count: 4, bytes: 64 * 1024)
-    private var spares: [ByteBuffer] = []
+
+    private struct Stack {
+        private var buffers: [ByteBuffer] = []
+
+        mutating func pop() -> ByteBuffer { buffers.popLast() ?? ByteBuffer() }
+
+        mutating func push(_ buffer: ByteBuffer) {
+            guard buffers.count < SpareBuffer.limit.count else { return }
+            buffers.append(buffer)
+        }
+    }
+
+    private var spares = Stack()
 
     package init() {}
 
     /// An empty buffer with room for at least `bytes`.
     package func take(room bytes: Int) -> ByteBuffer {
-        var buffer = spares.popLast() ?? ByteBuffer()
+        var buffer = spares.pop()
         // Takes other memory where somebody holds what was in it.
         buffer.clear(minimumCapacity: max(bytes, 2048))
         return buffer
@@ -38,7 +50,6 @@ package final class SpareBuffer {
 
     /// `buffer` has been handed on, to somebody who may hold it still.
     package func giveBack(_ buffer: ByteBuffer) {
-        guard spares.count < Self.limit.count, buffer.capacity <= Self.limit.bytes else { return }
-        spares.append(buffer)
+        if buffer.capacity <= Self.limit.bytes { spares.push(buffer) }
     }
 }

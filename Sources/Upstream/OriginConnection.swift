@@ -57,7 +57,10 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     }
 
     /// Whoever leased the connection, until it is given back or closed.
-    package var delegate: (any OriginConnectionDelegate)?
+    package var delegate: (any OriginConnectionDelegate)? {
+        get { leaser }
+        set { leaser = newValue }
+    }
     /// Answers the origin's certificate requests while there is no ``delegate``, during the handshake. Nil: none is shown.
     package var certificateSource: CertificateSource?
     /// Answers the question whether to go on to an origin that is not trusted. Nil: undecided, as nobody is asked.
@@ -83,6 +86,12 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     /// How many requests it has carried.
     package private(set) var requestCount = 0
 
+    // What other rooms see is stored apart from what they see it by: the compiler then knows of every access to it, and leaves
+    // out the checks at run time that no two of them overlap.
+    private var leaser: (any OriginConnectionDelegate)?
+    private var isWhole = true
+    private var hasEnded = false
+
     private var phase: Phase
     private var method: Method = .get
     private(set) var context: ChannelHandlerContext?
@@ -93,11 +102,11 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     /// Something waits for a flush.
     private var wrote = false
     /// The request that is being answered is out whole.
-    package private(set) var requestIsWhole = true
+    package var requestIsWhole: Bool { isWhole }
     private var paused = false
     private var delivering = false
     /// The origin sends no more.
-    package private(set) var inputEnded = false
+    package var inputEnded: Bool { hasEnded }
     /// It did not say that it was done: what ends with the connection may be cut.
     private var inputWasCut = false
     private var bytesOfResponse = false
@@ -157,7 +166,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         phase = .head
         self.method = method
         requestCount += 1
-        requestIsWhole = false
+        isWhole = false
         bytesOfResponse = false
         var buffer = spare.take(room: size)
         buffer.write(about: size, write)
@@ -174,7 +183,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
 
     /// The request is out whole.
     package func endRequest() {
-        requestIsWhole = true
+        isWhole = true
     }
 
     package func flush() {
@@ -277,7 +286,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
                 answer(nil)
             }
         case ChannelEvent.inputClosed, TLSEvent.inputClosed:
-            inputEnded = true
+            hasEnded = true
             if !paused { endOfInput() }
         default:
             break
@@ -305,7 +314,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     }
 
     private func inputCut() {
-        inputEnded = true
+        hasEnded = true
         inputWasCut = true
         if !paused { endOfInput() }
     }
