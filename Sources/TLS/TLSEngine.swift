@@ -42,10 +42,12 @@ package final class TLSEngine {
     package private(set) var serverTrustIsFinal = false
     /// What the handshake came to; nil before its end.
     package private(set) var summary: TLSSummary? {
-        didSet { isEstablished = summary != nil }
+        didSet { hasSummary = summary != nil }
     }
     /// The handshake is over.
-    package private(set) var isEstablished = false
+    package var isEstablished: Bool { hasSummary }
+    /// Where only the class sees it, the compiler knows of every access, and leaves out the check at run time that no two overlap.
+    private var hasSummary = false
 
     let ssl: OpaquePointer
     private let role: Role

@@ -359,7 +359,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private func encrypt(_ context: ChannelHandlerContext) throws(TLSError) {
-        guard engine.isEstablished, !engine.isSuspended else { return }
+        guard pending.isMarked, engine.isEstablished, !engine.isSuspended else { return }
         if let only = pending.takeOnly() {
             if outbound.capacity == 0 { outbound = spare.take(room: PendingWrites.ciphertextBytes(of: only)) }
             let step = try only.withUnsafeReadableBytes { bytes throws(TLSError) in try engine.write(bytes) }
