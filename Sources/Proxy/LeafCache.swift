@@ -29,6 +29,9 @@ final class LeafCache: Sendable {
         var key: PrivateKey?
         /// Who waits for a leaf that is being minted.
         var waiting: [Key: [EventLoopPromise<TLSServerContext>]] = [:]
+        /// How many leaves are being made, and who waits until none is.
+        var running = 0
+        var finishers: [CheckedContinuation<Void, Never>] = []
 
         mutating func context(for key: Key, now: Int64) -> TLSServerContext? {
             guard let entry = entries[key], entry.expires > now else { return nil }
@@ -65,16 +68,46 @@ final class LeafCache: Sendable {
         }
         if let context { promise.succeed(context) }
         guard isFirst else { return promise.futureResult }
-        threads.submit { poolState in
-            let result = Result<TLSServerContext, any Error> {
-                guard case .active = poolState else { throw ChannelError.ioOnClosedChannel }
-                return try self.made(key, authority, now)
-            }
+        onThread {
+            try self.made(key, authority, now)
+        } done: { result in
             for promise in self.state.withLockedValue({ $0.waiting.removeValue(forKey: key) }) ?? [] {
                 promise.completeWith(result)
             }
         }
         return promise.futureResult
+    }
+
+    /// Comes back when no leaf is being made: whoever waits for one has been told.
+    func finish() async {
+        await withCheckedContinuation { continuation in
+            let isIdle = state.withLockedValue { state in
+                if state.running > 0 { state.finishers.append(continuation) }
+                return state.running == 0
+            }
+            if isIdle { continuation.resume() }
+        }
+    }
+
+    private func onThread(
+        _ make: @escaping @Sendable () throws -> TLSServerContext,
+        done: @escaping @Sendable (Result<TLSServerContext, any Error>) -> Void
+    ) {
+        state.withLockedValue { $0.running += 1 }
+        threads.submit { poolState in
+            done(
+                Result {
+                    guard case .active = poolState else { throw ChannelError.ioOnClosedChannel }
+                    return try make()
+                })
+            let finishers = self.state.withLockedValue { state -> [CheckedContinuation<Void, Never>] in
+                state.running -= 1
+                guard state.running == 0 else { return [] }
+                defer { state.finishers = [] }
+                return state.finishers
+            }
+            for finisher in finishers { finisher.resume() }
+        }
     }
 
     private func made(_ key: Key, _ authority: InterceptionAuthority, _ now: Int64) throws -> TLSServerContext {
@@ -91,7 +124,8 @@ final class LeafCache: Sendable {
     func mirror(
         of trust: ServerTrust, host: String, now: Int64, loop: any EventLoop
     ) -> EventLoopFuture<TLSServerContext> {
-        threads.runIfActive(eventLoop: loop) {
+        let promise = loop.makePromise(of: TLSServerContext.self)
+        onThread {
             let leafKey = try self.leafKey()
             let reason = trust.reasons.first.map(String.init(describing:)) ?? "certificate not verified"
             let chain = try InterceptionAuthority.throwaway(
@@ -99,7 +133,10 @@ final class LeafCache: Sendable {
                 issuerName: "Not trusted by Countersign: \(reason)",
                 at: now)
             return try TLSServerContext(chain: chain, key: leafKey, host: host)
+        } done: {
+            promise.completeWith($0)
         }
+        return promise.futureResult
     }
 
     private func leafKey() throws -> PrivateKey {

@@ -86,6 +86,8 @@ package final class ProxyListener: Sendable {
             try? await Task.sleep(for: .milliseconds(50))
         }
         for loop in loops.values { await onLoop(loop) { $0.stop() } }
+        // What is told to a loop that is gone is lost.
+        await services.leaves.finish()
     }
 
     private func noteOwnPort(_ port: UInt16) async {
