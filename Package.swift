@@ -40,6 +40,7 @@ let package = Package(
     targets: [
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CLinux"),
         room("Cryptography", "COpenSSL"),
         room("HTTP1"),
         room("Challenges", "Cryptography"),
@@ -55,6 +56,7 @@ let package = Package(
             name: "Proxy",
             dependencies: [
                 "HTTP1", "Upstream", "TLS", "NTLM", "SitePolicy", "Certificates", "Challenges", "Cryptography",
+                "CLinux",
             ] + nio),
         .target(
             name: "Countersign",

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What <fcntl.h> and <unistd.h> have under _GNU_SOURCE only, and the Glibc module therefore leaves out, as static inline
+// wrappers named csn_<the C name>.
+
+#ifndef COUNTERSIGN_CLINUX_SHIM_H
+#define COUNTERSIGN_CLINUX_SHIM_H
+
+#include <fcntl.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+extern int pipe2(int ends[2], int flags);
+extern ssize_t splice(int from, long *from_offset, int to, long *to_offset, size_t count, unsigned int flags);
+
+// A pipe that neither blocks nor outlives exec.
+static inline int csn_pipe2(int ends[2]) { return pipe2(ends, O_CLOEXEC | O_NONBLOCK); }
+
+// Never blocks: SPLICE_F_MOVE | SPLICE_F_NONBLOCK.
+static inline ssize_t csn_splice(int from, int to, size_t count) { return splice(from, NULL, to, NULL, count, 1 | 2); }
+
+// F_SETPIPE_SZ: gives the capacity, in bytes, or -1.
+static inline int csn_set_pipe_size(int pipe, int size) { return fcntl(pipe, 1031, size); }
+
+#endif
