@@ -69,6 +69,9 @@ final class LoopServices {
     let connector: UpstreamConnector
     let spare = SpareBuffer()
     let questions: TrustQuestions
+    let readPace: ReadPace
+    /// Nil where the system has none.
+    private(set) lazy var splicePipe = SplicePipe()
     /// Monotonic seconds, as of the last tick: good enough for every limit here.
     private(set) var now: UInt64
     private(set) var isDraining = false
@@ -87,6 +90,7 @@ final class LoopServices {
         self.loop = loop
         connector = UpstreamConnector(loop: loop, limits: shared.configuration.connector, spare: spare)
         questions = TrustQuestions(loop: loop, limit: shared.configuration.trustQuestion)
+        readPace = ReadPace(loop: loop)
         now = Self.monotonicSeconds()
     }
 

@@ -27,15 +27,19 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched {
         }
     }
 
-    private weak var other: TunnelHandler?
-    private var context: ChannelHandlerContext?
+    private(set) weak var other: TunnelHandler?
+    private(set) var context: ChannelHandlerContext?
     private let tally: Tally
-    private let services: LoopServices
+    let services: LoopServices
     private let isClientEnd: Bool
-    private var inputEnded = false
-    private var endsOutput = false
+    private(set) var inputEnded = false
+    private(set) var endsOutput = false
     private var outputEnded = false
     private var hasFailed = false
+    /// What goes out here has not piled up.
+    private(set) var hasRoom = true
+    /// Whether and how what comes in here is read.
+    var reading = Reading()
 
     private init(services: LoopServices, tally: Tally, isClientEnd: Bool) {
         self.services = services
@@ -60,19 +64,20 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched {
             origin.channel.close(promise: nil)
             return tally.finish()
         }
-        originEnd.forward(client.early, from: clientEnd)
-        clientEnd.forward(origin.early, from: originEnd)
+        originEnd.forward(client.early)
+        clientEnd.forward(origin.early)
         originEnd.context?.flush()
         clientEnd.context?.flush()
         if client.hasEnded { clientEnd.endOfInput() }
         if origin.hasEnded { originEnd.endOfInput() }
-        for channel in [client.channel, origin.channel] {
-            try? channel.syncOptions?.setOption(.autoRead, value: true)
-        }
+        clientEnd.updateReading()
+        originEnd.updateReading()
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
+        hasRoom = context.channel.isWritable
+        reading.isOn = (try? context.channel.syncOptions?.getOption(.autoRead)) ?? false
         services.watch(self)
     }
 
@@ -82,15 +87,24 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        other?.forward(unwrapInboundIn(data), from: self)
+        let bytes = unwrapInboundIn(data)
+        reading.run.bytesRead(bytes.readableBytes)
+        guard let other else { return }
+        other.otherWayCarried()
+        other.forward(bytes)
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        other?.context?.flush()
+        guard let other else { return }
+        other.context?.flush()
+        if reading.run.roundEnded() { wait() }
+        if reading.isWaiting || !other.hasRoom { updateReading() }
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
-        try? other?.context?.channel.syncOptions?.setOption(.autoRead, value: context.channel.isWritable)
+        hasRoom = context.channel.isWritable
+        // Not in the middle of a round: what it brought goes out at its end, and what is left then says whether to read on.
+        if hasRoom { other?.sinkHasRoom() }
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -98,8 +112,13 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        fail()
+    }
+
+    /// The connection is broken.
+    func fail() {
         hasFailed = true
-        context.close(promise: nil)
+        context?.close(promise: nil)
     }
 
     func channelInactive(context: ChannelHandlerContext) {
@@ -130,17 +149,19 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched {
         context?.close(promise: nil)
     }
 
-    private func forward(_ bytes: ByteBuffer, from source: TunnelHandler) {
+    private func forward(_ bytes: ByteBuffer) {
         guard bytes.readableBytes > 0, let context else { return }
+        count(bytes.readableBytes)
+        context.write(wrapOutboundOut(bytes), promise: nil)
+    }
+
+    /// So much goes out at this end.
+    func count(_ bytes: Int) {
         tally.lastActivity = services.now
         if isClientEnd {
-            tally.bytesFromOrigin += bytes.readableBytes
+            tally.bytesFromOrigin += bytes
         } else {
-            tally.bytesFromClient += bytes.readableBytes
-        }
-        context.write(wrapOutboundOut(bytes), promise: nil)
-        if !context.channel.isWritable {
-            try? source.context?.channel.syncOptions?.setOption(.autoRead, value: false)
+            tally.bytesFromClient += bytes
         }
     }
 

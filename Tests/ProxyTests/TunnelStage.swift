@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Foundation
+import Glibc
+import NIOCore
+import NIOPosix
+import SitePolicy
+import TLS
+import Testing
+
+@testable import Proxy
+
+/// A proxy, and tunnels through it of which the test has both ends.
+final class TunnelStage: Sendable {
+    struct Tunnel: Sendable {
+        let client: BulkSocket
+        let origin: BulkSocket
+
+        func close() {
+            Glibc.close(client.descriptor)
+            Glibc.close(origin.descriptor)
+        }
+    }
+
+    private let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    private let listener: ProxyListener
+    private let proxyPort: Int
+    /// Where the origin listens.
+    private let door: Int32
+    private let originPort: Int
+
+    init(accessLog: AccessLog? = nil) async throws {
+        door = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let any = try SocketAddress(ipAddress: "127.0.0.1", port: 0)
+        let descriptor = door
+        #expect(any.withSockAddr { bind(descriptor, $0, socklen_t($1)) } == 0)
+        listen(door, 128)
+        originPort = BulkSocket.port(of: door)
+        var configuration = ProxyConfiguration()
+        configuration.doors = [.tcp(host: "127.0.0.1", port: 0)]
+        configuration.drainSeconds = 0
+        let policy = Policy(
+            sites: .empty, enrollment: .open(credentials: [:], identities: []),
+            originTLS: try TLSClientContext(
+                verifier: ChainVerifier(anchors: try TrustAnchors(system: false)), now: { 1_800_000_000 }),
+            authority: nil, generation: 1)
+        let services = ProxyServices(
+            configuration: configuration, policy: PolicyInForce(policy), accessLog: accessLog, pseudonym: "csn-test",
+            wallClock: { 1_800_000_000 })
+        listener = try await ProxyListener(services: services, group: group) { _ in }
+        let name = try #require(try await listener.listen().first)
+        proxyPort = try #require(name.split(separator: ":").last.flatMap { Int($0) })
+    }
+
+    func tunnel() async throws -> Tunnel {
+        let address = try SocketAddress(ipAddress: "127.0.0.1", port: proxyPort)
+        let (door, request) = (door, Array("CONNECT 127.0.0.1:\(originPort) HTTP/1.1\r\nHost: a\r\n\r\n".utf8))
+        return await onThread {
+            let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            let isConnected = address.withSockAddr { connect(client, $0, socklen_t($1)) } == 0
+            #expect(isConnected && send(client, request, request.count, 0) == request.count)
+            let tunnel = Tunnel(client: BulkSocket(client), origin: BulkSocket(accept(door, nil, nil)))
+            var head: [UInt8] = []
+            var byte: UInt8 = 0
+            while head.suffix(4) != [13, 10, 13, 10], recv(client, &byte, 1, 0) == 1 { head.append(byte) }
+            return tunnel
+        }
+    }
+
+    func stop() async throws {
+        await listener.stop()
+        try await group.shutdownGracefully()
+        close(door)
+    }
+}
+
+/// Runs what blocks on a thread of its own.
+func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
+    await withCheckedContinuation { continuation in
+        Thread.detachNewThread { continuation.resume(returning: body()) }
+    }
+}
+
+/// A connected socket that blocks, and gives up after twenty seconds.
+struct BulkSocket: Sendable {
+    let descriptor: Int32
+
+    /// What is sent repeats after a prime number of bytes, so that nothing lost or repeated goes unseen.
+    static let pattern: [UInt8] = {
+        var state: UInt64 = 0x9E37_79B9_7F4A_7C15
+        return (0..<1_048_583).map { _ in
+            state ^= state << 13
+            state ^= state >> 7
+            state ^= state << 17
+            return UInt8(truncatingIfNeeded: state)
+        }
+    }()
+
+    init(_ descriptor: Int32) {
+        self.descriptor = descriptor
+        setPatience(.seconds(20))
+    }
+
+    func setPatience(_ time: TimeAmount) {
+        let microseconds = Int(time.nanoseconds / 1000)
+        var patience = timeval(tv_sec: microseconds / 1_000_000, tv_usec: microseconds % 1_000_000)
+        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+            setsockopt(descriptor, SOL_SOCKET, option, &patience, socklen_t(MemoryLayout<timeval>.size))
+        }
+    }
+
+    func sendAll(_ count: Int, seed: Int) -> Bool {
+        send(upTo: count, seed: seed) == count
+    }
+
+    /// Sends bytes in pieces of every size, until patience runs out; gives their number.
+    func send(upTo count: Int, seed: Int) -> Int {
+        var sent = 0
+        return Self.pattern.withUnsafeBytes { pattern in
+            while sent < count {
+                let start = (sent + seed) % pattern.count
+                let length = min(count - sent, pattern.count - start, Int.random(in: 1...200_000))
+                let written = Glibc.send(
+                    descriptor, pattern.baseAddress?.advanced(by: start), length, Int32(MSG_NOSIGNAL))
+                guard written > 0 else { break }
+                sent += written
+            }
+            return sent
+        }
+    }
+
+    /// Whether exactly those bytes come next, read in pieces of every size.
+    func expects(_ count: Int, seed: Int) -> Bool {
+        let most = 200_000
+        var buffer = [UInt8](repeating: 0, count: most)
+        var received = 0
+        return Self.pattern.withUnsafeBytes { pattern in
+            while received < count {
+                let start = (received + seed) % pattern.count
+                let length = min(count - received, pattern.count - start, Int.random(in: 1...most))
+                let read = recv(descriptor, &buffer, length, 0)
+                guard read > 0, let base = pattern.baseAddress, memcmp(buffer, base.advanced(by: start), read) == 0
+                else { return false }
+                received += read
+            }
+            return true
+        }
+    }
+
+    /// What the next read says: more than 0 for bytes, 0 for the end, or the error as a negative number.
+    func next() -> Int {
+        var byte: UInt8 = 0
+        let read = recv(descriptor, &byte, 1, 0)
+        return read < 0 ? -Int(errno) : read
+    }
+
+    /// Reads all that comes; 0 for the end of it, or the error as a negative number.
+    func drain() -> Int {
+        var buffer = [UInt8](repeating: 0, count: 200_000)
+        while true {
+            let read = recv(descriptor, &buffer, buffer.count, 0)
+            guard read > 0 else { return read < 0 ? -Int(errno) : 0 }
+        }
+    }
+
+    func endOutput() {
+        shutdown(descriptor, Int32(SHUT_WR))
+    }
+
+    /// Closes with a reset.
+    func reset() {
+        var linger = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<Glibc.linger>.size))
+        close(descriptor)
+    }
+
+    /// The port it is bound to.
+    static func port(of descriptor: Int32) -> Int {
+        var address = sockaddr_in()
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        _ = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
+        }
+        return Int(UInt16(bigEndian: address.sin_port))
+    }
+}
