@@ -48,6 +48,27 @@ static inline const char *csn_secure_getenv(const char *name) {
 // RFC 2253, but for what is not ASCII, which stays as it is in UTF-8.
 static inline unsigned long csn_XN_FLAG_RFC2253_UTF8(void) { return XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB; }
 
+// MARK: Keys
+
+// OpenSSL 3 calls EC_KEY deprecated, and has no other key whose public half X509_set_pubkey writes without reading it back.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+// The same key as an EC_KEY; NULL when it is on no curve. The comparison has the provider's copy made before other threads see the key.
+static inline EVP_PKEY *csn_EVP_PKEY_as_EC_KEY(EVP_PKEY *key) {
+    EC_KEY *curve_key = EVP_PKEY_get1_EC_KEY(key);
+    EVP_PKEY *made = EVP_PKEY_new();
+    if (curve_key != NULL && made != NULL && EVP_PKEY_assign_EC_KEY(made, curve_key)) {
+        curve_key = NULL;
+        if (EVP_PKEY_eq(made, key) == 1) return made;
+    }
+    EC_KEY_free(curve_key);
+    EVP_PKEY_free(made);
+    return NULL;
+}
+
+#pragma GCC diagnostic pop
+
 // MARK: Tokens
 
 // OpenSSL 3 calls engines deprecated, and Debian 12 has no PKCS#11 provider.

@@ -46,8 +46,7 @@ struct CertificateTemplate {
         defer { X509_free(x509) }
         guard X509_set_version(x509, 2) == 1, set(serialOf: x509), set(datesOf: x509),
             key.withPKEY({ X509_set_pubkey(x509, $0) }) == 1,
-            set(nameOf: x509, subject, X509_set_subject_name),
-            set(nameOf: x509, issuer.map { .der($0.subjectDER) } ?? subject, X509_set_issuer_name)
+            set(subjectOf: x509), set(issuerOf: x509, issuer)
         else { throw .openSSL(.unavailable, "making a certificate") }
         let ownIdentifier = Self.keyIdentifier(of: x509)
         let issuerIdentifier = issuer.map { $0.keyIdentifier } ?? ownIdentifier
@@ -78,36 +77,34 @@ struct CertificateTemplate {
             && ASN1_TIME_set(X509_getm_notAfter(x509), time_t(notAfter)) != nil
     }
 
-    private func set(
-        nameOf x509: OpaquePointer, _ name: Name, _ assign: (OpaquePointer, OpaquePointer) -> Int32
-    ) -> Bool {
-        guard let made = Self.make(name) else { return false }
-        defer { X509_NAME_free(made) }
-        return assign(x509, made) == 1
-    }
-
-    private static func make(_ name: Name) -> OpaquePointer? {
-        switch name {
+    private func set(subjectOf x509: OpaquePointer) -> Bool {
+        switch subject {
         case .der(let bytes):
-            return bytes.withUnsafeBufferPointer { buffer in
+            let name = bytes.withUnsafeBufferPointer { buffer in
                 var position = buffer.baseAddress
                 return d2i_X509_NAME(nil, &position, buffer.count)
             }
+            guard let name else { return false }
+            defer { X509_NAME_free(name) }
+            return X509_set_subject_name(x509, name) == 1
         case .parts(let organization, let commonName):
-            guard let made = X509_NAME_new() else { return nil }
+            // In its place: what X509_set_subject_name is given, it encodes and decodes once more.
+            let name = X509_get_subject_name(x509)
             for (identifier, text) in [(NID_organizationName, organization), (NID_commonName, commonName)] {
                 guard let text else { continue }
                 let bytes = Array(
-                    String(String.UnicodeScalarView(text.unicodeScalars.prefix(maximumNameCharacters))).utf8)
-                let added = X509_NAME_add_entry_by_NID(
-                    made, identifier, MBSTRING_UTF8, bytes, Int32(bytes.count), -1, 0)
-                guard added == 1 else {
-                    X509_NAME_free(made)
-                    return nil
-                }
+                    String(String.UnicodeScalarView(text.unicodeScalars.prefix(Self.maximumNameCharacters))).utf8)
+                guard
+                    X509_NAME_add_entry_by_NID(name, identifier, MBSTRING_UTF8, bytes, Int32(bytes.count), -1, 0) == 1
+                else { return false }
             }
-            return made
+            return true
         }
+    }
+
+    private func set(issuerOf x509: OpaquePointer, _ issuer: Certificate?) -> Bool {
+        guard let issuer else { return X509_set_issuer_name(x509, X509_get_subject_name(x509)) == 1 }
+        return issuer.withX509 { X509_set_issuer_name(x509, X509_get_subject_name($0)) } == 1
     }
 
     private func add(_ item: Extension, to x509: OpaquePointer) -> Bool {

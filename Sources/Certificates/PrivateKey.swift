@@ -80,8 +80,15 @@ package final class PrivateKey: @unchecked Sendable {
         }
     }
 
-    /// A new key on NIST P-256.
-    package static func generateP256() throws(CertificateError) -> PrivateKey { try generate(.ecP256) }
+    /// A new key on NIST P-256 to certify many times: its public half goes into a certificate at a fortieth of what one of
+    /// ``generate(_:)`` takes, which OpenSSL encodes and decodes again by way of all its providers' formats.
+    package static func generateP256() throws(CertificateError) -> PrivateKey {
+        let key = try generate(.ecP256)
+        guard let made = key.withPKEY({ csn_EVP_PKEY_as_EC_KEY($0) }) else {
+            throw .openSSL(.unavailable, "key generation")
+        }
+        return try PrivateKey(adopting: made)
+    }
 
     private static func generateEC(_ curve: Int32) throws(CertificateError) -> PrivateKey {
         try generate(EVP_PKEY_EC) { EVP_PKEY_CTX_set_ec_paramgen_curve_nid($0, curve) }

@@ -59,16 +59,18 @@ package enum Base64 {
 
 /// Hexadecimal, two digits a byte.
 package enum Hex {
+    private static let digits = Array("0123456789abcdef".utf8)
+
     /// `bytes` in lower-case digits, with `separator` between bytes.
     package static func encode(_ bytes: some Sequence<UInt8>, separator: String = "") -> String {
-        let digits = Array("0123456789abcdef".unicodeScalars)
-        var text = String.UnicodeScalarView()
-        for (index, byte) in bytes.enumerated() {
-            if index > 0 { text.append(contentsOf: separator.unicodeScalars) }
+        var text: [UInt8] = []
+        text.reserveCapacity(bytes.underestimatedCount * (2 + separator.utf8.count))
+        for byte in bytes {
+            if !text.isEmpty { text.append(contentsOf: separator.utf8) }
             text.append(digits[Int(byte >> 4)])
             text.append(digits[Int(byte & 15)])
         }
-        return String(text)
+        return String(decoding: text, as: UTF8.self)
     }
 
     /// The bytes of digits in either case, or nil if there is anything else or an odd number of them.
