@@ -1,8 +1,11 @@
-// What Swift cannot see of libcurl: its variadics, as static inline wrappers named csn_<what they set>.
+// libcurl, loaded by the first call that is made here; and its variadics, which Swift cannot see, as static inline wrappers named
+// csn_<what they set>.
 #ifndef COUNTERSIGN_CCURL_SHIM_H
 #define COUNTERSIGN_CCURL_SHIM_H
 
 #include <curl/curl.h>
+#include <dlfcn.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +17,63 @@
 #define csn_allocated_size malloc_usable_size
 #endif
 
-static const long csn_CURLAUTH_BASIC_OR_DIGEST = (long)(CURLAUTH_BASIC | CURLAUTH_DIGEST);
+// MARK: Loading
+
+// Linked, it and the thirty libraries below it would be loaded at the start of every command, which takes as long as all the rest of one.
+#ifdef __APPLE__
+#define CSN_LIBCURL "/usr/lib/libcurl.4.dylib"
+#else
+#define CSN_LIBCURL "libcurl.so.4"
+#endif
+
+// One of its functions; NULL where it cannot be loaded.
+static inline void *csn_curl_function(const char *name) {
+    static void *loaded;
+    void *library = __atomic_load_n(&loaded, __ATOMIC_ACQUIRE);
+    if (library == NULL) {
+        library = dlopen(CSN_LIBCURL, RTLD_NOW | RTLD_LOCAL);
+        if (library == NULL) return NULL;
+        __atomic_store_n(&loaded, library, __ATOMIC_RELEASE);
+    }
+    return dlsym(library, name);
+}
+
+// As curl.h declares it. Each that is called through this has been there since libcurl.so.4 bears that name.
+#define CSN_CURL(function) ((__typeof__(&function))csn_curl_function(#function))
+
+// NULL where libcurl cannot be loaded, too; what takes a handle need not ask again.
+static inline CURL *csn_curl_easy_init(void) {
+    __typeof__(&curl_easy_init) function = CSN_CURL(curl_easy_init);
+    return function == NULL ? NULL : function();
+}
+
+static inline void csn_curl_easy_cleanup(CURL *handle) { CSN_CURL(curl_easy_cleanup)(handle); }
+
+static inline void csn_curl_easy_reset(CURL *handle) { CSN_CURL(curl_easy_reset)(handle); }
+
+static inline CURLcode csn_curl_easy_perform(CURL *handle) { return CSN_CURL(curl_easy_perform)(handle); }
+
+static inline const char *csn_curl_easy_strerror(CURLcode code) {
+    __typeof__(&curl_easy_strerror) function = CSN_CURL(curl_easy_strerror);
+    return function == NULL ? "libcurl cannot be loaded" : function(code);
+}
+
+static inline struct curl_slist *csn_curl_slist_append(struct curl_slist *list, const char *text) {
+    __typeof__(&curl_slist_append) function = CSN_CURL(curl_slist_append);
+    return function == NULL ? NULL : function(list, text);
+}
+
+static inline void csn_curl_slist_free_all(struct curl_slist *list) {
+    if (list != NULL) CSN_CURL(curl_slist_free_all)(list);
+}
+
+// -1 for what is no date.
+static inline time_t csn_curl_getdate(const char *text) {
+    __typeof__(&curl_getdate) function = CSN_CURL(curl_getdate);
+    return function == NULL ? -1 : function(text, NULL);
+}
+
+// MARK: Memory
 
 // libcurl copies passwords and fields into memory that it frees as it is: here it is wiped before.
 
@@ -38,80 +97,85 @@ static inline void *csn_wiping_realloc(void *memory, size_t count) {
 
 // Counts only where libcurl was not set up before.
 static inline CURLcode csn_curl_global_init_wiping(void) {
-    return curl_global_init_mem(
-        CURL_GLOBAL_DEFAULT, malloc, csn_wiping_free, csn_wiping_realloc, strdup, calloc);
+    __typeof__(&curl_global_init_mem) function = CSN_CURL(curl_global_init_mem);
+    if (function == NULL) return CURLE_FAILED_INIT;
+    return function(CURL_GLOBAL_DEFAULT, malloc, csn_wiping_free, csn_wiping_realloc, strdup, calloc);
 }
 
+// MARK: Settings
+
+static const long csn_CURLAUTH_BASIC_OR_DIGEST = (long)(CURLAUTH_BASIC | CURLAUTH_DIGEST);
+
 static inline CURLcode csn_curl_set_string(CURL *handle, CURLoption option, const char *value) {
-    return curl_easy_setopt(handle, option, value);
+    return CSN_CURL(curl_easy_setopt)(handle, option, value);
 }
 
 static inline CURLcode csn_curl_set_long(CURL *handle, CURLoption option, long value) {
-    return curl_easy_setopt(handle, option, value);
+    return CSN_CURL(curl_easy_setopt)(handle, option, value);
 }
 
 static inline CURLcode csn_curl_set_write(CURL *handle, curl_write_callback callback, void *context) {
-    CURLcode code = curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, callback);
-    return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_WRITEDATA, context) : code;
+    CURLcode code = CSN_CURL(curl_easy_setopt)(handle, CURLOPT_WRITEFUNCTION, callback);
+    return code == CURLE_OK ? CSN_CURL(curl_easy_setopt)(handle, CURLOPT_WRITEDATA, context) : code;
 }
 
 static inline CURLcode csn_curl_set_header(CURL *handle, curl_write_callback callback, void *context) {
-    CURLcode code = curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, callback);
-    return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_HEADERDATA, context) : code;
+    CURLcode code = CSN_CURL(curl_easy_setopt)(handle, CURLOPT_HEADERFUNCTION, callback);
+    return code == CURLE_OK ? CSN_CURL(curl_easy_setopt)(handle, CURLOPT_HEADERDATA, context) : code;
 }
 
 static inline CURLcode csn_curl_set_progress(CURL *handle, curl_xferinfo_callback callback, void *context) {
-    CURLcode code = curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, callback);
-    if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_XFERINFODATA, context);
-    return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L) : code;
+    CURLcode code = CSN_CURL(curl_easy_setopt)(handle, CURLOPT_XFERINFOFUNCTION, callback);
+    if (code == CURLE_OK) code = CSN_CURL(curl_easy_setopt)(handle, CURLOPT_XFERINFODATA, context);
+    return code == CURLE_OK ? CSN_CURL(curl_easy_setopt)(handle, CURLOPT_NOPROGRESS, 0L) : code;
 }
 
 // Called when the connection stands, TLS included, before each request on it.
 static inline CURLcode csn_curl_set_before_request(CURL *handle, curl_prereq_callback callback, void *context) {
-    CURLcode code = curl_easy_setopt(handle, CURLOPT_PREREQFUNCTION, callback);
-    return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_PREREQDATA, context) : code;
+    CURLcode code = CSN_CURL(curl_easy_setopt)(handle, CURLOPT_PREREQFUNCTION, callback);
+    return code == CURLE_OK ? CSN_CURL(curl_easy_setopt)(handle, CURLOPT_PREREQDATA, context) : code;
 }
 
 static inline CURLcode csn_curl_set_tls_context(CURL *handle, curl_ssl_ctx_callback callback, void *context) {
-    CURLcode code = curl_easy_setopt(handle, CURLOPT_SSL_CTX_FUNCTION, callback);
-    return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_SSL_CTX_DATA, context) : code;
+    CURLcode code = CSN_CURL(curl_easy_setopt)(handle, CURLOPT_SSL_CTX_FUNCTION, callback);
+    return code == CURLE_OK ? CSN_CURL(curl_easy_setopt)(handle, CURLOPT_SSL_CTX_DATA, context) : code;
 }
 
 // Called with every socket that is made, before it is connected.
 static inline CURLcode csn_curl_set_socket_made(CURL *handle, curl_sockopt_callback callback, void *context) {
-    CURLcode code = curl_easy_setopt(handle, CURLOPT_SOCKOPTFUNCTION, callback);
-    return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_SOCKOPTDATA, context) : code;
+    CURLcode code = CSN_CURL(curl_easy_setopt)(handle, CURLOPT_SOCKOPTFUNCTION, callback);
+    return code == CURLE_OK ? CSN_CURL(curl_easy_setopt)(handle, CURLOPT_SOCKOPTDATA, context) : code;
 }
 
 // The bytes are not copied: they are the caller's until the transfer is over.
 static inline CURLcode csn_curl_set_post(CURL *handle, const void *bytes, long count) {
-    CURLcode code = curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE, count);
-    return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_POSTFIELDS, bytes) : code;
+    CURLcode code = CSN_CURL(curl_easy_setopt)(handle, CURLOPT_POSTFIELDSIZE, count);
+    return code == CURLE_OK ? CSN_CURL(curl_easy_setopt)(handle, CURLOPT_POSTFIELDS, bytes) : code;
 }
 
 static inline CURLcode csn_curl_set_copied_blob(CURL *handle, CURLoption option, const void *bytes, size_t count) {
     struct curl_blob blob = {(void *)bytes, count, CURL_BLOB_COPY};
-    return curl_easy_setopt(handle, option, &blob);
+    return CSN_CURL(curl_easy_setopt)(handle, option, &blob);
 }
 
 static inline CURLcode csn_curl_set_list(CURL *handle, CURLoption option, struct curl_slist *list) {
-    return curl_easy_setopt(handle, option, list);
+    return CSN_CURL(curl_easy_setopt)(handle, option, list);
 }
 
 // The bytes are the caller's for as long as the handle may write to them; at least CURL_ERROR_SIZE.
 static inline CURLcode csn_curl_set_error_buffer(CURL *handle, char *buffer) {
-    return curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, buffer);
+    return CSN_CURL(curl_easy_setopt)(handle, CURLOPT_ERRORBUFFER, buffer);
 }
 
 static inline CURLcode csn_curl_get_long(CURL *handle, CURLINFO info, long *value) {
-    return curl_easy_getinfo(handle, info, value);
+    return CSN_CURL(curl_easy_getinfo)(handle, info, value);
 }
 
 // The SSL of the connection that the handle is using, inside a callback; NULL where there is none, or where it is not
 // OpenSSL's.
 static inline void *csn_curl_get_openssl(CURL *handle) {
     struct curl_tlssessioninfo *session = NULL;
-    if (curl_easy_getinfo(handle, CURLINFO_TLS_SSL_PTR, &session) != CURLE_OK || session == NULL) return NULL;
+    if (CSN_CURL(curl_easy_getinfo)(handle, CURLINFO_TLS_SSL_PTR, &session) != CURLE_OK || session == NULL) return NULL;
     return session->backend == CURLSSLBACKEND_OPENSSL ? session->internals : NULL;
 }
 

@@ -27,9 +27,9 @@ final class CurlSession {
     init(
         tls: ServerTLS, access: ESTAccess, limit: Duration, now: @escaping @Sendable () -> Int64
     ) throws(EnrollmentError) {
-        guard Self.isReady, let handle = curl_easy_init() else {
+        guard Self.isReady, let handle = csn_curl_easy_init() else {
             said.deallocate()
-            throw EnrollmentError(.unavailable, "libcurl could not be set up")
+            throw EnrollmentError(.unavailable, "libcurl cannot be loaded, or not set up")
         }
         self.handle = handle
         self.tls = tls
@@ -40,7 +40,7 @@ final class CurlSession {
     }
 
     deinit {
-        curl_easy_cleanup(handle)
+        csn_curl_easy_cleanup(handle)
         said.deallocate()
     }
 
@@ -90,31 +90,31 @@ final class CurlSession {
     }
 
     private func run(_ url: String, _ transfer: Transfer) throws(EnrollmentError) -> CURLcode {
-        curl_easy_reset(handle)
+        csn_curl_easy_reset(handle)
         said.initialize(repeating: 0)
         tls.callBegins()
         var fields: UnsafeMutablePointer<curl_slist>?
         defer {
             // The password is not to stay in the handle.
-            curl_easy_reset(handle)
-            curl_slist_free_all(fields)
+            csn_curl_easy_reset(handle)
+            csn_curl_slist_free_all(fields)
         }
         try prepare(url)
         try authenticate()
         if let body = transfer.body {
-            fields = curl_slist_append(fields, "Content-Type: application/pkcs10")
-            fields = curl_slist_append(fields, "Expect:")
+            fields = csn_curl_slist_append(fields, "Content-Type: application/pkcs10")
+            fields = csn_curl_slist_append(fields, "Expect:")
             try set(csn_curl_set_post(handle, body.storage.baseAddress, body.storage.count))
             try set(csn_curl_set_list(handle, CURLOPT_HTTPHEADER, fields))
         }
         transfer.handle = handle
         try listen(Unmanaged.passUnretained(transfer).toOpaque())
-        return withExtendedLifetime(transfer) { curl_easy_perform(handle) }
+        return withExtendedLifetime(transfer) { csn_curl_easy_perform(handle) }
     }
 
     private func set(_ code: CURLcode) throws(EnrollmentError) {
         guard code == CURLE_OK else {
-            throw EnrollmentError(.unavailable, "libcurl: \(String(cString: curl_easy_strerror(code)))")
+            throw EnrollmentError(.unavailable, "libcurl: \(String(cString: csn_curl_easy_strerror(code)))")
         }
     }
 

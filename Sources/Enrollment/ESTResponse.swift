@@ -89,7 +89,7 @@ struct ESTResponse {
         if !value.isEmpty, value.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
             seconds = Int64(value) ?? .max
         } else {
-            let date = curl_getdate(value, nil)
+            let date = csn_curl_getdate(value)
             guard date >= 0 else { return nil }
             seconds = Int64(date).subtractingReportingOverflow(now).partialValue
         }

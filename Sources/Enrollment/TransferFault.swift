@@ -23,7 +23,7 @@ struct TransferFault {
         if code == CURLE_ABORTED_BY_CALLBACK { return error(.cancelled) }
         if let trust = tls.trust, !trust.isTrusted { return untrusted(trust) }
         if let alert = tls.alert { return refused(by: alert) }
-        return error(of: code, said.isEmpty ? String(cString: curl_easy_strerror(code)) : said)
+        return error(of: code, said.isEmpty ? String(cString: csn_curl_easy_strerror(code)) : said)
     }
 
     private func error(of code: CURLcode, _ said: String) -> EnrollmentError {

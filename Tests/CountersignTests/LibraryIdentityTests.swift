@@ -34,8 +34,8 @@ struct LibraryIdentityTests {
     @Test func libcurlShowsIt() async throws {
         let identity = try await Self.identity("laptop")
         let nginx = try NginxOrigin()
-        let handle = try #require(curl_easy_init())
-        defer { curl_easy_cleanup(handle) }
+        let handle = try #require(csn_curl_easy_init())
+        defer { csn_curl_easy_cleanup(handle) }
         let box = Box(identity)
         var body: [UInt8] = []
         let status = withExtendedLifetime(box) {
@@ -64,7 +64,7 @@ struct LibraryIdentityTests {
                         }
                         return size * count
                     }, body)
-                return curl_easy_perform(handle)
+                return csn_curl_easy_perform(handle)
             }
         }
         #expect(status == CURLE_OK)

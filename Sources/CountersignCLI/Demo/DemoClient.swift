@@ -18,11 +18,11 @@ struct DemoClient {
 
     func get(_ url: String) -> Response {
         var response = Response()
-        guard let handle = curl_easy_init() else {
-            response.failure = "libcurl could not be set up"
+        guard let handle = csn_curl_easy_init() else {
+            response.failure = "libcurl cannot be loaded, or not set up"
             return response
         }
-        defer { curl_easy_cleanup(handle) }
+        defer { csn_curl_easy_cleanup(handle) }
         let body = Collected()
         csn_curl_set_string(handle, CURLOPT_URL, url)
         csn_curl_set_string(handle, CURLOPT_PROXY, proxy)
@@ -39,9 +39,9 @@ struct DemoClient {
                 Unmanaged<Collected>.fromOpaque(context).takeUnretainedValue().bytes += received
                 return size * count
             }, Unmanaged.passUnretained(body).toOpaque())
-        let code = curl_easy_perform(handle)
+        let code = csn_curl_easy_perform(handle)
         guard code == CURLE_OK else {
-            response.failure = "curl: (\(code.rawValue)) \(String(cString: curl_easy_strerror(code)))"
+            response.failure = "curl: (\(code.rawValue)) \(String(cString: csn_curl_easy_strerror(code)))"
             return response
         }
         var status = 0
