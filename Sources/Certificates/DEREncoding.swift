@@ -2,7 +2,7 @@
 
 /// Writes the few ASN.1 values that certificate extensions are made of, in DER (X.690 §8, §10).
 enum DEREncoding {
-    static func sequence(_ items: [[UInt8]]) -> [UInt8] { value(tag: 0x30, items.flatMap(\.self)) }
+    static func sequence(_ items: [[UInt8]]) -> [UInt8] { value(tag: 0x30, items) }
 
     static func octets(_ bytes: [UInt8]) -> [UInt8] { value(tag: 0x04, bytes) }
 
@@ -22,15 +22,31 @@ enum DEREncoding {
     }
 
     static func set(_ items: [[UInt8]]) -> [UInt8] {
-        value(tag: 0x31, items.sorted { $0.lexicographicallyPrecedes($1) }.flatMap(\.self))
+        value(tag: 0x31, items.sorted { $0.lexicographicallyPrecedes($1) })
     }
 
     /// A string of the universal type `tag`.
     static func string(tag: UInt8, _ text: some StringProtocol) -> [UInt8] { value(tag: tag, Array(text.utf8)) }
 
-    static func value(tag: UInt8, _ bytes: [UInt8]) -> [UInt8] {
-        guard bytes.count >= 0x80 else { return [tag, UInt8(bytes.count)] + bytes }
-        let length = withUnsafeBytes(of: UInt64(bytes.count).bigEndian) { Array($0.drop { $0 == 0 }) }
-        return [tag, 0x80 | UInt8(length.count)] + length + bytes
+    static func value(tag: UInt8, _ bytes: [UInt8]) -> [UInt8] { value(tag: tag, [bytes]) }
+
+    /// A value whose content is `parts`, one behind the other.
+    private static func value(tag: UInt8, _ parts: [[UInt8]]) -> [UInt8] {
+        let count = parts.reduce(0) { $0 + $1.count }
+        var encoded: [UInt8] = []
+        encoded.reserveCapacity(count + 10)
+        encoded.append(tag)
+        if count < 0x80 {
+            encoded.append(UInt8(count))
+        } else {
+            let length = UInt64(count)
+            let lengthBytes = 8 - length.leadingZeroBitCount / 8
+            encoded.append(0x80 | UInt8(lengthBytes))
+            for place in (0..<lengthBytes).reversed() {
+                encoded.append(UInt8(truncatingIfNeeded: length >> (8 * place)))
+            }
+        }
+        for part in parts { encoded += part }
+        return encoded
     }
 }
