@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import COpenSSL
 import Cryptography
 import Testing
 
@@ -57,6 +58,20 @@ struct InterceptionAuthorityTests {
         let long = String(repeating: "a", count: 60) + ".corp.example"
         let longLeaf = try authority.mintLeaf(host: long, key: key, at: now)[0]
         #expect(longLeaf.dnsNames == [long] && longLeaf.subject == "O=Countersign")
+    }
+
+    /// A key that was read is a provider's, one for leaves an EC_KEY: OpenSSL has a way of its own to write down each.
+    @Test func aLeafsKeyIsWrittenAsAKeyThatWasReadIs() throws {
+        let authority = try authority()
+        let key = try PrivateKey.generateP256()
+        let read = try PrivateKey(pkcs8: key.pkcs8)
+        let leaf = try authority.mintLeaf(host: "a.example", key: key, at: now)[0]
+        let other = try authority.mintLeaf(host: "a.example", key: read, at: now)[0]
+        #expect(leaf.publicKeyDER == other.publicKeyDER && leaf.publicKeyDER.count == 91)
+        #expect(key.kind == .ec(curve: "P-256") && read.kind == key.kind)
+        #expect(key.matches(other) && read.matches(leaf))
+        let identifiers = [leaf, other].map { $0.extensionValue(NID_subject_key_identifier)?.bytes }
+        #expect(identifiers[0] == identifiers[1] && identifiers[0]?.count == 22)
     }
 
     @Test func serialNumbersAreRandomAndPositive() throws {
