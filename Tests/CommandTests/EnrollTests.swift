@@ -69,7 +69,9 @@ struct EnrollTests {
         let result = try place.enroll("--fingerprint", try fingerprint(place, "other-ca"))
         #expect(result.status == 1)
         #expect(result.error.contains("none of the server's authorities has the fingerprint"), "\(result.said)")
-        #expect(place.server.log.allSatisfy { $0.authorization == "" && $0.operation == "cacerts" })
+        // The end of a connection that was cut may be told too.
+        let requests = place.server.log.filter { $0.method != nil }
+        #expect(!requests.isEmpty && requests.allSatisfy { $0.authorization == "" && $0.operation == "cacerts" })
         #expect(try place.hasNothing())
     }
 
