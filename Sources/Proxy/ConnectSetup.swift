@@ -107,7 +107,6 @@ final class ConnectSetup {
         self.door = door
         services.connector.connect(
             to: origin, tls: policy.originTLS,
-            session: route.slot(under: .verified, mayBeAnswered: true).takeSession(),
             certificateSource: CertificateDoor.source(for: rule, at: origin, services: services, client: client),
             trustSource: door.source
         ) { result in

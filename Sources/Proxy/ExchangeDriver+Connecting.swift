@@ -68,7 +68,7 @@ extension ExchangeDriver {
             origin: origin, isListed: route.isListed, pin: pin, services: services, client: client)
         self.door = door
         services.connector.connect(
-            to: origin, tls: policy.originTLS, session: slot.takeSession(),
+            to: origin, tls: policy.originTLS,
             certificateSource: pin == nil || trust.answers ? certificateSource : nil, trustSource: door.source
         ) { result in
             guard case .preparing = self.mode, self.door === door else {

@@ -83,8 +83,6 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     package private(set) var shownIdentity: Identity?
     /// The origin was shown a client identity at some time: the connection stands for a person.
     package private(set) var hasShownIdentity = false
-    /// The origin asked who the client is, whatever it was told.
-    private var wasAskedForIdentity = false
     /// How many requests it has carried.
     package private(set) var requestCount = 0
 
@@ -144,10 +142,6 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
 
     /// `TLSv1.3` or `TLSv1.2`, as soon as the origin has said so; nil without TLS.
     package var tlsVersion: String? { tls?.version ?? tlsHandler?.version }
-
-    /// What another connection of the same key may go on with. Nil where the origin asked who the client is: in a session that is
-    /// resumed it would not ask again (RFC 8446 §4.3.2), and the answer may be another by then.
-    var session: TLSSession? { wasAskedForIdentity ? nil : tlsHandler?.session }
 
     /// The channel, for a tunnel that takes it over.
     package var channel: (any Channel)? { context?.channel }
@@ -279,7 +273,6 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         case TLSEvent.serverTrustAsked(let trust):
             askAboutTrust(trust)
         case TLSEvent.certificateRequested(let request):
-            wasAskedForIdentity = true
             let answer = { [weak self] (identity: Identity?) in
                 self?.shownIdentity = identity
                 if identity != nil { self?.hasShownIdentity = true }

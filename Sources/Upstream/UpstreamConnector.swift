@@ -46,12 +46,12 @@ package struct UpstreamConnector {
             }
     }
 
-    /// A connection that is ready for a request. `session` is one that an earlier connection of the same key came to. For https its ``OriginConnection/tls`` says whether the origin is trusted: that
+    /// A connection that is ready for a request. For https its ``OriginConnection/tls`` says whether the origin is trusted: that
     /// is the caller's to look at before it sends anything. With a `trustSource` the handshake stands still while that thinks
     /// about an origin that is not trusted; its time does not count as the handshake's. `completion` runs on the event loop,
     /// once, or not at all where the connection is closed by ``OriginConnection/close()`` before.
     package func connect(
-        to origin: Origin, tls context: TLSClientContext, session: TLSSession? = nil,
+        to origin: Origin, tls context: TLSClientContext,
         certificateSource: OriginConnection.CertificateSource?, trustSource: OriginConnection.TrustSource? = nil,
         completion: @escaping (Result<OriginConnection, UpstreamError>) -> Void
     ) {
@@ -60,13 +60,13 @@ package struct UpstreamConnector {
             case .failure(let error):
                 completion(.failure(error))
             case .success(let channel):
-                install(on: channel, origin: origin, tls: context, session, certificateSource, trustSource, completion)
+                install(on: channel, origin: origin, tls: context, certificateSource, trustSource, completion)
             }
         }
     }
 
     private func install(
-        on channel: any Channel, origin: Origin, tls context: TLSClientContext, _ session: TLSSession?,
+        on channel: any Channel, origin: Origin, tls context: TLSClientContext,
         _ certificateSource: OriginConnection.CertificateSource?, _ trustSource: OriginConnection.TrustSource?,
         _ completion: @escaping (Result<OriginConnection, UpstreamError>) -> Void
     ) {
@@ -78,7 +78,7 @@ package struct UpstreamConnector {
                 return completion(.success(connection))
             }
             let handler = try TLSHandler(
-                client: context, host: origin.host, alpn: ["http/1.1"], session: session,
+                client: context, host: origin.host, alpn: ["http/1.1"], session: nil,
                 asksAboutTrust: trustSource != nil, spare: spare)
             let connection = OriginConnection(place: place, tlsHandler: handler, spare: spare)
             connection.certificateSource = certificateSource

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import TLS
-
 /// The idle origin connections of one event loop, a ``Slot`` for each key. Only that loop may call it.
 package final class UpstreamPool {
     /// The idle connections of one key. Whoever serves a key often keeps its slot, and need not look it up.
@@ -11,8 +9,6 @@ package final class UpstreamPool {
         private weak var pool: UpstreamPool?
         /// The pool sees to it that what is idle here is closed in time.
         fileprivate var isRegistered = true
-        /// What the next connection may go on with, in the place of a whole handshake.
-        private var session: TLSSession?
 
         fileprivate init(_ key: UpstreamKey, _ pool: UpstreamPool) {
             self.key = key
@@ -35,18 +31,10 @@ package final class UpstreamPool {
         package func giveBack(_ connection: OriginConnection, now: UInt64) {
             connection.delegate = nil
             connection.certificateSource = nil
-            // A session's ticket has come by the end of the first response.
-            if connection.requestCount == 1, let session = connection.session { self.session = session }
             guard connection.isReusable, let slot = isRegistered ? self : pool?.register(self) else {
                 return connection.close()
             }
             slot.park(connection, now: now)
-        }
-
-        /// The session to connect with, once: what is seen twice could be told to be the same client (RFC 8446 §C.4).
-        package func takeSession() -> TLSSession? {
-            defer { session = nil }
-            return session
         }
 
         private func park(_ connection: OriginConnection, now: UInt64) {
@@ -68,7 +56,6 @@ package final class UpstreamPool {
         }
 
         fileprivate func closeAll() {
-            session = nil
             for connection in idle.removeAll() { connection.close() }
         }
     }
