@@ -19,6 +19,7 @@ let package = Package(
     ],
     targets: [
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CLinux"),
         .target(name: "Cryptography", dependencies: ["COpenSSL"]),
         .target(name: "HTTP1"),
         .target(name: "Challenges", dependencies: ["Cryptography"]),
@@ -34,6 +35,7 @@ let package = Package(
             name: "Proxy",
             dependencies: [
                 "HTTP1", "Upstream", "TLS", "NTLM", "SitePolicy", "Certificates", "Challenges", "Cryptography",
+                "CLinux",
             ] + nio,
             swiftSettings: testable),
         // Counts what the process allocates: its malloc stands before the C library's.

@@ -54,7 +54,8 @@ static inline unsigned long csn_XN_FLAG_RFC2253_UTF8(void) { return XN_FLAG_RFC2
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-// The same key as an EC_KEY; NULL when it is on no curve. The comparison has the provider's copy made before other threads see the key.
+// The same key as an EC_KEY; NULL when it is on no curve. The comparison has the provider's copy made before other threads see
+// the key.
 static inline EVP_PKEY *csn_EVP_PKEY_as_EC_KEY(EVP_PKEY *key) {
     EC_KEY *curve_key = EVP_PKEY_get1_EC_KEY(key);
     EVP_PKEY *made = EVP_PKEY_new();

@@ -4,6 +4,7 @@ import CCurl
 import COpenSSL
 import Challenges
 import Cryptography
+import Synchronization
 
 /// libcurl as the client of one EST server: one handle, which keeps its connection from call to call. Blocking; one
 /// call at a time.
@@ -20,14 +21,21 @@ final class CurlSession {
     private var linkKind = ConnectionLink.Kind.exporter
     private let said = UnsafeMutableBufferPointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
 
-    /// Once a process; libcurl counts.
-    private static let isReady = csn_curl_global_init_wiping() == CURLE_OK
+    /// Sets libcurl up, once a process; where that fails, the next session tries again.
+    private static func setUp() -> Bool {
+        isSetUp.withLock { isSetUp in
+            if !isSetUp { isSetUp = csn_curl_global_init_wiping() == CURLE_OK }
+            return isSetUp
+        }
+    }
+
+    private static let isSetUp = Mutex(false)
 
     /// `limit` is for one call; `now` is in seconds since 1970.
     init(
         tls: ServerTLS, access: ESTAccess, limit: Duration, now: @escaping @Sendable () -> Int64
     ) throws(EnrollmentError) {
-        guard Self.isReady, let handle = csn_curl_easy_init() else {
+        guard Self.setUp(), let handle = csn_curl_easy_init() else {
             said.deallocate()
             throw EnrollmentError(.unavailable, "libcurl cannot be loaded, or not set up")
         }

@@ -10,8 +10,8 @@ struct ReadRun {
     static let leastBytes = 512 * 1024
     /// What a wait must bring for the next one to be worth it.
     static let leastRoundBytes = 32 * 1024
-    /// What NIO reads before it lets others have their turn: where that much came, more is there.
-    static let fullRoundBytes = 256 * 1024
+    /// Nearly what NIO reads before it lets others have their turn, TLS taken off: where that much came, more is there.
+    static let fullRoundBytes = 240 * 1024
 
     private var runBytes = 0
     private var roundBytes = 0

@@ -73,7 +73,7 @@ final class SplicePipe {
             } else if taken == 0 || errno == EAGAIN {
                 break
             } else if errno != EINTR {
-                let isUnwilling = [EINVAL, ENOSYS, EPERM, EACCES, ENOMEM].contains(errno)
+                let isUnwilling = [EINVAL, ENOSYS, EOPNOTSUPP, EPERM, EACCES, ENOMEM].contains(errno)
                 round.failure = isUnwilling ? .notSupported : .broken
                 break
             }

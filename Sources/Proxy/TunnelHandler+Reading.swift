@@ -69,8 +69,10 @@ extension TunnelHandler {
             reading.maySplice = false
             return
         }
-        other.count(round.bytes)
-        other.otherWayCarried()
+        if round.bytes > 0 {
+            other.count(round.bytes)
+            other.otherWayCarried()
+        }
         reading.run.bytesRead(round.bytes)
         let pays = reading.run.roundEnded(full: .max)
         if round.rest.readableBytes > 0 { sink.writeAndFlush(other.wrapOutboundOut(round.rest), promise: nil) }

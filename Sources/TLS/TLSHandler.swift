@@ -375,7 +375,8 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
                 return
             }
             pending.pieceWritten()
-            if outbound.readableBytes >= PendingWrites.burstBytes { emit(context, flush: false) }
+            // Flushed here: what comes behind may be nothing, and then nobody flushes.
+            if outbound.readableBytes >= PendingWrites.burstBytes { emit(context, flush: true) }
         }
     }
 

@@ -37,7 +37,7 @@ import Testing
 
     @Test func whereARoundWasFullTheNextOneComesAtOnce() {
         var run = ReadRun()
-        let rounds = [512 * 1024 - 1, 1, 256 * 1024, 10, 256 * 1024 - 1]
+        let rounds = [512 * 1024 - 1, 1, 240 * 1024, 10, 240 * 1024 - 1]
         #expect(Self.waits(rounds, &run) == [false, true, false, true, true])
     }
 }

@@ -46,6 +46,16 @@ struct TLSHandlerTests {
         #expect(unflushed.isThere)
     }
 
+    /// A burst of ciphertext is 128 KiB: nothing comes behind the last one here, and nobody flushes for it.
+    @Test(arguments: Fixture.bothVersions, [1, 2])
+    func whatWaitedForTheHandshakeGoesOutToTheLastByte(version: Int32, bursts: Int) throws {
+        let pair = try pair(version: version)
+        let size = bursts * PendingWrites.burstBytes
+        pair.client.channel.writeAndFlush(ByteBuffer(repeating: 0x61, count: size), promise: nil)
+        try pair.run()
+        #expect(pair.server.heard.last == .bytes(String(repeating: "a", count: size)))
+    }
+
     @Test(arguments: Fixture.bothVersions)
     func manySmallWritesAreOneWriteOfFullRecords(version: Int32) throws {
         let pair = try pair(version: version)
