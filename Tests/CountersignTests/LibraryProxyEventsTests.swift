@@ -158,7 +158,8 @@ struct LibraryProxyEventsTests {
             let result = try Command.run(
                 try Tool.path("curl"),
                 [
-                    "-sS", "-o", "body", "-w", "%{http_code}", "-x", "\(try await proxy.address)", "--cacert",
+                    "-sS", "-o", folder.file("body"), "-w", "%{http_code}", "-x", "\(try await proxy.address)",
+                    "--cacert",
                     proxy.trustBundlePath, url,
                 ], in: folder)
             #expect(result.output == "200", "\(result.said)")

@@ -222,7 +222,7 @@ struct LibraryProxyTests {
                 let result = try Command.run(
                     try Tool.path("curl"),
                     [
-                        "-s", "-o", "body", "-w", "%{http_code}", "-x", address, "--cacert",
+                        "-s", "-o", folder.file("body"), "-w", "%{http_code}", "-x", address, "--cacert",
                         try folder.write("anchors.pem", anchors), url,
                     ], in: folder)
                 return Int(result.output)
