@@ -137,6 +137,7 @@ final class LoopServices {
 
     private func secondPassed() {
         now = Self.monotonicSeconds()
+        spare.release()
         pool.timePassed(now: now)
         pool.keepOnly(settings: shared.policy.current.generation)
         for object in watched.values { object.secondPassed(now: now) }

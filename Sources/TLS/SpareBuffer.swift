@@ -22,8 +22,9 @@ extension ByteBuffer {
 /// Buffers that one read or write after another of an event loop uses, as most are done with before the next one begins. Only that
 /// loop may use it.
 package final class SpareBuffer {
-    /// More, and larger ones, are not kept.
-    private static let limit = (count: 4, bytes: 64 * 1024)
+    /// More, and larger ones, are not kept. A burst of ciphertext fits (``PendingWrites/burstBytes`` and a piece, to the next power
+    /// of two): memory of that size, asked for anew each time, comes from the system as zeroed pages.
+    private static let limit = (count: 4, bytes: 256 * 1024)
 
     private struct Stack {
         private var buffers: [ByteBuffer] = []
@@ -47,6 +48,9 @@ package final class SpareBuffer {
         buffer.clear(minimumCapacity: max(bytes, 2048))
         return buffer
     }
+
+    /// Gives the memory back. Called once a second, so that what a burst took does not stay.
+    package func release() { spares = Stack() }
 
     /// `buffer` has been handed on, to somebody who may hold it still.
     package func giveBack(_ buffer: ByteBuffer) {

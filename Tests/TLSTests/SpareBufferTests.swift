@@ -20,6 +20,22 @@ import Testing
         #expect(calls <= 2)
     }
 
+    /// Up to a burst of ciphertext.
+    @Test(arguments: [2048, 64 * 1024 + 32, PendingWrites.burstBytes + 64 * 1024 + 384])
+    func memoryIsUsedAgain(bytes: Int) {
+        let spare = SpareBuffer()
+        var buffer = spare.take(room: bytes)
+        let address = buffer.withVeryUnsafeBytes(\.baseAddress)
+        let capacity = buffer.capacity
+        spare.giveBack(buffer)
+        buffer = ByteBuffer()
+        // Takes what was given back to the system, if it was.
+        let others = (0..<8).map { _ in ByteBufferAllocator().buffer(capacity: capacity) }
+        buffer = spare.take(room: bytes)
+        #expect(buffer.withVeryUnsafeBytes(\.baseAddress) == address)
+        #expect(others.count == 8)
+    }
+
     @Test func memoryThatSomebodyHoldsIsNotWrittenAgain() {
         let spare = SpareBuffer()
         var first = spare.take(room: 10)
