@@ -58,10 +58,21 @@ final class EnrolledSandbox: Sendable {
 
     func needsRefresh(_ arguments: String...) throws -> CommandResult { try run(["needs-refresh"] + arguments) }
 
+    /// `certificate` with its clock so many days ahead.
+    func certificate(_ arguments: String..., daysAhead days: Int) throws -> CommandResult {
+        try run(arguments, environment: try FakeTime.environment(days: days))
+    }
+
     private func run(_ arguments: [String]) throws -> CommandResult {
-        try Command.run(
-            "/usr/bin/setsid", ["--wait", try Sandbox.executable, "certificate"] + arguments,
-            environment: try sandbox.environment(adding: environment), folder: sandbox.folder.path, in: sandbox.folder)
+        try run(arguments, environment: environment)
+    }
+
+    private func run(_ arguments: [String], environment own: [String: String]) throws -> CommandResult {
+        // What waits for the command has its environment, and what is replaced by what waits has not: see FakeTime.
+        let waiting = own.map { "\($0.key)=\($0.value)" } + ["/usr/bin/setsid", "--fork", "--wait"]
+        return try Command.run(
+            "/usr/bin/env", waiting + [try Sandbox.executable, "certificate"] + arguments,
+            environment: try sandbox.environment(), folder: sandbox.folder.path, in: sandbox.folder)
     }
 
     // MARK: What is there

@@ -182,9 +182,9 @@ struct RefreshTests {
     @Test(arguments: [(0, 1), (18, 1), (22, 0), (31, 0)] as [(Int, Int32)])
     func twoThirdsOfTheLifeDecide(days: Int, status: Int32) throws {
         let place = try enrolled()
-        let result = try place.sandbox.sh("faketime '+\(days) days' countersign certificate needs-refresh laptop")
+        let result = try place.certificate("needs-refresh", "laptop", daysAhead: days)
         #expect(result.status == status, "\(result.said)")
-        let all = try place.sandbox.sh("faketime '+\(days) days' countersign certificate needs-refresh --json")
+        let all = try place.certificate("needs-refresh", "--json", daysAhead: days)
         #expect(all.status == status)
         #expect(all.output.contains("\"needsRefresh\" : \(status == 0)"))
     }
@@ -192,7 +192,7 @@ struct RefreshTests {
     @Test func anExpiredOneIsReplacedByTheCredential() throws {
         let place = try enrolled()
         try place.control(Self.dates(from: 0, to: 90))
-        let result = try place.sandbox.sh("faketime '+40 days' countersign certificate refresh")
+        let result = try place.certificate("refresh", daysAhead: 40)
         #expect(result.status == 0, "\(result.said)")
         #expect(place.server.requests("simplereenroll").isEmpty)
         #expect(place.server.requests("simpleenroll").last?.user == ESTServer.user)

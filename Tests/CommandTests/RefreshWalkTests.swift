@@ -11,23 +11,10 @@ import Testing
 struct RefreshWalkTests {
     private static let day: Int64 = 86_400
 
-    /// Both sides' time, as a file that libfaketime reads at every question.
-    private static func environment(_ time: String) throws -> [String: String] {
-        let folders = ["x86_64-linux-gnu", "aarch64-linux-gnu"].map { "/usr/lib/\($0)/faketime/libfaketimeMT.so.1" }
-        guard let library = folders.first(where: { access($0, R_OK) == 0 }) else {
-            throw HarnessError("libfaketime is not installed: run Scripts/test, which installs what these tests need")
-        }
-        return [
-            "LD_PRELOAD": library, "FAKETIME_TIMESTAMP_FILE": time, "FAKETIME_NO_CACHE": "1",
-            "DONT_FAKE_MONOTONIC": "1",
-        ]
-    }
-
     @Test func thereIsAWorkingCertificateAtEveryStep() throws {
         let folder = try TemporaryFolder("walk")
         let time = try folder.write("time", "+0d\n")
-        let environment = try Self.environment(time)
-        let place = try EnrolledSandbox(["days": 90], environment: environment)
+        let place = try EnrolledSandbox(["days": 90], environment: try FakeTime.environment(readFrom: time))
         #expect(try place.enroll().status == 0)
         var (renewals, failures) = (0, 0)
         for step in 0...80 {
