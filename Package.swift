@@ -72,7 +72,7 @@ let package = Package(
             name: "CountersignCLI",
             dependencies: [
                 "Countersign", "Proxy", "HTTP1", "NTLM", "TLS", "Vault", "Enrollment", "SitePolicy", "Certificates",
-                "Challenges", "Cryptography", "CCurl", argumentParser, logging,
+                "Challenges", "Cryptography", "CCurl", "CLinux", argumentParser, logging,
             ] + nio),
         // Test set-up: real servers in temporary folders.
         .target(name: "TestOrigin", path: "Tests/TestOrigin", exclude: ["Servers", "Clients"]),

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What <fcntl.h> and <unistd.h> have under _GNU_SOURCE only, and the Glibc module therefore leaves out, as static inline
+// What <fcntl.h> and <unistd.h> have under _GNU_SOURCE only, and <malloc.h>, which the Glibc module leaves out, as static inline
 // wrappers named csn_<the C name>.
 
 #ifndef COUNTERSIGN_CLINUX_SHIM_H
 #define COUNTERSIGN_CLINUX_SHIM_H
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -21,5 +22,11 @@ static inline ssize_t csn_splice(int from, int to, size_t count) { return splice
 
 // F_SETPIPE_SZ: gives the capacity, in bytes, or -1.
 static inline int csn_set_pipe_size(int pipe, int size) { return fcntl(pipe, 1031, size); }
+
+// M_TRIM_THRESHOLD and M_MMAP_THRESHOLD, in bytes: as much may lie unused at the end of the heap, and what is larger is mapped.
+static inline void csn_mallopt(int trim, int mmap) {
+    mallopt(M_TRIM_THRESHOLD, trim);
+    mallopt(M_MMAP_THRESHOLD, mmap);
+}
 
 #endif
