@@ -29,10 +29,14 @@ package final class SpareBuffer {
     private struct Stack {
         private var buffers: [ByteBuffer] = []
 
-        mutating func pop() -> ByteBuffer { buffers.popLast() ?? ByteBuffer() }
+        /// The last one that fits, and is not so large that whoever keeps a few bytes in it would keep much more.
+        mutating func pop(room bytes: Int) -> ByteBuffer {
+            let last = buffers.lastIndex { $0.capacity >= bytes && $0.capacity / 8 <= bytes }
+            return last.map { buffers.remove(at: $0) } ?? ByteBuffer()
+        }
 
         mutating func push(_ buffer: ByteBuffer) {
-            guard buffers.count < SpareBuffer.limit.count else { return }
+            if buffers.count == SpareBuffer.limit.count { buffers.removeFirst() }
             buffers.append(buffer)
         }
     }
@@ -43,9 +47,10 @@ package final class SpareBuffer {
 
     /// An empty buffer with room for at least `bytes`.
     package func take(room bytes: Int) -> ByteBuffer {
-        var buffer = spares.pop()
+        let bytes = max(bytes, 2048)
+        var buffer = spares.pop(room: bytes)
         // Takes other memory where somebody holds what was in it.
-        buffer.clear(minimumCapacity: max(bytes, 2048))
+        buffer.clear(minimumCapacity: bytes)
         return buffer
     }
 

@@ -17,6 +17,11 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     package typealias OutboundIn = ByteBuffer
     package typealias OutboundOut = ByteBuffer
 
+    /// For the channels that it is in. What it writes at once and flushes is no reason to hold whoever writes: each time, the other
+    /// side would stop reading and go on at once.
+    package static let waterMark = ChannelOptions.Types.WriteBufferWaterMark(
+        low: 64 * 1024, high: 2 * PendingWrites.burstBytes)
+
     private let engine: TLSEngine
     private let isClient: Bool
     private let spare: SpareBuffer
@@ -293,13 +298,16 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireUserInboundEventTriggered(TLSEvent.serverTrustEvaluated(trust))
     }
 
-    /// Delivers what can be decrypted; true when there is more to be done.
+    /// Delivers what can be decrypted, a buffer of it; true when there is more to be done.
     private func decrypt(_ context: ChannelHandlerContext) throws(TLSError) -> Bool {
-        var plaintext = spare.take(room: ciphertext.readableBytes)
+        // As much as came: what a record began with in an earlier read mostly leaves room for what this one begins with.
+        var plaintext = spare.take(room: max(ciphertext.readableBytes, engine.pendingPlaintextBytes))
         var result = Result<TLSEngine.Step, TLSError>.success(.wantsInput)
+        var hasMore = false
         lendCiphertext { engine in
             repeat {
-                plaintext.writeWithUnsafeMutableBytes(minimumWritableBytes: engine.roomForRead) { room in
+                hasMore = false
+                plaintext.writeWithUnsafeMutableBytes(minimumWritableBytes: 1) { room in
                     do throws(TLSError) { result = .success(try engine.read(into: room)) } catch {
                         result = .failure(error)
                     }
@@ -307,7 +315,8 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
                     return count
                 }
                 guard case .success(.done) = result else { return }
-            } while engine.unreadInputBytes > 0 || engine.pendingPlaintextBytes > 0
+                hasMore = engine.unreadInputBytes > 0 || engine.pendingPlaintextBytes > 0
+            } while hasMore && plaintext.writableBytes > 0
         }
         if plaintext.readableBytes > 0 {
             hasDelivered = true
@@ -316,7 +325,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         spare.giveBack(plaintext)
         switch try result.get() {
         case .done, .wantsInput:
-            return ciphertext.readableBytes > 0
+            return hasMore
         case .suspended:
             return ask(context)
         case .inputClosed:
@@ -414,9 +423,4 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireErrorCaught(error)
         context.close(promise: nil)
     }
-}
-
-extension TLSEngine {
-    /// Enough for what is there, and for a small record that OpenSSL has taken in part.
-    fileprivate var roomForRead: Int { max(unreadInputBytes, pendingPlaintextBytes, 1024) }
 }

@@ -36,6 +36,15 @@ import Testing
         #expect(others.count == 8)
     }
 
+    /// Whoever keeps a few bytes would keep all of it.
+    @Test func largeMemoryIsForLargeThings() {
+        let spare = SpareBuffer()
+        var large = spare.take(room: PendingWrites.burstBytes)
+        spare.giveBack(large)
+        large = ByteBuffer()
+        #expect(spare.take(room: 2048).capacity == 2048)
+    }
+
     @Test func memoryThatSomebodyHoldsIsNotWrittenAgain() {
         let spare = SpareBuffer()
         var first = spare.take(room: 10)

@@ -56,6 +56,21 @@ struct TLSHandlerTests {
         #expect(pair.server.heard.last == .bytes(String(repeating: "a", count: size)))
     }
 
+    /// Who keeps what is delivered, to send it again, keeps no more than as much memory. Reads of any size cut records anywhere.
+    @Test(arguments: Fixture.bothVersions, [1000, 16 * 1024, 64 * 1024])
+    func whatIsDeliveredIsInNoMoreMemoryThanItTook(version: Int32, chunk: Int) throws {
+        let pair = try pair(version: version)
+        try pair.run()
+        let size = 1 << 20
+        var kept: [ByteBuffer] = []
+        pair.client.recorder.onBytes = { _, bytes in kept.append(bytes) }
+        let bytes = (0..<size).map { UInt8(truncatingIfNeeded: 0x61 + $0 % 26) }
+        pair.server.channel.writeAndFlush(ByteBuffer(bytes: bytes), promise: nil)
+        try pair.run(chunk: chunk)
+        #expect(kept.flatMap(\.readableBytesView) == bytes)
+        #expect(kept.allSatisfy { $0.capacity <= max(chunk, 16 * 1024) }, "\(kept.map(\.capacity))")
+    }
+
     @Test(arguments: Fixture.bothVersions)
     func manySmallWritesAreOneWriteOfFullRecords(version: Int32) throws {
         let pair = try pair(version: version)
