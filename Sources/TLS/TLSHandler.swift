@@ -177,10 +177,18 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// The stream of the network is over.
     private func reportEnd(_ context: ChannelHandlerContext) {
+        takeRest(context)
         guard !isClosed, !endReported else { return }
         endReported = true
         guard let error = engine.inputEnded() else { return }
         if engine.isEstablished { context.fireErrorCaught(error) } else { fail(context, error) }
+    }
+
+    /// A write that fails reads what is there still, which says why: an alert, or a whole response. Where that happens inside
+    /// ``process(_:)``, which has encrypted what was to be written, nobody else comes back to it.
+    private func takeRest(_ context: ChannelHandlerContext) {
+        guard !isClosed, !endReported, !engine.isSuspended, ciphertext.readableBytes > 0 else { return }
+        do throws(TLSError) { try takeInput(context) } catch { fail(context, error) }
     }
 
     // MARK: Outbound
@@ -257,14 +265,18 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         isProcessing = true
         defer { isProcessing = false }
         do throws(TLSError) {
-            while !isClosed {
-                let goesOn = try engine.isEstablished ? decrypt(context) : handshake(context)
-                if !goesOn { break }
-            }
+            try takeInput(context)
             if !isClosed { try encrypt(context) }
             closeOutputWhenWritten(context)
         } catch {
             fail(context, error)
+        }
+    }
+
+    private func takeInput(_ context: ChannelHandlerContext) throws(TLSError) {
+        while !isClosed {
+            let goesOn = try engine.isEstablished ? decrypt(context) : handshake(context)
+            if !goesOn { break }
         }
     }
 

@@ -169,6 +169,8 @@ final class WireCounter: ChannelDuplexHandler {
     private(set) var writes = 0
     private(set) var flushes = 0
     private(set) var reads = 0
+    /// Called when a flush is through.
+    var onFlush: (() -> Void)?
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         writes += 1
@@ -178,6 +180,7 @@ final class WireCounter: ChannelDuplexHandler {
     func flush(context: ChannelHandlerContext) {
         flushes += 1
         context.flush()
+        onFlush?()
     }
 
     func read(context: ChannelHandlerContext) {

@@ -176,6 +176,28 @@ struct TLSHandlerTests {
         #expect(pair.server.heard == [.error(.handshakeFailed), .inactive])
     }
 
+    /// A write that fails reads what is there still, inside the write: here behind the first of two bursts.
+    @Test func theServersAlertIsHeardInTheMiddleOfWhatIsWrittenToIt() throws {
+        let pair = try pair(
+            version: TLS1_3_VERSION, authorities: ["client-a-root"], isRequired: true, answer: .now(nil))
+        let (client, server) = (pair.client, pair.server)
+        client.channel.writeAndFlush(ByteBuffer(repeating: 0x61, count: 2 * PendingWrites.burstBytes), promise: nil)
+        client.counter.onFlush = {
+            guard client.summary != nil, client.isOpen, let flight = try? client.takeOutbound() else { return }
+            client.counter.onFlush = nil
+            server.channel.pipeline.fireChannelRead(flight)
+            guard let alert = try? server.takeOutbound() else { return }
+            client.channel.pipeline.fireChannelRead(alert)
+            client.channel.pipeline.fireChannelInactive()
+        }
+        try pair.run()
+        #expect(
+            Array(client.heard.prefix(4)) == [
+                .trust(true), .asked(isPostHandshake: false), .completed(identity: nil),
+                .error(.peerAlert(116, name: "certificate_required")),
+            ])
+    }
+
     @Test(arguments: Fixture.bothVersions)
     func untrustedServersRequestIsNoEvent(version: Int32) throws {
         let pair = try pair(version: version, name: "origin-self-signed", authorities: ["client-a-root"])
