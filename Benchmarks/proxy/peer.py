@@ -57,7 +57,9 @@ class Peer:
     def __init__(self, name, port, bench, environment=None, label=""):
         self.name, self.port = name, port
         self.folder = f"{bench}/run/{label or name}"
-        self.environment = {**os.environ, "BENCH": bench, "BENCH_HTTP_PORT": str(HTTP_PORT),
+        # A proxy takes its flags from variables, too: not from those that are for the bench.
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
+        self.environment = {**inherited, "BENCH": bench, "BENCH_HTTP_PORT": str(HTTP_PORT),
                             "BENCH_TLS_PORT": str(TLS_PORT), **(environment or {})}
         self.root = f"{bench}/pki/root.pem"
         self.process = self.pid = None
@@ -77,7 +79,7 @@ class Peer:
         prefix = ["taskset", "-c", str(core)] + (["chrt", "-r", "1"] if realtime else [])
         with open(f"{self.folder}/log", "ab") as log:
             self.process = subprocess.Popen(prefix + self.command, stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=subprocess.STDOUT, start_new_session=True)
+                                            stderr=subprocess.STDOUT, start_new_session=True, env=self.environment)
         self.pid = self.process.pid
 
     def start(self, core, realtime):

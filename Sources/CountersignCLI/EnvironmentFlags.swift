@@ -26,17 +26,20 @@ struct EnvironmentFlags {
     /// `arguments` with the variables that the named command knows put in behind its name.
     func inserted(into arguments: [String], of root: any ParsableCommand.Type) throws -> [String] {
         guard !values.isEmpty else { return arguments }
-        var command = try JSONDecoder().decode(Tool.self, from: Data(root._dumpHelp().utf8)).command
+        var command = root
         var depth = 0
         while depth < arguments.count,
-            let next = command.subcommands?.first(where: { $0.commandName == arguments[depth] })
+            let next = command.configuration.subcommands.first(where: {
+                $0.configuration.commandName == arguments[depth]
+            })
         {
             command = next
             depth += 1
         }
         let given = arguments[depth...].prefix { $0 != "--" }
         var inserted: [String] = []
-        for argument in command.arguments ?? [] {
+        // Of this command alone: to describe all of them takes longer than all else that is done before one runs.
+        for argument in try Self.flags(of: command) {
             guard let flag = argument.names?.first(where: { $0.kind == "long" })?.name, let value = values[flag],
                 !given.contains(where: { $0 == "--\(flag)" || $0.hasPrefix("--\(flag)=") })
             else { continue }
@@ -50,6 +53,10 @@ struct EnvironmentFlags {
         return Array(arguments[..<depth]) + inserted + Array(arguments[depth...])
     }
 
+    private static func flags(of command: any ParsableCommand.Type) throws -> [Argument] {
+        try JSONDecoder().decode(Tool.self, from: Data(command._dumpHelp().utf8)).command.arguments ?? []
+    }
+
     private static func isSet(_ value: String, _ flag: String) throws -> Bool {
         switch value.lowercased() {
         case "yes", "true", "1": return true
@@ -60,15 +67,13 @@ struct EnvironmentFlags {
         }
     }
 
-    // MARK: The argument parser's description of the commands
+    // MARK: The argument parser's description of a command
 
     private struct Tool: Decodable {
         let command: Command
     }
 
     private struct Command: Decodable {
-        let commandName: String
-        let subcommands: [Command]?
         let arguments: [Argument]?
     }
 
