@@ -31,8 +31,13 @@ struct TrustBundleTests {
         return "\(tests)/../../Certs/dev/pki/\(name)"
     }
 
-    private func write() throws {
-        try TrustBundle(home: home, environment: ["SSL_CERT_FILE": system]).write(root: root, anchors: anchors)
+    /// What was written before is older than a second where `later`.
+    private func bundle(later: Bool = false) -> TrustBundle {
+        TrustBundle(home: home, environment: ["SSL_CERT_FILE": system]) { Int64(time(nil)) + (later ? 2 : 0) }
+    }
+
+    private func write(later: Bool = false, anchors: [Certificate]? = nil) throws {
+        try bundle(later: later).write(root: root, anchors: anchors ?? self.anchors)
     }
 
     private var contents: [[UInt8]] { [home.bundle.path, home.javaBundle.path].map(TextFile.bytes) }
@@ -63,9 +68,11 @@ struct TrustBundleTests {
     }
 
     /// Whatever a crash between the two files, or anybody, leaves behind.
-    @Test(arguments: Damage.allCases, [[0], [1], [0, 1]])
-    func filesThatAreNotRightAreWrittenAgain(_ damage: Damage, files: [Int]) throws {
+    @Test(arguments: Damage.allCases, [([0], false), ([1], false), ([0, 1], false), ([0], true), ([1], true)])
+    func filesThatAreNotRightAreWrittenAgain(_ damage: Damage, _ which: (files: [Int], later: Bool)) throws {
+        let (files, later) = which
         try write()
+        try write(later: later)
         for index in files {
             let path = [home.bundle.path, home.javaBundle.path][index]
             var bytes = TextFile.bytes(path)
@@ -80,13 +87,34 @@ struct TrustBundleTests {
             }
             try Data(bytes).write(to: URL(fileURLWithPath: path))
         }
-        try write()
+        try write(later: later)
         #expect(contents == (try expected()))
     }
 
-    @Test func anotherSystemFileIsTaken() throws {
-        try write()
+    @Test(arguments: [false, true])
+    func anotherSystemFileIsTaken(later: Bool) throws {
+        for _ in 0..<2 { try write(later: later) }
         try folder.write("system.pem", anchors[0].pem)
+        try write(later: later)
+        #expect(contents == (try expected()))
+    }
+
+    @Test func anAnchorLessIsOneLess() throws {
+        for _ in 0..<2 { try write(later: true) }
+        try write(later: true, anchors: [])
+        #expect(contents[0] == TextFile.bytes(system) + Array(root.pem.utf8))
+    }
+
+    /// Files of other bytes are left, where what is known of them from outside says that they are right.
+    @Test func whatNobodyTouchedIsNotLookedInto() throws {
+        try write()
+        for path in [home.bundle.path, home.javaBundle.path] { try Data().write(to: URL(fileURLWithPath: path)) }
+        let state = try #require(bundle(later: true).state(of: anchors + [root]))
+        try home.bundleState.replace(with: state)
+        try write(later: true)
+        #expect(contents == [[], []])
+        // Which nobody says in the second of the change.
+        #expect(bundle().state(of: anchors + [root]) == nil)
         try write()
         #expect(contents == (try expected()))
     }
