@@ -56,12 +56,10 @@ extension FieldLines {
         return bytes[end] == Octet.colon && isPort(bytes[(end + 1)..<range.upperBound])
     }
 
-    /// ALPHA, DIGIT, `-`, `.`, `_`, `~` (RFC 3986 §2.3).
+    /// ALPHA, DIGIT, `-`, `.`, `_`, `~` (RFC 3986 §2.3): a bit for each octet below 0x80.
     private func isNameOctet(_ octet: UInt8) -> Bool {
-        let folded = Octet.lowercased(octet)
-        return folded >= 0x61 && folded <= 0x7A || Octet.isDigit(octet) || octet == 0x2D || octet == 0x2E
-            || octet == 0x5F
-            || octet == 0x7E
+        let octets: UInt64 = octet < 0x40 ? 0x03FF_6000_0000_0000 : 0x47FF_FFFE_87FF_FFFE
+        return octet < 0x80 && octets >> (octet & 0x3F) & 1 == 1
     }
 
     /// HEXDIG, `:`, `.`.

@@ -73,11 +73,14 @@ package struct ResponseHead: Sendable {
         let end: Int
     }
 
+    /// `HTTP/`, its first octet lowest.
+    private static let httpName: UInt64 = 0x2F_50_54_54_48
+
     /// Nil: more must come. The space before an empty reason may be missing, as it is with many origins.
     private static func readStatusLine(in head: RawSpan, limits: HeadLimits) throws(HTTP1Error) -> StatusLine? {
         let malformed = HTTP1Error(.malformedStatusLine, "not an HTTP status-line", sentBy: .origin)
-        for (position, expected) in "HTTP/".utf8.enumerated() where position < head.byteCount {
-            guard head.byte(position) == expected else { throw malformed }
+        for position in 0..<Swift.min(5, head.byteCount) {
+            guard head.byte(position) == UInt8(truncatingIfNeeded: httpName >> (8 * position)) else { throw malformed }
         }
         var lineEnd = 0
         while true {

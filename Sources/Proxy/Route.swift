@@ -14,6 +14,7 @@ final class Route {
     let verdict: SiteVerdict
     /// The line that lets challenges of this origin be answered.
     let rule: SiteRule?
+    let isListed: Bool
     /// The value of Host.
     let authority: String
     /// What an exchange is told beforehand, where the origin's certificate verifies and the client does not authorize itself.
@@ -40,13 +41,12 @@ final class Route {
         leadsBack = services.ownPorts.contains(origin.port) && Self.isLoopback(origin.host)
         verdict = policy.sites.verdict(for: origin)
         rule = if case .answer(let rule) = verdict { rule } else { nil }
+        isListed = rule != nil
         terms = ChallengeExchange.Terms(
             origin: origin, site: policy.siteCheck(verdict), permitted: rule?.answer ?? [],
             plaintextPermitted: rule?.answersPlaintext ?? false, clientAuthorizes: false, originTrusted: true,
             hasBody: false, domain: rule?.domain)
     }
-
-    var isListed: Bool { rule != nil }
 
     private static func isLoopback(_ host: String) -> Bool {
         host == "localhost" || host.hasSuffix(".localhost") || host.hasPrefix("127.") || host == "::1"

@@ -26,39 +26,28 @@ package final class SpareBuffer {
     /// of two): memory of that size, asked for anew each time, comes from the system as zeroed pages.
     private static let limit = (count: 4, bytes: 256 * 1024)
 
-    private struct Stack {
-        private var buffers: [ByteBuffer] = []
-
-        /// The last one that fits, and is not so large that whoever keeps a few bytes in it would keep much more.
-        mutating func pop(room bytes: Int) -> ByteBuffer {
-            let last = buffers.lastIndex { $0.capacity >= bytes && $0.capacity / 8 <= bytes }
-            return last.map { buffers.remove(at: $0) } ?? ByteBuffer()
-        }
-
-        mutating func push(_ buffer: ByteBuffer) {
-            if buffers.count == SpareBuffer.limit.count { buffers.removeFirst() }
-            buffers.append(buffer)
-        }
-    }
-
-    private var spares = Stack()
+    private var spares: [ByteBuffer] = []
 
     package init() {}
 
     /// An empty buffer with room for at least `bytes`.
     package func take(room bytes: Int) -> ByteBuffer {
         let bytes = max(bytes, 2048)
-        var buffer = spares.pop(room: bytes)
+        // The last one that fits, and is not so large that whoever keeps a few bytes in it would keep much more.
+        let fitting = spares.lastIndex { $0.capacity >= bytes && $0.capacity / 8 <= bytes }
+        var buffer = fitting.map { spares.remove(at: $0) } ?? ByteBuffer()
         // Takes other memory where somebody holds what was in it.
         buffer.clear(minimumCapacity: bytes)
         return buffer
     }
 
     /// Gives the memory back. Called once a second, so that what a burst took does not stay.
-    package func release() { spares = Stack() }
+    package func release() { spares = [] }
 
     /// `buffer` has been handed on, to somebody who may hold it still.
     package func giveBack(_ buffer: ByteBuffer) {
-        if buffer.capacity <= Self.limit.bytes { spares.push(buffer) }
+        guard buffer.capacity <= Self.limit.bytes else { return }
+        if spares.count == Self.limit.count { spares.removeFirst() }
+        spares.append(buffer)
     }
 }
