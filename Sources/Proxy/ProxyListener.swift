@@ -4,7 +4,6 @@ import Glibc
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
-import TLS
 
 /// The proxy's doors: accepts clients, asks the kernel whose they are, and hands each to a ``ClientConnection``.
 ///
@@ -109,7 +108,6 @@ package final class ProxyListener: Sendable {
             .serverChannelOption(.maxMessagesPerRead, value: 64)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelOption(.allowRemoteHalfClosure, value: true)
-            .childChannelOption(.writeBufferWaterMark, value: TLSHandler.waterMark)
             .childChannelInitializer { channel in
                 if isUnix { return self.acceptUnix(channel) }
                 _ = channel.setOption(.tcpOption(.tcp_nodelay), value: 1)

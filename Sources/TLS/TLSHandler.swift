@@ -17,9 +17,9 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     package typealias OutboundIn = ByteBuffer
     package typealias OutboundOut = ByteBuffer
 
-    /// For the channels that it is in. What it writes at once and flushes is no reason to hold whoever writes: each time, the other
+    /// Of the channel that it is in. What it writes at once and flushes is no reason to hold whoever writes: each time, the other
     /// side would stop reading and go on at once.
-    package static let waterMark = ChannelOptions.Types.WriteBufferWaterMark(
+    private static let waterMark = ChannelOptions.Types.WriteBufferWaterMark(
         low: 64 * 1024, high: 2 * PendingWrites.burstBytes)
 
     private let engine: TLSEngine
@@ -42,6 +42,8 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var hasDelivered = false
     private var readIsWanted = false
     private var readIsHeld = false
+    /// Found while there was plaintext to deliver before it: whatever ends the connection in between, this is why.
+    private var failure: TLSError?
 
     /// The client's side of a connection to `host`: SNI, unless it is an IP address, and what the chain is judged for.
     /// `alpn` names the protocols to offer, the best first; `session` is one of an earlier connection to the same host.
@@ -127,6 +129,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     package func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
+        try? context.channel.syncOptions?.setOption(.writeBufferWaterMark, value: Self.waterMark)
         if context.channel.isActive { start(context) }
     }
 
@@ -162,6 +165,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         guard case ChannelEvent.inputClosed = event else { return context.fireUserInboundEventTriggered(event) }
+        takeRest(context)
         guard !endReported else { return }
         reportEnd(context)
         if !isClosed { context.fireUserInboundEventTriggered(event) }
@@ -179,6 +183,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private func reportEnd(_ context: ChannelHandlerContext) {
         takeRest(context)
         guard !isClosed, !endReported else { return }
+        if let failure { return fail(context, failure) }
         endReported = true
         guard let error = engine.inputEnded() else { return }
         if engine.isEstablished { context.fireErrorCaught(error) } else { fail(context, error) }
@@ -187,7 +192,9 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// A write that fails reads what is there still, which says why: an alert, or a whole response. Where that happens inside
     /// ``process(_:)``, which has encrypted what was to be written, nobody else comes back to it.
     private func takeRest(_ context: ChannelHandlerContext) {
-        guard !isClosed, !endReported, !engine.isSuspended, ciphertext.readableBytes > 0 else { return }
+        guard !isClosed, !endReported, !engine.isSuspended,
+            ciphertext.readableBytes > 0 || engine.pendingPlaintextBytes > 0
+        else { return }
         do throws(TLSError) { try takeInput(context) } catch { fail(context, error) }
     }
 
@@ -330,6 +337,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
                 hasMore = engine.unreadInputBytes > 0 || engine.pendingPlaintextBytes > 0
             } while hasMore && plaintext.writableBytes > 0
         }
+        if case .failure(let error) = result { failure = error }
         if plaintext.readableBytes > 0 {
             hasDelivered = true
             context.fireChannelRead(wrapInboundOut(plaintext))
@@ -337,7 +345,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         spare.giveBack(plaintext)
         switch try result.get() {
         case .done, .wantsInput:
-            return hasMore
+            return hasMore || ciphertext.readableBytes > 0
         case .suspended:
             return ask(context)
         case .inputClosed:

@@ -39,7 +39,6 @@ package struct UpstreamConnector {
             .connectTimeout(limits.connect)
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
             .channelOption(.allowRemoteHalfClosure, value: true)
-            .channelOption(.writeBufferWaterMark, value: TLSHandler.waterMark)
             .connect(host: host, port: Int(port))
             .assumeIsolated()
             .whenComplete { result in

@@ -56,6 +56,13 @@ struct TLSHandlerTests {
         #expect(pair.server.heard.last == .bytes(String(repeating: "a", count: size)))
     }
 
+    @Test(arguments: Fixture.bothVersions)
+    func aBurstIsNoReasonToHoldWhoeverWrites(version: Int32) throws {
+        let pair = try pair(version: version)
+        let marks = pair.client.channel.options.compactMap { $0.value as? ChannelOptions.Types.WriteBufferWaterMark }
+        #expect(marks.map(\.high) == [2 * PendingWrites.burstBytes] && marks.map(\.low) == [64 * 1024])
+    }
+
     /// Who keeps what is delivered, to send it again, keeps no more than as much memory. Reads of any size cut records anywhere.
     @Test(arguments: Fixture.bothVersions, [1000, 16 * 1024, 64 * 1024])
     func whatIsDeliveredIsInNoMoreMemoryThanItTook(version: Int32, chunk: Int) throws {
@@ -69,6 +76,39 @@ struct TLSHandlerTests {
         try pair.run(chunk: chunk)
         #expect(kept.flatMap(\.readableBytesView) == bytes)
         #expect(kept.allSatisfy { $0.capacity <= max(chunk, 16 * 1024) }, "\(kept.map(\.capacity))")
+    }
+
+    /// The connection ends inside the delivery of the first of it, as it does where the answer to it cannot be written.
+    @Test(arguments: Fixture.bothVersions)
+    func whatHasComeIsDeliveredAlthoughTheConnectionEndsMeanwhile(version: Int32) throws {
+        let pair = try pair(version: version)
+        try pair.run()
+        let client = pair.client
+        pair.server.channel.writeAndFlush(ByteBuffer(repeating: 0x61, count: 16 * 1024), promise: nil)
+        var record = try pair.server.takeOutbound()
+        // In small pieces: the buffer for the last of them is too small for what the record holds.
+        while record.readableBytes > 1000, let piece = record.readSlice(length: 1000) {
+            client.channel.pipeline.fireChannelRead(piece)
+        }
+        client.recorder.onBytes = { [unowned client] _, _ in
+            client.recorder.onBytes = nil
+            client.channel.pipeline.fireChannelInactive()
+        }
+        client.channel.pipeline.fireChannelRead(record)
+        #expect(client.heard.contains(.bytes(String(repeating: "a", count: 16 * 1024))))
+    }
+
+    @Test(arguments: Fixture.bothVersions)
+    func whatIsWrongIsToldAlthoughTheConnectionEndsMeanwhile(version: Int32) throws {
+        let pair = try pair(version: version)
+        try pair.run()
+        let client = pair.client
+        pair.server.channel.writeAndFlush(ByteBuffer(string: "last words"), promise: nil)
+        var bytes = try pair.server.takeOutbound()
+        bytes.writeBytes([0x17, 3, 3, 0, 24] + [UInt8](repeating: 0, count: 24))
+        client.recorder.onBytes = { [unowned client] _, _ in client.channel.pipeline.fireChannelInactive() }
+        client.channel.pipeline.fireChannelRead(bytes)
+        #expect(client.heard.dropFirst(2).prefix(2) == [.bytes("last words"), .error(.protocolViolation)])
     }
 
     @Test(arguments: Fixture.bothVersions)
