@@ -30,9 +30,13 @@ package struct TrustBundle: Sendable {
     /// Writes both files, where they are not as they should be already. Throws for anchors of the system that cannot be read.
     package func write(root: Certificate, anchors: [Certificate]) throws(CountersignError) {
         let own = anchors + [root]
-        if let seen = state(of: own), Self.content(of: home.bundleState) == seen { return }
+        let seen = state(of: own)
+        if let seen, Self.content(of: home.bundleState) == seen { return }
         try writeIfNeeded(own)
-        if let right = state(of: own) { try? home.bundleState.replace(with: right) }
+        // What was touched meanwhile may not be what was read.
+        guard let seen, state(of: own) == seen else { return }
+        try? HomeFile.makeFolder(HomeFile.folder(of: home.bundleState.path), mode: 0o700)
+        try? home.bundleState.replace(with: seen)
     }
 
     private func writeIfNeeded(_ own: [Certificate]) throws(CountersignError) {
@@ -53,6 +57,9 @@ package struct TrustBundle: Sendable {
         try home.javaBundle.replace(with: JavaTrustStore.pkcs12(of: certificates + own))
     }
 
+    /// Another one for files that are made otherwise of the same.
+    private static let format = "bundle 1\n"
+
     /// What both files are made of and what they are, without a look into any: when each was last touched. Nil where one is not
     /// there, or was touched in this second: it may be once more, and nobody would see.
     func state(of own: [Certificate]) -> [UInt8]? {
@@ -64,7 +71,7 @@ package struct TrustBundle: Sendable {
         let now = now()
         guard files.allSatisfy({ $0.changed < now }) else { return nil }
         let digest = Hex.encode(Digest.sha256.hash(own.flatMap(\.der)))
-        return Array((files.map { "\($0.text)\n" }.joined() + digest + "\n").utf8)
+        return Array((Self.format + files.map { "\($0.text)\n" }.joined() + digest + "\n").utf8)
     }
 
     /// Whether both files are what `bytes` make. Found without decoding the certificates, which would take longer than all

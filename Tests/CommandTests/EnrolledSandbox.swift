@@ -69,7 +69,10 @@ final class EnrolledSandbox: Sendable {
 
     private func run(_ arguments: [String], environment own: [String: String]) throws -> CommandResult {
         // What waits for the command has its environment, and what is replaced by what waits has not: see FakeTime.
-        let waiting = own.map { "\($0.key)=\($0.value)" } + ["/usr/bin/setsid", "--fork", "--wait"]
+        let waiting =
+            own.isEmpty
+            ? ["/usr/bin/setsid", "--wait"]
+            : own.map { "\($0.key)=\($0.value)" } + ["/usr/bin/setsid", "--fork", "--wait"]
         return try Command.run(
             "/usr/bin/env", waiting + [try Sandbox.executable, "certificate"] + arguments,
             environment: try sandbox.environment(), folder: sandbox.folder.path, in: sandbox.folder)
