@@ -2,7 +2,7 @@
 
 import Certificates
 import Cryptography
-import Synchronization
+import NIOConcurrencyHelpers
 import TestOrigin
 import Vault
 
@@ -63,11 +63,11 @@ final class LibraryHome: Sendable {
 
     /// The home then stays until the end of the test run.
     func controller() throws -> ChallengeController {
-        Self.kept.withLock { $0.append(self) }
+        Self.kept.withLockedValue { $0.append(self) }
         return try ChallengeController(home: path)
     }
 
-    private static let kept = Mutex<[LibraryHome]>([])
+    private static let kept = NIOLockedValueBox<[LibraryHome]>([])
 }
 
 /// Waits without holding a thread until something is so; whether it was within a minute.
