@@ -187,6 +187,7 @@ struct ServeRefreshTests {
         try scene.place.control(["revoked": [try scene.place.leaf().serialNumberHex]])
         Thread.detachNewThread {
             _ = scene.waits(for: "an origin rejects identity \"laptop\": it is refreshed")
+            flock(file, LOCK_UN)
             close(file)
         }
         #expect(try scene.get() == "200", "\(scene.proxy.errorOutput)")

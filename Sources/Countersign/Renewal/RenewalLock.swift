@@ -23,10 +23,15 @@ package final class RenewalLock: Sendable {
         self.earlier = earlier
     }
 
-    deinit { close(descriptor) }
+    /// Said in so many words: a child that is just being started has a copy of the descriptor until it is the other program,
+    /// and a lock lasts as long as the last of them.
+    deinit {
+        flock(descriptor, LOCK_UN)
+        close(descriptor)
+    }
 
     /// The lock, or nil where somebody has it.
-    static func ifFree(_ name: String, of home: Home) throws(CountersignError) -> RenewalLock? {
+    package static func ifFree(_ name: String, of home: Home) throws(CountersignError) -> RenewalLock? {
         let descriptor = try file(name, of: home)
         do throws(CountersignError) {
             if try isLocked(descriptor, name) { return try taken(descriptor, earlier: nil, name) }
