@@ -28,11 +28,7 @@ package final class ChildProcess: Sendable {
         posix_spawn_file_actions_addopen(&actions, 0, input ?? "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_addopen(&actions, 1, outputPath, O_WRONLY | O_CREAT | O_TRUNC, 0o644)
         posix_spawn_file_actions_addopen(&actions, 2, errorPath, O_WRONLY | O_CREAT | O_TRUNC, 0o644)
-        // SwiftNIO's sockets are not close-on-exec: a server would hold those of other tests open.
-        let listed = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
-        for descriptor in 3...(listed.compactMap { Int32($0) }.max() ?? 3) + 64 {
-            posix_spawn_file_actions_addclose(&actions, descriptor)
-        }
+        actions.closeAllButTheFirstThree()
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -122,5 +118,16 @@ package func poll<Answer>(seconds: Double, _ question: () throws -> Answer?) ret
         if let answer = try question() { return answer }
         if ContinuousClock.now >= end { return nil }
         usleep(3000)
+    }
+}
+
+extension posix_spawn_file_actions_t {
+    /// SwiftNIO's sockets and Foundation's pipes are not close-on-exec: a child would hold those of other tests open, and who
+    /// reads one to its end would wait for as long as the child lives.
+    package mutating func closeAllButTheFirstThree() {
+        let listed = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        for descriptor in 3...(listed.compactMap { Int32($0) }.max() ?? 3) + 64 {
+            posix_spawn_file_actions_addclose(&self, descriptor)
+        }
     }
 }
