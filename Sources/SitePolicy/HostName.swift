@@ -113,28 +113,27 @@ package struct HostName: Hashable, Sendable, CustomStringConvertible {
     /// Whether this is a name that is canonical already and of the kind that nearly all are: seen in one pass, and
     /// what the long way round would give too.
     static func isPlainName(_ bytes: some Collection<UInt8>) -> Bool {
-        var total = 0
+        guard bytes.count <= maximumBytes else { return false }
         var length = 0
         var previous = UInt8(ascii: ".")
         var startsWithLetter = false
         for byte in bytes {
-            total += 1
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"):
-                if length == 0 { startsWithLetter = byte >= UInt8(ascii: "a") }
+            if byte &- UInt8(ascii: "a") < 26 {
+                if length == 0 { startsWithLetter = true }
                 length += 1
-            case UInt8(ascii: "-"):
-                guard length > 0, previous != byte else { return false }
-                length += 1
-            case UInt8(ascii: "."):
-                guard length > 0, previous != UInt8(ascii: "-") else { return false }
+            } else if byte == UInt8(ascii: ".") {
+                guard length > 0, length <= maximumLabelBytes, previous != UInt8(ascii: "-") else { return false }
                 length = 0
-            default: return false
+            } else if byte &- UInt8(ascii: "0") < 10 {
+                if length == 0 { startsWithLetter = false }
+                length += 1
+            } else {
+                guard byte == UInt8(ascii: "-"), length > 0, previous != byte else { return false }
+                length += 1
             }
-            guard length <= maximumLabelBytes, total <= maximumBytes else { return false }
             previous = byte
         }
-        return length > 0 && previous != UInt8(ascii: "-") && startsWithLetter
+        return length > 0 && length <= maximumLabelBytes && previous != UInt8(ascii: "-") && startsWithLetter
     }
 
     private static func name(_ input: some StringProtocol, _ use: Use) throws(HostNameError) -> HostName {

@@ -27,7 +27,6 @@ package struct PublicSuffixes: Sendable {
         text.withUnsafeBufferPointer { text in
             var position = 0
             while let line = SuffixLine(in: text, at: &position) {
-                if line.isComment(in: text) { continue }
                 if let (name, kinds) = line.rule(in: text) {
                     names.insert(name, as: kinds)
                     continue

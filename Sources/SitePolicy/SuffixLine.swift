@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+
 /// A line of a list of suffixes that has a word, as far as its bytes tell.
 struct SuffixLine {
     /// The first word, up to white space in ASCII.
@@ -8,10 +10,15 @@ struct SuffixLine {
     /// Otherwise the word has something beyond ASCII in it, which may be the white space that ends it.
     private let isASCII: Bool
 
-    /// The next line that has a word, with `position` put behind it; nil at the end.
+    /// The next line that has a word and is no comment, with `position` put behind it; nil at the end.
     init?(in text: UnsafeBufferPointer<UInt8>, at position: inout Int) {
-        while position < text.count, Self.isSpace(text[position]) { position += 1 }
-        guard position < text.count else { return nil }
+        while true {
+            while position < text.count, Self.isSpace(text[position]) { position += 1 }
+            guard position < text.count else { return nil }
+            guard text[position] == UInt8(ascii: "/"), position + 1 < text.count, text[position + 1] == text[position]
+            else { break }
+            position = Self.lineEnd(in: text, from: position)
+        }
         let start = position
         var bits: UInt8 = 0
         while position < text.count, !Self.isSpace(text[position]) {
@@ -20,24 +27,20 @@ struct SuffixLine {
         }
         word = start..<position
         isASCII = bits < 0x80
-        while position < text.count, !Self.isLineEnd(text[position]) { position += 1 }
+        if position < text.count, !Self.isLineEnd(text[position]) { position = Self.lineEnd(in: text, from: position) }
         end = position
-    }
-
-    func isComment(in text: UnsafeBufferPointer<UInt8>) -> Bool {
-        isASCII && text[word.lowerBound] == UInt8(ascii: "/") && text[word].starts(with: "//".utf8)
     }
 
     /// A name that is canonical already, and what is said of it; nil where a closer look is needed.
     func rule(in text: UnsafeBufferPointer<UInt8>) -> (name: Range<Int>, kinds: SuffixTable.Kinds)? {
         guard isASCII else { return nil }
-        let (name, kinds): (Range<Int>, SuffixTable.Kinds) =
-            switch text[word.lowerBound] {
-            case UInt8(ascii: "!"): (word.dropFirst(), .exception)
-            case UInt8(ascii: "*") where text[word].starts(with: "*.".utf8): (word.dropFirst(2), .wildcard)
-            default: (word, .plain)
-            }
-        return HostName.isPlainName(text[name]) ? (name, kinds) : nil
+        var (name, kinds): (Range<Int>, SuffixTable.Kinds) = (word, .plain)
+        if text[word.lowerBound] == UInt8(ascii: "!") {
+            (name, kinds) = (word.dropFirst(), .exception)
+        } else if text[word.lowerBound] == UInt8(ascii: "*"), text[word].starts(with: "*.".utf8) {
+            (name, kinds) = (word.dropFirst(2), .wildcard)
+        }
+        return HostName.isPlainName(UnsafeBufferPointer(rebasing: text[name])) ? (name, kinds) : nil
     }
 
     /// The first word up to any white space; empty where the line is nothing but that.
@@ -45,6 +48,16 @@ struct SuffixLine {
         guard text[word].contains(where: Self.mayBeginSpace) else { return String(decoding: text[word], as: UTF8.self) }
         let line = String(decoding: text[word.lowerBound..<end], as: UTF8.self).unicodeScalars
         return line.split(whereSeparator: \.properties.isWhitespace).first.map(String.init) ?? ""
+    }
+
+    /// Where the line ends that `position` is in.
+    private static func lineEnd(in text: UnsafeBufferPointer<UInt8>, from position: Int) -> Int {
+        guard let base = text.baseAddress else { return position }
+        let count = text.count - position
+        let feed = memchr(base + position, 0x0A, count).map { UnsafeRawPointer($0) - UnsafeRawPointer(base) }
+        let length = (feed ?? text.count) - position
+        let carriageReturn = memchr(base + position, 0x0D, length)
+        return carriageReturn.map { UnsafeRawPointer($0) - UnsafeRawPointer(base) } ?? position + length
     }
 
     private static func isLineEnd(_ byte: UInt8) -> Bool { byte == 0x0A || byte == 0x0D }

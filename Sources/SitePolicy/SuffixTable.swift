@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+
 /// Names and what a list of suffixes says of each: an open-addressed table that points into the list's own bytes, so that ten
 /// thousand rules take no string each.
 struct SuffixTable: Sendable {
@@ -35,7 +37,7 @@ struct SuffixTable: Sendable {
             return
         }
         if count >= slots.count / 4 * 3 { grow() }
-        let place = place(of: bytes[part])
+        let place = place(of: part)
         if slots[place].length == 0 {
             slots[place] = Slot(offset: offset, length: length)
             count += 1
@@ -51,23 +53,30 @@ struct SuffixTable: Sendable {
     }
 
     func kinds(of name: String) -> Kinds {
-        let found = slots[place(of: name.utf8)]
+        var name = name
+        let found = slots[name.withUTF8 { place(of: $0) }]
         return found.length == 0 ? [] : found.kinds
     }
 
     // MARK: Slots
 
     /// The slot that has the name, or the free one where it would be. There always is a free one.
-    private func place(of name: some Collection<UInt8>) -> Int {
+    private func place(of name: UnsafeBufferPointer<UInt8>) -> Int {
         let mask = slots.count - 1
         var place = Self.hash(name) & mask
         while slots[place].length != 0, !isName(slots[place], name) { place = (place + 1) & mask }
         return place
     }
 
-    private func isName(_ slot: Slot, _ name: some Collection<UInt8>) -> Bool {
-        let start = Int(slot.offset)
-        return bytes[start..<start + Int(slot.length)].elementsEqual(name)
+    private func isName(_ slot: Slot, _ name: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard Int(slot.length) == name.count, let other = name.baseAddress else { return false }
+        return bytes.withUnsafeBufferPointer { bytes in
+            bytes.baseAddress.map { memcmp($0 + Int(slot.offset), other, name.count) == 0 } ?? false
+        }
+    }
+
+    private func place(of part: Range<Int>) -> Int {
+        bytes.withUnsafeBufferPointer { place(of: UnsafeBufferPointer(rebasing: $0[part])) }
     }
 
     private mutating func grow() {
@@ -75,12 +84,12 @@ struct SuffixTable: Sendable {
         slots = [Slot](repeating: Slot(), count: before.count * 2)
         for slot in before where slot.length != 0 {
             let start = Int(slot.offset)
-            slots[place(of: bytes[start..<start + Int(slot.length)])] = slot
+            slots[place(of: start..<start + Int(slot.length))] = slot
         }
     }
 
     /// FNV-1a, folded for its upper half to count too.
-    private static func hash(_ name: some Collection<UInt8>) -> Int {
+    private static func hash(_ name: UnsafeBufferPointer<UInt8>) -> Int {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for byte in name { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
         return Int(truncatingIfNeeded: hash ^ hash >> 32)
