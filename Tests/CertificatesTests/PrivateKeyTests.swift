@@ -2,6 +2,7 @@
 
 import Certificates
 import Cryptography
+import Foundation
 import Testing
 
 struct PrivateKeyTests {
@@ -25,6 +26,45 @@ struct PrivateKeyTests {
         #expect(try key.matches(TestPKI.leaf(name)))
         #expect(try !key.matches(TestPKI.leaf("origin-sha384")))
         #expect(try !key.matches(TestPKI.leaf("client-b")))
+    }
+
+    /// RFC 6979 §A.2.5, in OpenSSL's form and in others: the key is what its octets say, whichever way it is read.
+    @Test(arguments: [
+        // As OpenSSL writes it.
+        "308187020100301306072a8648ce3d020106082a8648ce3d030107046d306b0201010420#a14403420004@",
+        // With the curve's name a second time.
+        "308193020100301306072a8648ce3d020106082a8648ce3d030107047930770201010420#a00a06082a8648ce3d030107a14403420004@",
+        // Without the public key.
+        "3041020100301306072a8648ce3d020106082a8648ce3d030107042730250201010420#",
+    ])
+    func aKeyOnP256IsWhatItsOctetsSay(form: String) throws {
+        let scalar = "c9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721"
+        let point =
+            "60fed4ba255a9d31c961eb74c6356d68c049b8923b61fa6ce669622e60f29fb6"
+            + "7903fe1008b8bc99a41ae9e95628bc64f2f1b20c2d7e9f5177a3c294d4462299"
+        let octets = try Self.octets(form.replacing("#", with: scalar).replacing("@", with: point))
+        let key = try PrivateKey(pkcs8: Secret(octets))
+        #expect(key.kind == .ec(curve: "P-256"))
+        let request = try CertificationRequest.make(subject: SubjectName("CN=x"), key: key).der
+        #expect(request.firstRange(of: try Self.octets(point)) != nil)
+        let folder = try TemporaryFolder()
+        try Data(request).write(to: folder.url.appendingPathComponent("request.der"))
+        let said = try openssl("req", "-inform", "DER", "-in", folder.path("request.der"), "-verify", "-noout")
+        #expect(said.contains("verify OK"))
+    }
+
+    private static func octets(_ hexadecimal: String) throws -> [UInt8] {
+        let digits = Array(hexadecimal)
+        return try stride(from: 0, to: digits.count, by: 2).map {
+            try #require(UInt8(String(digits[$0..<$0 + 2]), radix: 16))
+        }
+    }
+
+    /// The last octet of its point is another's.
+    @Test func aPointThatIsNotOnTheCurveIsRefused() throws {
+        var bytes = try PrivateKey.generateP256().pkcs8.withBytes { Array($0) }
+        bytes[bytes.count - 1] ^= 1
+        #expect(code { _ = try PrivateKey(pkcs8: Secret(bytes)) } == .malformed)
     }
 
     @Test func bytesThatAreNotOneKeyAreRefused() throws {
