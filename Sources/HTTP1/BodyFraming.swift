@@ -36,7 +36,7 @@ package enum BodyFraming: Hashable, Sendable {
     private static func refuseTabs(in fields: FieldLines, sentBy sender: MessageSender) throws(HTTP1Error) {
         guard fields.contains(.contentLength) || fields.contains(.transferEncoding) else { return }
         for line in fields.lines where line.known == .contentLength || line.known == .transferEncoding {
-            guard !fields.bytes[Range<Int>(line.line)].contains(Octet.tab) else {
+            guard !fields.bytes.span.bytes.hasTab(in: Range(line.line)) else {
                 let isLength = line.known == .contentLength
                 throw HTTP1Error(
                     isLength ? .invalidContentLength : .invalidTransferEncoding, "horizontal tab beside the framing",
@@ -78,18 +78,29 @@ package enum BodyFraming: Hashable, Sendable {
     /// The one Content-Length, canonical: digits only, no leading zero, below 2^63.
     static func contentLength(of fields: FieldLines, sentBy sender: MessageSender) throws(HTTP1Error) -> UInt64 {
         let fault = HTTP1Error(.invalidContentLength, "malformed or repeated Content-Length", sentBy: sender)
-        guard fields.count(of: .contentLength) == 1,
-            let line = fields.lines.first(where: { $0.known == .contentLength })
-        else { throw fault }
-        let digits = fields.valueBytes(of: line)
-        guard let first = digits.first, digits.count <= 19, first != 0x30 || digits.count == 1 else { throw fault }
+        var found: Range<UInt32>?
+        for line in fields.lines where line.known == .contentLength {
+            guard found == nil else { throw fault }
+            found = line.value
+        }
+        guard let digits = found.map(Range<Int>.init), !digits.isEmpty, digits.count <= 19 else { throw fault }
+        let span = fields.bytes.span.bytes
+        guard span.byte(digits.lowerBound) != 0x30 || digits.count == 1 else { throw fault }
         var length: UInt64 = 0
-        for digit in digits {
+        for position in digits {
+            let digit = span.byte(position)
             guard Octet.isDigit(digit) else { throw fault }
             // 19 digits are below 10^19, which is below 2^64.
             length = length * 10 + UInt64(digit - 0x30)
         }
         guard length <= UInt64(Int64.max) else { throw fault }
         return length
+    }
+}
+
+extension RawSpan {
+    fileprivate func hasTab(in range: Range<Int>) -> Bool {
+        for position in range where byte(position) == Octet.tab { return true }
+        return false
     }
 }

@@ -42,34 +42,46 @@ extension FieldLines {
     }
 
     private func isAuthority(_ range: Range<Int>) -> Bool {
-        guard let first = bytes[range].first else { return false }
+        let span = bytes.span.bytes
+        guard !range.isEmpty else { return false }
         var end = range.lowerBound
-        if first == 0x5B {
-            guard let close = bytes[range].firstIndex(of: 0x5D), close > end + 2 else { return false }
-            guard bytes[(end + 1)..<close].allSatisfy(isAddressOctet) else { return false }
-            end = close + 1
+        if span.byte(end) == 0x5B {
+            end += 1
+            while end < range.upperBound, Octet.isAddress(span.byte(end)) { end += 1 }
+            guard end > range.lowerBound + 2, end < range.upperBound, span.byte(end) == 0x5D else { return false }
+            end += 1
         } else {
-            while end < range.upperBound, isNameOctet(bytes[end]) { end += 1 }
+            while end < range.upperBound, Octet.isHostName(span.byte(end)) { end += 1 }
             guard end > range.lowerBound else { return false }
         }
         guard end < range.upperBound else { return true }
-        return bytes[end] == Octet.colon && isPort(bytes[(end + 1)..<range.upperBound])
+        return span.byte(end) == Octet.colon && span.isPort(end + 1..<range.upperBound)
     }
+}
 
+extension Octet {
     /// ALPHA, DIGIT, `-`, `.`, `_`, `~` (RFC 3986 §2.3): a bit for each octet below 0x80.
-    private func isNameOctet(_ octet: UInt8) -> Bool {
+    @inline(__always)
+    fileprivate static func isHostName(_ octet: UInt8) -> Bool {
         let octets: UInt64 = octet < 0x40 ? 0x03FF_6000_0000_0000 : 0x47FF_FFFE_87FF_FFFE
-        return octet < 0x80 && octets >> (octet & 0x3F) & 1 == 1
+        return octet < 0x80 && octets >> UInt64(octet & 0x3F) & 1 == 1
     }
 
     /// HEXDIG, `:`, `.`.
-    private func isAddressOctet(_ octet: UInt8) -> Bool {
-        let folded = Octet.lowercased(octet)
-        return folded >= 0x61 && folded <= 0x66 || Octet.isDigit(octet) || octet == Octet.colon || octet == 0x2E
+    fileprivate static func isAddress(_ octet: UInt8) -> Bool {
+        let folded = lowercased(octet)
+        return folded >= 0x61 && folded <= 0x66 || isDigit(octet) || octet == colon || octet == 0x2E
     }
+}
 
-    private func isPort(_ digits: ArraySlice<UInt8>) -> Bool {
-        guard !digits.isEmpty, digits.count <= 5, digits.allSatisfy(Octet.isDigit) else { return false }
-        return digits.reduce(0) { $0 * 10 + Int($1 - 0x30) } <= 65535
+extension RawSpan {
+    fileprivate func isPort(_ digits: Range<Int>) -> Bool {
+        guard (1...5).contains(digits.count) else { return false }
+        var port = 0
+        for position in digits {
+            guard Octet.isDigit(byte(position)) else { return false }
+            port = port * 10 + Int(byte(position) - 0x30)
+        }
+        return port <= 65535
     }
 }

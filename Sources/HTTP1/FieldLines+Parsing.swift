@@ -71,17 +71,23 @@ extension FieldLines {
 extension RawSpan {
     /// Whether CRLF stands at `position`; false: more must come. Anything else there is the line's fault: `code`, if it
     /// is no CR or LF.
+    @inline(__always)
     func hasLineEnd(
         at position: Int, orElse code: HTTP1Error.Code = .malformedField, sentBy sender: MessageSender
+    ) throws(HTTP1Error) -> Bool {
+        if position < byteCount - 1, isLineEnd(position) { return true }
+        return try hasNoLineEnd(at: position, code, sender)
+    }
+
+    /// False: more must come.
+    private func hasNoLineEnd(
+        at position: Int, _ code: HTTP1Error.Code, _ sender: MessageSender
     ) throws(HTTP1Error) -> Bool {
         guard position < byteCount else { return false }
         switch byte(position) {
         case Octet.carriageReturn:
             guard position + 1 < byteCount else { return false }
-            guard byte(position + 1) == Octet.lineFeed else {
-                throw HTTP1Error(.bareCarriageReturn, "carriage return without line feed", sentBy: sender)
-            }
-            return true
+            throw HTTP1Error(.bareCarriageReturn, "carriage return without line feed", sentBy: sender)
         case Octet.lineFeed:
             throw HTTP1Error(.bareLineFeed, "line feed without carriage return", sentBy: sender)
         case let other:

@@ -101,9 +101,10 @@ struct HeadWriter {
             })
     }
 
-    /// The lines that `isKept`, byte for byte and in order.
-    mutating func lines(of fields: FieldLines, where isKept: (FieldLine) -> Bool) {
-        var run = 0..<0
+    /// The lines that `isKept`, byte for byte and in order. `run` is a part of the same bytes that goes out before them: with the
+    /// lines that follow it at once it costs one copy.
+    mutating func lines(of fields: FieldLines, behind run: Range<Int> = 0..<0, where isKept: (FieldLine) -> Bool) {
+        var run = run
         for line in fields.lines where isKept(line) {
             let range = Range<Int>(line.line)
             if range.lowerBound == run.upperBound {

@@ -29,24 +29,16 @@ struct ConnectionField: Hashable, Sendable {
     mutating func read(_ bytes: RawSpan, at range: Range<Int>) {
         bytes.forEachElement(of: range) { option in
             optionCount += 1
-            if bytes.isOption("close", at: option) {
+            if bytes.isName("close", at: option) {
                 closes = true
-            } else if bytes.isOption("keep-alive", at: option) {
+            } else if bytes.isName("keep-alive", at: option) {
                 keepsAlive = true
-            } else if bytes.isOption("upgrade", at: option) {
+            } else if bytes.isName("upgrade", at: option) {
                 upgrades = true
             } else if FieldName(in: bytes, at: option) == .other {
                 removesFields = true
             }
         }
-    }
-}
-
-extension RawSpan {
-    /// As `isName`, of anything that stands in a list.
-    fileprivate func isOption(_ name: StaticString, at range: Range<Int>) -> Bool {
-        range.count == name.utf8CodeUnitCount && endOfToken(from: range.lowerBound) >= range.upperBound
-            && isName(name, at: range)
     }
 }
 

@@ -40,6 +40,7 @@ extension RawSpan {
     func byte(_ offset: Int) -> UInt8 { unsafeLoad(fromByteOffset: offset, as: UInt8.self) }
 
     /// Where the first octet from `offset` stands that is no tchar; `byteCount` if there is none.
+    @inline(__always)
     func endOfToken(from offset: Int) -> Int {
         var position = offset
         while position <= byteCount - 8 {
@@ -57,6 +58,7 @@ extension RawSpan {
     }
 
     /// Where the first control character from `offset` stands, HTAB and DEL among them; `byteCount` if there is none.
+    @inline(__always)
     func firstControl(from offset: Int) -> Int {
         var position = offset
         while position <= byteCount - 8 {
@@ -113,23 +115,29 @@ extension RawSpan {
         if !element.isEmpty { visit(element) }
     }
 
-    /// Whether `range`, which holds a token, is `name`, letters compared without regard to case. `name` is of lower case letters
-    /// and hyphens: the bit that makes a letter lower case makes no other tchar one of these.
+    /// Whether `range`, in which no control character but HTAB stands, is `name`, letters compared without regard to case. `name`
+    /// is of lower case letters and hyphens: the bit that makes a letter lower case makes no other octet one of these.
+    @inline(__always)
     func isName(_ name: StaticString, at range: Range<Int>) -> Bool {
-        guard range.count == name.utf8CodeUnitCount else { return false }
-        return name.withUTF8Buffer { expected in
-            let expected = expected.span.bytes
+        let count = name.utf8CodeUnitCount
+        guard range.count == count else { return false }
+        let expected = UnsafeRawPointer(name.utf8Start)
+        guard count >= 8 else {
             var offset = 0
-            while offset <= range.count - 8 {
-                let word = eightBytes(range.lowerBound + offset) | 0x2020_2020_2020_2020
-                guard word == expected.eightBytes(offset) else { return false }
-                offset += 8
-            }
-            while offset < range.count {
-                guard byte(range.lowerBound + offset) | 0x20 == expected.byte(offset) else { return false }
+            while offset < count {
+                guard byte(range.lowerBound + offset) | 0x20 == expected.load(fromByteOffset: offset, as: UInt8.self)
+                else { return false }
                 offset += 1
             }
             return true
+        }
+        // The last eight octets may have been looked at before.
+        var offset = 0
+        while true {
+            let word = UInt64(littleEndian: expected.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+            guard eightBytes(range.lowerBound + offset) | 0x2020_2020_2020_2020 == word else { return false }
+            guard offset < count - 8 else { return true }
+            offset = Swift.min(offset + 8, count - 8)
         }
     }
 
@@ -147,18 +155,15 @@ extension RawSpan {
     /// Whether `range` holds exactly `text`.
     func equals(_ text: String, at range: Range<Int>) -> Bool {
         guard range.count == text.utf8.count else { return false }
-        var position = range.lowerBound
-        for expected in text.utf8 {
-            guard byte(position) == expected else { return false }
-            position += 1
-        }
-        return true
+        var text = text
+        return text.withUTF8 { holds($0.span.bytes, at: range) }
     }
 
     /// Whether `range` holds exactly `octets`.
-    func holds(_ octets: [UInt8], at range: Range<Int>) -> Bool {
-        guard range.count == octets.count else { return false }
-        let expected = octets.span.bytes
+    func holds(_ octets: [UInt8], at range: Range<Int>) -> Bool { holds(octets.span.bytes, at: range) }
+
+    private func holds(_ expected: RawSpan, at range: Range<Int>) -> Bool {
+        guard range.count == expected.byteCount else { return false }
         var offset = 0
         while offset <= range.count - 8 {
             guard eightBytes(range.lowerBound + offset) == expected.eightBytes(offset) else { return false }
@@ -172,6 +177,7 @@ extension RawSpan {
     }
 
     /// `range` without the SP and HTAB at both its ends.
+    @inline(__always)
     func trimmed(_ range: Range<Int>) -> Range<Int> {
         var (lower, upper) = (range.lowerBound, range.upperBound)
         while lower < upper, Octet.isWhitespace(byte(lower)) { lower += 1 }
@@ -188,6 +194,11 @@ extension RawSpan {
     @inline(__always)
     func eightBytes(_ offset: Int) -> UInt64 {
         UInt64(littleEndian: unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    }
+
+    @inline(__always)
+    func isLineEnd(_ offset: Int) -> Bool {
+        UInt16(littleEndian: unsafeLoadUnaligned(fromByteOffset: offset, as: UInt16.self)) == 0x0A0D
     }
 
     /// The high bit of each octet of `word` that is no letter and no hyphen; of some letters too.

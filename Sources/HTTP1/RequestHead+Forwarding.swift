@@ -60,15 +60,28 @@ extension RequestHead {
     package func write(_ forwarding: RequestForwarding, into room: UnsafeMutableRawBufferPointer) -> Int {
         precondition(forwarding.framing != .untilClose, "a request does not end with its connection")
         return HeadWriter.write(into: room) { writer in
-            writer.append(methodBytes)
-            writer.append(" ")
-            appendTarget(forwarding.target, to: &writer)
-            writer.append(" HTTP/1.1\r\n")
-            writer.field("Host", forwarding.host)
+            // The method and the space behind it.
+            writer.append(fields.bytes, 0..<targetRange.lowerBound)
+            var run = 0..<0
+            if isEndOfTarget(forwarding.target) {
+                run = forwarding.target.startIndex..<requestLineEnd
+            } else {
+                appendTarget(forwarding.target, to: &writer)
+                writer.append(" HTTP/1.1\r\n")
+            }
+            let keepsHost = beginsWithHost(forwarding.host)
+            if !keepsHost {
+                writer.append(fields.bytes, run)
+                run = 0..<0
+                writer.field("Host", forwarding.host)
+            }
+            let keepsLength = framing == forwarding.framing
             let options = ConnectionOptions.of(fields)
-            writer.lines(of: fields) { line in
+            writer.lines(of: fields, behind: run) { line in
                 switch line.known {
-                case .host, .countersignTrust: false
+                case .host: keepsHost
+                case .countersignTrust: false
+                case .contentLength: keepsLength
                 case .authorization: forwarding.authorization == nil
                 case .expect: forwarding.keepsExpect
                 case .maxForwards: forwarding.maxForwards == nil
@@ -80,11 +93,30 @@ extension RequestHead {
             if let authorization = forwarding.authorization {
                 writer.field("Authorization", authorization, keepsNonASCII: true)
             }
-            writer.framing(forwarding.framing)
+            if !keepsLength || framing == .chunked { writer.framing(forwarding.framing) }
             writer.connection(forwarding.connection, upgrade: upgrade)
             if let via = forwarding.via { writer.field("Via", via) }
             writer.append("\r\n")
         }
+    }
+
+    /// Past the CRLF.
+    private var requestLineEnd: Int { targetRange.upperBound + " HTTP/1.1\r\n".utf8.count }
+
+    /// Whether `target` is what the request-line ends with but for the version, and that is 1.1: it can go out as it came.
+    private func isEndOfTarget(_ target: ArraySlice<UInt8>) -> Bool {
+        guard version == .http11, !target.isEmpty, target.endIndex == targetRange.upperBound else { return false }
+        return target.withUnsafeBytes { target in
+            fields.bytes.withUnsafeBytes { bytes in
+                bytes.baseAddress.map { $0 + targetRange.upperBound - target.count } == target.baseAddress
+            }
+        }
+    }
+
+    /// Whether the first line is `Host` with this value already.
+    private func beginsWithHost(_ host: String) -> Bool {
+        guard let first = fields.lines.first, first.known == .host else { return false }
+        return fields.bytes.span.bytes.equals(host, at: Range(first.value))
     }
 
     private func appendTarget(_ target: ArraySlice<UInt8>, to writer: inout HeadWriter) {

@@ -25,7 +25,6 @@ package struct RequestHead: Sendable {
     package let targetRange: Range<Int>
 
     package var methodText: String { method == .other ? text(methodRange) : method.rawValue }
-    var methodBytes: ArraySlice<UInt8> { fields.bytes[methodRange] }
     package var target: String { text(targetRange) }
     package var targetBytes: ArraySlice<UInt8> { fields.bytes[targetRange] }
 

@@ -38,14 +38,20 @@ extension ResponseHead {
     /// use.
     package func write(_ forwarding: ResponseForwarding, into room: UnsafeMutableRawBufferPointer) -> Int {
         HeadWriter.write(into: room) { writer in
-            writer.append("HTTP/1.1 ")
-            writer.append(statusBytes)
-            writer.append(" ")
-            writer.append(reasonBytes)
-            writer.append("\r\n")
+            var run = 0..<0
+            if version == .http11, hasSpaceBeforeReason {
+                run = 0..<statusLineEnd
+            } else {
+                writer.append("HTTP/1.1 ")
+                writer.append(statusBytes)
+                writer.append(" ")
+                writer.append(reasonBytes)
+                writer.append("\r\n")
+            }
             let options = ConnectionOptions.of(fields)
-            let passesLength = forwarding.framing == .none && describesContent
-            writer.lines(of: fields) { line in
+            let keepsLength = says(forwarding.framing)
+            let passesLength = keepsLength || forwarding.framing == .none && describesContent
+            writer.lines(of: fields, behind: run) { line in
                 switch line.known {
                 case .contentLength: passesLength
                 case .countersignTrust: false
@@ -54,12 +60,18 @@ extension ResponseHead {
                 default: !line.known.isHopByHop
                 }
             }
-            writer.framing(forwarding.framing)
+            if !keepsLength { writer.framing(forwarding.framing) }
             writer.connection(forwarding.framing == .untilClose ? .close : forwarding.connection, upgrade: upgrade)
             for (name, value) in forwarding.extraFields { writer.extraField(name, value) }
             if let via = forwarding.via { writer.field("Via", via) }
             writer.append("\r\n")
         }
+    }
+
+    /// Whether Content-Length says this already.
+    private func says(_ framing: BodyFraming) -> Bool {
+        guard case .length(let length) = framing, !fields.contains(.transferEncoding) else { return false }
+        return (try? BodyFraming.contentLength(of: fields, sentBy: .origin)) == length
     }
 
     /// Whether Content-Length may stand in a response without a body: not in 1xx and 204 (RFC 9110 §8.6), nor beside a

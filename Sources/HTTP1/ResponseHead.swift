@@ -13,6 +13,10 @@ package struct ResponseHead: Sendable {
 
     /// The three digits of the status.
     var statusBytes: ArraySlice<UInt8> { fields.bytes[9..<12] }
+    /// It may be missing where the reason is empty.
+    var hasSpaceBeforeReason: Bool { reasonRange.lowerBound == 13 }
+    /// Past the CRLF.
+    var statusLineEnd: Int { reasonRange.upperBound + 2 }
     package var reason: String { String(decoding: fields.bytes[reasonRange], as: UTF8.self) }
     var reasonBytes: ArraySlice<UInt8> { fields.bytes[reasonRange] }
 
