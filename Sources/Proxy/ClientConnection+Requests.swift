@@ -50,7 +50,7 @@ extension ClientConnection {
         }
     }
 
-    private func begin(_ head: RequestHead) {
+    private func begin(_ head: consuming RequestHead) {
         if case .proxy = door, !isAdmitted, let token = services.configuration.clientToken {
             guard ClientToken.matches(head.fields.values(of: .proxyAuthorization), token) else {
                 return respondAndClose(OwnResponse.proxyAuthenticationRequired)

@@ -70,6 +70,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     // What goes out.
     /// Small pieces wait here for the flush, so that they go out in one write.
     private var outbound = ByteBuffer()
+    /// The memory of the last of them, which is held until the flush: TLS would find no use for it before.
+    private var lent = ByteBuffer()
     private var wrote = false
     var closesAfterResponse = false
     /// While discarding: the last response has gone out whole.
@@ -126,6 +128,10 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         guard wrote else { return }
         wrote = false
         context?.flush()
+        if lent.capacity > 0 {
+            services.spare.giveBack(lent)
+            lent = ByteBuffer()
+        }
     }
 
     /// Copying as much costs less than a further piece in a write.
@@ -143,7 +149,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         let bytes = outbound
         outbound = ByteBuffer()
         context?.write(wrapOutboundOut(bytes), promise: nil)
-        services.spare.giveBack(bytes)
+        lent = bytes
     }
 
     /// Holds the request body, because the origin, or the replay bound, asks for a pause.
@@ -170,7 +176,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         }
         guard case .responding = phase else { return lingerAndClose() }
         phase = .head
-        headStartedAt = input.byteCount > 0 ? services.now : nil
+        headStartedAt = input.bytes.readableBytes > 0 ? services.now : nil
         updateReading()
         parse()
         if inputEnded, case .head = phase { lingerAndClose() }
@@ -180,7 +186,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         let pause: Bool
         switch phase {
         case .body: pause = bodyPaused
-        case .responding, .connecting: pause = input.byteCount > 64 * 1024
+        case .responding, .connecting: pause = input.bytes.readableBytes > 64 * 1024
         case .head, .clientHello, .clientHandshake, .discarding, .closed: pause = false
         }
         guard pause != readingPaused else { return }

@@ -149,10 +149,15 @@ extension ExchangeDriver {
             terms.originTrusted = false
             return terms
         }
-        if !clientAuthorizes, let tag = slot.key.credential, let rule = route.rule, rule.preempts {
+        if !clientAuthorizes, mayHaveLearned(slot, route), let tag = slot.key.credential, let rule = route.rule {
             terms.learned = learned(slot, tag, route, rule, path: path, client: client)
         }
         return terms
+    }
+
+    /// Earlier requests may have taught something about the path.
+    static func mayHaveLearned(_ slot: UpstreamPool.Slot, _ route: Route) -> Bool {
+        slot.key.credential != nil && route.rule?.preempts == true
     }
 
     /// The origin's certificate is taken on other grounds than was guessed: everything that hangs on it begins anew. Nothing has

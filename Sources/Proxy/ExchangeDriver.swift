@@ -56,6 +56,8 @@ final class ExchangeDriver {
     /// Where the connections wait that this exchange may use.
     var slot: UpstreamPool.Slot
     var exchange: ChallengeExchange
+    /// ``exchange`` was taken from the route, where it has been started.
+    private let begun: Route.Begun?
     let started: AccessLog.Start?
     var entry = AccessLog.Outcome()
     var mode = Mode.preparing
@@ -112,9 +114,8 @@ final class ExchangeDriver {
     var rule: SiteRule? { route.rule }
 
     /// `pin` is the leaf's SHA-256 that the client has decided for, where it has.
-    init(client: ClientConnection, head: RequestHead, route: Route, path: ArraySlice<UInt8>, pin: [UInt8]?) {
+    init(client: ClientConnection, head: consuming RequestHead, route: Route, path: ArraySlice<UInt8>, pin: [UInt8]?) {
         self.client = client
-        self.head = head
         self.route = route
         self.path = path
         self.pin = pin
@@ -137,17 +138,25 @@ final class ExchangeDriver {
         self.trust = trust
         let slot = route.slot(under: trust, mayBeAnswered: mayBeAnswered)
         self.slot = slot
-        exchange = ChallengeExchange(
-            Self.terms(
-                slot, route, clientAuthorizes: clientAuthorizes, hasBody: head.framing != .none, path: path,
-                client: client))
+        let hasBody = head.framing != .none
+        if !clientAuthorizes, slot.key.trust.answers, !Self.mayHaveLearned(slot, route) {
+            let begun = route.begun(hasBody: hasBody)
+            exchange = begun.exchange
+            self.begun = begun
+        } else {
+            exchange = ChallengeExchange(
+                Self.terms(
+                    slot, route, clientAuthorizes: clientAuthorizes, hasBody: hasBody, path: path, client: client))
+            begun = nil
+        }
 
-        bodyHasEnded = head.framing == .none
+        bodyHasEnded = !hasBody
         replay = ReplayBuffer(
             keeps: mayBeAnswered && trust.answers, limitBytes: services.configuration.replayLimitBytes)
         waitingSince = services.now
         lastProgress = services.now
         started = services.shared.accessLog?.start()
+        self.head = head
     }
 
     private static func bindsConnection(_ authorization: String) -> Bool {
@@ -158,7 +167,7 @@ final class ExchangeDriver {
     // MARK: The machine
 
     func start() {
-        run(exchange.started())
+        run(begun?.action ?? exchange.started())
     }
 
     /// Runs one action; each ends in an event for the machine, now or later.

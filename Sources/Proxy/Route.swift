@@ -7,6 +7,18 @@ import Upstream
 /// What the policy in force says of one origin, for the clients of one user: found out once, and used by every request after it.
 /// Only its event loop may use it.
 final class Route {
+    /// An exchange that has been started, and what is to be done first: the same for each request, so that it is found out once.
+    final class Begun {
+        let exchange: ChallengeExchange
+        let action: ChallengeExchange.Action
+
+        fileprivate init(_ terms: ChallengeExchange.Terms) {
+            var exchange = ChallengeExchange(terms)
+            action = exchange.started()
+            self.exchange = exchange
+        }
+    }
+
     let origin: Origin
     let policy: Policy
     /// The user id of the clients, where the kernel told it.
@@ -19,6 +31,9 @@ final class Route {
     let authority: String
     /// What an exchange is told beforehand, where the origin's certificate verifies and the client does not authorize itself.
     let terms: ChallengeExchange.Terms
+    /// What an exchange is when its request is about to go out, where it has no more to be told.
+    private let begunWithoutBody: Begun
+    private let begunWithBody: Begun
     /// The proxy itself is at the other end of it.
     let leadsBack: Bool
     /// It is in the table still: what it was found out from has not changed.
@@ -46,7 +61,13 @@ final class Route {
             origin: origin, site: policy.siteCheck(verdict), permitted: rule?.answer ?? [],
             plaintextPermitted: rule?.answersPlaintext ?? false, clientAuthorizes: false, originTrusted: true,
             hasBody: false, domain: rule?.domain)
+        var withBody = terms
+        withBody.hasBody = true
+        begunWithoutBody = Begun(terms)
+        begunWithBody = Begun(withBody)
     }
+
+    func begun(hasBody: Bool) -> Begun { hasBody ? begunWithBody : begunWithoutBody }
 
     private static func isLoopback(_ host: String) -> Bool {
         host == "localhost" || host.hasSuffix(".localhost") || host.hasPrefix("127.") || host == "::1"

@@ -101,6 +101,8 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     private var keepsAlive = true
     /// Something waits for a flush.
     private var wrote = false
+    /// The memory of the last head, which is held until the flush: TLS would find no use for it before.
+    private var lent = ByteBuffer()
     /// The request that is being answered is out whole.
     package var requestIsWhole: Bool { isWhole }
     private var paused = false
@@ -172,7 +174,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         buffer.write(about: size, write)
         wrote = true
         context.write(wrapOutboundOut(buffer), promise: nil)
-        spare.giveBack(buffer)
+        lent = buffer
     }
 
     /// Sends bytes of the request's body, framed by the caller.
@@ -190,6 +192,10 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         guard wrote else { return }
         wrote = false
         context?.flush()
+        if lent.capacity > 0 {
+            spare.giveBack(lent)
+            lent = ByteBuffer()
+        }
     }
 
     /// Holds the delivery of what the origin sends, and its reading.
