@@ -147,7 +147,7 @@ extension Challenge {
         var challenges: [Challenge] = []
         let elapsed = try ContinuousClock().measure { challenges = try ChallengeParser.parse(fields: [field]) }
         #expect(challenges.first?.parameters.count == 2000)
-        #expect(elapsed < .seconds(1))
+        #expect(elapsed < .seconds(10))
     }
 
     @Test func noFieldIsNoChallenge() throws {

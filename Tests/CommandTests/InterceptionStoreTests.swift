@@ -88,13 +88,19 @@ struct InterceptionStoreTests {
 
     // MARK: A new root
 
+    /// What this thread has worked, however long it waited for its turn.
+    private static var threadSeconds: Double {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+
     @Test
     func aRotationLeavesNothingOfTheOldAuthority() throws {
         let first = try authority(day: 0)
-        let clock = ContinuousClock()
-        let begun = clock.now
+        let begun = Self.threadSeconds
         let second = try store.rotate(for: Self.hosts, in: vault, at: Self.start)
-        #expect(clock.now - begun < .seconds(1))
+        #expect(Self.threadSeconds - begun < 1)
         #expect(second.root != first.authority.root && second.issuing != first.authority.issuing)
         #expect(second.serves(Self.hosts, at: Self.start))
         let kept = try authority(day: 0)

@@ -107,7 +107,7 @@ struct ServeTests {
         server.send(SIGTERM)
         #expect(server.waitForExit(seconds: 1) == nil)
         server.send(SIGTERM)
-        #expect(server.waitForExit(seconds: 1) == 128 + SIGTERM)
+        #expect(server.waitForExit(seconds: 8) == 128 + SIGTERM)
         client.stop()
     }
 

@@ -26,6 +26,48 @@ import Testing
                 + "Via: 1.1 countersign\r\n\r\n")
     }
 
+    /// The target is the end of what came, Host stands first and is right, and Content-Length is what is sent.
+    @Test(arguments: [
+        (
+            "POST http://o.example/a?b HTTP/1.1\r\nhOST:\t o.example \r\ncontent-length:  7\r\nX: 1\r\n\r\n",
+            "POST /a?b HTTP/1.1\r\nhOST:\t o.example \r\ncontent-length:  7\r\nX: 1\r\n\r\n"
+        ),
+        (
+            "POST http://o.example/ HTTP/1.1\r\nHost: o.example\r\nTE: a\r\nContent-Length: 0\r\nX: 1\r\n\r\n",
+            "POST / HTTP/1.1\r\nHost: o.example\r\nContent-Length: 0\r\nX: 1\r\n\r\n"
+        ),
+        (
+            "GET http://o.example/a HTTP/1.1\r\nHost: p.example\r\nX: 1\r\n\r\n",
+            "GET /a HTTP/1.1\r\nHost: o.example\r\nX: 1\r\n\r\n"
+        ),
+        (
+            "GET http://o.example/a HTTP/1.1\r\nX: 1\r\nHost: o.example\r\nY: 2\r\n\r\n",
+            "GET /a HTTP/1.1\r\nHost: o.example\r\nX: 1\r\nY: 2\r\n\r\n"
+        ),
+        (
+            "GET http://o.example/a HTTP/1.1\r\nHost: O.example\r\n\r\n",
+            "GET /a HTTP/1.1\r\nHost: o.example\r\n\r\n"
+        ),
+        (
+            "GET http://o.example/a HTTP/1.0\r\nHost: o.example\r\nX: 1\r\n\r\n",
+            "GET /a HTTP/1.1\r\nHost: o.example\r\nX: 1\r\n\r\n"
+        ),
+    ])
+    func whatIsRightAlreadyGoesOutAsItCame(came: String, sent: String) throws {
+        let head = try #require(try readRequest(came)).head
+        let target = try #require(head.target(after: octets("http://o.example")))
+        let forwarding = RequestForwarding(target: target, host: "o.example", framing: head.framing)
+        #expect(text(head.forwarded(forwarding)) == sent)
+    }
+
+    /// It ends where the one that came ends, in other bytes.
+    @Test func anotherTargetIsNotTakenForTheOneThatCame() throws {
+        let head = try #require(try readRequest("GET /abc HTTP/1.1\r\nHost: a\r\n\r\n")).head
+        let other = octets("GET /xyz HTTP/1.1\r\nHost: a\r\n\r\n")
+        let forwarding = RequestForwarding(target: other[head.targetRange], host: "a", framing: .none)
+        #expect(text(head.forwarded(forwarding)) == text(other))
+    }
+
     @Test(arguments: [
         "Connection: x-hop, X-Other", "Connection: close", "Proxy-Connection: keep-alive", "Keep-Alive: timeout=5",
         "TE: trailers", "Trailer: X-Sum", "Upgrade: websocket", "Proxy-Authorization: Basic eA==",

@@ -55,6 +55,30 @@ import Testing
             try forward("HTTP/1.1 \(status) X\r\n\(came)\r\n", .none) == "HTTP/1.1 \(status) X\r\n\(passes)\r\n")
     }
 
+    @Test(arguments: [
+        (
+            "HTTP/1.1 200  Gut \r\ncontent-Length:5\r\nA: 1\r\n\r\n", 5,
+            "HTTP/1.1 200  Gut \r\ncontent-Length:5\r\nA: 1\r\n\r\n"
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nA: 1\r\n\r\n", 7,
+            "HTTP/1.1 200 OK\r\nA: 1\r\nContent-Length: 7\r\n\r\n"
+        ),
+        ("HTTP/1.1 200\r\nA: 1\r\n\r\n", 7, "HTTP/1.1 200 \r\nA: 1\r\nContent-Length: 7\r\n\r\n"),
+        ("HTTP/1.1 200 \r\nA: 1\r\n\r\n", 7, "HTTP/1.1 200 \r\nA: 1\r\nContent-Length: 7\r\n\r\n"),
+        (
+            "HTTP/1.0 200 OK\r\nContent-Length: 5\r\nA: 1\r\n\r\n", 5,
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nA: 1\r\n\r\n"
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", 5,
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
+        ),
+    ])
+    func whatIsRightAlreadyGoesOutAsItCame(came: String, length: UInt64, sent: String) throws {
+        #expect(try forward(came, .length(length)) == sent)
+    }
+
     @Test func bodyUntilCloseSaysClose() throws {
         #expect(
             try forward("HTTP/1.1 200 OK\r\n\r\n", .untilClose) == "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")

@@ -61,6 +61,7 @@ import Testing
         // Far more than the kernel has room for on its two connections, and the proxy is to add little.
         let sent = await onThread { tunnel.origin.send(upTo: 256 * Self.mebibyte, seed: 3) }
         #expect(sent < 64 * Self.mebibyte)
+        tunnel.origin.setPatience(.seconds(20))
         // The other way is open all the while, and what is held up is lost no more than it.
         #expect(
             await onThread { tunnel.client.sendAll(100_000, seed: 9) && tunnel.origin.expects(100_000, seed: 9) })
