@@ -53,12 +53,12 @@ static inline unsigned long csn_XN_FLAG_RFC2253_UTF8(void) { return XN_FLAG_RFC2
 // A key pair on P-256 from its scalar, in the machine's order of octets, and its uncompressed point. The names of an OSSL_PARAM have
 // to stay where they are, which those of a Swift string do not.
 static inline EVP_PKEY *csn_EVP_PKEY_from_P256(
-    EVP_PKEY_CTX *context, unsigned char *scalar, size_t scalar_bytes, const void *point, size_t point_bytes
+    EVP_PKEY_CTX *context, const void *scalar, size_t scalar_bytes, const void *point, size_t point_bytes
 ) {
     OSSL_PARAM parts[] = {
         OSSL_PARAM_construct_utf8_string(OSSL_PKEY_PARAM_GROUP_NAME, (char *)SN_X9_62_prime256v1, 0),
         OSSL_PARAM_construct_octet_string(OSSL_PKEY_PARAM_PUB_KEY, (void *)point, point_bytes),
-        OSSL_PARAM_construct_BN(OSSL_PKEY_PARAM_PRIV_KEY, scalar, scalar_bytes),
+        OSSL_PARAM_construct_BN(OSSL_PKEY_PARAM_PRIV_KEY, (unsigned char *)scalar, scalar_bytes),
         OSSL_PARAM_construct_end(),
     };
     EVP_PKEY *key = NULL;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import COpenSSL
+import Cryptography
 
 /// A PrivateKeyInfo (RFC 5208 §5) of a key on P-256, with its ECPrivateKey (RFC 5915 §3), in the one form in which OpenSSL
 /// writes it: no parameters beside the curve's name, no attributes, the public key uncompressed.
@@ -17,6 +18,7 @@ struct PlainECKey {
     private static let scalarBytes = 32
     /// `[1]`, a bit string without unused bits.
     private static let beforePoint: [UInt8] = [0xA1, 0x44, 0x03, 0x42, 0x00]
+    private static let uncompressed: UInt8 = 0x04
     private static let pointBytes = 65
 
     private let scalar: UnsafeRawBufferPointer
@@ -26,22 +28,26 @@ struct PlainECKey {
     init?(_ pkcs8: UnsafeRawBufferPointer) {
         let scalar = Self.beforeScalar.count..<Self.beforeScalar.count + Self.scalarBytes
         guard pkcs8.count == scalar.upperBound + Self.beforePoint.count + Self.pointBytes,
-            pkcs8.starts(with: Self.beforeScalar), pkcs8[scalar.upperBound...].starts(with: Self.beforePoint)
+            pkcs8.starts(with: Self.beforeScalar),
+            pkcs8[scalar.upperBound...].starts(with: Self.beforePoint + [Self.uncompressed])
         else { return nil }
         self.scalar = UnsafeRawBufferPointer(rebasing: pkcs8[scalar])
         point = UnsafeRawBufferPointer(rebasing: pkcs8.suffix(Self.pointBytes))
     }
 
-    /// An EVP_PKEY of the caller's; nil where the point is not on the curve.
+    /// An EVP_PKEY of the caller's. Nil where the point is not on the curve, and where this process's configuration of OpenSSL has
+    /// something else than a provider make such keys: an engine, which the decoders know how to ask.
     func read() -> OpaquePointer? {
         guard let context = EVP_PKEY_CTX_new_from_name(nil, "EC", nil) else { return nil }
         defer { EVP_PKEY_CTX_free(context) }
         guard let number = BN_bin2bn(scalar.baseAddress, Int32(scalar.count), BN_secure_new()) else { return nil }
         defer { BN_clear_free(number) }
         // An OSSL_PARAM's integer has the machine's order of octets.
-        var native = [UInt8](repeating: 0, count: scalar.count)
-        defer { native.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) } }
-        guard BN_bn2nativepad(number, &native, Int32(native.count)) == Int32(native.count) else { return nil }
-        return csn_EVP_PKEY_from_P256(context, &native, native.count, point.baseAddress, point.count)
+        let native = Secret(count: scalar.count) { room in
+            BN_bn2nativepad(number, room.baseAddress?.assumingMemoryBound(to: UInt8.self), Int32(room.count))
+        }
+        return native.withBytes { native in
+            csn_EVP_PKEY_from_P256(context, native.baseAddress, native.count, point.baseAddress, point.count)
+        }
     }
 }

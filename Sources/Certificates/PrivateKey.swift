@@ -18,7 +18,8 @@ package final class PrivateKey: @unchecked Sendable {
     package convenience init(pkcs8: Secret) throws(CertificateError) {
         ERR_clear_error()
         let key = pkcs8.withBytes { bytes -> OpaquePointer? in
-            if let plain = PlainECKey(bytes) { return plain.read() }
+            if let key = PlainECKey(bytes)?.read() { return key }
+            ERR_clear_error()
             let start = bytes.assumingMemoryBound(to: UInt8.self).baseAddress
             var position = start
             guard let info = d2i_PKCS8_PRIV_KEY_INFO(nil, &position, bytes.count) else { return nil }

@@ -64,7 +64,11 @@ package struct SiteFiles: Sendable {
         guard folder >= 0, flock(folder, LOCK_EX) == 0 else {
             throw CountersignError.system(errno, "cannot lock the folder \(Home.sitesFolder)")
         }
-        defer { close(folder) }
+        // A child that is just being started has a copy of the descriptor, and a lock lasts as long as the last of them.
+        defer {
+            flock(folder, LOCK_UN)
+            close(folder)
+        }
         return try body()
     }
 }

@@ -98,6 +98,16 @@ package enum BodyFraming: Hashable, Sendable {
     }
 }
 
+extension FieldLines {
+    /// Whether a plain Content-Length says this already, and nothing else does.
+    func says(_ framing: BodyFraming, sentBy sender: MessageSender) -> Bool {
+        guard case .length(let length) = framing, contains(.contentLength), !contains(.transferEncoding),
+            let line = lines.first(where: { $0.known == .contentLength }), isPlain(line)
+        else { return false }
+        return (try? BodyFraming.contentLength(of: self, sentBy: sender)) == length
+    }
+}
+
 extension RawSpan {
     fileprivate func hasTab(in range: Range<Int>) -> Bool {
         for position in range where byte(position) == Octet.tab { return true }

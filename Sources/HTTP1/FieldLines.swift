@@ -83,6 +83,13 @@ package struct FieldLines: Hashable, Sendable {
     /// The value's octets as they came.
     package func valueBytes(of line: FieldLine) -> ArraySlice<UInt8> { bytes[Range(line.value)] }
 
+    /// Whether the line is its name, a colon, one space and its value, and nothing else that the grammar allows: what every
+    /// recipient reads alike.
+    func isPlain(_ line: FieldLine) -> Bool {
+        line.value.lowerBound == line.name.upperBound + 2 && line.line.upperBound == line.value.upperBound + 2
+            && bytes[Int(line.name.upperBound) + 1] == Octet.space
+    }
+
     /// Whether a list-valued field of this name has the element, compared without regard to case; for lists of tokens.
     package func list(_ name: FieldName, contains lowercase: String) -> Bool {
         guard contains(name) else { return false }

@@ -2,7 +2,7 @@
 
 extension FieldName {
     /// Whether the field means one hop only, or frames the message on it, and so is made anew for the next (RFC 9110
-    /// §7.6.1).
+    /// §7.6.1). A Content-Length that is right already may pass.
     var isHopByHop: Bool {
         switch self {
         case .connection, .contentLength, .keepAlive, .proxyAuthenticate, .proxyAuthenticationInfo, .proxyAuthorization,

@@ -75,7 +75,7 @@ extension RequestHead {
                 run = 0..<0
                 writer.field("Host", forwarding.host)
             }
-            let keepsLength = framing == forwarding.framing
+            let keepsLength = fields.says(forwarding.framing, sentBy: .client)
             let options = ConnectionOptions.of(fields)
             writer.lines(of: fields, behind: run) { line in
                 switch line.known {
@@ -93,7 +93,7 @@ extension RequestHead {
             if let authorization = forwarding.authorization {
                 writer.field("Authorization", authorization, keepsNonASCII: true)
             }
-            if !keepsLength || framing == .chunked { writer.framing(forwarding.framing) }
+            if !keepsLength { writer.framing(forwarding.framing) }
             writer.connection(forwarding.connection, upgrade: upgrade)
             if let via = forwarding.via { writer.field("Via", via) }
             writer.append("\r\n")
@@ -115,7 +115,7 @@ extension RequestHead {
 
     /// Whether the first line is `Host` with this value already.
     private func beginsWithHost(_ host: String) -> Bool {
-        guard let first = fields.lines.first, first.known == .host else { return false }
+        guard let first = fields.lines.first, first.known == .host, fields.isPlain(first) else { return false }
         return fields.bytes.span.bytes.equals(host, at: Range(first.value))
     }
 

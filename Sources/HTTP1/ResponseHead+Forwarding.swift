@@ -2,7 +2,7 @@
 
 /// What is made anew when a response goes to the client.
 package struct ResponseForwarding: Sendable {
-    /// How the body goes out: `chunked` and `length` write their field, `untilClose` forces `Connection: close`, and
+    /// How the body goes out: `chunked` and `length` write their field, unless one that came says the length, `untilClose` forces `Connection: close`, and
     /// with `none` the origin's sound Content-Length passes as it came, as in an answer to HEAD.
     package var framing: BodyFraming
     package var connection: ConnectionOption
@@ -49,7 +49,7 @@ extension ResponseHead {
                 writer.append("\r\n")
             }
             let options = ConnectionOptions.of(fields)
-            let keepsLength = says(forwarding.framing)
+            let keepsLength = fields.says(forwarding.framing, sentBy: .origin)
             let passesLength = keepsLength || forwarding.framing == .none && describesContent
             writer.lines(of: fields, behind: run) { line in
                 switch line.known {
@@ -66,12 +66,6 @@ extension ResponseHead {
             if let via = forwarding.via { writer.field("Via", via) }
             writer.append("\r\n")
         }
-    }
-
-    /// Whether Content-Length says this already.
-    private func says(_ framing: BodyFraming) -> Bool {
-        guard case .length(let length) = framing, !fields.contains(.transferEncoding) else { return false }
-        return (try? BodyFraming.contentLength(of: fields, sentBy: .origin)) == length
     }
 
     /// Whether Content-Length may stand in a response without a body: not in 1xx and 204 (RFC 9110 §8.6), nor beside a

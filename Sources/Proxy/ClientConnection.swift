@@ -148,8 +148,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         // Before the write, as that may tell of writability, upon which more is written.
         let bytes = outbound
         outbound = ByteBuffer()
-        context?.write(wrapOutboundOut(bytes), promise: nil)
         lent = bytes
+        context?.write(wrapOutboundOut(bytes), promise: nil)
     }
 
     /// Holds the request body, because the origin, or the replay bound, asks for a pause.

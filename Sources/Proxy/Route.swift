@@ -12,7 +12,9 @@ final class Route {
         let exchange: ChallengeExchange
         let action: ChallengeExchange.Action
 
-        fileprivate init(_ terms: ChallengeExchange.Terms) {
+        fileprivate init(_ terms: ChallengeExchange.Terms, hasBody: Bool = false) {
+            var terms = terms
+            terms.hasBody = hasBody
             var exchange = ChallengeExchange(terms)
             action = exchange.started()
             self.exchange = exchange
@@ -32,8 +34,8 @@ final class Route {
     /// What an exchange is told beforehand, where the origin's certificate verifies and the client does not authorize itself.
     let terms: ChallengeExchange.Terms
     /// What an exchange is when its request is about to go out, where it has no more to be told.
-    private let begunWithoutBody: Begun
-    private let begunWithBody: Begun
+    private lazy var begunWithoutBody = Begun(terms)
+    private lazy var begunWithBody = Begun(terms, hasBody: true)
     /// The proxy itself is at the other end of it.
     let leadsBack: Bool
     /// It is in the table still: what it was found out from has not changed.
@@ -61,10 +63,6 @@ final class Route {
             origin: origin, site: policy.siteCheck(verdict), permitted: rule?.answer ?? [],
             plaintextPermitted: rule?.answersPlaintext ?? false, clientAuthorizes: false, originTrusted: true,
             hasBody: false, domain: rule?.domain)
-        var withBody = terms
-        withBody.hasBody = true
-        begunWithoutBody = Begun(terms)
-        begunWithBody = Begun(withBody)
     }
 
     func begun(hasBody: Bool) -> Begun { hasBody ? begunWithBody : begunWithoutBody }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Glibc
-
 /// A line of a list of suffixes that has a word, as far as its bytes tell.
 struct SuffixLine {
     /// The first word, up to white space in ASCII.
@@ -27,7 +25,7 @@ struct SuffixLine {
         }
         word = start..<position
         isASCII = bits < 0x80
-        if position < text.count, !Self.isLineEnd(text[position]) { position = Self.lineEnd(in: text, from: position) }
+        position = Self.lineEnd(in: text, from: position)
         end = position
     }
 
@@ -52,12 +50,9 @@ struct SuffixLine {
 
     /// Where the line ends that `position` is in.
     private static func lineEnd(in text: UnsafeBufferPointer<UInt8>, from position: Int) -> Int {
-        guard let base = text.baseAddress else { return position }
-        let count = text.count - position
-        let feed = memchr(base + position, 0x0A, count).map { UnsafeRawPointer($0) - UnsafeRawPointer(base) }
-        let length = (feed ?? text.count) - position
-        let carriageReturn = memchr(base + position, 0x0D, length)
-        return carriageReturn.map { UnsafeRawPointer($0) - UnsafeRawPointer(base) } ?? position + length
+        var end = position
+        while end < text.count, !isLineEnd(text[end]) { end += 1 }
+        return end
     }
 
     private static func isLineEnd(_ byte: UInt8) -> Bool { byte == 0x0A || byte == 0x0D }

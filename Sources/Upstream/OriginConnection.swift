@@ -173,8 +173,9 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         var buffer = spare.take(room: size)
         buffer.write(about: size, write)
         wrote = true
-        context.write(wrapOutboundOut(buffer), promise: nil)
+        // Before the write, which may tell of writability, and that flushes.
         lent = buffer
+        context.write(wrapOutboundOut(buffer), promise: nil)
     }
 
     /// Sends bytes of the request's body, framed by the caller.

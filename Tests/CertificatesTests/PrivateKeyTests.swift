@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
 import Cryptography
 import Foundation
 import Testing
+
+@testable import Certificates
 
 struct PrivateKeyTests {
     @Test func pkcs8GoesThereAndBack() throws {
@@ -43,6 +44,7 @@ struct PrivateKeyTests {
             "60fed4ba255a9d31c961eb74c6356d68c049b8923b61fa6ce669622e60f29fb6"
             + "7903fe1008b8bc99a41ae9e95628bc64f2f1b20c2d7e9f5177a3c294d4462299"
         let octets = try Self.octets(form.replacing("#", with: scalar).replacing("@", with: point))
+        #expect(octets.withUnsafeBytes { PlainECKey($0)?.read() != nil } == form.hasPrefix("308187"))
         let key = try PrivateKey(pkcs8: Secret(octets))
         #expect(key.kind == .ec(curve: "P-256"))
         let request = try CertificationRequest.make(subject: SubjectName("CN=x"), key: key).der

@@ -94,6 +94,29 @@ struct ServeTests {
             !server.errorOutput.contains("error:") && !server.errorOutput.contains("warning:"), "\(server.errorOutput)")
     }
 
+    /// OpenSSL then has no provider of its own make keys on a curve from their parts.
+    @Test
+    func itsKeysAreReadWhereOpenSSLIsToldToHaveAnEngineForAll() throws {
+        try sandbox.succeed("exec", "--", "true")
+        let configuration = try sandbox.folder.write(
+            "openssl.cnf",
+            """
+            openssl_conf = all
+            [all]
+            engines = engines
+            [engines]
+            pkcs11 = token
+            [token]
+            engine_id = pkcs11
+            MODULE_PATH = \(SoftToken.modulePath)
+            default_algorithms = ALL
+
+            """)
+        let environment = try SoftToken().environment.merging(["OPENSSL_CONF": configuration]) { $1 }
+        let server = try sandbox.serve(environment: environment)
+        #expect(try connectStatus(server) == "502", "\(server.errorOutput)")
+    }
+
     @Test
     func aSecondSignalEndsItAtOnce() throws {
         let server = try sandbox.serve()

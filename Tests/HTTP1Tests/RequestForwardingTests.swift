@@ -29,8 +29,8 @@ import Testing
     /// The target is the end of what came, Host stands first and is right, and Content-Length is what is sent.
     @Test(arguments: [
         (
-            "POST http://o.example/a?b HTTP/1.1\r\nhOST:\t o.example \r\ncontent-length:  7\r\nX: 1\r\n\r\n",
-            "POST /a?b HTTP/1.1\r\nhOST:\t o.example \r\ncontent-length:  7\r\nX: 1\r\n\r\n"
+            "POST http://o.example/a?b HTTP/1.1\r\nhOST: o.example\r\ncontent-length: 7\r\nX: 1\r\n\r\n",
+            "POST /a?b HTTP/1.1\r\nhOST: o.example\r\ncontent-length: 7\r\nX: 1\r\n\r\n"
         ),
         (
             "POST http://o.example/ HTTP/1.1\r\nHost: o.example\r\nTE: a\r\nContent-Length: 0\r\nX: 1\r\n\r\n",
@@ -58,6 +58,21 @@ import Testing
         let target = try #require(head.target(after: octets("http://o.example")))
         let forwarding = RequestForwarding(target: target, host: "o.example", framing: head.framing)
         #expect(text(head.forwarded(forwarding)) == sent)
+    }
+
+    /// White space that recipients read in different ways does not go on.
+    @Test(arguments: [
+        "Host:\to.example", "Host: o.example\t", "Host:o.example", "Host:  o.example", "Host: o.example ",
+    ])
+    func aHostThatIsNotSpelledPlainlyIsMadeAnew(line: String) throws {
+        let sent = try forward("GET / HTTP/1.1\r\n\(line)\r\nX: 1\r\n\r\n") { $0.host = "o.example" }
+        #expect(sent == "GET / HTTP/1.1\r\nHost: o.example\r\nX: 1\r\n\r\n")
+    }
+
+    @Test(arguments: ["Content-Length:7", "Content-Length:  7", "Content-Length: 7 "])
+    func aLengthThatIsNotSpelledPlainlyIsMadeAnew(line: String) throws {
+        let sent = try forward("POST / HTTP/1.1\r\nHost: a\r\n\(line)\r\nX: 1\r\n\r\n")
+        #expect(sent == "POST / HTTP/1.1\r\nHost: a\r\nX: 1\r\nContent-Length: 7\r\n\r\n")
     }
 
     /// It ends where the one that came ends, in other bytes.

@@ -57,8 +57,12 @@ import Testing
 
     @Test(arguments: [
         (
-            "HTTP/1.1 200  Gut \r\ncontent-Length:5\r\nA: 1\r\n\r\n", 5,
-            "HTTP/1.1 200  Gut \r\ncontent-Length:5\r\nA: 1\r\n\r\n"
+            "HTTP/1.1 200  Gut \r\ncontent-Length: 5\r\nA: 1\r\n\r\n", 5,
+            "HTTP/1.1 200  Gut \r\ncontent-Length: 5\r\nA: 1\r\n\r\n"
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length:5 \r\nA: 1\r\n\r\n", 5,
+            "HTTP/1.1 200 OK\r\nA: 1\r\nContent-Length: 5\r\n\r\n"
         ),
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nA: 1\r\n\r\n", 7,

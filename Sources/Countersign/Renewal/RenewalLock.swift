@@ -23,9 +23,11 @@ package final class RenewalLock: Sendable {
         self.earlier = earlier
     }
 
+    deinit { Self.release(descriptor) }
+
     /// Said in so many words: a child that is just being started has a copy of the descriptor until it is the other program,
     /// and a lock lasts as long as the last of them.
-    deinit {
+    private static func release(_ descriptor: Int32) {
         flock(descriptor, LOCK_UN)
         close(descriptor)
     }
@@ -36,10 +38,10 @@ package final class RenewalLock: Sendable {
         do throws(CountersignError) {
             if try isLocked(descriptor, name) { return try taken(descriptor, earlier: nil, name) }
         } catch {
-            close(descriptor)
+            release(descriptor)
             throw error
         }
-        close(descriptor)
+        release(descriptor)
         return nil
     }
 
@@ -54,7 +56,7 @@ package final class RenewalLock: Sendable {
         do {
             while try !isLocked(descriptor, name) {
                 guard ContinuousClock.now < deadline else {
-                    close(descriptor)
+                    release(descriptor)
                     return nil
                 }
                 if !isWaiting { waits() }
@@ -63,7 +65,7 @@ package final class RenewalLock: Sendable {
             }
             return try taken(descriptor, earlier: isWaiting ? note(in: descriptor) : nil, name)
         } catch {
-            close(descriptor)
+            release(descriptor)
             throw error
         }
     }
