@@ -83,6 +83,25 @@ import Testing
         #expect(body(second)?.contains("hello") == true)
     }
 
+    /// NTLM's first message goes without the body: whoever takes that for the request has not had it.
+    @Test(arguments: ["", " preempt=no"])
+    func anOpeningThatIsNotChallengedIsFollowedByTheWholeRequest(_ option: String) throws {
+        let bench = try Bench(sites: "http://a.example answer=ntlm plaintext=yes" + option, password: "pw")
+        let origin = try bench.idleOrigin(withCredential: true)
+        try bench.send("PUT http://a.example/ HTTP/1.1\r\nHost: a.example\r\nContent-Length: 5\r\n\r\nhello")
+        #expect(try origin.sent().hasSuffix("hello"))
+        try origin.receive("HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: NTLM\r\nContent-Length: 0\r\n\r\n")
+        let opening = try origin.sent()
+        #expect(opening.contains("\r\nAuthorization: NTLM ") && opening.contains("\r\nContent-Length: 0\r\n"))
+        try origin.receive(Self.ok)
+        #expect(try bench.answer() == "")
+        let whole = try origin.sent()
+        #expect(!whole.contains("Authorization") && whole.contains("\r\nContent-Length: 5\r\n"))
+        #expect(whole.hasSuffix("\r\n\r\nhello"))
+        try origin.receive(Self.ok)
+        #expect(try bench.answer().hasSuffix("ok"))
+    }
+
     @Test func aBodyThatTheOriginDidNotWaitForGoesOutWholeOnAnotherConnection() throws {
         let (bench, second) = try Self.listed()
         let first = try bench.idleOrigin(withCredential: true)
