@@ -50,8 +50,8 @@ static inline unsigned long csn_XN_FLAG_RFC2253_UTF8(void) { return XN_FLAG_RFC2
 
 // MARK: Keys
 
-// A key pair on P-256 from its scalar, in the machine's order of octets, and its uncompressed point. The names of an OSSL_PARAM have
-// to stay where they are, which those of a Swift string do not.
+// A key pair on P-256 from its scalar, in the machine's order of octets, and its uncompressed point. The names of an OSSL_PARAM
+// have to stay where they are, which those of a Swift string do not.
 static inline EVP_PKEY *csn_EVP_PKEY_from_P256(
     EVP_PKEY_CTX *context, const void *scalar, size_t scalar_bytes, const void *point, size_t point_bytes
 ) {

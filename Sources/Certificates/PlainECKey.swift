@@ -35,8 +35,8 @@ struct PlainECKey {
         point = UnsafeRawBufferPointer(rebasing: pkcs8.suffix(Self.pointBytes))
     }
 
-    /// An EVP_PKEY of the caller's. Nil where the point is not on the curve, and where this process's configuration of OpenSSL has
-    /// something else than a provider make such keys: an engine, which the decoders know how to ask.
+    /// An EVP_PKEY of the caller's. Nil where the point is not on the curve, and where OpenSSL's configuration has something else
+    /// than a provider make such keys: an engine, which the decoders know how to ask.
     func read() -> OpaquePointer? {
         guard let context = EVP_PKEY_CTX_new_from_name(nil, "EC", nil) else { return nil }
         defer { EVP_PKEY_CTX_free(context) }

@@ -2,8 +2,9 @@
 
 /// What is made anew when a response goes to the client.
 package struct ResponseForwarding: Sendable {
-    /// How the body goes out: `chunked` and `length` write their field, unless one that came says the length, `untilClose` forces `Connection: close`, and
-    /// with `none` the origin's sound Content-Length passes as it came, as in an answer to HEAD.
+    /// How the body goes out: `chunked` and `length` write their field, unless one that came says the length already;
+    /// `untilClose` forces `Connection: close`; and with `none` the origin's sound Content-Length passes as it came, as in an
+    /// answer to HEAD.
     package var framing: BodyFraming
     package var connection: ConnectionOption
     /// Appended after the Via lines that are there, as `1.1 countersign`; nil: nothing is.
