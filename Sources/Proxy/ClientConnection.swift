@@ -182,6 +182,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         if inputEnded, case .head = phase { lingerAndClose() }
     }
 
+    // Of ``input`` its bytes are asked, not the count that it gives itself: for that, which is another room's, it would be copied.
     func updateReading() {
         let pause: Bool
         switch phase {

@@ -33,6 +33,8 @@ struct PrivateKeyTests {
     @Test(arguments: [
         // As OpenSSL writes it.
         "308187020100301306072a8648ce3d020106082a8648ce3d030107046d306b0201010420#a14403420004@",
+        // With a point in hybrid form (X9.62 §4.3.6), which OpenSSL keeps.
+        "308187020100301306072a8648ce3d020106082a8648ce3d030107046d306b0201010420#a14403420007@",
         // With the curve's name a second time.
         "308193020100301306072a8648ce3d020106082a8648ce3d030107047930770201010420#a00a06082a8648ce3d030107a14403420004@",
         // Without the public key.
@@ -44,7 +46,8 @@ struct PrivateKeyTests {
             "60fed4ba255a9d31c961eb74c6356d68c049b8923b61fa6ce669622e60f29fb6"
             + "7903fe1008b8bc99a41ae9e95628bc64f2f1b20c2d7e9f5177a3c294d4462299"
         let octets = try Self.octets(form.replacing("#", with: scalar).replacing("@", with: point))
-        #expect(octets.withUnsafeBytes { PlainECKey($0)?.read() != nil } == form.hasPrefix("308187"))
+        let isPlain = form.hasPrefix("308187") && form.hasSuffix("04@")
+        #expect(octets.withUnsafeBytes { PlainECKey($0)?.read() != nil } == isPlain)
         let key = try PrivateKey(pkcs8: Secret(octets))
         #expect(key.kind == .ec(curve: "P-256"))
         let request = try CertificationRequest.make(subject: SubjectName("CN=x"), key: key).der
