@@ -17,8 +17,8 @@ extension ClientConnection {
     /// The origin answered and is listed: the client's TLS comes next.
     func intercept(_ site: InterceptedSite, tls: TLSServerContext) {
         setup = nil
-        write(MadeResponse.tunnelEstablished)
-        flush()
+        output.write(MadeResponse.tunnelEstablished)
+        output.flush()
         phase = .clientHello
         standIn = (site, tls)
         idleSince = services.now
@@ -38,8 +38,8 @@ extension ClientConnection {
             origin.close(promise: nil)
             return tally.finish()
         }
-        if let response { write(response) }
-        flush()
+        if let response { output.write(response) }
+        output.flush()
         phase = .closed
         let early = input.takeAll()
         let channel = context.channel
@@ -65,8 +65,9 @@ extension ClientConnection {
                 .init(status: 400, detail: "this site is intercepted: only TLS may be spoken in its tunnel"))
         }
         do {
-            try context.pipeline.syncOperations.addHandler(
-                TLSHandler(server: tls, spare: services.spare), position: .before(self))
+            let handler = try TLSHandler(server: tls, spare: services.spare, writesToSocket: true)
+            try context.pipeline.syncOperations.addHandler(handler, position: .before(self))
+            output.startTLS(handler)
         } catch {
             return close()
         }

@@ -98,7 +98,7 @@ extension ClientConnection {
     }
 
     func respondAndClose(_ response: OwnResponse) {
-        write(response.bytes(keepAlive: false, to: .get))
+        output.write(response.bytes(keepAlive: false, to: .get))
         lingerAndClose()
     }
 
@@ -110,7 +110,7 @@ extension ClientConnection {
     /// overtake what was written before it; without one the client keeps the part it got.
     func abortResponse(needsReset: Bool) {
         exchange = nil
-        flush()
+        output.flush()
         phase = .closed
         guard let channel = context?.channel else { return }
         // A FIN or a close_notify would look like a whole response where the end of the connection is the end of the body.
@@ -124,7 +124,7 @@ extension ClientConnection {
     /// Sends what is written, half-closes, and reads on for a moment: a close with unread input would be a reset, and the client
     /// might never see the response (RFC 9112 §9.6).
     func lingerAndClose() {
-        flush()
+        output.flush()
         closeBound()
         guard let context else { return close() }
         phase = .discarding

@@ -68,11 +68,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     var idleSince: UInt64
 
     // What goes out.
-    /// Small pieces wait here for the flush, so that they go out in one write.
-    private var outbound = ByteBuffer()
-    /// The memory of the last of them, which is held until the flush: TLS would find no use for it before.
-    private var lent = ByteBuffer()
-    private var wrote = false
+    let output: MessageOutput
     var closesAfterResponse = false
     /// While discarding: the last response has gone out whole.
     var outputIsOut = false
@@ -82,6 +78,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         self.services = services
         self.identity = identity
         self.addresses = addresses
+        output = MessageOutput(spare: services.spare)
         idleSince = services.now
     }
 
@@ -101,55 +98,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         identity.pid = pid
     }
 
-    func write(_ bytes: [UInt8]) {
-        makeRoom(bytes.count)
-        outbound.writeBytes(bytes)
-    }
-
     func write(_ head: ResponseHead, as forwarding: ResponseForwarding) {
-        let size = head.forwardedSize
-        makeRoom(size)
-        outbound.write(about: size) { head.write(forwarding, into: $0) }
-    }
-
-    func write(_ buffer: ByteBuffer) {
-        guard buffer.readableBytes > Self.smallPiece else {
-            makeRoom(buffer.readableBytes)
-            outbound.writeImmutableBuffer(buffer)
-            return
-        }
-        emit()
-        wrote = true
-        context?.write(wrapOutboundOut(buffer), promise: nil)
-    }
-
-    func flush() {
-        emit()
-        guard wrote else { return }
-        wrote = false
-        context?.flush()
-        if lent.capacity > 0 {
-            services.spare.giveBack(lent)
-            lent = ByteBuffer()
-        }
-    }
-
-    /// Copying as much costs less than a further piece in a write.
-    private static let smallPiece = 4 * 1024
-
-    private func makeRoom(_ bytes: Int) {
-        if outbound.readableBytes + bytes > 4 * Self.smallPiece { emit() }
-        if outbound.capacity == 0 { outbound = services.spare.take(room: bytes) }
-    }
-
-    private func emit() {
-        guard outbound.readableBytes > 0 else { return }
-        wrote = true
-        // Before the write, as that may tell of writability, upon which more is written.
-        let bytes = outbound
-        outbound = ByteBuffer()
-        lent = bytes
-        context?.write(wrapOutboundOut(bytes), promise: nil)
+        output.write(about: head.forwardedSize) { head.write(forwarding, into: $0) }
     }
 
     /// Holds the request body, because the origin, or the replay bound, asks for a pause.
@@ -199,11 +149,13 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
+        output.open(context, tls: nil, isNextToSocket: true)
         services.watch(self)
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
         self.context = nil
+        output.close()
         services.unwatch(self)
     }
 
@@ -218,7 +170,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     func channelReadComplete(context: ChannelHandlerContext) {
         input.releaseIfEmpty()
         exchange?.clientReadCompleted()
-        flush()
+        output.flush()
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {

@@ -57,14 +57,14 @@ extension ExchangeDriver {
     func writeContent(_ content: ByteBuffer) {
         entry.bytes += content.readableBytes
         if outgoingFraming == .chunked {
-            client.write(ChunkedEncoding.header(byteCount: content.readableBytes))
-            client.write(content)
-            client.write(ChunkedEncoding.lineEnd)
+            client.output.write(ChunkedEncoding.header(byteCount: content.readableBytes))
+            client.output.write(content)
+            client.output.write(ChunkedEncoding.lineEnd)
         } else {
-            client.write(content)
+            client.output.write(content)
         }
         if !client.isWritable {
-            client.flush()
+            client.output.flush()
             if !client.isWritable { connection?.pauseReading() }
         }
     }
@@ -77,9 +77,11 @@ extension ExchangeDriver {
     func finishDelivery(trailers: FieldLines?) {
         guard case .delivering = mode else { return }
         mode = .done
-        if outgoingFraming == .chunked { client.write(ChunkedEncoding.end(trailers: trailers, head: responseFields)) }
+        if outgoingFraming == .chunked {
+            client.output.write(ChunkedEncoding.end(trailers: trailers, head: responseFields))
+        }
         returnConnection()
-        client.flush()
+        client.output.flush()
         log(status: entry.status)
         client.responseFinished(keepAlive: keepsClient && bodyHasEnded)
     }

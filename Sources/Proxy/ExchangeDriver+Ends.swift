@@ -63,7 +63,7 @@ extension ExchangeDriver {
         entry.reason = reason
         observe(.handedBack(ThreeChecks(site: exchange.checks.site, challenge: .no(reason))))
         deliver()
-        client.flush()
+        client.output.flush()
     }
 
     private func timedOut(after seconds: UInt64) {
@@ -92,8 +92,8 @@ extension ExchangeDriver {
         entry.reason = response.detail
         entry.status = response.status
         let keeps = head.keepsAlive && bodyHasEnded && !services.isDraining && !closesClient
-        client.write(response.bytes(keepAlive: keeps, to: head.method))
-        client.flush()
+        client.output.write(response.bytes(keepAlive: keeps, to: head.method))
+        client.output.flush()
         log(status: response.status)
         client.responseFinished(keepAlive: keeps)
     }

@@ -33,7 +33,7 @@ extension ExchangeDriver: OriginConnectionDelegate {
         guard case .waiting = mode, head.version == .http11, streamsBody || head.framing == .none else { return }
         client.write(
             response, as: ResponseForwarding(framing: .none, connection: .keepAlive, via: services.shared.via))
-        client.flush()
+        client.output.flush()
     }
 
     func originSent(_ content: ByteBuffer) {
@@ -72,7 +72,7 @@ extension ExchangeDriver: OriginConnectionDelegate {
     }
 
     func originReadCompleted() {
-        client.flush()
+        client.output.flush()
     }
 
     func originWritabilityChanged(_ isWritable: Bool) {

@@ -25,6 +25,9 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private let engine: TLSEngine
     private let isClient: Bool
     private let spare: SpareBuffer
+    /// Nothing stands between it and the network.
+    private let writesToSocket: Bool
+    private var output: SocketOutput?
     private var context: ChannelHandlerContext?
     private var ciphertext = ByteBuffer()
     private var outbound = ByteBuffer()
@@ -48,23 +51,27 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// The client's side of a connection to `host`: SNI, unless it is an IP address, and what the chain is judged for.
     /// `alpn` names the protocols to offer, the best first; `session` is one of an earlier connection to the same host.
     /// With `asksAboutTrust` a server that is not trusted is asked about by ``TLSEvent/serverTrustAsked(_:)``; without,
-    /// the handshake completes.
+    /// the handshake completes. With `writesToSocket` what it writes goes there at once, and no handler before it sees it.
     package init(
         client context: TLSClientContext, host: String, alpn: [String], session: TLSSession?,
-        asksAboutTrust: Bool = false, spare: SpareBuffer = SpareBuffer()
+        asksAboutTrust: Bool = false, spare: SpareBuffer = SpareBuffer(), writesToSocket: Bool = false
     ) throws(TLSError) {
         engine = try TLSEngine(
             client: context, host: host, alpn: alpn, session: session, asksAboutTrust: asksAboutTrust)
         isClient = true
         self.spare = spare
+        self.writesToSocket = writesToSocket
         takeOutput()
     }
 
     /// The server's side.
-    package init(server context: TLSServerContext, spare: SpareBuffer = SpareBuffer()) throws(TLSError) {
+    package init(
+        server context: TLSServerContext, spare: SpareBuffer = SpareBuffer(), writesToSocket: Bool = false
+    ) throws(TLSError) {
         engine = try TLSEngine(server: context)
         isClient = false
         self.spare = spare
+        self.writesToSocket = writesToSocket
         takeOutput()
     }
 
@@ -129,12 +136,14 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     package func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
+        if writesToSocket { output = SocketOutput(context.channel) }
         try? context.channel.syncOptions?.setOption(.writeBufferWaterMark, value: Self.waterMark)
         if context.channel.isActive { start(context) }
     }
 
     package func handlerRemoved(context: ChannelHandlerContext) {
         self.context = nil
+        output = nil
         pending.fail(ChannelError.ioOnClosedChannel)
     }
 
@@ -148,7 +157,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         isStarted = true
         if isClient {
             process(context)
-            emit(context, flush: true)
+            emit(context)
         }
         context.read()
     }
@@ -215,8 +224,14 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         } catch {
             return fail(context, error)
         }
-        emit(context, flush: false)
-        context.flush()
+        emit(context)
+    }
+
+    /// What ``write(context:data:promise:)`` and ``flush(context:)`` do, without the way through the pipeline.
+    package func send(_ bytes: ByteBuffer) {
+        guard let context, !isClosed, outputClose == nil else { return }
+        pending.append(bytes, nil)
+        flush(context: context)
     }
 
     package func read(context: ChannelHandlerContext) {
@@ -239,7 +254,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
             if !isClosed {
                 isClosed = true
                 engine.closeOutput()
-                emit(context, flush: true)
+                emit(context)
                 pending.fail(ChannelError.ioOnClosedChannel)
                 failOutputClose(ChannelError.ioOnClosedChannel)
             }
@@ -253,7 +268,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         else { return }
         engine.closeOutput()
         pending.fail(ChannelError.outputClosed)
-        emit(context, flush: true)
+        emit(context)
         context.close(mode: .output, promise: promise)
     }
 
@@ -405,24 +420,30 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
             }
             pending.pieceWritten()
             // Flushed here: what comes behind may be nothing, and then nobody flushes.
-            if outbound.readableBytes >= PendingWrites.burstBytes { emit(context, flush: true) }
+            if outbound.readableBytes >= PendingWrites.burstBytes { emit(context) }
         }
     }
 
     /// Passes what was encrypted to the network, in one write.
-    private func emit(_ context: ChannelHandlerContext, flush: Bool) {
+    private func emit(_ context: ChannelHandlerContext) {
         let promise = pending.takeWrittenPromise()
         guard outbound.readableBytes > 0 || promise != nil else { return }
+        if promise == nil, output?.send(&outbound, in: context) == true {
+            spare.giveBack(outbound)
+            outbound = ByteBuffer()
+            return
+        }
         // Before the write, as that may tell of writability, upon which more is written.
         let bytes = outbound
         outbound = ByteBuffer()
+        output?.channelWrites()
         context.write(wrapOutboundOut(bytes), promise: promise)
         spare.giveBack(bytes)
-        if flush { context.flush() }
+        context.flush()
     }
 
     private func finishRead(_ context: ChannelHandlerContext) {
-        emit(context, flush: true)
+        emit(context)
         let delivered = hasDelivered
         hasDelivered = false
         if delivered { readIsWanted = false }
@@ -439,7 +460,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         isClosed = true
         pending.fail(error)
         failOutputClose(error)
-        emit(context, flush: true)
+        emit(context)
         context.fireErrorCaught(error)
         context.close(promise: nil)
     }

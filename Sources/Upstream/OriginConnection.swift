@@ -96,13 +96,11 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     private var method: Method = .get
     private(set) var context: ChannelHandlerContext?
     let tlsHandler: TLSHandler?
-    private let spare: SpareBuffer
     private var input = MessageInput(sentBy: .origin)
     private var keepsAlive = true
-    /// Something waits for a flush.
-    private var wrote = false
-    /// The memory of the last head, which is held until the flush: TLS would find no use for it before.
-    private var lent = ByteBuffer()
+    /// Nothing but its TLS stands between it and the network.
+    private let isNextToSocket: Bool
+    private let output: MessageOutput
     /// The request that is being answered is out whole.
     package var requestIsWhole: Bool { isWhole }
     private var paused = false
@@ -115,10 +113,14 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     /// The response in progress ends with the connection.
     private var closeDelimits = false
 
-    init(place: String, tlsHandler: TLSHandler?, spare: SpareBuffer = SpareBuffer()) {
+    /// With `isNextToSocket` no handler but `tlsHandler` stands before it, and none sees what it writes.
+    init(
+        place: String, tlsHandler: TLSHandler?, spare: SpareBuffer = SpareBuffer(), isNextToSocket: Bool = false
+    ) {
         self.place = place
         self.tlsHandler = tlsHandler
-        self.spare = spare
+        self.isNextToSocket = isNextToSocket
+        output = MessageOutput(spare: spare)
         phase = tlsHandler == nil ? .idle : .handshaking
     }
 
@@ -164,24 +166,18 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     }
 
     private func send(about size: Int, method: Method, _ write: (UnsafeMutableRawBufferPointer) -> Int) {
-        guard let context, case .idle = phase else { return }
+        guard case .idle = phase, context != nil else { return }
         phase = .head
         self.method = method
         requestCount += 1
         isWhole = false
         bytesOfResponse = false
-        var buffer = spare.take(room: size)
-        buffer.write(about: size, write)
-        wrote = true
-        // Before the write, which may tell of writability, and that flushes.
-        lent = buffer
-        context.write(wrapOutboundOut(buffer), promise: nil)
+        output.write(about: size, write)
     }
 
     /// Sends bytes of the request's body, framed by the caller.
     package func send(body: ByteBuffer) {
-        wrote = true
-        context?.write(wrapOutboundOut(body), promise: nil)
+        output.write(body)
     }
 
     /// The request is out whole.
@@ -189,15 +185,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         isWhole = true
     }
 
-    package func flush() {
-        guard wrote else { return }
-        wrote = false
-        context?.flush()
-        if lent.capacity > 0 {
-            spare.giveBack(lent)
-            lent = ByteBuffer()
-        }
-    }
+    package func flush() { output.flush() }
 
     /// Holds the delivery of what the origin sends, and its reading.
     package func pauseReading() {
@@ -245,10 +233,12 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
 
     package func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
+        output.open(context, tls: tlsHandler, isNextToSocket: isNextToSocket)
     }
 
     package func handlerRemoved(context: ChannelHandlerContext) {
         self.context = nil
+        output.close()
     }
 
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -263,7 +253,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     package func channelReadComplete(context: ChannelHandlerContext) {
         input.releaseIfEmpty()
         if let delegate { delegate.originReadCompleted() }
-        flush()
+        output.flush()
     }
 
     package func channelWritabilityChanged(context: ChannelHandlerContext) {

@@ -73,14 +73,16 @@ package struct UpstreamConnector {
         let place = "\(origin.uriHost):\(origin.port)"
         do {
             guard origin.scheme == .https else {
-                let connection = OriginConnection(place: place, tlsHandler: nil, spare: spare)
+                let connection = OriginConnection(
+                    place: place, tlsHandler: nil, spare: spare, isNextToSocket: true)
                 try channel.pipeline.syncOperations.addHandler(connection)
                 return completion(.success(connection))
             }
             let handler = try TLSHandler(
                 client: context, host: origin.host, alpn: ["http/1.1"], session: nil,
-                asksAboutTrust: trustSource != nil, spare: spare)
-            let connection = OriginConnection(place: place, tlsHandler: handler, spare: spare)
+                asksAboutTrust: trustSource != nil, spare: spare, writesToSocket: true)
+            let connection = OriginConnection(
+                place: place, tlsHandler: handler, spare: spare, isNextToSocket: true)
             connection.certificateSource = certificateSource
             connection.trustSource = trustSource
             // The connection first, so that it hears the handshake from its first event on.

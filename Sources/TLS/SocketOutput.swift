@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NIOCore
+
+/// The straight way from a handler to the socket of its channel, for what the socket takes at once: a write through the channel
+/// costs several times the system call that it ends in.
+///
+/// For a handler that nothing stands before, and that alone writes: its bytes keep their order because none are sent here while
+/// the channel may hold earlier ones. What the socket does not take, and every error, is the channel's as ever.
+package struct SocketOutput {
+    private let socket: any NIOTransportAccessibleChannelCore<NIOBSDSocket.Handle>
+    /// The channel may hold bytes that are not out.
+    private var mayHold = true
+
+    /// Nil where the channel is none of a socket.
+    package init?(_ channel: any Channel) {
+        guard let socket = channel._channelCore as? any NIOTransportAccessibleChannelCore<NIOBSDSocket.Handle> else {
+            return nil
+        }
+        self.socket = socket
+    }
+
+    /// Bytes go, or went, through the channel.
+    package mutating func channelWrites() { mayHold = true }
+
+    /// Sends what the socket takes of the bytes at once; they are what is left of them then. True if that is nothing. Otherwise
+    /// the handler, whose `context` it is, has the channel write the rest.
+    package mutating func send(_ bytes: inout ByteBuffer, in context: ChannelHandlerContext) -> Bool {
+        if mayHold { mayHold = (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) != 0 }
+        guard !mayHold else { return false }
+        let count = bytes.withUnsafeReadableBytes { bytes in
+            (try? socket.withUnsafeTransport { Glibc.send($0, bytes.baseAddress, bytes.count, Self.flags) }) ?? -1
+        }
+        if count > 0 { bytes.moveReaderIndex(forwardBy: count) }
+        mayHold = bytes.readableBytes > 0
+        return !mayHold
+    }
+
+    private static let flags = CInt(MSG_NOSIGNAL | MSG_DONTWAIT)
+}
