@@ -54,7 +54,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     // What comes in.
     var phase = Phase.head
     var standIn: (site: InterceptedSite, tls: TLSServerContext)?
-    var input = MessageInput(sentBy: .client)
+    let input = MessageInput(sentBy: .client)
     var inputEnded = false
     var exchange: ExchangeDriver?
     var setup: ConnectSetup?
@@ -126,18 +126,17 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         }
         guard case .responding = phase else { return lingerAndClose() }
         phase = .head
-        headStartedAt = input.bytes.readableBytes > 0 ? services.now : nil
+        headStartedAt = input.byteCount > 0 ? services.now : nil
         updateReading()
         parse()
         if inputEnded, case .head = phase { lingerAndClose() }
     }
 
-    // Of ``input`` its bytes are asked, not the count that it gives itself: for that, which is another room's, it would be copied.
     func updateReading() {
         let pause: Bool
         switch phase {
         case .body: pause = bodyPaused
-        case .responding, .connecting: pause = input.bytes.readableBytes > 64 * 1024
+        case .responding, .connecting: pause = input.byteCount > 64 * 1024
         case .head, .clientHello, .clientHandshake, .discarding, .closed: pause = false
         }
         guard pause != readingPaused else { return }
@@ -168,7 +167,6 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        input.releaseIfEmpty()
         exchange?.clientReadCompleted()
         output.flush()
     }

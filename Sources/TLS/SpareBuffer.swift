@@ -27,16 +27,31 @@ package final class SpareBuffer {
     package init() {}
 
     /// An empty buffer with room for at least `bytes`.
-    package func take(room bytes: Int) -> ByteBuffer { spares.take(room: max(bytes, 2048)) }
+    package func take(room bytes: Int) -> ByteBuffer {
+        var taken = takeSpares()
+        let buffer = taken.take(room: max(bytes, 2048))
+        spares = taken
+        return buffer
+    }
 
     /// `buffer` has been handed on, to somebody who may hold it still.
-    package func giveBack(_ buffer: ByteBuffer) { spares.giveBack(buffer) }
+    package func giveBack(_ buffer: ByteBuffer) {
+        var taken = takeSpares()
+        taken.giveBack(buffer)
+        spares = taken
+    }
+
+    /// An access that ends at once needs no check at run time that there is no other.
+    private func takeSpares() -> Spares {
+        let taken = spares
+        spares = Spares()
+        return taken
+    }
 
     /// Gives the memory back. Called once a second, so that what a burst took does not stay.
     package func release() { spares = Spares() }
 }
 
-/// A value of its own, so that each of the above is one access to it.
 private struct Spares {
     /// More, and larger ones, are not kept. A burst of ciphertext fits (``PendingWrites/burstBytes`` and a piece, to the next power
     /// of two): memory of that size, asked for anew each time, comes from the system as zeroed pages.
@@ -47,7 +62,7 @@ private struct Spares {
     /// The last one that fits, and is not so large that whoever keeps a few bytes in it would keep much more.
     mutating func take(room bytes: Int) -> ByteBuffer {
         var index = buffers.count - 1
-        while index >= 0, buffers[index].capacity < bytes || buffers[index].capacity / 8 > bytes { index -= 1 }
+        while index >= 0, !(bytes...bytes * 8).contains(buffers[index].capacity) { index -= 1 }
         var buffer = index < 0 ? ByteBuffer() : buffers.remove(at: index)
         // Takes other memory where somebody holds what was in it.
         buffer.clear(minimumCapacity: bytes)

@@ -4,7 +4,10 @@ import HTTP1
 import NIOCore
 
 /// What has come on one connection and was not read yet: heads, and the pieces of a body, over the memory in which they came.
-package struct MessageInput {
+///
+/// The bytes are taken out while something is done with them: an access that ends at once needs no check at run time that there is
+/// no other.
+package final class MessageInput {
     package enum Piece {
         /// Transfer coding removed.
         case content(ByteBuffer)
@@ -13,7 +16,8 @@ package struct MessageInput {
         case end(trailers: FieldLines?)
     }
 
-    @usableFromInline package private(set) var bytes = ByteBuffer()
+    /// Nil in the place of an empty one, which would keep the memory of the last read.
+    private var bytes: ByteBuffer?
     private var decoder: BodyDecoder
     private let sender: MessageSender
 
@@ -23,67 +27,76 @@ package struct MessageInput {
         decoder = BodyDecoder(.none, sentBy: sender)
     }
 
-    @inlinable package var byteCount: Int { bytes.readableBytes }
+    package var byteCount: Int { bytes?.readableBytes ?? 0 }
 
-    package var first: UInt8? { bytes.getInteger(at: bytes.readerIndex, as: UInt8.self) }
+    package var first: UInt8? {
+        let taken = bytes
+        return taken?.getInteger(at: taken?.readerIndex ?? 0)
+    }
 
-    package mutating func append(_ buffer: ByteBuffer) {
-        if bytes.readableBytes == 0 {
+    package func append(_ buffer: ByteBuffer) {
+        guard var all = take() else {
             bytes = buffer
-        } else {
-            bytes.writeImmutableBuffer(buffer)
+            return
         }
+        all.writeImmutableBuffer(buffer)
+        bytes = all
     }
 
     /// Everything that is there, which is no message of HTTP.
-    package mutating func takeAll() -> ByteBuffer {
-        let all = bytes
-        bytes = ByteBuffer()
-        return all
+    package func takeAll() -> ByteBuffer { take() ?? ByteBuffer() }
+
+    private func take() -> ByteBuffer? {
+        let taken = bytes
+        bytes = nil
+        return taken
     }
 
-    /// Empty, it would keep the memory of the last read.
-    package mutating func releaseIfEmpty() {
-        if bytes.readableBytes == 0 { bytes = ByteBuffer() }
+    private func putBack(_ rest: ByteBuffer) {
+        if rest.readableBytes > 0 { bytes = rest }
     }
 
     // MARK: Heads
 
     /// Nil as long as the head is incomplete.
-    package mutating func nextRequest() throws(HTTP1Error) -> RequestHead? {
-        guard bytes.readableBytes > 0, let parsed = try RequestHead.parse(bytes.readableBytesSpan) else { return nil }
-        bytes.moveReaderIndex(forwardBy: parsed.consumedBytes)
+    package func nextRequest() throws(HTTP1Error) -> RequestHead? {
+        guard var taken = take() else { return nil }
+        defer { putBack(taken) }
+        guard let parsed = try RequestHead.parse(taken.readableBytesSpan) else { return nil }
+        taken.moveReaderIndex(forwardBy: parsed.consumedBytes)
         return parsed.head
     }
 
     /// Nil as long as the head is incomplete.
-    package mutating func nextResponse() throws(HTTP1Error) -> ResponseHead? {
-        guard bytes.readableBytes > 0, let parsed = try ResponseHead.parse(bytes.readableBytesSpan) else { return nil }
-        bytes.moveReaderIndex(forwardBy: parsed.consumedBytes)
+    package func nextResponse() throws(HTTP1Error) -> ResponseHead? {
+        guard var taken = take() else { return nil }
+        defer { putBack(taken) }
+        guard let parsed = try ResponseHead.parse(taken.readableBytesSpan) else { return nil }
+        taken.moveReaderIndex(forwardBy: parsed.consumedBytes)
         return parsed.head
     }
 
     // MARK: Bodies
 
     /// What follows is a body of that framing.
-    package mutating func beginBody(_ framing: BodyFraming) {
+    package func beginBody(_ framing: BodyFraming) {
         decoder = BodyDecoder(framing, sentBy: sender)
     }
 
     /// One step through the body.
-    package mutating func nextPiece() throws(HTTP1Error) -> Piece {
+    package func nextPiece() throws(HTTP1Error) -> Piece {
+        var taken = takeAll()
+        defer { putBack(taken) }
         var offset = 0
-        let start = bytes.readerIndex
-        switch try Self.step(&decoder, in: bytes, from: &offset) {
+        let piece = try Self.step(&decoder, in: taken, from: &offset)
+        defer { taken.moveReaderIndex(forwardBy: offset) }
+        switch piece {
         case .content(let range):
-            let content = bytes.getSlice(at: start + range.lowerBound, length: range.count)
-            bytes.moveReaderIndex(forwardBy: offset)
+            let content = taken.getSlice(at: taken.readerIndex + range.lowerBound, length: range.count)
             return content.map { .content($0) } ?? .needsMore
         case .needsMore:
-            bytes.moveReaderIndex(forwardBy: offset)
             return .needsMore
         case .end(let trailers):
-            bytes.moveReaderIndex(forwardBy: offset)
             return .end(trailers: trailers)
         }
     }
@@ -96,5 +109,5 @@ package struct MessageInput {
     }
 
     /// The connection ended. True: the body is whole; false: it was cut short.
-    package mutating func endsBody() -> Bool { decoder.inputEnded() }
+    package func endsBody() -> Bool { decoder.inputEnded() }
 }

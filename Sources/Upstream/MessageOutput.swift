@@ -13,7 +13,7 @@ package final class MessageOutput {
     private var tls: TLSHandler?
     /// While nothing stands between the handler and its socket.
     private var socket: SocketOutput?
-    private var waiting = ByteBuffer()
+    private var waiting: ByteBuffer?
     /// Something is in the channel that waits for a flush.
     private var wrote = false
 
@@ -43,65 +43,84 @@ package final class MessageOutput {
 
     /// Appends what `write` writes into the room that it is given, which will be about `size`.
     package func write(about size: Int, _ write: (UnsafeMutableRawBufferPointer) -> Int) {
-        makeRoom(size)
-        waiting.write(about: size, write)
+        var bytes = takeWaiting(withRoom: size)
+        bytes.write(about: size, write)
+        waiting = bytes
     }
 
     package func write(_ bytes: [UInt8]) {
-        makeRoom(bytes.count)
-        waiting.writeBytes(bytes)
+        var all = takeWaiting(withRoom: bytes.count)
+        all.writeBytes(bytes)
+        waiting = all
     }
 
     package func write(_ buffer: ByteBuffer) {
         guard buffer.readableBytes > Self.smallPiece else {
-            makeRoom(buffer.readableBytes)
-            waiting.writeImmutableBuffer(buffer)
+            var bytes = takeWaiting(withRoom: buffer.readableBytes)
+            bytes.writeImmutableBuffer(buffer)
+            waiting = bytes
             return
         }
-        emit()
-        wrote = true
-        context?.write(NIOAny(buffer), promise: nil)
+        passWaiting()
+        pass(buffer)
     }
 
     package func flush() {
-        if !wrote, waiting.readableBytes > 0, sendStraight() { return }
-        emit()
+        if waiting != nil {
+            if !wrote, sendStraight() { return }
+            passWaiting()
+        }
         guard wrote else { return }
         wrote = false
-        socket?.channelWrites()
+        channelWrites()
         context?.flush()
     }
 
     /// Copying as much costs less than a further piece in a write.
     private static let smallPiece = 4 * 1024
 
-    private func makeRoom(_ bytes: Int) {
-        if waiting.readableBytes + bytes > 4 * Self.smallPiece { emit() }
-        if waiting.capacity == 0 { waiting = spare.take(room: bytes) }
+    // What waits, and the way to the socket, are taken out while something is done with them: an access that ends at once needs no
+    // check at run time that there is no other.
+
+    private func takeWaiting() -> ByteBuffer? {
+        let bytes = waiting
+        waiting = nil
+        return bytes
+    }
+
+    /// What waits, or an empty buffer, to be put back with `room` more bytes in it.
+    private func takeWaiting(withRoom room: Int) -> ByteBuffer {
+        if let waiting, waiting.readableBytes + room > 4 * Self.smallPiece { passWaiting() }
+        return takeWaiting() ?? spare.take(room: room)
     }
 
     private func sendStraight() -> Bool {
-        guard let context else { return false }
+        guard let context, tls != nil || socket != nil, var bytes = takeWaiting() else { return false }
         if let tls {
-            // Before it is sent, as that may tell of the connection's end.
-            let bytes = waiting
-            waiting = ByteBuffer()
             tls.send(bytes)
             spare.giveBack(bytes)
             return true
         }
-        guard socket?.send(&waiting, in: context) == true else { return false }
-        spare.giveBack(waiting)
-        waiting = ByteBuffer()
-        return true
+        guard var socket else { return false }
+        let isOut = socket.send(&bytes, in: context)
+        self.socket = socket
+        if isOut { spare.giveBack(bytes) } else { waiting = bytes }
+        return isOut
     }
 
-    private func emit() {
-        guard waiting.readableBytes > 0 else { return }
+    private func channelWrites() {
+        guard var socket else { return }
+        socket.channelWrites()
+        self.socket = socket
+    }
+
+    private func passWaiting() {
+        if let bytes = takeWaiting() { pass(bytes) }
+    }
+
+    /// May tell of writability, upon which more is written.
+    private func pass(_ bytes: ByteBuffer) {
         wrote = true
-        // Before the write, as that may tell of writability, upon which more is written.
-        let bytes = waiting
-        waiting = ByteBuffer()
         context?.write(NIOAny(bytes), promise: nil)
     }
 }

@@ -76,19 +76,24 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     /// What the handshake found out; nil without TLS.
     package private(set) var tls: TLSSummary?
     /// An NTLM dialogue, a client's own or ours, has been spoken on it: it belongs to one client from then on.
-    package var isAuthenticated = false
+    package var isAuthenticated: Bool {
+        get { isPersonal }
+        set { isPersonal = newValue }
+    }
     /// How the last certificate request of the origin was decided; nil where none came.
     package var certificateChecks: ThreeChecks?
     /// The client identity that the origin was shown last.
     package private(set) var shownIdentity: Identity?
     /// The origin was shown a client identity at some time: the connection stands for a person.
-    package private(set) var hasShownIdentity = false
+    package var hasShownIdentity: Bool { wasIdentified }
     /// How many requests it has carried.
     package private(set) var requestCount = 0
 
     // What other rooms see is stored apart from what they see it by: the compiler then knows of every access to it, and leaves
     // out the checks at run time that no two of them overlap.
     private var leaser: (any OriginConnectionDelegate)?
+    private var isPersonal = false
+    private var wasIdentified = false
     private var isWhole = true
     private var hasEnded = false
 
@@ -96,7 +101,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     private var method: Method = .get
     private(set) var context: ChannelHandlerContext?
     let tlsHandler: TLSHandler?
-    private var input = MessageInput(sentBy: .origin)
+    private let input = MessageInput(sentBy: .origin)
     private var keepsAlive = true
     /// Nothing but its TLS stands between it and the network.
     private let isNextToSocket: Bool
@@ -251,7 +256,6 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     }
 
     package func channelReadComplete(context: ChannelHandlerContext) {
-        input.releaseIfEmpty()
         if let delegate { delegate.originReadCompleted() }
         output.flush()
     }
@@ -272,7 +276,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         case TLSEvent.certificateRequested(let request):
             let answer = { [weak self] (identity: Identity?) in
                 self?.shownIdentity = identity
-                if identity != nil { self?.hasShownIdentity = true }
+                if identity != nil { self?.wasIdentified = true }
                 self?.tlsHandler?.answerCertificateRequest(with: identity)
             }
             if let delegate {
