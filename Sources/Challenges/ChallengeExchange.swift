@@ -43,13 +43,13 @@ package struct ChallengeExchange: Sendable {
         case ready
         case untouched
         case awaitingChallenge
-        case awaitingLearned(realm: String, credential: CredentialReference)
-        case asked(Question)
-        case computingOpening(Attempt)
-        case awaitingToken(Attempt)
-        case computingAnswer(Attempt)
-        case abandoningAnswer(Attempt)
-        case awaitingVerdict(Attempt, Authorization)
+        indirect case awaitingLearned(realm: String, credential: CredentialReference)
+        indirect case asked(Question)
+        indirect case computingOpening(Attempt)
+        indirect case awaitingToken(Attempt)
+        indirect case computingAnswer(Attempt)
+        indirect case abandoningAnswer(Attempt)
+        indirect case awaitingVerdict(Attempt, Authorization)
         case awaitingOpen
         case finished
     }
