@@ -13,7 +13,7 @@ struct PendingWrites {
     /// Ciphertext is handed on when there is this much of it.
     static let burstBytes = 128 * 1024
     /// The most that goes to the engine at a time; whole records of 16 KiB (RFC 8446 §5.1).
-    private static let pieceBytes = 64 * 1024
+    static let pieceBytes = 64 * 1024
     private static let recordBytes = 16 * 1024
     /// Header, nonce or content type, and tag of an AEAD record under TLS 1.2 or 1.3, rounded up.
     private static let recordOverheadBytes = 32
@@ -23,6 +23,9 @@ struct PendingWrites {
     private var unflushedBytes = 0
     private var piece: (writes: Int, bytes: Int) = (0, 0)
     private var written: [EventLoopPromise<Void>] = []
+
+    /// Nothing waits, neither to be encrypted nor to be told of.
+    var isEmpty: Bool { writes.isEmpty && written.isEmpty }
 
     /// There is flushed plaintext.
     var isMarked: Bool { writes.hasMark }

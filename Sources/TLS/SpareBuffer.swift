@@ -57,21 +57,23 @@ private struct Spares {
     /// of two): memory of that size, asked for anew each time, comes from the system as zeroed pages.
     private static let limit = (count: 4, bytes: 256 * 1024)
 
-    private var buffers: [ByteBuffer] = []
+    /// A buffer's capacity is kept beside it, as it is dear to ask.
+    private var buffers: [(bytes: ByteBuffer, capacity: Int)] = []
 
     /// The last one that fits, and is not so large that whoever keeps a few bytes in it would keep much more.
     mutating func take(room bytes: Int) -> ByteBuffer {
         var index = buffers.count - 1
         while index >= 0, !(bytes...bytes * 8).contains(buffers[index].capacity) { index -= 1 }
-        var buffer = index < 0 ? ByteBuffer() : buffers.remove(at: index)
+        var buffer = index < 0 ? ByteBuffer() : buffers.remove(at: index).bytes
         // Takes other memory where somebody holds what was in it.
         buffer.clear(minimumCapacity: bytes)
         return buffer
     }
 
     mutating func giveBack(_ buffer: ByteBuffer) {
-        guard buffer.capacity <= Self.limit.bytes else { return }
+        let capacity = buffer.capacity
+        guard capacity <= Self.limit.bytes else { return }
         if buffers.count == Self.limit.count { buffers.removeFirst() }
-        buffers.append(buffer)
+        buffers.append((buffer, capacity))
     }
 }

@@ -34,7 +34,11 @@ package final class TLSEngine {
     }
 
     /// Gets the bytes for the network, during any other call.
-    package var output: (UnsafeRawBufferPointer) -> Void = { _ in }
+    package var output: (UnsafeRawBufferPointer) -> Void {
+        get { sink }
+        set { sink = newValue }
+    }
+    private var sink: (UnsafeRawBufferPointer) -> Void = { _ in }
     /// The verdict on the server; nil before its chain came, and on the server's side. Under TLS 1.2 a stapled response
     /// that comes later may amend it until ``serverTrustIsFinal``.
     package private(set) var serverTrust: ServerTrust?

@@ -29,9 +29,13 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private let writesToSocket: Bool
     private var output: SocketOutput?
     private var context: ChannelHandlerContext?
-    private var ciphertext = ByteBuffer()
-    private var outbound = ByteBuffer()
+    // Buffers are taken out while something is done with them: an access that ends at once needs no check at run time that there
+    // is no other. Nil in the place of an empty one.
+    private var ciphertext: ByteBuffer?
+    private var outbound: ByteBuffer?
     private var pending = PendingWrites()
+    /// There is something in ``pending``: most of the time nothing is, and then it need not be asked.
+    private var hasPending = false
     private var outputClose: EventLoopPromise<Void>??
 
     private var isStarted = false
@@ -76,7 +80,11 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private func takeOutput() {
-        engine.output = { [unowned self] bytes in _ = outbound.writeBytes(bytes) }
+        engine.output = { [unowned self] bytes in
+            var all = takeOutbound(withRoom: bytes.count)
+            all.writeBytes(bytes)
+            outbound = all
+        }
     }
 
     // MARK: Verbs and answers
@@ -163,8 +171,13 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        var bytes = unwrapInboundIn(data)
-        if ciphertext.readableBytes == 0 { ciphertext = bytes } else { ciphertext.writeBuffer(&bytes) }
+        let bytes = unwrapInboundIn(data)
+        if var all = takeCiphertext() {
+            all.writeImmutableBuffer(bytes)
+            ciphertext = all
+        } else if bytes.readableBytes > 0 {
+            ciphertext = bytes
+        }
         process(context)
     }
 
@@ -202,7 +215,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// ``process(_:)``, which has encrypted what was to be written, nobody else comes back to it.
     private func takeRest(_ context: ChannelHandlerContext) {
         guard !isClosed, !endReported, !engine.isSuspended,
-            ciphertext.readableBytes > 0 || engine.pendingPlaintextBytes > 0
+            ciphertext != nil || engine.pendingPlaintextBytes > 0
         else { return }
         do throws(TLSError) { try takeInput(context) } catch { fail(context, error) }
     }
@@ -214,11 +227,16 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
             promise?.fail(isClosed ? ChannelError.ioOnClosedChannel : ChannelError.outputClosed)
             return
         }
-        pending.append(unwrapOutboundIn(data), promise)
+        append(unwrapOutboundIn(data), promise)
+    }
+
+    private func append(_ bytes: ByteBuffer, _ promise: EventLoopPromise<Void>?) {
+        pending.append(bytes, promise)
+        hasPending = true
     }
 
     package func flush(context: ChannelHandlerContext) {
-        pending.mark()
+        if hasPending { pending.mark() }
         do throws(TLSError) {
             if !isClosed { try encrypt(context) }
         } catch {
@@ -230,8 +248,17 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// What ``write(context:data:promise:)`` and ``flush(context:)`` do, without the way through the pipeline.
     package func send(_ bytes: ByteBuffer) {
         guard let context, !isClosed, outputClose == nil else { return }
-        pending.append(bytes, nil)
-        flush(context: context)
+        do throws(TLSError) {
+            let isEncrypted = if hasPending { false } else { try encrypts(bytes) }
+            if !isEncrypted {
+                append(bytes, nil)
+                pending.mark()
+                if !engine.isSuspended || ask(context) { try encrypt(context) }
+            }
+        } catch {
+            return fail(context, error)
+        }
+        emit(context)
     }
 
     package func read(context: ChannelHandlerContext) {
@@ -313,7 +340,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
             if let summary = engine.summary {
                 context.fireUserInboundEventTriggered(TLSEvent.handshakeCompleted(summary))
             }
-            return ciphertext.readableBytes > 0
+            return ciphertext != nil
         case .suspended:
             return ask(context)
         case .wantsInput:
@@ -335,7 +362,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// Delivers what can be decrypted, a buffer of it; true when there is more to be done.
     private func decrypt(_ context: ChannelHandlerContext) throws(TLSError) -> Bool {
         // As much as came: what a record began with in an earlier read mostly leaves room for what this one begins with.
-        var plaintext = spare.take(room: max(ciphertext.readableBytes, engine.pendingPlaintextBytes))
+        var plaintext = spare.take(room: max(ciphertext?.readableBytes ?? 0, engine.pendingPlaintextBytes))
         var result = Result<TLSEngine.Step, TLSError>.success(.wantsInput)
         var hasMore = false
         lendCiphertext { engine in
@@ -360,7 +387,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         spare.giveBack(plaintext)
         switch try result.get() {
         case .done, .wantsInput:
-            return hasMore || ciphertext.readableBytes > 0
+            return hasMore || ciphertext != nil
         case .suspended:
             return ask(context)
         case .inputClosed:
@@ -371,8 +398,18 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     private func lendCiphertext(_ body: (TLSEngine) -> Void) {
         let engine = engine
-        ciphertext.readWithUnsafeReadableBytes { bytes in engine.withInput(bytes) { body(engine) } }
-        if ciphertext.readableBytes == 0 { ciphertext = ByteBuffer() }
+        guard var bytes = takeCiphertext() else {
+            _ = engine.withInput(UnsafeRawBufferPointer(start: nil, count: 0)) { body(engine) }
+            return
+        }
+        bytes.readWithUnsafeReadableBytes { bytes in engine.withInput(bytes) { body(engine) } }
+        if bytes.readableBytes > 0 { ciphertext = bytes }
+    }
+
+    private func takeCiphertext() -> ByteBuffer? {
+        let bytes = ciphertext
+        ciphertext = nil
+        return bytes
     }
 
     /// Fires the question or request once; true when it has been answered.
@@ -390,7 +427,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private func inputClosed(_ context: ChannelHandlerContext) {
-        ciphertext = ByteBuffer()
+        ciphertext = nil
         guard !endReported else { return }
         endReported = true
         context.fireUserInboundEventTriggered(TLSEvent.inputClosed)
@@ -403,16 +440,17 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private func encrypt(_ context: ChannelHandlerContext) throws(TLSError) {
-        guard pending.isMarked, engine.isEstablished, !engine.isSuspended else { return }
+        guard hasPending, pending.isMarked, engine.isEstablished, !engine.isSuspended else { return }
         if let only = pending.takeOnly() {
-            if outbound.capacity == 0 { outbound = spare.take(room: PendingWrites.ciphertextBytes(of: only)) }
-            let step = try only.withUnsafeReadableBytes { bytes throws(TLSError) in try engine.write(bytes) }
-            if case .done = step { return }
+            if try encrypts(only) {
+                hasPending = false
+                return
+            }
             pending.putBack(only)
-            guard step == .suspended, ask(context) else { return }
+            guard engine.isSuspended, ask(context) else { return }
         }
         while let piece = pending.nextPiece(spare) {
-            if outbound.capacity == 0 { outbound = spare.take(room: pending.ciphertextEstimateBytes) }
+            makeRoom(pending.ciphertextEstimateBytes)
             let step = try piece.withUnsafeReadableBytes { bytes throws(TLSError) in try engine.write(bytes) }
             guard case .done = step else {
                 if step == .suspended, ask(context) { continue }
@@ -420,26 +458,58 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
             }
             pending.pieceWritten()
             // Flushed here: what comes behind may be nothing, and then nobody flushes.
-            if outbound.readableBytes >= PendingWrites.burstBytes { emit(context) }
+            if let outbound, outbound.readableBytes >= PendingWrites.burstBytes { emit(context) }
         }
+        hasPending = !pending.isEmpty
     }
+
+    /// False: not now.
+    private func encrypts(_ bytes: ByteBuffer) throws(TLSError) -> Bool {
+        guard engine.isEstablished, !engine.isSuspended, bytes.readableBytes <= PendingWrites.pieceBytes else {
+            return false
+        }
+        makeRoom(PendingWrites.ciphertextBytes(of: bytes))
+        let step = try bytes.withUnsafeReadableBytes { bytes throws(TLSError) in try engine.write(bytes) }
+        if case .done = step { return true } else { return false }
+    }
+
+    private func makeRoom(_ bytes: Int) {
+        if outbound == nil { outbound = spare.take(room: bytes) }
+    }
+
+    private func takeOutbound() -> ByteBuffer? {
+        let bytes = outbound
+        outbound = nil
+        return bytes
+    }
+
+    private func takeOutbound(withRoom room: Int) -> ByteBuffer { takeOutbound() ?? spare.take(room: room) }
 
     /// Passes what was encrypted to the network, in one write.
     private func emit(_ context: ChannelHandlerContext) {
-        let promise = pending.takeWrittenPromise()
-        guard outbound.readableBytes > 0 || promise != nil else { return }
-        if promise == nil, output?.send(&outbound, in: context) == true {
-            spare.giveBack(outbound)
-            outbound = ByteBuffer()
-            return
+        var promise: EventLoopPromise<Void>?
+        if hasPending {
+            promise = pending.takeWrittenPromise()
+            hasPending = !pending.isEmpty
         }
-        // Before the write, as that may tell of writability, upon which more is written.
-        let bytes = outbound
-        outbound = ByteBuffer()
-        output?.channelWrites()
+        var bytes = takeOutbound() ?? ByteBuffer()
+        guard bytes.readableBytes > 0 || promise != nil else { return }
+        if promise == nil, sendStraight(&bytes, context) { return spare.giveBack(bytes) }
+        if var socket = output {
+            socket.channelWrites()
+            output = socket
+        }
+        // May tell of writability, upon which more is written.
         context.write(wrapOutboundOut(bytes), promise: promise)
         spare.giveBack(bytes)
         context.flush()
+    }
+
+    private func sendStraight(_ bytes: inout ByteBuffer, _ context: ChannelHandlerContext) -> Bool {
+        guard var socket = output else { return false }
+        let isOut = socket.send(&bytes, in: context)
+        output = socket
+        return isOut
     }
 
     private func finishRead(_ context: ChannelHandlerContext) {
