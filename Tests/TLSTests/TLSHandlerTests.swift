@@ -194,6 +194,30 @@ struct TLSHandlerTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
+    func whatIsSentKeepsItsPlaceAmongWhatIsWritten(version: Int32) throws {
+        let pair = try pair(version: version, authorities: ["client-a-root"], isRequired: true)
+        let (client, channel) = (pair.client.tls, pair.client.channel)
+        client.send(ByteBuffer(string: "before the handshake, "))
+        _ = pair.client.write("written, ")
+        try pair.run()
+        client.send(ByteBuffer(string: "while asked, "))
+        #expect(pair.client.heard.last == .asked(isPostHandshake: false))
+        client.answerCertificateRequest(with: try Fixture.identity("client-a"))
+        try pair.run()
+        client.send(ByteBuffer(string: "at once, "))
+        channel.write(ByteBuffer(string: "not flushed, "), promise: nil)
+        client.send(ByteBuffer(string: "flushed, "))
+        let written = Outcome(of: pair.client.write("told of"))
+        client.send(ByteBuffer(string: ", the last"))
+        try pair.run()
+        #expect(
+            pair.server.heard.last
+                == .bytes(
+                    "before the handshake, written, while asked, at once, not flushed, flushed, told of, the last"))
+        #expect(written.isThere)
+    }
+
+    @Test(arguments: Fixture.bothVersions)
     func requestMayBeAnsweredInsideItsEvent(version: Int32) throws {
         let identity = try Fixture.identity("client-b")
         let pair = try pair(
