@@ -110,13 +110,15 @@ extension ClientConnection {
 
     /// Where an absolute-form request goes, and what its origin is asked for.
     private func destination(of head: RequestHead) throws(RequestTarget.Failure) -> (Route, ArraySlice<UInt8>) {
-        if let lastRoute, let path = RequestTarget.path(of: head, after: lastSpelling), services.isInForce(lastRoute) {
+        if let lastRoute, let path = RequestTarget.path(of: head, after: lastRoute.targetSpelling),
+            services.isInForce(lastRoute)
+        {
             return (lastRoute, path)
         }
         let target = try RequestTarget(absoluteFormOf: head)
         let route = services.route(to: target.origin, for: identity.uid)
         lastRoute = route
-        lastSpelling = Array(target.spelling)
+        route.targetSpelling = Array(target.spelling)
         return (route, target.path)
     }
 
@@ -124,13 +126,15 @@ extension ClientConnection {
     private func destination(
         of head: RequestHead, inside site: InterceptedSite
     ) throws(RequestTarget.Failure) -> (Route, ArraySlice<UInt8>) {
-        if let lastRoute, let path = RequestTarget.path(of: head, host: lastSpelling), services.isInForce(lastRoute) {
+        if let lastRoute, let path = RequestTarget.path(of: head, host: lastRoute.hostSpelling),
+            services.isInForce(lastRoute)
+        {
             return (lastRoute, path)
         }
         let target = try RequestTarget(insideConnectTo: site.origin, head: head)
         let route = services.route(to: site.origin, for: identity.uid)
         lastRoute = route
-        lastSpelling = Array(target.spelling)
+        route.hostSpelling = Array(target.spelling)
         return (route, target.path)
     }
 

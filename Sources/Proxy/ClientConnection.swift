@@ -58,9 +58,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     var inputEnded = false
     var exchange: ExchangeDriver?
     var setup: ConnectSetup?
-    /// Of the last request: the next one mostly is for the same origin, spelled the same way.
+    /// Of the last request: the next one mostly is for the same origin.
     var lastRoute: Route?
-    var lastSpelling: [UInt8] = []
     var bodyPaused = false
     private var readingPaused = false
     var parsing = false

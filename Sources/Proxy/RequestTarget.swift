@@ -76,7 +76,7 @@ struct RequestTarget {
 
     /// What the origin is asked for, where it is spelled as another absolute-form target spelled it; nil: read the target.
     static func path(of head: RequestHead, after spelling: [UInt8]) -> ArraySlice<UInt8>? {
-        guard let path = head.target(after: spelling), path.first == UInt8(ascii: "/"),
+        guard !spelling.isEmpty, let path = head.target(after: spelling), path.first == UInt8(ascii: "/"),
             !path.contains(UInt8(ascii: "#"))
         else { return nil }
         return path

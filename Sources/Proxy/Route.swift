@@ -36,6 +36,10 @@ final class Route {
     /// What an exchange is when its request is about to go out, where it has no more to be told.
     private lazy var begunWithoutBody = Begun(terms)
     private lazy var begunWithBody = Begun(terms, hasBody: true)
+    /// How the last absolute-form target that led here spelled what stands before its path; most others do so too.
+    var targetSpelling: [UInt8] = []
+    /// How the last Host in a tunnel was spelled.
+    var hostSpelling: [UInt8] = []
     /// The proxy itself is at the other end of it.
     let leadsBack: Bool
     /// It is in the table still: what it was found out from has not changed.
