@@ -17,12 +17,11 @@ package struct Authorization: Equatable, Sendable {
     /// What stands after `Authorization: `. The string is an ordinary one: keep it short-lived.
     package var fieldValue: String {
         credentials.withBytes { credentials in
-            var text = ""
-            text.reserveCapacity(scheme.utf8.count + 1 + credentials.count)
-            text += scheme
-            text += " "
-            text += String(decoding: credentials, as: UTF8.self)
-            return text
+            String(unsafeUninitializedCapacity: scheme.utf8.count + 1 + credentials.count) { room in
+                var end = room.initialize(fromContentsOf: scheme.utf8)
+                end = room[end...].initialize(fromContentsOf: CollectionOfOne(UInt8(ascii: " ")))
+                return room[end...].initialize(fromContentsOf: credentials)
+            }
         }
     }
 }
