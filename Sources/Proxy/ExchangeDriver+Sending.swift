@@ -29,6 +29,8 @@ extension ExchangeDriver {
         mode = .waiting
         waitingSince = services.now
         lastProgress = services.now
+        // Nothing of the body may come between what is sent here.
+        isTransmitting = true
         connection.send(head, as: forwarding)
         streamsBody = !sendsNoBody
         missesPieces = false
@@ -38,8 +40,9 @@ extension ExchangeDriver {
             for piece in replay.pieces { sendPiece(piece, on: connection) }
             replay.allSent()
             if bodyHasEnded { sendBodyEnd(on: connection) }
-            pace()
         }
+        isTransmitting = false
+        if !sendsNoBody { pace() }
         connection.flush()
     }
 
@@ -86,6 +89,7 @@ extension ExchangeDriver {
 
     /// Holds the client's body while the origin is slow, or while nothing can be sent and enough is kept.
     func pace() {
+        guard !isTransmitting else { return }
         let sends = isSending && streamsBody
         // What waits for a flush would keep the connection from ever being writable again.
         if sends, let connection, !connection.isWritable { connection.flush() }

@@ -90,6 +90,8 @@ final class ExchangeDriver {
     var bodyTrailers: FieldLines?
     /// The round that is out takes body pieces as they come.
     var streamsBody = false
+    /// A round is being written: of writability it may hear, but the body goes on behind it.
+    var isTransmitting = false
     /// A piece came while the round that is out could not take it: that request will never be whole.
     var missesPieces = false
 

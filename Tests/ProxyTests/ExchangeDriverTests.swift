@@ -116,6 +116,46 @@ import Testing
         #expect(try bench.answer().hasSuffix("ok"))
     }
 
+    /// A network that takes nothing until it is flushed, and then all, and says so each time.
+    private final class Narrow: ChannelOutboundHandler {
+        typealias OutboundIn = ByteBuffer
+        let channel: EmbeddedChannel
+
+        init(_ channel: EmbeddedChannel) { self.channel = channel }
+
+        private func becomes(writable: Bool) {
+            guard channel.isWritable != writable else { return }
+            channel.isWritable = writable
+            channel.pipeline.fireChannelWritabilityChanged()
+        }
+
+        func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+            context.write(data, promise: promise)
+            becomes(writable: false)
+        }
+
+        func flush(context: ChannelHandlerContext) {
+            context.flush()
+            becomes(writable: true)
+        }
+    }
+
+    @Test func whatComesWhileTheFirstPartIsSentAgainGoesBehindIt() throws {
+        let (bench, second) = try Self.listed()
+        try second.pipeline.syncOperations.addHandler(Narrow(second), position: .first)
+        let first = try bench.idleOrigin(withCredential: true)
+        let (a, b) = (String(repeating: "a", count: 5000), String(repeating: "b", count: 5000))
+        try bench.send("PUT http://a.example/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1388\r\n\(a)\r\n")
+        first.isWritable = false
+        first.pipeline.fireChannelWritabilityChanged()
+        try bench.send("1388\r\n\(b)\r\n0\r\n\r\n")
+        #expect(!(try first.sent()).contains("b"))
+        try first.receive(Self.unauthorized)
+        #expect(try second.sent().hasSuffix("\r\n\r\n1388\r\n\(a)\r\n1388\r\n\(b)\r\n0\r\n\r\n"))
+        try second.receive(Self.ok)
+        #expect(try bench.answer().hasSuffix("ok"))
+    }
+
     @Test func aConnectionThatMissedPartOfABodyIsNeverUsedAgain() throws {
         let (bench, origin) = try Self.listed()
         // Another request is trying the credential for the first time: this one waits.
