@@ -13,7 +13,8 @@ package struct SocketOutput {
     /// The channel may hold bytes that are not out.
     private var mayHold = true
 
-    /// Nil where the channel is none of a socket.
+    /// Nil where the channel is none of a socket. NIO's public way to the descriptor looks the channel's core up and casts it at
+    /// each use; here that is done once.
     package init?(_ channel: any Channel) {
         guard let socket = channel._channelCore as? any NIOTransportAccessibleChannelCore<NIOBSDSocket.Handle> else {
             return nil

@@ -72,7 +72,7 @@ private struct Spares {
 
     mutating func giveBack(_ buffer: ByteBuffer) {
         let capacity = buffer.capacity
-        guard capacity <= Self.limit.bytes else { return }
+        guard (1...Self.limit.bytes).contains(capacity) else { return }
         if buffers.count == Self.limit.count { buffers.removeFirst() }
         buffers.append((buffer, capacity))
     }

@@ -34,7 +34,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var ciphertext: ByteBuffer?
     private var outbound: ByteBuffer?
     private var pending = PendingWrites()
-    /// There is something in ``pending``: most of the time nothing is, and then it need not be asked.
+    /// There may be something in ``pending``: most of the time nothing is, and then it need not be asked.
     private var hasPending = false
     private var outputClose: EventLoopPromise<Void>??
 
@@ -136,7 +136,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     package func abort() {
         guard let context, !isClosed else { return }
         isClosed = true
-        pending.fail(ChannelError.ioOnClosedChannel)
+        failPending(ChannelError.ioOnClosedChannel)
         context.close(promise: nil)
     }
 
@@ -152,7 +152,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     package func handlerRemoved(context: ChannelHandlerContext) {
         self.context = nil
         output = nil
-        pending.fail(ChannelError.ioOnClosedChannel)
+        failPending(ChannelError.ioOnClosedChannel)
     }
 
     package func channelActive(context: ChannelHandlerContext) {
@@ -196,7 +196,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     package func channelInactive(context: ChannelHandlerContext) {
         reportEnd(context)
         isClosed = true
-        pending.fail(ChannelError.ioOnClosedChannel)
+        failPending(ChannelError.ioOnClosedChannel)
         failOutputClose(ChannelError.ioOnClosedChannel)
         context.fireChannelInactive()
     }
@@ -282,7 +282,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
                 isClosed = true
                 engine.closeOutput()
                 emit(context)
-                pending.fail(ChannelError.ioOnClosedChannel)
+                failPending(ChannelError.ioOnClosedChannel)
                 failOutputClose(ChannelError.ioOnClosedChannel)
             }
             context.close(mode: .all, promise: promise)
@@ -294,9 +294,17 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         guard let promise = outputClose, !isClosed, engine.isEstablished, !engine.isOutputClosed, !pending.isMarked
         else { return }
         engine.closeOutput()
-        pending.fail(ChannelError.outputClosed)
+        failPending(ChannelError.outputClosed)
         emit(context)
         context.close(mode: .output, promise: promise)
+    }
+
+    /// Whoever is told may write or close in answer.
+    private func failPending(_ error: any Error) {
+        var failed = pending
+        pending = PendingWrites()
+        hasPending = false
+        failed.fail(error)
     }
 
     private func failOutputClose(_ error: any Error) {
@@ -342,7 +350,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
             }
             return ciphertext != nil
         case .suspended:
-            return ask(context)
+            return goesOnAfterAsking(context)
         case .wantsInput:
             return false
         case .inputClosed:
@@ -389,7 +397,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case .done, .wantsInput:
             return hasMore || ciphertext != nil
         case .suspended:
-            return ask(context)
+            return goesOnAfterAsking(context)
         case .inputClosed:
             inputClosed(context)
             return false
@@ -410,6 +418,12 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         let bytes = ciphertext
         ciphertext = nil
         return bytes
+    }
+
+    /// Whoever was delivered plaintext before may have sent something, upon which it was asked, and has answered, already.
+    private func goesOnAfterAsking(_ context: ChannelHandlerContext) -> Bool {
+        _ = ask(context)
+        return !engine.isSuspended
     }
 
     /// Fires the question or request once; true when it has been answered.
@@ -528,7 +542,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private func fail(_ context: ChannelHandlerContext, _ error: TLSError) {
         guard !isClosed else { return }
         isClosed = true
-        pending.fail(error)
+        failPending(error)
         failOutputClose(error)
         emit(context)
         context.fireErrorCaught(error)

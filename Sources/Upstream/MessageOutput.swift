@@ -23,13 +23,15 @@ package final class MessageOutput {
     /// written need not be seen by anyone else.
     package func open(_ context: ChannelHandlerContext, tls: TLSHandler?, isNextToSocket: Bool) {
         self.context = context
-        if isNextToSocket { startTLS(tls) }
+        guard isNextToSocket else { return }
+        self.tls = tls
+        if tls == nil { socket = SocketOutput(context.channel) }
     }
 
-    /// From here on what is written goes through `tls`, which has just been put before the handler; nil: through none.
-    package func startTLS(_ tls: TLSHandler?) {
+    /// From here on what is written goes through `tls`, which has just been put before the handler.
+    package func startTLS(_ tls: TLSHandler) {
         self.tls = tls
-        socket = tls == nil ? context.flatMap { SocketOutput($0.channel) } : nil
+        socket = nil
     }
 
     /// The handler leaves its place.

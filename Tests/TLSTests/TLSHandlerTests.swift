@@ -270,6 +270,37 @@ struct TLSHandlerTests {
         #expect(pair.server.summary?.peerCertificate == nil)
     }
 
+    /// The request is found with the plaintext before it, and asked about when that is answered: what came behind it is not left.
+    @Test func aRequestBetweenPlaintextIsAskedAboutInsideASend() throws {
+        let tls = try TLSHandler(
+            client: Fixture.client(version: TLS1_3_VERSION), host: "localhost", alpn: [], session: nil)
+        let client = try HandlerSide(tls, answer: .now(nil), halfCloses: false)
+        let server = EngineSide(try TLSEngine(server: Fixture.server()))
+        client.recorder.onBytes = { _, _ in tls.send(ByteBuffer(string: "answer")) }
+        client.channel.connect(to: try SocketAddress(ipAddress: "127.0.0.1", port: 1), promise: nil)
+        func carry() throws {
+            server.incoming += Array(buffer: try client.takeOutbound())
+            _ = server.turn(chunk: .max)
+            client.channel.pipeline.fireChannelRead(ByteBuffer(bytes: server.outgoing))
+            client.channel.pipeline.fireChannelReadComplete()
+            server.outgoing = []
+        }
+        while client.summary == nil || !server.engine.isEstablished { try carry() }
+        _ = try server.write("first")
+        SSL_set_verify(server.engine.ssl, SSL_VERIFY_PEER | SSL_VERIFY_POST_HANDSHAKE, nil)
+        SSL_verify_client_post_handshake(server.engine.ssl)
+        SSL_do_handshake(server.engine.ssl)
+        _ = try server.write("second")
+        try carry()
+        #expect(
+            client.heard == [
+                .trust(true), .completed(identity: nil), .bytes("first"), .asked(isPostHandshake: true),
+                .bytes("second"),
+            ])
+        try carry()
+        #expect(server.text == "answeranswer")
+    }
+
     @Test func answerWithoutRequestIsIgnored() throws {
         let pair = try pair(version: TLS1_3_VERSION)
         try pair.run()
@@ -292,6 +323,22 @@ struct TLSHandlerTests {
             pair.client.heard == [.trust(true), .completed(identity: nil), .bytes("last"), .tlsInputClosed, .inactive])
         #expect(!pair.client.isOpen)
         #expect(throws: ChannelError.ioOnClosedChannel) { try pair.client.write("late").wait() }
+    }
+
+    @Test(arguments: [true, false])
+    func whoeverIsToldThatAWriteFailedMayWriteAndCloseInAnswer(closesOutput: Bool) throws {
+        let pair = try pair(version: TLS1_3_VERSION, halfCloses: true)
+        try pair.run()
+        let channel = pair.client.channel
+        let written = channel.write(ByteBuffer(string: "not flushed"))
+        written.whenFailure { _ in
+            channel.writeAndFlush(ByteBuffer(string: "late"), promise: nil)
+            channel.close(promise: nil)
+        }
+        if closesOutput { channel.close(mode: .output, promise: nil) } else { pair.client.tls.abort() }
+        try pair.run()
+        #expect(throws: closesOutput ? ChannelError.outputClosed : .ioOnClosedChannel) { try written.wait() }
+        #expect(!pair.client.isOpen && !pair.server.heard.contains(.bytes("late")))
     }
 
     @Test func closeNotifyIsHalfAnEndWhereTheChannelAllowsIt() throws {
