@@ -145,7 +145,8 @@ import Testing
         try second.pipeline.syncOperations.addHandler(Narrow(second), position: .first)
         let first = try bench.idleOrigin(withCredential: true)
         let (a, b) = (String(repeating: "a", count: 5000), String(repeating: "b", count: 5000))
-        try bench.send("PUT http://a.example/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1388\r\n\(a)\r\n")
+        try bench.send("PUT http://a.example/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        try bench.send("1388\r\n\(a)\r\n")
         first.isWritable = false
         first.pipeline.fireChannelWritabilityChanged()
         try bench.send("1388\r\n\(b)\r\n0\r\n\r\n")
