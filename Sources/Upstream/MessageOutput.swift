@@ -68,14 +68,18 @@ package final class MessageOutput {
     }
 
     package func flush() {
+        var passed: ByteBuffer?
         if waiting != nil {
             if !wrote, sendStraight() { return }
-            passWaiting()
+            passed = takeWaiting()
+            if let passed { pass(passed) }
         }
         guard wrote else { return }
         wrote = false
         channelWrites()
         context?.flush()
+        // Not before: until then it is held.
+        if let passed { spare.giveBack(passed) }
     }
 
     /// Copying as much costs less than a further piece in a write.
