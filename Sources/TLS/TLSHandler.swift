@@ -22,35 +22,35 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private static let waterMark = ChannelOptions.Types.WriteBufferWaterMark(
         low: 64 * 1024, high: 2 * PendingWrites.burstBytes)
 
-    private let engine: TLSEngine
+    let engine: TLSEngine
     private let isClient: Bool
-    private let spare: SpareBuffer
+    let spare: SpareBuffer
     /// Nothing stands between it and the network.
     private let writesToSocket: Bool
-    private var output: SocketOutput?
-    private var context: ChannelHandlerContext?
+    var output: SocketOutput?
+    var context: ChannelHandlerContext?
     // Buffers are taken out while something is done with them: an access that ends at once needs no check at run time that there
     // is no other. Nil in the place of an empty one.
-    private var ciphertext: ByteBuffer?
-    private var outbound: ByteBuffer?
-    private var pending = PendingWrites()
+    var ciphertext: ByteBuffer?
+    var outbound: ByteBuffer?
+    var pending = PendingWrites()
     /// There may be something in ``pending``: most of the time nothing is, and then it need not be asked.
-    private var hasPending = false
-    private var outputClose: EventLoopPromise<Void>??
+    var hasPending = false
+    var outputClose: EventLoopPromise<Void>??
 
     private var isStarted = false
     private var isProcessing = false
-    private var isClosed = false
-    private var reportedTrust: ServerTrust?
-    private var trustQuestionReported = false
-    private var requestReported = false
-    private var endReported = false
-    private var closesAfterRead = false
-    private var hasDelivered = false
-    private var readIsWanted = false
-    private var readIsHeld = false
+    var isClosed = false
+    var reportedTrust: ServerTrust?
+    var trustQuestionReported = false
+    var requestReported = false
+    var endReported = false
+    var closesAfterRead = false
+    var hasDelivered = false
+    var readIsWanted = false
+    var readIsHeld = false
     /// Found while there was plaintext to deliver before it: whatever ends the connection in between, this is why.
-    private var failure: TLSError?
+    var failure: TLSError?
 
     /// The client's side of a connection to `host`: SNI, unless it is an IP address, and what the chain is judged for.
     /// `alpn` names the protocols to offer, the best first; `session` is one of an earlier connection to the same host.
@@ -220,104 +220,11 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         do throws(TLSError) { try takeInput(context) } catch { fail(context, error) }
     }
 
-    // MARK: Outbound
-
-    package func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        guard !isClosed, outputClose == nil else {
-            promise?.fail(isClosed ? ChannelError.ioOnClosedChannel : ChannelError.outputClosed)
-            return
-        }
-        append(unwrapOutboundIn(data), promise)
-    }
-
-    private func append(_ bytes: ByteBuffer, _ promise: EventLoopPromise<Void>?) {
-        pending.append(bytes, promise)
-        hasPending = true
-    }
-
-    package func flush(context: ChannelHandlerContext) {
-        if hasPending { pending.mark() }
-        do throws(TLSError) {
-            if !isClosed { try encrypt(context) }
-        } catch {
-            return fail(context, error)
-        }
-        emit(context)
-    }
-
-    /// What ``write(context:data:promise:)`` and ``flush(context:)`` do, without the way through the pipeline.
-    package func send(_ bytes: ByteBuffer) {
-        guard let context, !isClosed, outputClose == nil else { return }
-        do throws(TLSError) {
-            let isEncrypted = if hasPending { false } else { try encrypts(bytes) }
-            if !isEncrypted {
-                append(bytes, nil)
-                pending.mark()
-                if !engine.isSuspended || ask(context) { try encrypt(context) }
-            }
-        } catch {
-            return fail(context, error)
-        }
-        emit(context)
-    }
-
-    package func read(context: ChannelHandlerContext) {
-        readIsWanted = true
-        if engine.isSuspended { readIsHeld = true } else { context.read() }
-    }
-
-    package func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
-        switch mode {
-        case .input:
-            context.close(mode: .input, promise: promise)
-        case .output:
-            guard !isClosed, outputClose == nil else {
-                promise?.fail(isClosed ? ChannelError.ioOnClosedChannel : ChannelError.outputClosed)
-                return
-            }
-            outputClose = .some(promise)
-            closeOutputWhenWritten(context)
-        case .all:
-            if !isClosed {
-                isClosed = true
-                engine.closeOutput()
-                emit(context)
-                failPending(ChannelError.ioOnClosedChannel)
-                failOutputClose(ChannelError.ioOnClosedChannel)
-            }
-            context.close(mode: .all, promise: promise)
-        }
-    }
-
-    /// Writes that were not flushed before `close(mode: .output)` are lost, as they are in a channel without TLS.
-    private func closeOutputWhenWritten(_ context: ChannelHandlerContext) {
-        guard let promise = outputClose, !isClosed, engine.isEstablished, !engine.isOutputClosed, !pending.isMarked
-        else { return }
-        engine.closeOutput()
-        failPending(ChannelError.outputClosed)
-        emit(context)
-        context.close(mode: .output, promise: promise)
-    }
-
-    /// Whoever is told may write or close in answer.
-    private func failPending(_ error: any Error) {
-        var failed = pending
-        pending = PendingWrites()
-        hasPending = false
-        failed.fail(error)
-    }
-
-    private func failOutputClose(_ error: any Error) {
-        guard let promise = outputClose, !engine.isOutputClosed else { return }
-        promise?.fail(error)
-        outputClose = .some(nil)
-    }
-
     // MARK: The engine
 
     /// Runs the engine until it wants more from the network or from the caller. What handlers do in answer to an
     /// event inside it is picked up by the loop.
-    private func process(_ context: ChannelHandlerContext) {
+    func process(_ context: ChannelHandlerContext) {
         guard !isProcessing, !isClosed else { return }
         isProcessing = true
         defer { isProcessing = false }
@@ -330,203 +237,14 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    private func takeInput(_ context: ChannelHandlerContext) throws(TLSError) {
+    func takeInput(_ context: ChannelHandlerContext) throws(TLSError) {
         while !isClosed {
             let goesOn = try engine.isEstablished ? decrypt(context) : handshake(context)
             if !goesOn { break }
         }
     }
 
-    private func handshake(_ context: ChannelHandlerContext) throws(TLSError) -> Bool {
-        var result = Result<TLSEngine.Step, TLSError>.success(.wantsInput)
-        lendCiphertext { engine in
-            do throws(TLSError) { result = .success(try engine.handshake()) } catch { result = .failure(error) }
-        }
-        reportTrust(context)
-        switch try result.get() {
-        case .done:
-            if let summary = engine.summary {
-                context.fireUserInboundEventTriggered(TLSEvent.handshakeCompleted(summary))
-            }
-            return ciphertext != nil
-        case .suspended:
-            return goesOnAfterAsking(context)
-        case .wantsInput:
-            return false
-        case .inputClosed:
-            throw TLSError(.handshakeFailed, "the peer closed the connection in the handshake")
-        }
-    }
-
-    /// A verdict is told when it is the last, or when it is asked about.
-    private func reportTrust(_ context: ChannelHandlerContext) {
-        guard engine.serverTrustIsFinal || engine.asksAboutTrust, let trust = engine.serverTrust,
-            trust != reportedTrust
-        else { return }
-        reportedTrust = trust
-        context.fireUserInboundEventTriggered(TLSEvent.serverTrustEvaluated(trust))
-    }
-
-    /// Delivers what can be decrypted, a buffer of it; true when there is more to be done.
-    private func decrypt(_ context: ChannelHandlerContext) throws(TLSError) -> Bool {
-        // As much as came: what a record began with in an earlier read mostly leaves room for what this one begins with.
-        var plaintext = spare.take(room: max(ciphertext?.readableBytes ?? 0, engine.pendingPlaintextBytes))
-        var result = Result<TLSEngine.Step, TLSError>.success(.wantsInput)
-        var hasMore = false
-        lendCiphertext { engine in
-            repeat {
-                hasMore = false
-                plaintext.writeWithUnsafeMutableBytes(minimumWritableBytes: 1) { room in
-                    do throws(TLSError) { result = .success(try engine.read(into: room)) } catch {
-                        result = .failure(error)
-                    }
-                    guard case .success(.done(let count)) = result else { return 0 }
-                    return count
-                }
-                guard case .success(.done) = result else { return }
-                hasMore = engine.unreadInputBytes > 0 || engine.pendingPlaintextBytes > 0
-            } while hasMore && plaintext.writableBytes > 0
-        }
-        if case .failure(let error) = result { failure = error }
-        if plaintext.readableBytes > 0 {
-            hasDelivered = true
-            context.fireChannelRead(wrapInboundOut(plaintext))
-        }
-        spare.giveBack(plaintext)
-        switch try result.get() {
-        case .done, .wantsInput:
-            return hasMore || ciphertext != nil
-        case .suspended:
-            return goesOnAfterAsking(context)
-        case .inputClosed:
-            inputClosed(context)
-            return false
-        }
-    }
-
-    private func lendCiphertext(_ body: (TLSEngine) -> Void) {
-        let engine = engine
-        guard var bytes = takeCiphertext() else {
-            _ = engine.withInput(UnsafeRawBufferPointer(start: nil, count: 0)) { body(engine) }
-            return
-        }
-        bytes.readWithUnsafeReadableBytes { bytes in engine.withInput(bytes) { body(engine) } }
-        if bytes.readableBytes > 0 { ciphertext = bytes }
-    }
-
-    private func takeCiphertext() -> ByteBuffer? {
-        let bytes = ciphertext
-        ciphertext = nil
-        return bytes
-    }
-
-    /// Whoever was delivered plaintext before may have sent something, upon which it was asked, and has answered, already.
-    private func goesOnAfterAsking(_ context: ChannelHandlerContext) -> Bool {
-        _ = ask(context)
-        return !engine.isSuspended
-    }
-
-    /// Fires the question or request once; true when it has been answered.
-    private func ask(_ context: ChannelHandlerContext) -> Bool {
-        if let trust = engine.unansweredTrust {
-            guard !trustQuestionReported else { return false }
-            trustQuestionReported = true
-            context.fireUserInboundEventTriggered(TLSEvent.serverTrustAsked(trust))
-            return engine.unansweredTrust == nil
-        }
-        guard let request = engine.certificateRequest, !requestReported else { return false }
-        requestReported = true
-        context.fireUserInboundEventTriggered(TLSEvent.certificateRequested(request))
-        return engine.certificateRequest == nil
-    }
-
-    private func inputClosed(_ context: ChannelHandlerContext) {
-        ciphertext = nil
-        guard !endReported else { return }
-        endReported = true
-        context.fireUserInboundEventTriggered(TLSEvent.inputClosed)
-        let halfCloses = try? context.channel.syncOptions?.getOption(.allowRemoteHalfClosure)
-        if halfCloses == true {
-            if !isClosed { context.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
-        } else {
-            closesAfterRead = true
-        }
-    }
-
-    private func encrypt(_ context: ChannelHandlerContext) throws(TLSError) {
-        guard hasPending, pending.isMarked, engine.isEstablished, !engine.isSuspended else { return }
-        if let only = pending.takeOnly() {
-            if try encrypts(only) {
-                hasPending = false
-                return
-            }
-            pending.putBack(only)
-            guard engine.isSuspended, ask(context) else { return }
-        }
-        while let piece = pending.nextPiece(spare) {
-            makeRoom(pending.ciphertextEstimateBytes)
-            let step = try piece.withUnsafeReadableBytes { bytes throws(TLSError) in try engine.write(bytes) }
-            guard case .done = step else {
-                if step == .suspended, ask(context) { continue }
-                return
-            }
-            pending.pieceWritten()
-            // Flushed here: what comes behind may be nothing, and then nobody flushes.
-            if let outbound, outbound.readableBytes >= PendingWrites.burstBytes { emit(context) }
-        }
-        hasPending = !pending.isEmpty
-    }
-
-    /// False: not now.
-    private func encrypts(_ bytes: ByteBuffer) throws(TLSError) -> Bool {
-        guard engine.isEstablished, !engine.isSuspended, bytes.readableBytes <= PendingWrites.pieceBytes else {
-            return false
-        }
-        makeRoom(PendingWrites.ciphertextBytes(of: bytes))
-        let step = try bytes.withUnsafeReadableBytes { bytes throws(TLSError) in try engine.write(bytes) }
-        if case .done = step { return true } else { return false }
-    }
-
-    private func makeRoom(_ bytes: Int) {
-        if outbound == nil { outbound = spare.take(room: bytes) }
-    }
-
-    private func takeOutbound() -> ByteBuffer? {
-        let bytes = outbound
-        outbound = nil
-        return bytes
-    }
-
-    private func takeOutbound(withRoom room: Int) -> ByteBuffer { takeOutbound() ?? spare.take(room: room) }
-
-    /// Passes what was encrypted to the network, in one write.
-    private func emit(_ context: ChannelHandlerContext) {
-        var promise: EventLoopPromise<Void>?
-        if hasPending {
-            promise = pending.takeWrittenPromise()
-            hasPending = !pending.isEmpty
-        }
-        var bytes = takeOutbound() ?? ByteBuffer()
-        guard bytes.readableBytes > 0 || promise != nil else { return }
-        if promise == nil, sendStraight(&bytes, context) { return spare.giveBack(bytes) }
-        if var socket = output {
-            socket.channelWrites()
-            output = socket
-        }
-        // May tell of writability, upon which more is written.
-        context.write(wrapOutboundOut(bytes), promise: promise)
-        spare.giveBack(bytes)
-        context.flush()
-    }
-
-    private func sendStraight(_ bytes: inout ByteBuffer, _ context: ChannelHandlerContext) -> Bool {
-        guard var socket = output else { return false }
-        let isOut = socket.send(&bytes, in: context)
-        output = socket
-        return isOut
-    }
-
-    private func finishRead(_ context: ChannelHandlerContext) {
+    func finishRead(_ context: ChannelHandlerContext) {
         emit(context)
         let delivered = hasDelivered
         hasDelivered = false
@@ -539,7 +257,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    private func fail(_ context: ChannelHandlerContext, _ error: TLSError) {
+    func fail(_ context: ChannelHandlerContext, _ error: TLSError) {
         guard !isClosed else { return }
         isClosed = true
         failPending(error)
