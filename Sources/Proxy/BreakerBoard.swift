@@ -27,8 +27,10 @@ package final class BreakerBoard: Sendable {
     }
 
     /// Whether the credential has been rejected there and must not be sent.
-    package func isRejected(_ key: Breaker.Key) -> Bool {
-        hasRejections.load(ordering: .acquiring) && state.withLockedValue { $0.breaker.isRejected(key) }
+    package func isRejected(_ key: @autoclosure () -> Breaker.Key) -> Bool {
+        guard hasRejections.load(ordering: .acquiring) else { return false }
+        let key = key()
+        return state.withLockedValue { $0.breaker.isRejected(key) }
     }
 
     /// Whether somebody is trying the credential there for the first time, so that others wait.

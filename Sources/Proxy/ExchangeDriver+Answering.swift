@@ -129,7 +129,7 @@ extension ExchangeDriver {
         case .accepted(let kind, let credential, let realm):
             wasAccepted = true
             // What was sent unasked had been learned before.
-            if attempt != nil { learn(kind, realm: realm) }
+            if attempt != nil { learn(kind, realm: realm, credential) }
             entry.challenge = kind.method.scheme.rawValue
             entry.credential = credential.name
             endAttempt(.accepted)
@@ -153,15 +153,15 @@ extension ExchangeDriver {
         slot.key.credential.map { LearnedSpaces.Key(slot.key, $0) }
     }
 
-    private func learn(_ kind: OfferKind, realm: String?) {
-        guard let learnedKey, let scope = PathScope(challengedPath: String(decoding: path, as: UTF8.self)) else {
-            return
-        }
-        services.shared.learned.learn(
-            .init(
-                kind: kind, realm: realm ?? "", scope: scope,
-                authorization: kind.bindsConnection ? nil : sentAuthorization),
-            key: learnedKey)
+    private func learn(_ kind: OfferKind, realm: String?, _ credential: CredentialReference) {
+        guard let learnedKey, let scope = PathScope(challengedPath: String(decoding: path, as: UTF8.self)),
+            let learned = kind.bindsConnection
+                ? .ntlm(kind)
+                : sentAuthorization.map({
+                    ChallengeExchange.Learned.basic($0, realm: realm ?? "", credential: credential)
+                })
+        else { return }
+        services.shared.learned.learn(.init(learned, kind: kind, scope: scope), key: learnedKey)
     }
 
     private func forgetLearned() {

@@ -118,7 +118,7 @@ extension ExchangeDriver {
         entry.trust = found.decider
         // From now on the exchange is asked.
         connection.certificateSource = nil
-        if isOther { run(exchange.started()) } else { perform(step, on: connection) }
+        if isOther { start() } else { perform(step, on: connection) }
     }
 
     func originAskedForCertificate(
@@ -136,28 +136,35 @@ extension ExchangeDriver {
         }
     }
 
-    /// What the machine is told beforehand.
-    static func terms(
+    /// The exchange of a request that is about to go out, and what it asks for first.
+    static func begin(
         _ slot: UpstreamPool.Slot, _ route: Route, clientAuthorizes: Bool, hasBody: Bool, path: ArraySlice<UInt8>,
         client: ClientConnection
-    ) -> ChallengeExchange.Terms {
-        var terms = route.terms
-        terms.clientAuthorizes = clientAuthorizes
-        terms.hasBody = hasBody
-        guard slot.key.trust.answers else {
-            terms.site = .no("the origin's certificate is not trusted")
-            terms.originTrusted = false
-            return terms
+    ) -> Route.Begun {
+        guard !clientAuthorizes, slot.key.trust.answers else {
+            var terms = route.terms
+            terms.clientAuthorizes = clientAuthorizes
+            if !slot.key.trust.answers {
+                terms.site = .no("the origin's certificate is not trusted")
+                terms.originTrusted = false
+            }
+            return Route.Begun(terms, hasBody: hasBody)
         }
-        if !clientAuthorizes, mayHaveLearned(slot, route), let tag = slot.key.credential, let rule = route.rule {
-            terms.learned = learned(slot, tag, route, rule, path: path, client: client)
-        }
-        return terms
+        return route.begun(hasBody: hasBody, in: usableSpace(for: path, slot, route, client))
     }
 
-    /// Earlier requests may have taught something about the path.
-    static func mayHaveLearned(_ slot: UpstreamPool.Slot, _ route: Route) -> Bool {
-        slot.key.credential != nil && route.rule?.preempts == true
+    /// What earlier requests taught about the path, where it may be used.
+    private static func usableSpace(
+        for path: ArraySlice<UInt8>, _ slot: UpstreamPool.Slot, _ route: Route, _ client: ClientConnection
+    ) -> LearnedSpaces.Space? {
+        guard let tag = slot.key.credential, let rule = route.rule, rule.preempts,
+            let space = route.learnedSpace(for: path, in: slot), rule.answer.contains(space.kind.method.scheme),
+            client.isStillSameUser(),
+            !client.services.shared.breaker.isRejected(
+                .init(origin: route.origin, credential: tag.name, generation: tag.generation)),
+            !space.kind.bindsConnection || !client.hasAuthenticatedConnection(for: slot.key)
+        else { return nil }
+        return space
     }
 
     /// The origin's certificate is taken on other grounds than was guessed: everything that hangs on it begins anew. Nothing has
@@ -168,27 +175,10 @@ extension ExchangeDriver {
         entry.credential = nil
         trust = found
         slot = route.slot(under: found, mayBeAnswered: mayBeAnswered)
-        exchange = ChallengeExchange(
-            Self.terms(
-                slot, route, clientAuthorizes: exchange.terms.clientAuthorizes, hasBody: head.framing != .none,
-                path: path, client: client))
+        begun = Self.begin(
+            slot, route, clientAuthorizes: exchange.terms.clientAuthorizes, hasBody: head.framing != .none, path: path,
+            client: client)
+        exchange = begun.exchange
         if !found.answers { replay.wantNoRepeat() }
-    }
-
-    private static func learned(
-        _ slot: UpstreamPool.Slot, _ tag: UpstreamKey.CredentialTag, _ route: Route, _ rule: SiteRule,
-        path: ArraySlice<UInt8>, client: ClientConnection
-    ) -> ChallengeExchange.Learned? {
-        guard let space = route.learnedSpace(for: path, in: slot), rule.answer.contains(space.kind.method.scheme),
-            client.isStillSameUser(),
-            !client.services.shared.breaker.isRejected(
-                .init(origin: route.origin, credential: tag.name, generation: tag.generation))
-        else { return nil }
-        if space.kind.bindsConnection {
-            return client.hasAuthenticatedConnection(for: slot.key) ? nil : .ntlm(space.kind)
-        }
-        return space.authorization.map {
-            .basic($0, realm: space.realm, credential: .init(name: tag.name, generation: tag.generation))
-        }
     }
 }

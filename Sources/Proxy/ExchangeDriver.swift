@@ -56,8 +56,8 @@ final class ExchangeDriver {
     /// Where the connections wait that this exchange may use.
     var slot: UpstreamPool.Slot
     var exchange: ChallengeExchange
-    /// ``exchange`` was taken from the route, where it has been started.
-    private let begun: Route.Begun?
+    /// What ``exchange`` was at first: it has been started.
+    var begun: Route.Begun
     let started: AccessLog.Start?
     var entry = AccessLog.Outcome()
     var mode = Mode.preparing
@@ -141,16 +141,10 @@ final class ExchangeDriver {
         let slot = route.slot(under: trust, mayBeAnswered: mayBeAnswered)
         self.slot = slot
         let hasBody = head.framing != .none
-        if !clientAuthorizes, slot.key.trust.answers, !Self.mayHaveLearned(slot, route) {
-            let begun = route.begun(hasBody: hasBody)
-            exchange = begun.exchange
-            self.begun = begun
-        } else {
-            exchange = ChallengeExchange(
-                Self.terms(
-                    slot, route, clientAuthorizes: clientAuthorizes, hasBody: hasBody, path: path, client: client))
-            begun = nil
-        }
+        let begun = Self.begin(
+            slot, route, clientAuthorizes: clientAuthorizes, hasBody: hasBody, path: path, client: client)
+        self.begun = begun
+        exchange = begun.exchange
 
         bodyHasEnded = !hasBody
         replay = ReplayBuffer(
@@ -169,7 +163,7 @@ final class ExchangeDriver {
     // MARK: The machine
 
     func start() {
-        run(begun?.action ?? exchange.started())
+        run(begun.action)
     }
 
     /// Runs one action; each ends in an event for the machine, now or later.

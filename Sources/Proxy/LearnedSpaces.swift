@@ -16,18 +16,23 @@ package final class LearnedSpaces: Sendable {
         let principal: UInt32?
     }
 
-    struct Space: Sendable {
+    final class Space: Sendable {
         let kind: OfferKind
-        let realm: String
         let scope: PathScope
-        /// Basic only: what was accepted.
-        let authorization: Authorization?
+        /// What an exchange in it is told.
+        let learned: ChallengeExchange.Learned
+
+        init(_ learned: ChallengeExchange.Learned, kind: OfferKind, scope: PathScope) {
+            self.learned = learned
+            self.kind = kind
+            self.scope = scope
+        }
     }
 
-    /// What was known of a key at some time. Whoever keeps one sees by ``LearnedSpaces/changes`` whether it is still so.
+    /// What was known of a key at some time. Whoever keeps one asks ``LearnedSpaces/isStill(_:)``.
     struct Known {
-        fileprivate(set) var changes: UInt64
-        fileprivate(set) var spaces: [Space]
+        fileprivate let changes: UInt64
+        fileprivate let spaces: [Space]
 
         /// The space that `path` lies in.
         func space(for path: ArraySlice<UInt8>) -> Space? { spaces.last { $0.scope.contains(path) } }
@@ -39,11 +44,11 @@ package final class LearnedSpaces: Sendable {
     private static let spacesPerKey = 32
     private static let keyLimit = 4096
 
-    /// `known`, if nothing has changed since, or what is known now.
-    func known(of key: @autoclosure () -> Key, orStill known: Known?) -> Known {
+    /// Nothing was learned or forgotten since.
+    func isStill(_ known: Known) -> Bool { known.changes == changes.load(ordering: .acquiring) }
+
+    func known(of key: Key) -> Known {
         let changes = self.changes.load(ordering: .acquiring)
-        if let known, known.changes == changes { return known }
-        let key = key()
         return Known(changes: changes, spaces: spaces.withLockedValue { $0[key] ?? [] })
     }
 

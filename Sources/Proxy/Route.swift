@@ -7,17 +7,44 @@ import Upstream
 /// What the policy in force says of one origin, for the clients of one user: found out once, and used by every request after it.
 /// Only its event loop may use it.
 final class Route {
-    /// An exchange that has been started, and what is to be done first: the same for each request, so that it is found out once.
+    /// An exchange that has been started, and what is to be done first.
     final class Begun {
         let exchange: ChallengeExchange
         let action: ChallengeExchange.Action
 
-        fileprivate init(_ terms: ChallengeExchange.Terms, hasBody: Bool = false) {
+        init(_ terms: ChallengeExchange.Terms, hasBody: Bool) {
             var terms = terms
             terms.hasBody = hasBody
             var exchange = ChallengeExchange(terms)
             action = exchange.started()
             self.exchange = exchange
+        }
+    }
+
+    /// How the exchanges of requests begin that are told the same beforehand: found out once.
+    private final class Beginnings {
+        private let terms: ChallengeExchange.Terms
+        private lazy var withoutBody = Begun(terms, hasBody: false)
+        private lazy var withBody = Begun(terms, hasBody: true)
+
+        init(_ terms: ChallengeExchange.Terms) {
+            self.terms = terms
+        }
+
+        func begun(hasBody: Bool) -> Begun { hasBody ? withBody : withoutBody }
+    }
+
+    /// What earlier requests taught of the origin for the credential of one slot, and how exchanges begin by it.
+    private final class Taught {
+        let slot: UpstreamPool.Slot
+        let known: LearnedSpaces.Known
+        /// The space that the last one was in of these exchanges: most are in the same.
+        var lastSpace: LearnedSpaces.Space?
+        var beginnings: Beginnings?
+
+        init(_ slot: UpstreamPool.Slot, _ known: LearnedSpaces.Known) {
+            self.slot = slot
+            self.known = known
         }
     }
 
@@ -33,9 +60,8 @@ final class Route {
     let authority: String
     /// What an exchange is told beforehand, where the origin's certificate verifies and the client does not authorize itself.
     let terms: ChallengeExchange.Terms
-    /// What an exchange is when its request is about to go out, where it has no more to be told.
-    private lazy var begunWithoutBody = Begun(terms)
-    private lazy var begunWithBody = Begun(terms, hasBody: true)
+    /// Of exchanges that have no more to be told.
+    private lazy var beginnings = Beginnings(terms)
     /// How the last absolute-form target that led here spelled what stands before its path; most others do so too.
     var targetSpelling: [UInt8] = []
     /// How the last Host in a tunnel was spelled.
@@ -50,7 +76,7 @@ final class Route {
     /// Of an origin whose certificate verifies.
     private lazy var answering = pool.slot(for: key(under: .verified, mayBeAnswered: true))
     private lazy var unanswered = pool.slot(for: key(under: .verified, mayBeAnswered: false))
-    private var known: (slot: UpstreamPool.Slot, spaces: LearnedSpaces.Known)?
+    private var taught: Taught?
 
     fileprivate init(to origin: Origin, for principal: UInt32?, _ policy: Policy, _ services: LoopServices) {
         self.origin = origin
@@ -69,7 +95,18 @@ final class Route {
             hasBody: false, domain: rule?.domain)
     }
 
-    func begun(hasBody: Bool) -> Begun { hasBody ? begunWithBody : begunWithoutBody }
+    /// The exchange of a request that may be answered, as it is when the request is about to go out. `space` is the one that
+    /// ``learnedSpace(for:in:)`` has just found.
+    func begun(hasBody: Bool, in space: LearnedSpaces.Space? = nil) -> Begun {
+        guard let space, let taught else { return beginnings.begun(hasBody: hasBody) }
+        if taught.lastSpace !== space {
+            var terms = terms
+            terms.learned = space.learned
+            taught.lastSpace = space
+            taught.beginnings = Beginnings(terms)
+        }
+        return (taught.beginnings ?? beginnings).begun(hasBody: hasBody)
+    }
 
     private static func isLoopback(_ host: String) -> Bool {
         host == "localhost" || host.hasSuffix(".localhost") || host.hasPrefix("127.") || host == "::1"
@@ -97,11 +134,11 @@ final class Route {
 
     /// The protection space that `path` was found to lie in, by earlier requests with the same credential.
     func learnedSpace(for path: ArraySlice<UInt8>, in slot: UpstreamPool.Slot) -> LearnedSpaces.Space? {
-        let before = known.flatMap { $0.slot === slot ? $0.spaces : nil }
         guard let tag = slot.key.credential else { return nil }
-        let spaces = shared.learned.known(of: LearnedSpaces.Key(slot.key, tag), orStill: before)
-        known = (slot, spaces)
-        return spaces.space(for: path)
+        if let taught, taught.slot === slot, shared.learned.isStill(taught.known) { return taught.known.space(for: path) }
+        let known = shared.learned.known(of: LearnedSpaces.Key(slot.key, tag))
+        taught = Taught(slot, known)
+        return known.space(for: path)
     }
 
     private func key(under trust: OriginTrust, mayBeAnswered: Bool) -> UpstreamKey {

@@ -51,6 +51,54 @@ import Testing
         #expect(try bench.answer().contains("WWW-Authenticate: Basic realm=\"r\"\r\n"))
     }
 
+    // MARK: What was learned
+
+    /// A GET of `path`: what goes to the origin.
+    private static func request(_ path: String, _ bench: Bench, _ origin: EmbeddedChannel) throws -> String {
+        try bench.send("GET http://a.example\(path) HTTP/1.1\r\nHost: a.example\r\n\r\n")
+        return try origin.sent()
+    }
+
+    private static func unauthorized(realm: String) -> String {
+        "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"\(realm)\"\r\nContent-Length: 0\r\n\r\n"
+    }
+
+    private static func learn(_ path: String, realm: String, _ bench: Bench, _ origin: EmbeddedChannel) throws {
+        #expect(!(try request(path, bench, origin)).contains("Authorization"))
+        try origin.receive(unauthorized(realm: realm))
+        #expect(try origin.sent().contains(answer))
+        try origin.receive(ok)
+        #expect(try bench.answer().hasSuffix("ok"))
+    }
+
+    /// The realm of the space tells a rejection from another space's challenge.
+    @Test func whatWasLearnedInOneSpaceIsNotTakenForAnother() throws {
+        let (bench, origin) = try Self.listed()
+        try Self.learn("/a/x", realm: "a", bench, origin)
+        try Self.learn("/b/x", realm: "b", bench, origin)
+        for path in ["/b/y", "/a/y", "/b/z"] {
+            #expect(try Self.request(path, bench, origin).contains(Self.answer))
+            try origin.receive(Self.ok)
+            #expect(try bench.answer().hasSuffix("ok"))
+        }
+        #expect(try Self.request("/a/z", bench, origin).contains(Self.answer))
+        try origin.receive(Self.unauthorized(realm: "b"))
+        #expect(try origin.sent().contains(Self.answer))
+        try origin.receive(Self.ok)
+        #expect(try bench.answer().hasPrefix("HTTP/1.1 200 "))
+    }
+
+    @Test func whatWasForgottenIsNotSentUnasked() throws {
+        let (bench, origin) = try Self.listed()
+        try Self.learn("/x", realm: "r", bench, origin)
+        #expect(try Self.request("/y", bench, origin).contains(Self.answer))
+        try origin.receive(Self.ok)
+        bench.services.shared.learned.forget(
+            .init(
+                origin: Bench.origin, trust: .verified, credential: "enrollment", generation: 1, principal: Bench.uid))
+        #expect(!(try Self.request("/z", bench, origin)).contains("Authorization"))
+    }
+
     @Test func aClientsOwnAuthorizationIsLeftAlone() throws {
         let bench = try Bench(sites: Self.site, password: "pw")
         let origin = try bench.idleOrigin()

@@ -63,7 +63,14 @@ import Upstream
 
 extension LearnedSpaces {
     fileprivate func space(for path: String, key: Key) -> Space? {
-        known(of: key, orStill: nil).space(for: Array(path.utf8)[...])
+        known(of: key).space(for: Array(path.utf8)[...])
+    }
+}
+
+extension LearnedSpaces.Space {
+    fileprivate var realm: String? {
+        guard case .basic(_, let realm, _) = learned else { return nil }
+        return realm
     }
 }
 
@@ -79,20 +86,25 @@ extension LearnedSpaces {
 
     private static func space(_ path: String, realm: String) throws -> LearnedSpaces.Space {
         .init(
-            kind: .basic, realm: realm, scope: try #require(PathScope(challengedPath: path)),
-            authorization: Authorization(scheme: "Basic", credentials: Array(realm.utf8)))
+            .basic(
+                Authorization(scheme: "Basic", credentials: Array(realm.utf8)), realm: realm,
+                credential: .init(name: "enrollment", generation: 1)),
+            kind: .basic, scope: try #require(PathScope(challengedPath: path)))
     }
 
-    @Test func whatSomebodyKeptIsTakenForNewOnlyWhileNothingHasChanged() throws {
+    @Test func whatSomebodyKeptIsStillRightOnlyWhileNothingHasChanged() throws {
         let learned = LearnedSpaces()
         learned.learn(try Self.space("/a", realm: "first"), key: Self.key())
-        let kept = learned.known(of: Self.key(), orStill: nil)
+        let first = learned.known(of: Self.key())
+        #expect(learned.isStill(first))
         learned.learn(try Self.space("/a", realm: "second"), key: Self.key())
-        #expect(kept.space(for: Array("/a".utf8)[...])?.realm == "first")
-        let now = learned.known(of: Self.key(), orStill: kept)
-        #expect(now.space(for: Array("/a".utf8)[...])?.realm == "second")
+        #expect(first.space(for: Array("/a".utf8)[...])?.realm == "first")
+        #expect(!learned.isStill(first))
+        let second = learned.known(of: Self.key())
+        #expect(second.space(for: Array("/a".utf8)[...])?.realm == "second")
         learned.forget(Self.key())
-        #expect(learned.known(of: Self.key(), orStill: now).space(for: Array("/a".utf8)[...]) == nil)
+        #expect(!learned.isStill(second))
+        #expect(learned.known(of: Self.key()).space(for: Array("/a".utf8)[...]) == nil)
     }
 
     @Test func onlyPathsInTheScopeAreKnown() throws {
