@@ -40,7 +40,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     private(set) var identity: ClientIdentity
     var door = Door.proxy
     /// Connections that were authenticated for this client, and end with it.
-    var bound: [UpstreamKey: OriginConnection] = [:]
+    var bound = BoundConnections()
     var context: ChannelHandlerContext?
     private let addresses: (client: SocketAddress, server: SocketAddress)?
     private var isConfirmedUser = false
