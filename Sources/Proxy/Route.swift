@@ -135,7 +135,9 @@ final class Route {
     /// The protection space that `path` was found to lie in, by earlier requests with the same credential.
     func learnedSpace(for path: ArraySlice<UInt8>, in slot: UpstreamPool.Slot) -> LearnedSpaces.Space? {
         guard let tag = slot.key.credential else { return nil }
-        if let taught, taught.slot === slot, shared.learned.isStill(taught.known) { return taught.known.space(for: path) }
+        if let taught, taught.slot === slot, shared.learned.isStill(taught.known) {
+            return taught.known.space(for: path)
+        }
         let known = shared.learned.known(of: LearnedSpaces.Key(slot.key, tag))
         taught = Taught(slot, known)
         return known.space(for: path)
