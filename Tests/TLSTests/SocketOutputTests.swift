@@ -15,12 +15,15 @@ struct SocketOutputTests {
         let channel: any Channel
         let tls: NIOLoopBound<TLSHandler>
         let log: NIOLockedValueBox<Recorder.Log>
+        /// How often the channel was given something to write.
+        let writes = NIOLockedValueBox(0)
 
         init(
             _ socket: Int32, completed: EventLoopPromise<Void>? = nil, ended: EventLoopPromise<Void>? = nil,
             _ make: @escaping @Sendable () throws -> TLSHandler
         ) async throws {
             let loop = MultiThreadedEventLoopGroup.singleton.next()
+            let writes = writes
             let parts = NIOLockedValueBox<(NIOLoopBound<TLSHandler>, NIOLockedValueBox<Recorder.Log>)?>(nil)
             channel = try await ClientBootstrap(group: loop)
                 .channelOption(.allowRemoteHalfClosure, value: true)
@@ -29,12 +32,24 @@ struct SocketOutputTests {
                         let tls = try make()
                         let recorder = Recorder(tls)
                         recorder.onCompleted = { _ in completed?.succeed() }
-                        try channel.pipeline.syncOperations.addHandlers([tls, recorder, Listener(ended)])
+                        try channel.pipeline.syncOperations.addHandlers([Probe(writes), tls, recorder, Listener(ended)])
                         parts.withLockedValue { $0 = (NIOLoopBound(tls, eventLoop: loop), recorder.log) }
                     }
                 }
                 .withConnectedSocket(socket).get()
             (tls, log) = try #require(parts.withLockedValue { $0 })
+        }
+    }
+
+    private final class Probe: ChannelOutboundHandler {
+        typealias OutboundIn = ByteBuffer
+        let writes: NIOLockedValueBox<Int>
+
+        init(_ writes: NIOLockedValueBox<Int>) { self.writes = writes }
+
+        func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+            writes.withLockedValue { $0 += 1 }
+            context.write(data, promise: promise)
         }
     }
 
@@ -73,6 +88,7 @@ struct SocketOutputTests {
         }
         try await completed.futureResult.get()
 
+        #expect(client.writes.withLockedValue { $0 } == 0, "a handshake fits into the socket")
         let messages = (0..<400).map { index in
             String(repeating: String(index % 10), count: index % 7 == 0 ? 9000 : 10 * index)
         }
@@ -94,6 +110,7 @@ struct SocketOutputTests {
             log.heard.compactMap { if case .bytes(let text) = $0 { text } else { nil } }.joined()
         }
         #expect(received == messages.joined())
+        #expect(client.writes.withLockedValue { $0 } > 0)
         try? await channel.close().get()
         try? await server.channel.close().get()
     }

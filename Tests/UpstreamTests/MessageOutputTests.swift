@@ -98,6 +98,34 @@ private struct Pair {
         close(pair.peer)
     }
 
+    private final class Probe: ChannelOutboundHandler {
+        typealias OutboundIn = ByteBuffer
+        var writes = 0
+
+        func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+            writes += 1
+            context.write(data, promise: promise)
+        }
+    }
+
+    @Test func whatTheSocketTakesDoesNotGoThroughTheChannel() async throws {
+        let pair = try await Pair()
+        let (channel, writer) = (pair.channel, pair.writer)
+        let (received, writes) = try await channel.eventLoop.submit {
+            let probe = Probe()
+            try channel.pipeline.syncOperations.addHandler(probe, position: .first)
+            writer.value.output.write(Array("a ".utf8))
+            writer.value.output.write(ByteBuffer(string: "whole"))
+            writer.value.output.flush()
+            let received = pair.receivedNow()
+            channel.close(promise: nil)
+            return (received, probe.writes)
+        }.get()
+        #expect(String(decoding: received, as: UTF8.self) == "a whole")
+        #expect(writes == 0)
+        close(pair.peer)
+    }
+
     /// As TLS uses it, which has no other guard.
     @Test func nothingIsSentWhileTheChannelHoldsTheRestOfWhatWas() async throws {
         let pair = try await Pair()
