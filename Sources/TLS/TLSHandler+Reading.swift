@@ -12,6 +12,7 @@ extension TLSHandler {
         reportTrust(context)
         switch try result.get() {
         case .done:
+            if !isClient, engine.version == "TLSv1.3" { ticketBytes = outbound?.readableBytes ?? 0 }
             if let summary = engine.summary {
                 context.fireUserInboundEventTriggered(TLSEvent.handshakeCompleted(summary))
             }

@@ -23,7 +23,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         low: 64 * 1024, high: 2 * PendingWrites.burstBytes)
 
     let engine: TLSEngine
-    private let isClient: Bool
+    let isClient: Bool
     let spare: SpareBuffer
     /// Nothing stands between it and the network.
     private let writesToSocket: Bool
@@ -47,6 +47,9 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     var endReported = false
     var closesAfterRead = false
     var hasDelivered = false
+    /// How much there was to send when the handshake, a server's, had just ended: a ticket, which nobody waits for (RFC 8446
+    /// §4.6.1).
+    var ticketBytes = 0
     var readIsWanted = false
     var readIsHeld = false
     /// Found while there was plaintext to deliver before it: whatever ends the connection in between, this is why.
@@ -245,9 +248,12 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func finishRead(_ context: ChannelHandlerContext) {
-        emit(context)
         let delivered = hasDelivered
         hasDelivered = false
+        let isTicket = ticketBytes > 0 && outbound?.readableBytes == ticketBytes && !hasPending
+        ticketBytes = 0
+        // Behind the handshake came a request already: a ticket goes out with the answer.
+        if !(isTicket && delivered) { emit(context) }
         if delivered { readIsWanted = false }
         context.fireChannelReadComplete()
         if closesAfterRead, !isClosed { return close(context: context, mode: .all, promise: nil) }

@@ -152,6 +152,30 @@ struct TLSHandlerTests {
         #expect(pair.client.counter.writes == 0 && pair.client.counter.flushes == 0)
     }
 
+    @Test func aTicketGoesOutWithTheAnswerToARequestBehindTheHandshake() throws {
+        let pair = try pair(version: TLS1_3_VERSION)
+        pair.server.counter.reset()
+        _ = pair.client.write("request")
+        try pair.run()
+        #expect(pair.server.heard.last == .bytes("request"))
+        #expect(pair.server.counter.flushes == 1 && pair.client.tls.session == nil)
+        _ = pair.server.write("answer")
+        try pair.run()
+        #expect(pair.server.counter.flushes == 2)
+        #expect(pair.client.heard.last == .bytes("answer") && pair.client.tls.session != nil)
+    }
+
+    @Test(arguments: Fixture.bothVersions, ["greeting", ""])
+    func whatAServerWroteBeforeTheHandshakeEndedDoesNotWaitForMore(version: Int32, text: String) throws {
+        let pair = try pair(version: version)
+        let (greeting, request) = (pair.server.write(text), pair.client.write("request"))
+        let (isGreeted, isAsked) = (Outcome(of: greeting), Outcome(of: request))
+        try pair.run()
+        #expect(pair.server.heard.last == .bytes("request"))
+        #expect(text.isEmpty || pair.client.heard.last == .bytes(text))
+        #expect(isGreeted.isThere && isAsked.isThere)
+    }
+
     @Test func readIsAnsweredByPlaintextOnly() throws {
         let pair = try pair(version: TLS1_3_VERSION)
         try pair.run()
