@@ -43,6 +43,12 @@ extension OriginConnection {
         runDeadline()
     }
 
+    func finishEstablishing(_ result: Result<OriginConnection, UpstreamError>) {
+        let tell = established
+        abandonEstablishing()
+        tell?(result)
+    }
+
     /// Nobody wants to hear any more how it ended.
     func abandonEstablishing() {
         established = nil

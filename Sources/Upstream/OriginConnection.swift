@@ -6,34 +6,6 @@ import HTTP1
 import NIOCore
 import TLS
 
-/// What an exchange hears from the origin connection that it leased. Always on the connection's event loop.
-package protocol OriginConnectionDelegate: AnyObject {
-    /// A response head, 1xx ones included. ``OriginConnection/pauseReading()`` holds what follows it.
-    func originResponded(_ head: ResponseHead, framing: BodyFraming)
-    /// Content of the response, transfer coding removed.
-    func originSent(_ content: ByteBuffer)
-    /// The response is whole; the connection may serve another request from here on.
-    func originResponseEnded(trailers: FieldLines?)
-    /// What came in one read has been told: a good moment to flush.
-    func originReadCompleted()
-    /// There will be no response, or no more of it. The connection is closed.
-    func originFailed(_ error: UpstreamError)
-    /// The origin takes more, or wants a pause.
-    func originWritabilityChanged(_ isWritable: Bool)
-    /// The origin asks who the client is; the answer may come later, on the event loop. Nil: nobody.
-    func originAskedForCertificate(
-        _ request: CertificateRequest, _ connection: OriginConnection, _ answer: @escaping (Identity?) -> Void)
-}
-
-extension OriginConnectionDelegate {
-    /// Whoever has no identities shows none.
-    package func originAskedForCertificate(
-        _ request: CertificateRequest, _ connection: OriginConnection, _ answer: @escaping (Identity?) -> Void
-    ) {
-        answer(nil)
-    }
-}
-
 /// One HTTP/1.1 connection to an origin: requests out, one response at a time back, over TLS or not.
 ///
 /// Owned by its event loop. Whoever leased it is its ``delegate``; nobody else may write to it. A connection on which anything
@@ -46,7 +18,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     /// Asks whether to go on to an origin that is not trusted; the answer may come later, on the event loop.
     package typealias TrustSource = (ServerTrust, OriginConnection, @escaping (TrustAnswer) -> Void) -> Void
 
-    private enum Phase {
+    enum Phase {
         case handshaking
         case idle
         case head
@@ -95,28 +67,28 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     private var isPersonal = false
     private var wasIdentified = false
     private var isWhole = true
-    private var hasEnded = false
+    var hasEnded = false
 
-    private var phase: Phase
-    private var method: Method = .get
+    var phase: Phase
+    var method: Method = .get
     private(set) var context: ChannelHandlerContext?
     let tlsHandler: TLSHandler?
-    private let input = MessageInput(sentBy: .origin)
-    private var keepsAlive = true
+    let input = MessageInput(sentBy: .origin)
+    var keepsAlive = true
     /// Nothing but its TLS stands between it and the network.
     private let isNextToSocket: Bool
     private let output: MessageOutput
     /// The request that is being answered is out whole.
     package var requestIsWhole: Bool { isWhole }
-    private var paused = false
-    private var delivering = false
+    var paused = false
+    var delivering = false
     /// The origin sends no more.
     package var inputEnded: Bool { hasEnded }
     /// It did not say that it was done: what ends with the connection may be cut.
-    private var inputWasCut = false
-    private var bytesOfResponse = false
+    var inputWasCut = false
+    var bytesOfResponse = false
     /// The response in progress ends with the connection.
-    private var closeDelimits = false
+    var closeDelimits = false
 
     /// With `isNextToSocket` no handler but `tlsHandler` stands before it, and none sees what it writes.
     init(
@@ -220,7 +192,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         context?.close(promise: nil)
     }
 
-    private func leaveSlot() {
+    func leaveSlot() {
         slot?.closed(self)
         slot = nil
     }
@@ -318,104 +290,5 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         hasEnded = true
         inputWasCut = true
         if !paused { endOfInput() }
-    }
-
-    // MARK: Responses
-
-    private func deliver() {
-        guard !delivering else { return }
-        delivering = true
-        defer { delivering = false }
-        do throws(HTTP1Error) {
-            while !paused {
-                switch phase {
-                case .head:
-                    guard let head = try nextHead() else { return }
-                    if head.status == 101 || (method == .connect && head.status / 100 == 2) {
-                        delegate?.originResponded(head, framing: .none)
-                        return
-                    }
-                    if head.isInformational {
-                        delegate?.originResponded(head, framing: .none)
-                        continue
-                    }
-                    let framing = try head.framing(answering: method)
-                    keepsAlive = head.keepsAlive && framing != .untilClose
-                    phase = .body
-                    input.beginBody(framing)
-                    closeDelimits = framing == .untilClose
-                    delegate?.originResponded(head, framing: framing)
-                case .body:
-                    guard try deliverBody() else { return }
-                case .handshaking, .idle, .tunnel, .closed:
-                    return
-                }
-            }
-        } catch {
-            fail(UpstreamError(.malformedResponse, "\(place): \(error.detail)"))
-        }
-    }
-
-    private func nextHead() throws(HTTP1Error) -> ResponseHead? {
-        guard input.byteCount > 0 else { return nil }
-        bytesOfResponse = true
-        return try input.nextResponse()
-    }
-
-    /// One step through the body; false when it waits for more.
-    private func deliverBody() throws(HTTP1Error) -> Bool {
-        switch try input.nextPiece() {
-        case .content(let content):
-            delegate?.originSent(content)
-            return true
-        case .needsMore:
-            return false
-        case .end(let trailers):
-            if input.byteCount > 0 { keepsAlive = false }
-            phase = .idle
-            delegate?.originResponseEnded(trailers: trailers)
-            return true
-        }
-    }
-
-    private func endOfInput() {
-        switch phase {
-        case .handshaking:
-            fail(UpstreamError(.tlsFailed, "\(place): closed during the TLS handshake"))
-        case .idle:
-            phase = .closed
-            leaveSlot()
-            context?.close(promise: nil)
-        case .head:
-            let code: UpstreamError.Code = bytesOfResponse ? .closedInResponse : .closedBeforeResponse
-            fail(UpstreamError(code, "\(place): closed the connection without answering"))
-        case .body:
-            guard !(closeDelimits && inputWasCut), input.endsBody() else {
-                return fail(UpstreamError(.closedInResponse, "\(place): closed the connection inside a response"))
-            }
-            keepsAlive = false
-            phase = .idle
-            delegate?.originResponseEnded(trailers: nil)
-            close()
-        case .tunnel, .closed:
-            break
-        }
-    }
-
-    func fail(_ error: UpstreamError) {
-        if case .closed = phase { return }
-        phase = .closed
-        let listener = delegate
-        delegate = nil
-        leaveSlot()
-        context?.close(promise: nil)
-        finishEstablishing(.failure(error))
-        listener?.originFailed(error)
-    }
-
-    private func finishEstablishing(_ result: Result<OriginConnection, UpstreamError>) {
-        let tell = established
-        abandonEstablishing()
-        tell?(result)
     }
 }

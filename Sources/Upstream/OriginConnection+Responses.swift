@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import HTTP1
+import NIOCore
+
+/// What the origin sends: heads and content to the exchange in turn, and how it ends.
+extension OriginConnection {
+    func deliver() {
+        guard !delivering else { return }
+        delivering = true
+        defer { delivering = false }
+        do throws(HTTP1Error) {
+            while !paused {
+                switch phase {
+                case .head:
+                    guard let head = try nextHead() else { return }
+                    if head.status == 101 || (method == .connect && head.status / 100 == 2) {
+                        delegate?.originResponded(head, framing: .none)
+                        return
+                    }
+                    if head.isInformational {
+                        delegate?.originResponded(head, framing: .none)
+                        continue
+                    }
+                    let framing = try head.framing(answering: method)
+                    keepsAlive = head.keepsAlive && framing != .untilClose
+                    phase = .body
+                    input.beginBody(framing)
+                    closeDelimits = framing == .untilClose
+                    delegate?.originResponded(head, framing: framing)
+                case .body:
+                    guard try deliverBody() else { return }
+                case .handshaking, .idle, .tunnel, .closed:
+                    return
+                }
+            }
+        } catch {
+            fail(UpstreamError(.malformedResponse, "\(place): \(error.detail)"))
+        }
+    }
+
+    private func nextHead() throws(HTTP1Error) -> ResponseHead? {
+        guard input.byteCount > 0 else { return nil }
+        bytesOfResponse = true
+        return try input.nextResponse()
+    }
+
+    /// One step through the body; false when it waits for more.
+    private func deliverBody() throws(HTTP1Error) -> Bool {
+        switch try input.nextPiece() {
+        case .content(let content):
+            delegate?.originSent(content)
+            return true
+        case .needsMore:
+            return false
+        case .end(let trailers):
+            if input.byteCount > 0 { keepsAlive = false }
+            phase = .idle
+            delegate?.originResponseEnded(trailers: trailers)
+            return true
+        }
+    }
+
+    func endOfInput() {
+        switch phase {
+        case .handshaking:
+            fail(UpstreamError(.tlsFailed, "\(place): closed during the TLS handshake"))
+        case .idle:
+            phase = .closed
+            leaveSlot()
+            context?.close(promise: nil)
+        case .head:
+            let code: UpstreamError.Code = bytesOfResponse ? .closedInResponse : .closedBeforeResponse
+            fail(UpstreamError(code, "\(place): closed the connection without answering"))
+        case .body:
+            guard !(closeDelimits && inputWasCut), input.endsBody() else {
+                return fail(UpstreamError(.closedInResponse, "\(place): closed the connection inside a response"))
+            }
+            keepsAlive = false
+            phase = .idle
+            delegate?.originResponseEnded(trailers: nil)
+            close()
+        case .tunnel, .closed:
+            break
+        }
+    }
+
+    func fail(_ error: UpstreamError) {
+        if case .closed = phase { return }
+        phase = .closed
+        let listener = delegate
+        delegate = nil
+        leaveSlot()
+        context?.close(promise: nil)
+        finishEstablishing(.failure(error))
+        listener?.originFailed(error)
+    }
+}
