@@ -79,7 +79,15 @@ package struct ChallengeExchange: Sendable {
         case replayImpossible(reason: String)
     }
 
-    package let terms: Terms
+    /// The terms of exchanges that begin alike are one object: an exchange is copied for each request.
+    private final class SharedTerms: Sendable {
+        let terms: Terms
+
+        init(_ terms: Terms) { self.terms = terms }
+    }
+
+    private let shared: SharedTerms
+    package var terms: Terms { shared.terms }
     /// As far as they have been looked at.
     package internal(set) var checks: ThreeChecks
     /// How many sends have carried our authorization.
@@ -94,7 +102,7 @@ package struct ChallengeExchange: Sendable {
 
     package init(_ terms: Terms) {
         checks = terms.refusal ?? ThreeChecks(site: terms.site)
-        self.terms = terms
+        shared = SharedTerms(terms)
     }
 
     /// The request is about to go out.

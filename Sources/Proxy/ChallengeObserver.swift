@@ -49,7 +49,7 @@ extension ExchangeDriver {
         case .notChallenged:
             break
         case .accepted(let kind, let credential, let realm):
-            guard attempt != nil else { return }
+            guard dialogue?.attempt != nil else { return }
             let space = ProtectionSpace(origin: origin, realm: realm, method: kind.method)
             observer.tell(.answered(space, with: credential.name))
         case .rejected(let kind, let credential, _):

@@ -29,7 +29,7 @@ extension ExchangeDriver {
         let driver = NIOLoopBound(self, eventLoop: services.loop)
         let loop = services.loop
         let permission =
-            self.attempt == attempt
+            dialogue?.attempt == attempt
             ? .go : services.shared.breaker.request(attempt) { loop.execute { driver.value.decide(challenge) } }
         switch permission {
         case .wait:
@@ -37,7 +37,7 @@ extension ExchangeDriver {
         case .refused(let reason):
             refused(credential, challenge, reason: reason)
         case .go:
-            self.attempt = attempt
+            beginDialogue().attempt = attempt
             entry.challenge = challenge.space.method.scheme.rawValue
             entry.credential = credential.name
             run(exchange.dispositionReceived(.useCredential(.password(credential))))
@@ -45,8 +45,8 @@ extension ExchangeDriver {
     }
 
     func endAttempt(_ result: Breaker.Result) {
-        guard let attempt else { return }
-        self.attempt = nil
+        guard let dialogue, let attempt = dialogue.attempt else { return }
+        dialogue.attempt = nil
         services.shared.breaker.ended(attempt, result)
     }
 
@@ -77,7 +77,7 @@ extension ExchangeDriver {
                 },
                 workstation: "", framing: kind == .ntlm ? .raw : .spnego)
             let token = context.negotiate()
-            ntlm = context
+            beginDialogue().ntlm = context
             return exchange.tokenComputed(token)
         } catch {
             return exchange.tokenFailed(reason: error.detail)
@@ -86,12 +86,15 @@ extension ExchangeDriver {
 
     /// The last token, out of the origin's challenge.
     func authenticate(_ serverToken: [UInt8]) -> ChallengeExchange.Action {
-        guard ntlm != nil else { return exchange.tokenFailed(reason: "a token came before the dialogue began") }
+        guard let dialogue, var ntlm = dialogue.ntlm else {
+            return exchange.tokenFailed(reason: "a token came before the dialogue began")
+        }
         do throws(NTLMError) {
-            let token = try ntlm?.authenticate(
+            let token = try ntlm.authenticate(
                 serverToken, now: WallClock.fileTime(), clientChallenge: Randomness.bytes(8),
                 exportedSessionKey: Randomness.bytes(16))
-            return exchange.tokenComputed(token ?? [])
+            dialogue.ntlm = ntlm
+            return exchange.tokenComputed(token)
         } catch {
             return exchange.tokenFailed(reason: error.detail)
         }
@@ -99,14 +102,14 @@ extension ExchangeDriver {
 
     /// What the origin sends with its final response (RFC 4559 §5): it proves that the origin knows the password too.
     func finalTokenIsRight() -> Bool {
-        guard wasAccepted, ntlm != nil, let fields = held?.head.fields else { return true }
+        guard wasAccepted, dialogue?.ntlm != nil, let fields = held?.head.fields else { return true }
         let tokens = fields.values(of: .wwwAuthenticate).filter { $0.lowercased().hasPrefix("negotiate ") }
         guard let token = tokens.first.flatMap({ Base64.decode($0.dropFirst("negotiate ".count).drop { $0 == " " }) })
         else {
             return tokens.isEmpty
         }
         do throws(NTLMError) {
-            try ntlm?.conclude(token)
+            try dialogue?.ntlm?.conclude(token)
             return true
         } catch {
             return false
@@ -129,7 +132,7 @@ extension ExchangeDriver {
         case .accepted(let kind, let credential, let realm):
             wasAccepted = true
             // What was sent unasked had been learned before.
-            if attempt != nil { learn(kind, realm: realm, credential) }
+            if dialogue?.attempt != nil { learn(kind, realm: realm, credential) }
             entry.challenge = kind.method.scheme.rawValue
             entry.credential = credential.name
             endAttempt(.accepted)
@@ -142,8 +145,10 @@ extension ExchangeDriver {
             entry.credential = credential.name
             forgetLearned()
             // What was sent unasked, out of what was learned, can be rejected as well.
-            attempt =
-                attempt ?? .init(origin: origin, credential: credential.name, generation: credential.generation)
+            let dialogue = beginDialogue()
+            dialogue.attempt =
+                dialogue.attempt
+                ?? .init(origin: origin, credential: credential.name, generation: credential.generation)
             endAttempt(.rejected)
         }
         noteCertificate()

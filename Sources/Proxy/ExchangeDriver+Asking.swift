@@ -13,7 +13,7 @@ extension ExchangeDriver {
 
     /// What the site's line has for a password challenge, or what was supplied in its place.
     var passwordDisposition: ChallengeDisposition {
-        supplied.map { .useCredential(.password($0)) } ?? route.passwordDisposition
+        dialogue?.supplied.map { .useCredential(.password($0)) } ?? route.passwordDisposition
     }
 
     /// The credential was refused, by the origin now or by the breaker: whether the caller is asked for another one.
@@ -23,13 +23,14 @@ extension ExchangeDriver {
         insteadOf refused: PasswordCredential, for space: ProtectionSpace,
         answered: @escaping (PasswordCredential?) -> Void
     ) -> Bool {
-        guard let supplied = services.shared.suppliedCredentials, questionsAsked < Self.maximumQuestions else {
+        let dialogue = beginDialogue()
+        guard let supplied = services.shared.suppliedCredentials, dialogue.questionsAsked < Self.maximumQuestions else {
             return false
         }
-        questionsAsked += 1
+        dialogue.questionsAsked += 1
         connection?.pauseReading()
         // A person's time is not the origin's.
-        dialogueSince = nil
+        dialogue.since = nil
         let loop = services.loop
         let driver = NIOLoopBound(self, eventLoop: loop)
         let tell = NIOLoopBound(answered, eventLoop: loop)
@@ -64,7 +65,7 @@ extension ExchangeDriver {
         let space = ProtectionSpace(origin: origin, realm: nil, method: kind.method)
         return asks(insteadOf: refused, for: space) { [self] answer in
             guard answer != nil, !replay.hasLostItsStart else { return otherwise() }
-            ntlm = nil
+            dialogue?.ntlm = nil
             sentAuthorization = nil
             entry.reason = nil
             var terms = exchange.terms
@@ -76,9 +77,10 @@ extension ExchangeDriver {
 
     /// From now on the exchange is about another credential.
     private func use(_ credential: PasswordCredential?) {
-        dialogueSince = services.now
+        let dialogue = beginDialogue()
+        dialogue.since = services.now
         guard let credential else { return }
-        supplied = credential
+        dialogue.supplied = credential
         slot = route.slot(like: slot.key, with: .init(name: credential.name, generation: credential.generation))
     }
 }

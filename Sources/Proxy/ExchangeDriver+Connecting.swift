@@ -56,7 +56,7 @@ extension ExchangeDriver {
     }
 
     /// Nothing of this exchange has gone out.
-    private var isFresh: Bool { lastStep == nil && ntlm == nil }
+    private var isFresh: Bool { lastStep == nil && dialogue?.ntlm == nil }
 
     private func lease(from slot: UpstreamPool.Slot, _ ground: OriginTrust) -> OriginConnection? {
         guard ground.isShared, !clientBindsConnection, !hasRetried else { return nil }

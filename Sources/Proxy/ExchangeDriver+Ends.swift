@@ -19,7 +19,7 @@ extension ExchangeDriver {
 
     func secondPassed(now: UInt64) {
         let limits = services.configuration
-        if let dialogueSince, isInDialogue, now > dialogueSince + limits.dialogueSeconds { return endDialogue() }
+        if let since = dialogue?.since, isInDialogue, now > since + limits.dialogueSeconds { return endDialogue() }
         switch mode {
         case .waiting where bodyIsOut:
             if now > waitingSince + limits.originTimeoutSeconds { timedOut(after: limits.originTimeoutSeconds) }
@@ -49,11 +49,11 @@ extension ExchangeDriver {
     private func endDialogue() {
         let reason = "the dialogue took longer than \(services.configuration.dialogueSeconds) seconds"
         if case .draining = mode {
-            held = lastChallenge
+            held = dialogue?.lastChallenge
         } else if held == nil {
             door?.cancel()
             dropConnection()
-            held = lastChallenge
+            held = dialogue?.lastChallenge
         }
         endAttempt(.inconclusive)
         guard let held, held.ended || connection != nil else {

@@ -43,11 +43,11 @@ extension ExchangeDriver: OriginConnectionDelegate {
             writeContent(content)
         case .draining(let step, let swallowed):
             let total = swallowed + content.readableBytes
-            lastChallenge?.pieces.append(content)
+            dialogue?.lastChallenge?.pieces.append(content)
             mode = .draining(step, swallowedBytes: total)
             if total > services.configuration.swallowedBodyBytes {
                 dropConnection()
-                lastChallenge = nil
+                dialogue?.lastChallenge = nil
                 drained(step)
             }
         case .deciding:
@@ -61,8 +61,8 @@ extension ExchangeDriver: OriginConnectionDelegate {
         switch mode {
         case .delivering: finishDelivery(trailers: trailers)
         case .draining(let step, _):
-            lastChallenge?.ended = true
-            lastChallenge?.trailers = trailers
+            dialogue?.lastChallenge?.ended = true
+            dialogue?.lastChallenge?.trailers = trailers
             drained(step)
         case .deciding:
             held?.ended = true
@@ -104,7 +104,7 @@ extension ExchangeDriver: OriginConnectionDelegate {
             let mayRepeat = !wasReused || head.method.isIdempotent
             if !mayRepeat || !waitsForIdentity(after: error, lastStep, giveUp: giveUp) { giveUp() }
         case .draining(let step, _):
-            lastChallenge = nil
+            dialogue?.lastChallenge = nil
             drained(step)
         case .deciding:
             if held?.ended == false { held?.wasCut = true }

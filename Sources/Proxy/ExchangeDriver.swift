@@ -4,7 +4,6 @@ import Challenges
 import Certificates
 import HTTP1
 import NIOCore
-import NTLM
 import SitePolicy
 import Upstream
 
@@ -33,7 +32,8 @@ final class ExchangeDriver {
         case done
     }
 
-    struct Held {
+    /// A response whose head has come, and what has come behind it.
+    final class Held {
         let head: ResponseHead
         let framing: BodyFraming
         var pieces: [ByteBuffer] = []
@@ -41,6 +41,11 @@ final class ExchangeDriver {
         /// The origin broke it off: what there is of it cannot be ended cleanly.
         var wasCut = false
         var trailers: FieldLines?
+
+        init(head: ResponseHead, framing: BodyFraming) {
+            self.head = head
+            self.framing = framing
+        }
     }
 
     let client: ClientConnection
@@ -64,25 +69,16 @@ final class ExchangeDriver {
 
     var connection: OriginConnection?
     var held: Held?
-    var ntlm: NTLMContext?
+    /// Nil until there is something to keep in it.
+    private(set) var dialogue: Dialogue?
     /// The origin took an answer of ours.
     var wasAccepted = false
-    /// The attempt that the breaker has permitted, until it is known how it ended.
-    var attempt: Breaker.Key?
-    /// What the caller supplied in the place of a refused credential.
-    var supplied: PasswordCredential?
-    /// How often the caller has been asked for one.
-    var questionsAsked = 0
     /// The client speaks NTLM or Negotiate itself: its connection is its own.
     let clientBindsConnection: Bool
     /// Whether an answer of ours may be asked for at all.
     let mayBeAnswered: Bool
     /// The attempt to connect that is on its way.
     var door: TrustDoor?
-    /// When the first challenge came, in seconds; nil before.
-    var dialogueSince: UInt64?
-    /// The challenge that was answered last, as far as it is kept.
-    var lastChallenge: Held?
 
     // The request's body.
     var replay: ReplayBuffer
@@ -175,7 +171,7 @@ final class ExchangeDriver {
             prepare(.transmit(authorization, isOpening: true))
         case .ask(let challenge):
             mode = .deciding
-            if held != nil, dialogueSince == nil { dialogueSince = services.now }
+            if held != nil, dialogue?.since == nil { beginDialogue().since = services.now }
             decide(challenge)
         case .computeToken(let kind, let credential, let serverToken):
             if let serverToken {
@@ -202,6 +198,13 @@ final class ExchangeDriver {
         }
     }
 
+    func beginDialogue() -> Dialogue {
+        if let dialogue { return dialogue }
+        let begun = Dialogue()
+        dialogue = begun
+        return begun
+    }
+
     private func deliverResult() {
         guard finalTokenIsRight() else {
             return respond(
@@ -223,8 +226,7 @@ final class ExchangeDriver {
         }
         if let held, !held.ended, let connection, bodyIsOut {
             mode = .draining(step, swallowedBytes: held.pieces.reduce(0) { $0 + $1.readableBytes })
-            lastChallenge = held
-            self.held?.pieces = []
+            beginDialogue().lastChallenge = held
             return connection.resumeReading()
         }
         drained(step)
@@ -234,7 +236,7 @@ final class ExchangeDriver {
     var bodyIsOut: Bool { connection?.requestIsWhole ?? true }
 
     func drained(_ step: Step) {
-        if let held, held.ended, !held.wasCut { lastChallenge = held }
+        if let held, held.ended, !held.wasCut { beginDialogue().lastChallenge = held }
         held = nil
         mode = .preparing
         if let connection, connection.isReusable { return perform(step, on: connection) }
