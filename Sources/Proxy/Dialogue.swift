@@ -3,7 +3,7 @@
 import Challenges
 import NTLM
 
-/// What an exchange keeps once its origin has challenged it. Most are never challenged, and do without.
+/// What an exchange keeps once it is about an answer: its origin has challenged it, or did so before. Most do without.
 final class Dialogue {
     /// When the first challenge came, in seconds; nil while a person is asked.
     var since: UInt64?

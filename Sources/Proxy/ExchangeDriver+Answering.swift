@@ -96,6 +96,7 @@ extension ExchangeDriver {
             dialogue.ntlm = ntlm
             return exchange.tokenComputed(token)
         } catch {
+            dialogue.ntlm = nil
             return exchange.tokenFailed(reason: error.detail)
         }
     }

@@ -23,10 +23,9 @@ extension ExchangeDriver {
         insteadOf refused: PasswordCredential, for space: ProtectionSpace,
         answered: @escaping (PasswordCredential?) -> Void
     ) -> Bool {
+        guard let supplied = services.shared.suppliedCredentials else { return false }
         let dialogue = beginDialogue()
-        guard let supplied = services.shared.suppliedCredentials, dialogue.questionsAsked < Self.maximumQuestions else {
-            return false
-        }
+        guard dialogue.questionsAsked < Self.maximumQuestions else { return false }
         dialogue.questionsAsked += 1
         connection?.pauseReading()
         // A person's time is not the origin's.

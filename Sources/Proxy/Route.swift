@@ -38,9 +38,8 @@ final class Route {
     private final class Taught {
         let slot: UpstreamPool.Slot
         let known: LearnedSpaces.Known
-        /// The space that the last one was in of these exchanges: most are in the same.
-        var lastSpace: LearnedSpaces.Space?
-        var beginnings: Beginnings?
+        /// Of the space that the last of these exchanges was in: most are in the same.
+        var last: (space: LearnedSpaces.Space, beginnings: Beginnings)?
 
         init(_ slot: UpstreamPool.Slot, _ known: LearnedSpaces.Known) {
             self.slot = slot
@@ -99,13 +98,12 @@ final class Route {
     /// ``learnedSpace(for:in:)`` has just found.
     func begun(hasBody: Bool, in space: LearnedSpaces.Space? = nil) -> Begun {
         guard let space, let taught else { return beginnings.begun(hasBody: hasBody) }
-        if taught.lastSpace !== space {
-            var terms = terms
-            terms.learned = space.learned
-            taught.lastSpace = space
-            taught.beginnings = Beginnings(terms)
-        }
-        return (taught.beginnings ?? beginnings).begun(hasBody: hasBody)
+        if let last = taught.last, last.space === space { return last.beginnings.begun(hasBody: hasBody) }
+        var terms = terms
+        terms.learned = space.learned
+        let beginnings = Beginnings(terms)
+        taught.last = (space, beginnings)
+        return beginnings.begun(hasBody: hasBody)
     }
 
     private static func isLoopback(_ host: String) -> Bool {

@@ -25,7 +25,7 @@ final class Bench {
     /// `sites` is the text of an allowed-sites list; `password` is that of the credential `enrollment` of `jdoe`.
     init(
         sites: String = "", password: String? = nil, token: String? = nil,
-        standing: [Origin: [StandingTrust]] = [:]
+        standing: [Origin: [StandingTrust]] = [:], addresses: (client: SocketAddress, server: SocketAddress)? = nil
     ) throws {
         var configuration = ProxyConfiguration()
         configuration.clientToken = token.map { Secret(utf8: $0) }
@@ -45,7 +45,7 @@ final class Bench {
             wallClock: { 1_800_000_000 })
         services = LoopServices(shared: shared, loop: loop)
         client = EmbeddedChannel(loop: loop)
-        connection = ClientConnection(services: services, identity: ClientIdentity(uid: Self.uid), addresses: nil)
+        connection = ClientConnection(services: services, identity: ClientIdentity(uid: Self.uid), addresses: addresses)
         try client.pipeline.syncOperations.addHandler(connection)
         try client.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
     }

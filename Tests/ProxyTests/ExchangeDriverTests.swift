@@ -71,6 +71,9 @@ import Testing
         #expect(try bench.answer().hasSuffix("ok"))
     }
 
+    private static let learnedKey = LearnedSpaces.Key(
+        origin: Bench.origin, trust: .verified, credential: "enrollment", generation: 1, principal: Bench.uid)
+
     /// The realm of the space tells a rejection from another space's challenge.
     @Test func whatWasLearnedInOneSpaceIsNotTakenForAnother() throws {
         let (bench, origin) = try Self.listed()
@@ -93,10 +96,58 @@ import Testing
         try Self.learn("/x", realm: "r", bench, origin)
         #expect(try Self.request("/y", bench, origin).contains(Self.answer))
         try origin.receive(Self.ok)
-        bench.services.shared.learned.forget(
-            .init(
-                origin: Bench.origin, trust: .verified, credential: "enrollment", generation: 1, principal: Bench.uid))
+        bench.services.shared.learned.forget(Self.learnedKey)
         #expect(!(try Self.request("/z", bench, origin)).contains("Authorization"))
+    }
+
+    /// What came of it before the answer was sent, and what came while it was dropped.
+    @Test func aChallengeThatWasDrainedInPiecesIsGivenBackWholeAndOnce() throws {
+        let bench = try Bench(sites: "http://a.example answer=ntlm plaintext=yes", password: "pw")
+        let origin = try bench.idleOrigin(withCredential: true)
+        try bench.send(Self.get)
+        try origin.receive(
+            "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: NTLM\r\nContent-Length: 9\r\n\r\nabc")
+        try origin.receive("def")
+        try origin.receive("ghi")
+        #expect(try origin.sent().contains("\r\nAuthorization: NTLM "))
+        bench.connection.secondPassed(now: bench.services.now + 31)
+        let answer = try bench.answer()
+        #expect(answer.hasPrefix("HTTP/1.1 401 ") && answer.hasSuffix("\r\n\r\nabcdefghi"))
+    }
+
+    /// Another user's client may have had it rejected, who had learned for themselves.
+    @Test func whatWasRejectedElsewhereIsNotSentUnasked() throws {
+        let (bench, origin) = try Self.listed()
+        try Self.learn("/x", realm: "r", bench, origin)
+        #expect(try Self.request("/y", bench, origin).contains(Self.answer))
+        try origin.receive(Self.ok)
+        bench.services.shared.breaker.ended(Self.key, .rejected)
+        #expect(!(try Self.request("/z", bench, origin)).contains("Authorization"))
+    }
+
+    /// No socket has these addresses: it is the client's no more, whoever's it was.
+    @Test(arguments: [true, false])
+    func nothingIsSentUnaskedForAClientThatIsNotThere(isThere: Bool) throws {
+        let addresses = (
+            client: try SocketAddress(ipAddress: "127.0.0.1", port: 1),
+            server: try SocketAddress(ipAddress: "127.0.0.1", port: 2)
+        )
+        let bench = try Bench(sites: Self.site, password: "pw", addresses: isThere ? nil : addresses)
+        let origin = try bench.idleOrigin(withCredential: true)
+        bench.services.shared.learned.learn(
+            .init(
+                .basic(
+                    Authorization(scheme: "Basic", credentials: Array("jdoe:pw".utf8)), realm: "r",
+                    credential: .init(name: "enrollment", generation: 1)),
+                kind: .basic, scope: try #require(PathScope(challengedPath: "/"))),
+            key: Self.learnedKey)
+        #expect(try Self.request("/x", bench, origin).contains(Self.answer) == isThere)
+    }
+
+    @Test func preemptNoHasEachRequestChallenged() throws {
+        let bench = try Bench(sites: Self.site + " preempt=no", password: "pw")
+        let origin = try bench.idleOrigin(withCredential: true)
+        for path in ["/x", "/y"] { try Self.learn(path, realm: "r", bench, origin) }
     }
 
     @Test func aClientsOwnAuthorizationIsLeftAlone() throws {
