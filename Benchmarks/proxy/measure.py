@@ -12,7 +12,7 @@ from peer import pin, resident_kib
 from scenarios import GIGABYTE, LATENCY, MEMORY, REQUEST, START
 
 PROXY_CORE, LOAD_CORE = 0, 1
-STARTS = 3
+STARTS = TURNS = 3
 
 
 class Lock:
@@ -45,14 +45,14 @@ class Measurer:
             pin(peer.pid, PROXY_CORE, self.realtime)
             if scenario.unit == MEMORY:
                 return self.memory(peer, scenario)
-            return self.work(peer, scenario)
+            return self.in_turns(peer, scenario) if scenario.beside else self.work(peer, scenario)
 
-    def command(self, peer, scenario, connections=None):
+    def command(self, peer, scenario, connections=None, turns=1):
         load = scenario.load.split()
         if connections:
             load[load.index("-c") + 1] = str(connections)
         command = ["taskset", "-c", str(LOAD_CORE)] + (["chrt", "-r", "1"] if self.realtime else [])
-        command += [self.load, *load, "-t", f"{self.seconds_of(scenario):g}", "--pid", str(peer.pid)]
+        command += [self.load, *load, "-t", f"{self.seconds_of(scenario) / turns:g}", "--pid", str(peer.pid)]
         intercepted = scenario.needs in ("mitm", "newhost", "answers")
         if intercepted and "direct" in peer.can:
             command += ["--direct-to", f"127.0.0.1:{peer.intercepts_at}"]
@@ -67,13 +67,29 @@ class Measurer:
     def seconds_of(self, scenario):
         return min(self.seconds, scenario.seconds) if self.seconds and "-n" not in scenario.load else scenario.seconds
 
-    def work(self, peer, scenario):
+    def in_turns(self, peer, scenario):
+        """The scenario and what it is compared with, in turns: what a request costs on the machine changes by the second."""
+        turns = []
+        for _ in range(TURNS):
+            turns.append([self.work(peer, each, TURNS) for each in (scenario, scenario.beside)])
+            for result in turns[-1]:
+                if "fault" in result:
+                    return result
+        mine, other = ([turn[index] for turn in turns] for index in (0, 1))
+        result = {key: statistics.median(turn[key] for turn in mine) for key in ("p50_us", "p99_us", "rate")}
+        result["value"], result["beside"] = (
+            sum(turn["cpu_s"] for turn in results) * 1e6 / sum(turn["answered"] for turn in results)
+            for results in (mine, other))
+        result["ratio"] = result["value"] / result["beside"]
+        return result
+
+    def work(self, peer, scenario, turns=1):
         dances = self.origin.ntlm_answers()
         spinner = None
         if self.realtime:  # of lower rank than the proxy: fills what the proxy leaves of its core
             spinner = subprocess.Popen(["taskset", "-c", str(PROXY_CORE), self.load, "--spin", "200"])
         try:
-            run = subprocess.run(self.command(peer, scenario), capture_output=True, text=True, timeout=190)
+            run = subprocess.run(self.command(peer, scenario, turns=turns), capture_output=True, text=True, timeout=190)
         except subprocess.TimeoutExpired:
             return {"fault": "timed out"}
         finally:

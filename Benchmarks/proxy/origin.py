@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The origin behind every proxy: one nginx worker on loopback, and the certificates of the bench.
 
-The NTLM site hands out one challenge and looks at the kind of message that comes back, not at what it proves: the work
-of the proxy is the same, and the origin is not what limits it. NTLM authenticates the connection, so requests after
-the third message carry nothing; a connection that begins without is refused.
+No site costs it more than another, or the proxy would wait for it on one and not on the other: nginx's auth_basic reads
+two files a request. The NTLM site hands out one challenge and looks at the kind of message that comes back, not at what
+it proves: the work of the proxy is the same. NTLM authenticates the connection, so requests after the third message
+carry nothing; a connection that begins without is refused.
 """
 
 import base64
@@ -123,9 +124,13 @@ http {{
     server {{
         listen 127.0.0.1:{tls} ssl;
         server_name basic.bench.test;
-        root {folder}/www;
-        auth_basic bench;
-        auth_basic_user_file {folder}/users;
+        location = /1k {{
+            if ($http_authorization != "Basic {credentials}") {{
+                add_header WWW-Authenticate 'Basic realm="bench"' always;
+                return 401 "Basic, please";
+            }}
+            return 200 "{body}";
+        }}
     }}
     server {{
         listen 127.0.0.1:{tls} ssl;
@@ -169,14 +174,12 @@ class Origin:
             if not os.path.exists(f"{folder}/www/{name}"):
                 with open(f"{folder}/www/{name}", "wb") as file:
                     file.write(os.urandom(1 << 20) * (size >> 20))
-        for name, text in (("www/1k", body), ("users", "user:{PLAIN}pass\n")):
-            with open(f"{folder}/{name}", "w") as file:
-                file.write(text)
         bodies = "/dev/shm/countersign-bench" if os.access("/dev/shm", os.W_OK) else f"{folder}/bodies"
         with open(f"{folder}/nginx.conf", "w") as file:
             file.write(CONFIGURATION.format(
                 folder=folder, pki=pki, http=HTTP_PORT, tls=TLS_PORT, store=STORE_PORT, body=body, bodies=bodies,
-                files=files, connections=min(files - 100, 18_000), challenge=ntlm_challenge()))
+                files=files, connections=min(files - 100, 18_000), challenge=ntlm_challenge(),
+                credentials=base64.b64encode(b"user:pass").decode()))
 
     def __enter__(self):
         if self.accepted() is not None:

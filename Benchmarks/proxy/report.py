@@ -33,14 +33,17 @@ def bound_rows(records):
     for scenario in SCENARIOS:
         ours = median(records, scenario.name, "countersign")
         for bound in scenario.bounds:
-            if not bound.peer:
+            if not bound.peer and not scenario.beside:
                 verdict = "–" if ours is None else "yes" if ours <= bound.times else "no"
                 yield [scenario.title, scenario.unit, shown(ours), "", "", f"≤ {bound.times:g}", verdict]
                 continue
-            peer = peer_of_bound(bound.peer, scenario)
-            theirs = median(records, bound.work or scenario.name, peer)
-            what = "intercepted 1 KiB" if bound.work else SHOWN[bound.peer]
-            ratio = ours / theirs if ours and theirs else None
+            if scenario.beside:
+                what, theirs = "not answered", median(records, scenario.name, "countersign", "beside")
+                ratio = median(records, scenario.name, "countersign", "ratio")
+            else:
+                what, peer = SHOWN[bound.peer], peer_of_bound(bound.peer, scenario)
+                theirs = median(records, scenario.name, peer)
+                ratio = ours / theirs if ours and theirs else None
             verdict = "–" if ratio is None else "yes" if ratio <= bound.times else "no"
             yield [scenario.title, scenario.unit, shown(ours), f"{what} {shown(theirs)}",
                    "–" if ratio is None else f"{ratio:.2f}", f"≤ {bound.times:g} × {what}", verdict]
@@ -102,7 +105,7 @@ def text(records, names, left_out, machine, began):
         "# The whole proxy, measured\n",
         "Made by `Scripts/bench`. CPU is user and system time of the proxy's process tree, kernel work in its name"
         " included, over the requests (or 10⁹ bytes of body) of the window; one worker each. A figure is the median of"
-        " its rounds."
+        " its rounds. An answered site is measured in turns with the same work unanswered, and the ratio is theirs."
         " HAProxy and nginx are limits, not peers: reverse proxies to the one origin, with a ready leaf, that know"
         " neither CONNECT nor challenges; Envoy has a ready leaf too. None of them answers a 401.\n",
         table(["", ""], [list(fact) for fact in facts]),
