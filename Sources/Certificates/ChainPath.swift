@@ -62,9 +62,7 @@ struct ChainPath {
     ) -> Bool {
         X509_VERIFY_PARAM_set_time(parameters, time_t(time))
         X509_VERIFY_PARAM_set_depth(parameters, ChainVerifier.maximumDepth)
-        X509_VERIFY_PARAM_set_hostflags(
-            parameters,
-            UInt32(X509_CHECK_FLAG_NEVER_CHECK_SUBJECT) | UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
+        X509_VERIFY_PARAM_set_hostflags(parameters, hostFlags)
         let lists = looksIntoLists ? X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL : 0
         guard X509_VERIFY_PARAM_set_flags(parameters, UInt(X509_V_FLAG_X509_STRICT | lists)) == 1,
             X509_VERIFY_PARAM_set_purpose(parameters, X509_PURPOSE_SSL_SERVER) == 1,
@@ -72,6 +70,17 @@ struct ChainPath {
         else { return false }
         if IPAddress(text: host) != nil { return X509_VERIFY_PARAM_set1_ip_asc(parameters, host) == 1 }
         return !host.isEmpty && X509_VERIFY_PARAM_set1_host(parameters, host, host.utf8.count) == 1
+    }
+
+    private static let hostFlags =
+        UInt32(X509_CHECK_FLAG_NEVER_CHECK_SUBJECT) | UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS)
+
+    /// Whether OpenSSL finds `host` among the names of `leaf`, as ``build(_:leaf:host:at:verifier:into:)`` has it look.
+    static func accepts(_ host: String, in leaf: Certificate) -> Bool {
+        leaf.withX509 { x509 in
+            if IPAddress(text: host) != nil { return X509_check_ip_asc(x509, host, 0) == 1 }
+            return !host.isEmpty && X509_check_host(x509, host, host.utf8.count, hostFlags, nil) == 1
+        }
     }
 
     private init(of context: OpaquePointer, leaf: Certificate, looksIntoLists: Bool) {

@@ -72,9 +72,7 @@ package struct ChainVerifier: Sendable {
         defer { ERR_clear_error() }
         let findings = ChainFindings()
         let path = ChainPath.build(chain, leaf: leaf, host: host, at: time, verifier: self, into: findings)
-        if !HostMatch(host: host, isPublicSuffix: isPublicSuffix).accepts(leaf) {
-            findings.add(.hostMismatch, depth: 0)
-        }
+        if !accepts(host, in: leaf) { findings.add(.hostMismatch, depth: 0) }
         for (depth, certificate) in path.belowAnchor.enumerated() {
             for reason in ChainFloor.reasons(against: certificate, isLeaf: depth == 0) {
                 findings.add(reason, depth: Int32(depth))
@@ -88,6 +86,16 @@ package struct ChainVerifier: Sendable {
         return Appraisal(
             trust: ServerTrust(chain: chain, reasons: findings.reasons, revocation: revocation.verdict),
             holdsUntil: min(revocation.holdsUntil, lastSecond(of: path, sent: chain, at: time)))
+    }
+
+    /// Whether ``ServerTrust/Reason/hostMismatch`` does not speak against the leaf: all of a verdict that hangs on the host.
+    package func isNamed(_ host: String, in leaf: Certificate) -> Bool {
+        defer { ERR_clear_error() }
+        return accepts(host, in: leaf) && ChainPath.accepts(host, in: leaf)
+    }
+
+    private func accepts(_ host: String, in leaf: Certificate) -> Bool {
+        HostMatch(host: host, isPublicSuffix: isPublicSuffix).accepts(leaf)
     }
 
     /// The last second before a date of a certificate or of a list, at which OpenSSL's finding changes.

@@ -30,7 +30,10 @@ package final class TLSClientContext: Sendable {
     /// The verdict on `chain` now, or one of a few minutes ago.
     func verdict(on chain: [Certificate], host: String, staple: ChainVerifier.Staple) -> ServerTrust {
         let time = now()
-        return verdicts.verdict(on: chain, host: host, staple: staple, at: time) {
+        return verdicts.verdict(
+            on: chain, host: host, staple: staple, at: time,
+            isNamed: { chain.first.map { verifier.isNamed(host, in: $0) } ?? false }
+        ) {
             verifier.appraise(chain: chain, host: host, at: time, staple: staple)
         }
     }

@@ -6,18 +6,28 @@ import NIOConcurrencyHelpers
 
 /// Verdicts on servers, kept so that the next connection to the same one need not verify the same signatures again.
 ///
-/// A verdict is for exactly this chain, host and stapled response. It serves from the second for which it was found
-/// until ten minutes later, and never past a date of a certificate, revocation list or response.
+/// A verdict is for exactly this chain and stapled response, and for one host; one that nothing speaks against, for every host
+/// that the leaf is for. It serves from the second for which it was found until ten minutes later, and never past a date of a
+/// certificate, revocation list or response.
 final class VerdictCache: Sendable {
+    private struct Key: Hashable {
+        /// SHA-256 of chain and response.
+        let evidence: [UInt8]
+        /// Nil: of a chain that nothing speaks against.
+        let host: String?
+    }
+
     private struct Entry {
         let trust: ServerTrust
         let foundAt: Int64
         let lastSecond: Int64
+        /// The last one that it served.
+        var host: String
         var used: UInt64
     }
 
     private struct State {
-        var entries: [[UInt8]: Entry] = [:]
+        var entries: [Key: Entry] = [:]
         var uses: UInt64 = 0
     }
 
@@ -32,28 +42,43 @@ final class VerdictCache: Sendable {
     /// Keeps up to `limit` verdicts, those that were used last.
     init(limit: Int = 512) { self.limit = limit }
 
-    /// The verdict that is kept, or what `find` finds, at `time` in seconds since 1970.
+    /// The verdict that is kept, or what `find` finds, at `time` in seconds since 1970. `isNamed` tells whether the leaf is for
+    /// `host`.
     func verdict(
-        on chain: [Certificate], host: String, staple: ChainVerifier.Staple, at time: Int64,
+        on chain: [Certificate], host: String, staple: ChainVerifier.Staple, at time: Int64, isNamed: () -> Bool,
         _ find: () -> ChainVerifier.Appraisal
     ) -> ServerTrust {
-        guard let key = Self.key(chain, host, staple) else { return find().trust }
-        if let kept = kept(key, at: time) { return kept }
+        guard let evidence = Self.evidence(chain, staple) else { return find().trust }
+        let trusted = Key(evidence: evidence, host: nil), own = Key(evidence: evidence, host: host)
+        if let kept = kept(trusted, at: time), kept.host == host || isNamed() {
+            use(trusted, for: host)
+            return kept.trust
+        }
+        if let kept = kept(own, at: time) {
+            use(own, for: host)
+            return kept.trust
+        }
         let found = find()
-        keep(found, key, at: time)
+        keep(found, found.trust.isTrusted ? trusted : own, host: host, at: time)
         return found.trust
     }
 
-    private func kept(_ key: [UInt8], at time: Int64) -> ServerTrust? {
+    private func kept(_ key: Key, at time: Int64) -> Entry? {
         state.withLockedValue { state in
             guard let entry = state.entries[key], entry.foundAt <= time, time <= entry.lastSecond else { return nil }
-            state.uses += 1
-            state.entries[key]?.used = state.uses
-            return entry.trust
+            return entry
         }
     }
 
-    private func keep(_ found: ChainVerifier.Appraisal, _ key: [UInt8], at time: Int64) {
+    private func use(_ key: Key, for host: String) {
+        state.withLockedValue { state in
+            state.uses += 1
+            state.entries[key]?.used = state.uses
+            state.entries[key]?.host = host
+        }
+    }
+
+    private func keep(_ found: ChainVerifier.Appraisal, _ key: Key, host: String, at time: Int64) {
         let (end, overflow) = time.addingReportingOverflow(Self.lifetime)
         guard !overflow else { return }
         state.withLockedValue { state in
@@ -64,13 +89,14 @@ final class VerdictCache: Sendable {
             }
             state.uses += 1
             state.entries[key] = Entry(
-                trust: found.trust, foundAt: time, lastSecond: min(end, found.holdsUntil), used: state.uses)
+                trust: found.trust, foundAt: time, lastSecond: min(end, found.holdsUntil), host: host,
+                used: state.uses)
         }
     }
 
-    /// SHA-256 over all that the verdict is for, each part behind its length; nil when that is too long.
-    private static func key(_ chain: [Certificate], _ host: String, _ staple: ChainVerifier.Staple) -> [UInt8]? {
-        var parts = chain.map(\.der) + [Array(host.utf8)]
+    /// SHA-256 over chain and response, each part behind its length; nil when they are too long.
+    private static func evidence(_ chain: [Certificate], _ staple: ChainVerifier.Staple) -> [UInt8]? {
+        var parts = chain.map(\.der)
         switch staple {
         case .absent: parts.append([0])
         case .awaited: parts.append([1])

@@ -54,21 +54,51 @@ struct HostMatchTests {
         #expect(!HostMatch(host: "10.0.0.1") { _ in false }.accepts(leaf))
     }
 
+    private static let patterns = [
+        "a.example", "*.a.example", "*.example", "a*.example", "*", "*.", ".a.example", "xn--*.a.example", "a.example.",
+        "*.co.test", "127.0.0.1",
+    ]
+    private static let hosts = [
+        "a.example", "b.a.example", "c.b.a.example", "example", "a.example.", "xn--b.a.example", "*.a.example",
+        "a.co.test", "127.0.0.1", "127.0.0.2", "",
+    ]
+
     @Test func nothingIsAcceptedThatOpenSSLRefuses() throws {
-        let patterns = [
-            "a.example", "*.a.example", "*.example", "a*.example", "*", "*.", ".a.example", "xn--*.a.example",
-            "a.example.",
-        ]
-        let hosts = [
-            "a.example", "b.a.example", "c.b.a.example", "example", "a.example.", "xn--b.a.example", "*.a.example",
-        ]
-        let flags = UInt32(X509_CHECK_FLAG_NEVER_CHECK_SUBJECT) | UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS)
-        for pattern in patterns {
+        for pattern in Self.patterns {
             let leaf = try leaf([pattern])
-            for host in hosts where HostMatch(host: host, isPublicSuffix: { _ in false }).accepts(leaf) {
-                let accepted = leaf.withX509 { X509_check_host($0, host, host.utf8.count, flags, nil) }
-                #expect(accepted == 1, "\(pattern) for \(host)")
+            for host in Self.hosts where HostMatch(host: host, isPublicSuffix: { _ in false }).accepts(leaf) {
+                #expect(ChainPath.accepts(host, in: leaf), "\(pattern) for \(host)")
             }
         }
+    }
+
+    /// A verdict found for one host is given for another on this word.
+    @Test func aVerifierSaysOfANameAloneWhatItSaysOfItInAVerdict() throws {
+        let verifier = ChainVerifier(
+            anchors: try TrustAnchors(system: false, additional: TestPKI.chain("origin-root")),
+            isPublicSuffix: { $0 == "co.test" })
+        var accepted = 0
+        for pattern in Self.patterns {
+            let leaf = try leaf([pattern])
+            for host in Self.hosts {
+                let reasons = verifier.evaluate(chain: [leaf], host: host, at: 0).reasons
+                let isNamed = verifier.isNamed(host, in: leaf)
+                #expect(isNamed != reasons.contains(.hostMismatch), "\(pattern) for \(host)")
+                accepted += isNamed ? 1 : 0
+            }
+        }
+        #expect(accepted == 6)
+    }
+
+    /// What is left of a verdict without the names: for no host is it another one.
+    @Test(arguments: ["origin-ec", "origin-expired", "origin-unknown-root", "origin-wrong-eku", "origin-ca-as-leaf"])
+    func nothingElseOfAVerdictHangsOnTheHost(name: String) throws {
+        let verifier = ChainVerifier(
+            anchors: try TrustAnchors(system: false, additional: TestPKI.chain("origin-root")))
+        let chain = try TestPKI.chain(name)
+        let all = ["localhost", "a.test.localhost", "127.0.0.1", "::1", "other.example"].map {
+            verifier.evaluate(chain: chain, host: $0, at: TestPKI.now).reasons.filter { $0 != .hostMismatch }
+        }
+        #expect(Set(all).count == 1)
     }
 }

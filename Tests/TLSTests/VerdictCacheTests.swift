@@ -11,18 +11,21 @@ struct VerdictCacheTests {
     private let cache = VerdictCache(limit: 3)
     private let finds = NIOLockedValueBox(0)
 
-    /// What the cache says; a verdict that is found anew has the number of the finding as its revocation.
+    /// What the cache says; a verdict that is found anew has the number of the finding as its revocation. The leaf is for the
+    /// hosts that begin with "named".
     private func verdict(
         _ name: String = "origin-ec", host: String = "localhost", staple: ChainVerifier.Staple = .absent,
-        at time: Int64 = 1000, holdsUntil: Int64 = .max
+        at time: Int64 = 1000, holdsUntil: Int64 = .max, reasons: [ServerTrust.Reason] = [.unknownIssuer]
     ) throws -> Int {
         let chain = try Fixture.chain(name)
-        let trust = cache.verdict(on: chain, host: host, staple: staple, at: time) {
+        let trust = cache.verdict(
+            on: chain, host: host, staple: staple, at: time, isNamed: { host.hasPrefix("named") }
+        ) {
             let number = finds.withLockedValue { count in
                 count += 1
                 return count
             }
-            let found = ServerTrust(chain: chain, reasons: [], revocation: .unknown("\(number)"))
+            let found = ServerTrust(chain: chain, reasons: reasons, revocation: .unknown("\(number)"))
             return ChainVerifier.Appraisal(trust: found, holdsUntil: holdsUntil)
         }
         #expect(trust.chain == chain)
@@ -40,6 +43,22 @@ struct VerdictCacheTests {
         #expect(try verdict("origin-rsa") == 6)
         #expect(try verdict("origin-intermediate-leaf") == 7)
         #expect(try verdict("origin-incomplete") == 8, "the same leaf without its issuer")
+    }
+
+    @Test func aTrustedChainIsTrustedForEveryHostThatItsLeafIsFor() throws {
+        #expect(try verdict(host: "named-a", reasons: []) == 1)
+        #expect(try verdict(host: "named-b", reasons: []) == 1)
+        #expect(try verdict(host: "named-a", reasons: []) == 1)
+        #expect(try verdict(host: "other", reasons: [.hostMismatch]) == 2)
+        #expect(try verdict(host: "other", reasons: [.hostMismatch]) == 2)
+        #expect(try verdict(host: "named-b", reasons: []) == 1)
+        #expect(try verdict(host: "named-b", at: 1601, reasons: []) == 3, "not for longer than the first")
+    }
+
+    @Test func aChainThatIsNotTrustedIsJudgedForEachHost() throws {
+        #expect(try verdict(host: "named-a") == 1)
+        #expect(try verdict(host: "named-b") == 2)
+        #expect(try verdict(host: "named-a") == 1)
     }
 
     @Test func aVerdictServesForTenMinutesAndNotBefore() throws {
@@ -85,10 +104,12 @@ struct VerdictCacheTests {
         let verifier = ChainVerifier(
             anchors: try TrustAnchors(system: false, additional: Fixture.chain("origin-root")))
         let context = try TLSClientContext(verifier: verifier, now: { time.withLockedValue { $0 } })
-        func reasons() throws -> [ServerTrust.Reason] {
-            try context.verdict(on: Fixture.chain("origin-ec"), host: "localhost", staple: .absent).reasons
+        func reasons(_ host: String = "localhost") throws -> [ServerTrust.Reason] {
+            try context.verdict(on: Fixture.chain("origin-ec"), host: host, staple: .absent).reasons
         }
         #expect(try reasons() == [])
+        #expect(try reasons("a.test.localhost") == [])
+        #expect(try reasons("other.example") == [.hostMismatch])
         time.withLockedValue { $0 = 2_335_219_199 }
         #expect(try reasons() == [])
         time.withLockedValue { $0 = 2_335_219_200 }
