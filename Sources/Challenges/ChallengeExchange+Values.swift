@@ -59,10 +59,10 @@ extension ChallengeExchange {
         /// The dialogue is opened at once, which spares the first 401. The question is still asked.
         case ntlm(OfferKind)
 
-        fileprivate var scheme: AuthenticationScheme {
+        package var kind: OfferKind {
             switch self {
             case .basic: .basic
-            case .ntlm(let kind): kind.method.scheme
+            case .ntlm(let kind): kind
             }
         }
     }
@@ -118,7 +118,8 @@ extension ChallengeExchange.Terms {
 
     /// What may be used of ``learned`` under the site's line as it is now.
     var usableLearned: ChallengeExchange.Learned? {
-        guard let learned, plaintextRefusal == nil, permitted.contains(learned.scheme) else { return nil }
+        guard let learned, plaintextRefusal == nil, permitted.contains(learned.kind.method.scheme)
+        else { return nil }
         return learned
     }
 }

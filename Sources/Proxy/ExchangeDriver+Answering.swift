@@ -167,7 +167,7 @@ extension ExchangeDriver {
                     ChallengeExchange.Learned.basic($0, realm: realm ?? "", credential: credential)
                 })
         else { return }
-        services.shared.learned.learn(.init(learned, kind: kind, scope: scope), key: learnedKey)
+        services.shared.learned.learn(.init(learned, scope: scope), key: learnedKey)
     }
 
     private func forgetLearned() {

@@ -158,8 +158,7 @@ extension ExchangeDriver {
         for path: ArraySlice<UInt8>, _ slot: UpstreamPool.Slot, _ route: Route, _ client: ClientConnection
     ) -> LearnedSpaces.Space? {
         guard let tag = slot.key.credential, let rule = route.rule, rule.preempts,
-            let space = route.learnedSpace(for: path, in: slot), rule.answer.contains(space.kind.method.scheme),
-            client.isStillSameUser(),
+            let space = route.learnedSpace(for: path, in: slot), client.isStillSameUser(),
             !client.services.shared.breaker.isRejected(
                 .init(origin: route.origin, credential: tag.name, generation: tag.generation)),
             !space.kind.bindsConnection || !client.hasAuthenticatedConnection(for: slot.key)

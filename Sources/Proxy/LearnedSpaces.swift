@@ -17,14 +17,13 @@ package final class LearnedSpaces: Sendable {
     }
 
     final class Space: Sendable {
-        let kind: OfferKind
-        let scope: PathScope
         /// What an exchange in it is told.
         let learned: ChallengeExchange.Learned
+        let scope: PathScope
+        var kind: OfferKind { learned.kind }
 
-        init(_ learned: ChallengeExchange.Learned, kind: OfferKind, scope: PathScope) {
+        init(_ learned: ChallengeExchange.Learned, scope: PathScope) {
             self.learned = learned
-            self.kind = kind
             self.scope = scope
         }
     }

@@ -139,9 +139,29 @@ import Testing
                 .basic(
                     Authorization(scheme: "Basic", credentials: Array("jdoe:pw".utf8)), realm: "r",
                     credential: .init(name: "enrollment", generation: 1)),
-                kind: .basic, scope: try #require(PathScope(challengedPath: "/"))),
+                scope: try #require(PathScope(challengedPath: "/"))),
             key: Self.learnedKey)
         #expect(try Self.request("/x", bench, origin).contains(Self.answer) == isThere)
+    }
+
+    @Test func aConnectionThatNTLMHasAuthenticatedIsNotAuthenticatedAgain() throws {
+        let bench = try Bench(sites: "http://a.example answer=ntlm plaintext=yes", password: "pw")
+        let origin = try bench.idleOrigin(withCredential: true)
+        // The CHALLENGE_MESSAGE of MS-NLMP §4.2.4.3.
+        let challenge =
+            "TlRMTVNTUAACAAAADAAMADgAAAAzgoriASNFZ4mrze8AAAAAAAAAACQAJABEAAAABgBwFwAAAA9TAGUAcgB2AGUAcgACAAwA"
+            + "RABvAG0AYQBpAG4AAQAMAFMAZQByAHYAZQByAAAAAAA="
+        #expect(!(try Self.request("/x", bench, origin)).contains("Authorization"))
+        for token in ["", " " + challenge] {
+            try origin.receive(
+                "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: NTLM\(token)\r\nContent-Length: 0\r\n\r\n")
+            #expect(try origin.sent().contains("\r\nAuthorization: NTLM "))
+        }
+        try origin.receive(Self.ok)
+        #expect(try bench.answer().hasSuffix("ok"))
+        #expect(!(try Self.request("/y", bench, origin)).contains("Authorization"))
+        try origin.receive(Self.ok)
+        #expect(try bench.answer().hasSuffix("ok"))
     }
 
     @Test func preemptNoHasEachRequestChallenged() throws {

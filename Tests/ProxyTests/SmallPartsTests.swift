@@ -89,7 +89,7 @@ extension LearnedSpaces.Space {
             .basic(
                 Authorization(scheme: "Basic", credentials: Array(realm.utf8)), realm: realm,
                 credential: .init(name: "enrollment", generation: 1)),
-            kind: .basic, scope: try #require(PathScope(challengedPath: path)))
+            scope: try #require(PathScope(challengedPath: path)))
     }
 
     @Test func whatSomebodyKeptIsStillRightOnlyWhileNothingHasChanged() throws {
