@@ -68,7 +68,7 @@ class Measurer:
         return min(self.seconds, scenario.seconds) if self.seconds and "-n" not in scenario.load else scenario.seconds
 
     def in_turns(self, peer, scenario):
-        """The scenario and what it is compared with, in turns: what a request costs on the machine changes by the second."""
+        """The scenario and what it is compared with, in turns: a machine's speed changes by the second."""
         turns = []
         for _ in range(TURNS):
             turns.append([self.work(peer, each, TURNS) for each in (scenario, scenario.beside)])

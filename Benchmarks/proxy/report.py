@@ -105,7 +105,7 @@ def text(records, names, left_out, machine, began):
         "# The whole proxy, measured\n",
         "Made by `Scripts/bench`. CPU is user and system time of the proxy's process tree, kernel work in its name"
         " included, over the requests (or 10⁹ bytes of body) of the window; one worker each. A figure is the median of"
-        " its rounds. An answered site is measured in turns with the same work unanswered, and the ratio is theirs."
+        " its rounds; of an answered site the ratio is, too, as it is measured in turns with the same work unanswered."
         " HAProxy and nginx are limits, not peers: reverse proxies to the one origin, with a ready leaf, that know"
         " neither CONNECT nor challenges; Envoy has a ready leaf too. None of them answers a 401.\n",
         table(["", ""], [list(fact) for fact in facts]),
@@ -119,7 +119,8 @@ def text(records, names, left_out, machine, began):
         rows = [row for peer in CURVE_PEERS for row in curve_rows(records, at_connections, CONNECTIONS, peer)]
         parts += ["## At scale: CPU µs a request\n",
                   "Every connection has a request under way all the time. At few connections a wake-up is paid by few"
-                  " requests; HAProxy shows how much of a curve is the kernel's.\n",
+                  " requests. Where a turn of all connections takes longer than a delayed ACK waits (40 ms), ACKs go"
+                  " alone: 7 segments a request instead of 5. HAProxy shows how much of a curve is the kernel's.\n",
                   table(["connections", *(f"{count:,}" for count in CONNECTIONS)], rows),
                   table(["lines in the allowed-sites list", *(f"{count:,}" for count in LINES)],
                         list(curve_rows(records, at_lines, LINES, "countersign"))),
