@@ -12,7 +12,7 @@ from peer import pin, resident_kib
 from scenarios import GIGABYTE, LATENCY, MEMORY, REQUEST, START
 
 PROXY_CORE, LOAD_CORE = 0, 1
-STARTS = TURNS = 3
+STARTS, TURNS = 3, 4
 
 
 class Lock:
@@ -69,13 +69,13 @@ class Measurer:
 
     def in_turns(self, peer, scenario):
         """The scenario and what it is compared with, in turns: a machine's speed changes by the second."""
-        turns = []
-        for _ in range(TURNS):
-            turns.append([self.work(peer, each, TURNS) for each in (scenario, scenario.beside)])
-            for result in turns[-1]:
-                if "fault" in result:
-                    return result
-        mine, other = ([turn[index] for turn in turns] for index in (0, 1))
+        mine, other = [], []
+        for turn in range(TURNS):
+            pair = [(scenario, mine), (scenario.beside, other)]
+            for each, results in pair if turn % 2 == 0 else reversed(pair):
+                results.append(self.work(peer, each, TURNS))
+                if "fault" in results[-1]:
+                    return results[-1]
         result = {key: statistics.median(turn[key] for turn in mine) for key in ("p50_us", "p99_us", "rate")}
         result["value"], result["beside"] = (
             sum(turn["cpu_s"] for turn in results) * 1e6 / sum(turn["answered"] for turn in results)

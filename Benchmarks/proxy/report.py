@@ -119,8 +119,7 @@ def text(records, names, left_out, machine, began):
         rows = [row for peer in CURVE_PEERS for row in curve_rows(records, at_connections, CONNECTIONS, peer)]
         parts += ["## At scale: CPU µs a request\n",
                   "Every connection has a request under way all the time. At few connections a wake-up is paid by few"
-                  " requests. Where a turn of all connections takes longer than a delayed ACK waits (40 ms), ACKs go"
-                  " alone: 7 segments a request instead of 5. HAProxy shows how much of a curve is the kernel's.\n",
+                  " requests; HAProxy shows how much of a curve is the kernel's.\n",
                   table(["connections", *(f"{count:,}" for count in CONNECTIONS)], rows),
                   table(["lines in the allowed-sites list", *(f"{count:,}" for count in LINES)],
                         list(curve_rows(records, at_lines, LINES, "countersign"))),

@@ -59,7 +59,7 @@ SCENARIOS = [
     answered("cert", "a client-certificate site"),
     Scenario("mitm-handshake", "intercepted, a connection a request", "mitm", f"-c 8 --close {KIB}",
              INTERCEPTED + "/1k", REQUEST, bounds=[Bound(0.22, "squid"), Bound(1.3, "envoy")]),
-    Scenario("mitm-newhost", "intercepted, a new host each time", "newhost",
+    Scenario("mitm-newhost", "intercepted, a new host each time, all of one wildcard certificate", "newhost",
              f"-c 4 --close -w 0 -n {HOSTS - 20} --hosts {HOSTS} {KIB}", f"https://h%.mitm.bench.test:{TLS_PORT}/1k",
              REQUEST, 8, bounds=[Bound(0.42, "squid")]),
     Scenario("mitm-1M", "intercepted 1 MiB bodies down", "mitm", f"-c 8 {MIB}", INTERCEPTED + "/1m", GIGABYTE,

@@ -88,7 +88,7 @@ package struct ChainVerifier: Sendable {
             holdsUntil: min(revocation.holdsUntil, lastSecond(of: path, sent: chain, at: time)))
     }
 
-    /// Whether ``ServerTrust/Reason/hostMismatch`` does not speak against the leaf: all of a verdict that hangs on the host.
+    /// Whether the leaf is for `host`: all of a verdict that hangs on the host, as long as it is one.
     package func isNamed(_ host: String, in leaf: Certificate) -> Bool {
         defer { ERR_clear_error() }
         return accepts(host, in: leaf) && ChainPath.accepts(host, in: leaf)

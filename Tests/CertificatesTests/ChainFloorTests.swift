@@ -161,6 +161,17 @@ struct ChainFloorTests {
         #expect(Set(expected).isSubset(of: found) && found.isEmpty == expected.isEmpty, "\(found)")
     }
 
+    /// A verdict found for one of a leaf's names is given for the others.
+    @Test func aNameOutsideTheConstraintsSpeaksAgainstEveryNameOfTheLeaf() throws {
+        let issuer = try make("issuer", extensions: Self.issuer + ["nameConstraints=critical,permitted;DNS:localhost"])
+        let leaf = try make(
+            "leaf", below: "issuer",
+            extensions: Self.leaf.prefix(3) + ["subjectAltName=DNS:localhost,DNS:a.example"])
+        for host in ["localhost", "a.example"] {
+            #expect(reasons(leaf, issuer, host: host) == [.nameConstraint])
+        }
+    }
+
     @Test func aWeakIssuerIsNamed() throws {
         let key = ["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"]
         let issuer = try make("issuer", key: key, extensions: Self.issuer)
