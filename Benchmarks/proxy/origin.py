@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The origin behind every proxy: one nginx worker on loopback, and the certificates of the bench.
 
-No site costs it more than another, or the proxy would wait for it on one and not on the other: nginx's auth_basic reads
-a file for each request. The NTLM site hands out one challenge and looks at the kind of message that comes back, not at what
-it proves: the work of the proxy is the same. NTLM authenticates the connection, so requests after the third message
-carry nothing; a connection that begins without is refused.
+No site costs it more than another, or the proxy would wait for it on one and not on the other: auth_basic would read
+a file for each request. The NTLM site hands out one challenge and looks at the kind of message that comes back, not
+at what it proves: the work of the proxy is the same. NTLM authenticates the connection, so requests after the third
+message carry nothing; a connection that begins without is refused.
 """
 
 import base64
