@@ -101,7 +101,7 @@ final class LoopServices {
 
     /// Whether what `route` was found out from is as it was.
     func isInForce(_ route: Route) -> Bool {
-        route.isInTable && route.policy === shared.policy.current
+        route.isInTable && route.policyVersion == shared.policy.version
     }
 
     func start() {

@@ -5,6 +5,7 @@ import Challenges
 import Cryptography
 import NIOConcurrencyHelpers
 import SitePolicy
+import Synchronization
 import TLS
 
 /// Everything that decides an exchange, as it is in force at one moment. Immutable: a reload makes another one, and an exchange
@@ -128,10 +129,18 @@ package final class Policy: Sendable {
 /// The policy in force. Readers on any thread see one whole policy or the next.
 package final class PolicyInForce: Sendable {
     private let box: NIOLockedValueBox<Policy>
+    private let replacements = Atomic<Int>(0)
 
     package init(_ policy: Policy) { box = NIOLockedValueBox(policy) }
 
     package var current: Policy { box.withLockedValue { $0 } }
 
-    package func replace(with policy: Policy) { box.withLockedValue { $0 = policy } }
+    /// Another one after each replacement. Every request looks at it, on every event loop, and none waits for a lock. Whoever keeps
+    /// what ``current`` was keeps the version from before.
+    package var version: Int { replacements.load(ordering: .acquiring) }
+
+    package func replace(with policy: Policy) {
+        box.withLockedValue { $0 = policy }
+        replacements.add(1, ordering: .releasing)
+    }
 }

@@ -49,6 +49,8 @@ final class Route {
 
     let origin: Origin
     let policy: Policy
+    /// ``PolicyInForce/version`` of the policy.
+    let policyVersion: Int
     /// The user id of the clients, where the kernel told it.
     let principal: UInt32?
     let verdict: SiteVerdict
@@ -77,9 +79,12 @@ final class Route {
     private lazy var unanswered = pool.slot(for: key(under: .verified, mayBeAnswered: false))
     private var taught: Taught?
 
-    fileprivate init(to origin: Origin, for principal: UInt32?, _ policy: Policy, _ services: LoopServices) {
+    fileprivate init(
+        to origin: Origin, for principal: UInt32?, _ policy: Policy, version: Int, _ services: LoopServices
+    ) {
         self.origin = origin
         self.policy = policy
+        policyVersion = version
         self.principal = principal
         shared = services.shared
         pool = services.pool
@@ -168,16 +173,17 @@ struct RouteTable {
 
     private static let capacity = 4096
     private var routes: [Key: Route] = [:]
-    private var policy: Policy?
+    private var version = 0
 
     /// The route under the policy that is in force now.
     mutating func route(to origin: Origin, for principal: UInt32?, _ services: LoopServices) -> Route {
-        let current = services.shared.policy.current
-        if current !== policy || routes.count >= Self.capacity { removeAll() }
-        policy = current
+        let policy = services.shared.policy
+        let current = policy.version
+        if current != version || routes.count >= Self.capacity { removeAll() }
+        version = current
         let key = Key(origin: origin, principal: principal)
         if let route = routes[key] { return route }
-        let route = Route(to: origin, for: principal, current, services)
+        let route = Route(to: origin, for: principal, policy.current, version: current, services)
         routes[key] = route
         return route
     }
