@@ -144,16 +144,17 @@ package struct BodyDecoder: Sendable {
 
     private mutating func parsedTrailers() throws(HTTP1Error) -> FieldLines? {
         guard trailers.count > 2 else { return nil }
-        let section = trailers
+        let bytes = trailers
         trailers = []
         var position = 0
         do throws(HTTP1Error) {
-            let lines = try FieldLines.readLines(
-                in: section.span.bytes, from: &position, atMost: limits.fieldCount, sentBy: sender)
-            guard let lines, position == section.count else {
+            var section = FieldLines.Section()
+            let isWhole = try FieldLines.read(
+                &section, in: bytes.span.bytes, from: &position, atMost: limits.fieldCount, sentBy: sender)
+            guard isWhole, position == bytes.count else {
                 throw HTTP1Error(.malformedTrailers, "trailer section ends inside a field line", sentBy: sender)
             }
-            let trailers = FieldLines(bytes: section, lines: lines)
+            let trailers = FieldLines(bytes: bytes, consume section)
             guard !trailers.contains(.contentLength), !trailers.contains(.transferEncoding) else {
                 throw HTTP1Error(.malformedTrailers, "framing after the body", sentBy: sender)
             }

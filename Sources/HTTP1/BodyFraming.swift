@@ -9,6 +9,13 @@ package enum BodyFraming: Hashable, Sendable {
     /// Responses only.
     case untilClose
 
+    // Asked at each message: a comparison that another room makes goes the long way.
+
+    /// The body goes in chunks (RFC 9112 §7.1).
+    package var isChunked: Bool { if case .chunked = self { true } else { false } }
+    /// What follows the body cannot be told from it.
+    package var endsConnection: Bool { if case .untilClose = self { true } else { false } }
+
     /// What Transfer-Encoding and Content-Length say; nil when neither is there. The two together, a Transfer-Encoding
     /// that is not `chunked` alone or stands in HTTP/1.0, and a Content-Length that is not one canonical decimal are
     /// refused.
@@ -32,17 +39,12 @@ package enum BodyFraming: Hashable, Sendable {
         }
     }
 
-    /// The grammar lets HTAB stand around a value, but parsers differ over it (llhttp refuses it after a Content-Length).
+    /// Parsers differ over a tab there (llhttp refuses it after a Content-Length).
     private static func refuseTabs(in fields: FieldLines, sentBy sender: MessageSender) throws(HTTP1Error) {
-        guard fields.contains(.contentLength) || fields.contains(.transferEncoding) else { return }
-        for line in fields.lines where line.known == .contentLength || line.known == .transferEncoding {
-            guard !fields.bytes.span.bytes.hasTab(in: Range(line.line)) else {
-                let isLength = line.known == .contentLength
-                throw HTTP1Error(
-                    isLength ? .invalidContentLength : .invalidTransferEncoding, "horizontal tab beside the framing",
-                    sentBy: sender)
-            }
-        }
+        guard let name = fields.framing.tabbed else { return }
+        throw HTTP1Error(
+            name == .contentLength ? .invalidContentLength : .invalidTransferEncoding,
+            "horizontal tab beside the framing", sentBy: sender)
     }
 
     private static func requireChunkedAlone(_ fields: FieldLines, sentBy sender: MessageSender) throws(HTTP1Error) {
@@ -75,42 +77,56 @@ package enum BodyFraming: Hashable, Sendable {
         }
     }
 
-    /// The one Content-Length, canonical: digits only, no leading zero, below 2^63.
+    /// The one Content-Length.
     static func contentLength(of fields: FieldLines, sentBy sender: MessageSender) throws(HTTP1Error) -> UInt64 {
-        let fault = HTTP1Error(.invalidContentLength, "malformed or repeated Content-Length", sentBy: sender)
-        var found: Range<UInt32>?
-        for line in fields.lines where line.known == .contentLength {
-            guard found == nil else { throw fault }
-            found = line.value
+        guard let length = fields.framing.contentLength else {
+            throw HTTP1Error(.invalidContentLength, "malformed or repeated Content-Length", sentBy: sender)
         }
-        guard let digits = found.map(Range<Int>.init), !digits.isEmpty, digits.count <= 19 else { throw fault }
-        let span = fields.bytes.span.bytes
-        guard span.byte(digits.lowerBound) != 0x30 || digits.count == 1 else { throw fault }
-        var length: UInt64 = 0
-        for position in digits {
-            let digit = span.byte(position)
-            guard Octet.isDigit(digit) else { throw fault }
-            // 19 digits are below 10^19, which is below 2^64.
-            length = length * 10 + UInt64(digit - 0x30)
-        }
-        guard length <= UInt64(Int64.max) else { throw fault }
         return length
+    }
+}
+
+/// What the lines that frame a message say, but for the codings.
+struct FramingFields: Hashable, Sendable {
+    /// The one Content-Length, where it is canonical: digits only, no leading zero, below 2^63.
+    private(set) var contentLength: UInt64?
+    /// Its line is one that every recipient reads alike.
+    private(set) var isPlainLength = false
+    private var hasLength = false
+    /// The first of the fields beside whose value a tab stands.
+    private(set) var tabbed: FieldName?
+
+    /// Reads a Content-Length.
+    mutating func readLength(_ section: RawSpan, _ line: FieldLine) {
+        contentLength = hasLength ? nil : FramingFields.decimal(section, Range(line.value))
+        isPlainLength = line.isPlain(in: section)
+        hasLength = true
+        noteTab(section, line)
+    }
+
+    /// Of a Content-Length or Transfer-Encoding.
+    mutating func noteTab(_ section: RawSpan, _ line: FieldLine) {
+        if tabbed == nil, line.hasTab(in: section) { tabbed = line.known }
+    }
+
+    private static func decimal(_ section: RawSpan, _ digits: Range<Int>) -> UInt64? {
+        guard !digits.isEmpty, digits.count <= 19 else { return nil }
+        guard section.byte(digits.lowerBound) != 0x30 || digits.count == 1 else { return nil }
+        var number: UInt64 = 0
+        for position in digits {
+            let digit = section.byte(position)
+            guard Octet.isDigit(digit) else { return nil }
+            // 19 digits are below 10^19, which is below 2^64.
+            number = number &* 10 &+ UInt64(digit &- 0x30)
+        }
+        return number <= UInt64(Int64.max) ? number : nil
     }
 }
 
 extension FieldLines {
     /// Whether a plain Content-Length says this already, and nothing else does.
-    func says(_ framing: BodyFraming, sentBy sender: MessageSender) -> Bool {
-        guard case .length(let length) = framing, contains(.contentLength), !contains(.transferEncoding),
-            let line = lines.first(where: { $0.known == .contentLength }), isPlain(line)
-        else { return false }
-        return (try? BodyFraming.contentLength(of: self, sentBy: sender)) == length
-    }
-}
-
-extension RawSpan {
-    fileprivate func hasTab(in range: Range<Int>) -> Bool {
-        for position in range where byte(position) == Octet.tab { return true }
-        return false
+    func says(_ outgoing: BodyFraming) -> Bool {
+        guard case .length(let length) = outgoing, !contains(.transferEncoding) else { return false }
+        return framing.contentLength == length && framing.isPlainLength
     }
 }

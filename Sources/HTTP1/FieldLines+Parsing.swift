@@ -1,30 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension FieldLines {
-    /// Reads field lines from `position` up to and past the empty line that ends them (RFC 9112 §5). Nil: more must
-    /// come.
-    static func readLines(
-        in section: RawSpan, from position: inout Int, atMost maximum: Int, sentBy sender: MessageSender
-    ) throws(HTTP1Error) -> [FieldLine]? {
-        var lines: [FieldLine] = []
-        lines.reserveCapacity(24)
-        while position < section.byteCount {
-            if section.byte(position) == Octet.carriageReturn {
-                guard try section.hasLineEnd(at: position, sentBy: sender) else { return nil }
-                position += 2
-                return lines
-            }
-            let line = try readLine(in: section, from: position, isFirst: lines.isEmpty, sentBy: sender)
-            guard let line else { return nil }
-            guard lines.count < maximum else {
-                throw HTTP1Error(.tooManyFields, "more than \(maximum) field lines", sentBy: sender)
-            }
-            lines.append(line)
-            position = Int(line.line.upperBound)
+    /// What is found out of a section when it is read.
+    struct Section {
+        fileprivate(set) var lines: [FieldLine] = []
+        /// One bit for each `FieldName` that occurs.
+        fileprivate(set) var present: UInt32 = 0
+        fileprivate(set) var connection = ConnectionField()
+        fileprivate(set) var framing = FramingFields()
+
+        private static var telling: UInt32 {
+            FieldName.connection.bit | FieldName.contentLength.bit | FieldName.transferEncoding.bit
         }
-        return nil
+
+        /// Only when it is whole: one that comes in many pieces is read from its start with each of them.
+        fileprivate mutating func ended(_ bytes: RawSpan) {
+            guard present & Self.telling != 0 else { return }
+            for line in lines {
+                switch line.known {
+                case .connection: connection.read(bytes, at: Range(line.value))
+                case .contentLength: framing.readLength(bytes, line)
+                case .transferEncoding: framing.noteTab(bytes, line)
+                default: break
+                }
+            }
+        }
     }
 
+    /// Reads field lines from `position` up to and past the empty line that ends them (RFC 9112 §5). False: more must
+    /// come.
+    static func read(
+        _ section: inout Section, in bytes: RawSpan, from position: inout Int, atMost maximum: Int,
+        sentBy sender: MessageSender
+    ) throws(HTTP1Error) -> Bool {
+        section.lines.reserveCapacity(24)
+        while position < bytes.byteCount {
+            if bytes.byte(position) == Octet.carriageReturn {
+                guard try bytes.hasLineEnd(at: position, sentBy: sender) else { return false }
+                position += 2
+                section.ended(bytes)
+                return true
+            }
+            let line = try readLine(in: bytes, from: position, isFirst: section.lines.isEmpty, sentBy: sender)
+            guard let line else { return false }
+            guard section.lines.count < maximum else {
+                throw HTTP1Error(.tooManyFields, "more than \(maximum) field lines", sentBy: sender)
+            }
+            section.lines.append(line)
+            section.present |= line.known.bit
+            position = Int(line.line.upperBound)
+        }
+        return false
+    }
+
+    @inline(__always)
     private static func readLine(
         in section: RawSpan, from start: Int, isFirst: Bool, sentBy sender: MessageSender
     ) throws(HTTP1Error) -> FieldLine? {

@@ -8,6 +8,19 @@ package struct FieldLine: Hashable, Sendable {
     /// The whole line with its CRLF.
     package let line: Range<UInt32>
     package let known: FieldName
+
+    /// Whether the line is its name, a colon, one space and its value, and nothing else that the grammar allows: what every
+    /// recipient reads alike.
+    func isPlain(in section: RawSpan) -> Bool {
+        value.lowerBound == name.upperBound + 2 && line.upperBound == value.upperBound + 2
+            && section.byte(Int(name.upperBound) + 1) == Octet.space
+    }
+
+    /// Whether HTAB stands in it: beside the value, where the grammar lets it, or inside. No other control character stands before
+    /// the line's end.
+    func hasTab(in section: RawSpan) -> Bool {
+        section.byte(section.firstControl(from: Int(line.lowerBound))) == Octet.tab
+    }
 }
 
 /// The field lines of a head or a trailer section, over the bytes that came and in the order in which they came.
@@ -19,21 +32,19 @@ package struct FieldLines: Hashable, Sendable {
     private let present: UInt32
     /// What the Connection field says.
     let connection: ConnectionField
+    /// What the fields say that frame the message.
+    let framing: FramingFields
 
-    init(bytes: [UInt8], lines: [FieldLine]) {
+    /// Of a section that was read, whole.
+    init(bytes: consuming [UInt8], _ section: consuming Section) {
         self.bytes = bytes
-        self.lines = lines
-        var present: UInt32 = 0
-        var connection = ConnectionField()
-        for line in lines {
-            present |= 1 << UInt32(line.known.rawValue)
-            if line.known == .connection { connection.read(bytes.span.bytes, at: Range(line.value)) }
-        }
-        self.present = present
-        self.connection = connection
+        lines = section.lines
+        present = section.present
+        connection = section.connection
+        framing = section.framing
     }
 
-    package func contains(_ name: FieldName) -> Bool { present & 1 << UInt32(name.rawValue) != 0 }
+    package func contains(_ name: FieldName) -> Bool { present & name.bit != 0 }
 
     package func count(of name: FieldName) -> Int {
         guard contains(name) else { return 0 }
@@ -83,12 +94,8 @@ package struct FieldLines: Hashable, Sendable {
     /// The value's octets as they came.
     package func valueBytes(of line: FieldLine) -> ArraySlice<UInt8> { bytes[Range(line.value)] }
 
-    /// Whether the line is its name, a colon, one space and its value, and nothing else that the grammar allows: what every
-    /// recipient reads alike.
-    func isPlain(_ line: FieldLine) -> Bool {
-        line.value.lowerBound == line.name.upperBound + 2 && line.line.upperBound == line.value.upperBound + 2
-            && bytes[Int(line.name.upperBound) + 1] == Octet.space
-    }
+    /// ``FieldLine/isPlain(in:)``
+    func isPlain(_ line: FieldLine) -> Bool { line.isPlain(in: bytes.span.bytes) }
 
     /// Whether a list-valued field of this name has the element, compared without regard to case; for lists of tokens.
     package func list(_ name: FieldName, contains lowercase: String) -> Bool {

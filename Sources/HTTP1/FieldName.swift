@@ -57,13 +57,18 @@ package enum FieldName: UInt8, CaseIterable, Hashable, Sendable {
         }
     }
 
+    /// Its place in a set of names.
+    var bit: UInt32 { 1 << UInt32(rawValue) }
+
     /// The name that stands at `range`, compared without regard to case (RFC 9110 §5.1).
+    @inline(__always)
     init(in bytes: RawSpan, at range: Range<Int>) {
         let candidate = FieldName.candidate(length: range.count, first: bytes.byte(range.lowerBound) | 0x20)
         self = candidate != .other && bytes.isName(candidate.literal, at: range) ? candidate : .other
     }
 
     /// The only name of this length and first letter; still to be compared.
+    @inline(__always)
     private static func candidate(length: Int, first: UInt8) -> FieldName {
         switch (length, first) {
         case (2, 0x74): .te

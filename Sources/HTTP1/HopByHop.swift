@@ -16,6 +16,16 @@ extension FieldName {
     }
 }
 
+/// The line that a proxy appends to what it forwards (RFC 9110 §7.6.3), made once.
+package struct ViaField: Hashable, Sendable {
+    let line: [UInt8]
+
+    /// `value` as in `1.1 countersign`; control characters become spaces and octets beyond ASCII `?`.
+    package init(_ value: String) {
+        line = HeadWriter.bytes(about: value.utf8.count + 8) { $0.field("Via", value) }
+    }
+}
+
 /// What a message's Connection field says, read once.
 struct ConnectionField: Hashable, Sendable {
     private(set) var closes = false
@@ -27,6 +37,12 @@ struct ConnectionField: Hashable, Sendable {
 
     /// Reads a line of the field, whose value stands at `range`.
     mutating func read(_ bytes: RawSpan, at range: Range<Int>) {
+        // What most lines say, and no list.
+        if bytes.isName("keep-alive", at: range) {
+            optionCount += 1
+            keepsAlive = true
+            return
+        }
         bytes.forEachElement(of: range) { option in
             optionCount += 1
             if bytes.isName("close", at: option) {

@@ -13,6 +13,25 @@ package enum Method: String, CaseIterable, Hashable, Sendable {
     case patch = "PATCH"
     case other = ""
 
+    /// The raw value, to be compared with bytes.
+    private var literal: StaticString {
+        switch self {
+        case .get: "GET"
+        case .head: "HEAD"
+        case .post: "POST"
+        case .put: "PUT"
+        case .delete: "DELETE"
+        case .connect: "CONNECT"
+        case .options: "OPTIONS"
+        case .trace: "TRACE"
+        case .patch: "PATCH"
+        case .other: ""
+        }
+    }
+
+    /// Whether TRACE and OPTIONS, which go no further than Max-Forwards says (RFC 9110 §7.6.2), are meant.
+    package var takesMaxForwards: Bool { self == .trace || self == .options }
+
     /// Whether it asks for nothing but reading (RFC 9110 §9.2.1).
     package var isSafe: Bool {
         switch self {
@@ -38,7 +57,7 @@ package enum Method: String, CaseIterable, Hashable, Sendable {
             case (7, 0x4F): .options
             default: .other
             }
-        self = candidate != .other && bytes.equals(candidate.rawValue, at: range) ? candidate : .other
+        self = candidate != .other && bytes.equals(candidate.literal, at: range) ? candidate : .other
     }
 }
 

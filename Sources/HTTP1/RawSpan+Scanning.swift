@@ -44,12 +44,12 @@ extension RawSpan {
     func endOfToken(from offset: Int) -> Int {
         var position = offset
         while position <= byteCount - 8 {
-            let found = RawSpan.perhapsNoLetterOrHyphen(in: eightBytes(position))
-            guard found != 0 else {
+            let found = firstPerhapsNoLetterOrHyphen(position)
+            guard found < 8 else {
                 position += 8
                 continue
             }
-            position += found.trailingZeroBitCount / 8
+            position += found
             guard Octet.isToken(byte(position)) else { return position }
             position += 1
         }
@@ -159,21 +159,30 @@ extension RawSpan {
         return text.withUTF8 { holds($0.span.bytes, at: range) }
     }
 
+    /// The same of a text that is part of the program, a short one.
+    func equals(_ text: StaticString, at range: Range<Int>) -> Bool {
+        guard range.count == text.utf8CodeUnitCount else { return false }
+        for offset in 0..<range.count where byte(range.lowerBound + offset) != text.utf8Start[offset] { return false }
+        return true
+    }
+
     /// Whether `range` holds exactly `octets`.
     func holds(_ octets: [UInt8], at range: Range<Int>) -> Bool { holds(octets.span.bytes, at: range) }
 
     private func holds(_ expected: RawSpan, at range: Range<Int>) -> Bool {
-        guard range.count == expected.byteCount else { return false }
+        let count = expected.byteCount
+        guard range.count == count else { return false }
+        guard count >= 8 else {
+            for offset in 0..<count where byte(range.lowerBound + offset) != expected.byte(offset) { return false }
+            return true
+        }
+        // The last eight octets may have been looked at before.
         var offset = 0
-        while offset <= range.count - 8 {
+        while true {
             guard eightBytes(range.lowerBound + offset) == expected.eightBytes(offset) else { return false }
-            offset += 8
+            guard offset < count - 8 else { return true }
+            offset = Swift.min(offset + 8, count - 8)
         }
-        while offset < range.count {
-            guard byte(range.lowerBound + offset) == expected.byte(offset) else { return false }
-            offset += 1
-        }
-        return true
     }
 
     /// `range` without the SP and HTAB at both its ends.
@@ -199,6 +208,13 @@ extension RawSpan {
     @inline(__always)
     func isLineEnd(_ offset: Int) -> Bool {
         UInt16(littleEndian: unsafeLoadUnaligned(fromByteOffset: offset, as: UInt16.self)) == 0x0A0D
+    }
+
+    /// Where in the eight octets at `offset` the first one stands that is no letter and no hyphen, or perhaps none; 8: there is
+    /// none.
+    @inline(__always)
+    func firstPerhapsNoLetterOrHyphen(_ offset: Int) -> Int {
+        RawSpan.perhapsNoLetterOrHyphen(in: eightBytes(offset)).trailingZeroBitCount / 8
     }
 
     /// The high bit of each octet of `word` that is no letter and no hyphen; of some letters too.

@@ -9,8 +9,8 @@ package enum ConnectionOption: Hashable, Sendable {
     case upgrade
 }
 
-/// What is made anew when a request goes to the next hop.
-package struct RequestForwarding: Sendable {
+/// What is made anew when a request goes to the next hop. Made at each request, and used in its place.
+package struct RequestForwarding: ~Copyable, Sendable {
     /// The request-target: origin-form, absolute-form, authority-form or `*`. Octets that are not visible ASCII are
     /// percent-encoded.
     package var target: ArraySlice<UInt8>
@@ -20,8 +20,8 @@ package struct RequestForwarding: Sendable {
     package var framing: BodyFraming
     /// Nil: the client's own Authorization lines pass byte for byte. Else they are removed and this value is written.
     package var authorization: String?
-    /// Appended after the Via lines that are there, as `1.1 countersign`; nil: nothing is.
-    package var via: String?
+    /// Appended after the Via lines that are there; nil: nothing is.
+    package var via: ViaField?
     package var connection: ConnectionOption
     /// Whether Expect passes.
     package var keepsExpect: Bool
@@ -29,7 +29,8 @@ package struct RequestForwarding: Sendable {
     package var maxForwards: UInt?
 
     package init(
-        target: ArraySlice<UInt8>, host: String, framing: BodyFraming, authorization: String? = nil, via: String? = nil,
+        target: ArraySlice<UInt8>, host: String, framing: BodyFraming, authorization: String? = nil,
+        via: ViaField? = nil,
         connection: ConnectionOption = .keepAlive, keepsExpect: Bool = false, maxForwards: UInt? = nil
     ) {
         self.target = target
@@ -46,18 +47,18 @@ package struct RequestForwarding: Sendable {
 extension RequestHead {
     /// The head for the next hop: HTTP/1.1, Host first, then the kept lines byte for byte and in order, then what is
     /// made anew.
-    package func forwarded(_ forwarding: RequestForwarding) -> [UInt8] {
+    package func forwarded(_ forwarding: borrowing RequestForwarding) -> [UInt8] {
         HeadWriter.bytes(about: forwardedSize(forwarding)) { write(forwarding, into: $0) }
     }
 
     /// About as many bytes as ``forwarded(_:)`` has.
-    package func forwardedSize(_ forwarding: RequestForwarding) -> Int {
+    package func forwardedSize(_ forwarding: borrowing RequestForwarding) -> Int {
         fields.bytes.count + forwarding.target.count + 512
     }
 
     /// Writes ``forwarded(_:)`` into `room`. How many bytes that is; where it is more than the room has, what stands there is of no
     /// use.
-    package func write(_ forwarding: RequestForwarding, into room: UnsafeMutableRawBufferPointer) -> Int {
+    package func write(_ forwarding: borrowing RequestForwarding, into room: UnsafeMutableRawBufferPointer) -> Int {
         precondition(forwarding.framing != .untilClose, "a request does not end with its connection")
         return HeadWriter.write(into: room) { writer in
             // The method and the space behind it.
@@ -75,7 +76,8 @@ extension RequestHead {
                 run = 0..<0
                 writer.field("Host", forwarding.host)
             }
-            let keepsLength = fields.says(forwarding.framing, sentBy: .client)
+            let keepsLength = fields.says(forwarding.framing)
+            let removes = fields.connection.removesFields
             let options = ConnectionOptions.of(fields)
             writer.lines(of: fields, behind: run) { line in
                 switch line.known {
@@ -85,7 +87,7 @@ extension RequestHead {
                 case .authorization: forwarding.authorization == nil
                 case .expect: forwarding.keepsExpect
                 case .maxForwards: forwarding.maxForwards == nil
-                case .other: !options.name(line.name, in: fields)
+                case .other: !removes || !options.name(line.name, in: fields)
                 default: !line.known.isHopByHop
                 }
             }
@@ -95,7 +97,7 @@ extension RequestHead {
             }
             if !keepsLength { writer.framing(forwarding.framing) }
             writer.connection(forwarding.connection, upgrade: upgrade)
-            if let via = forwarding.via { writer.field("Via", via) }
+            if let via = forwarding.via { writer.append(via.line) }
             writer.append("\r\n")
         }
     }

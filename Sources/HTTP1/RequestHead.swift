@@ -15,6 +15,10 @@ package struct RequestHead: Sendable {
     package let version: HTTPVersion
     package let fields: FieldLines
     package let framing: BodyFraming
+    /// A body is announced, and be it of no octets.
+    package var hasBody: Bool { if case .none = framing { false } else { true } }
+    /// It asks for a tunnel (RFC 9110 §9.3.6).
+    package var isConnect: Bool { method == .connect }
     /// Whether the client wants the connection to go on: HTTP/1.1 without `Connection: close`. HTTP/1.0 is never kept
     /// alive.
     package let keepsAlive: Bool
@@ -58,25 +62,28 @@ package struct RequestHead: Sendable {
             return nil
         }
         var position = line.end
-        let lines = try FieldLines.readLines(in: head, from: &position, atMost: limits.fieldCount, sentBy: .client)
-        guard let lines else {
+        var section = FieldLines.Section()
+        guard
+            try FieldLines.read(&section, in: head, from: &position, atMost: limits.fieldCount, sentBy: .client)
+        else {
             guard bytes.byteCount - start <= limits.headBytes else {
                 throw HTTP1Error(.headTooLarge, "head of more than \(limits.headBytes) bytes", sentBy: .client)
             }
             return nil
         }
-        let fields = FieldLines(bytes: head.copy(first: position), lines: lines)
-        return Parsed(head: try RequestHead(line, fields), consumedBytes: start + position)
+        let fields = FieldLines(bytes: head.copy(first: position), consume section)
+        try fields.requireHost(version: line.version)
+        let framing = try BodyFraming.said(by: fields, version: line.version, sentBy: .client) ?? .none
+        try fields.requireFewConnectionOptions(sentBy: .client)
+        return Parsed(head: RequestHead(line, fields, framing), consumedBytes: start + position)
     }
 
-    private init(_ line: RequestLine, _ fields: FieldLines) throws(HTTP1Error) {
+    private init(_ line: RequestLine, _ fields: consuming FieldLines, _ framing: BodyFraming) {
         method = line.method
         version = line.version
         methodRange = line.methodRange
         targetRange = line.targetRange
-        try fields.requireHost(version: line.version)
-        framing = try BodyFraming.said(by: fields, version: line.version, sentBy: .client) ?? .none
-        try fields.requireFewConnectionOptions(sentBy: .client)
+        self.framing = framing
         keepsAlive = line.version == .http11 && !fields.connection.closes
         expectsContinue = line.version == .http11 && fields.list(.expect, contains: "100-continue")
         self.fields = fields

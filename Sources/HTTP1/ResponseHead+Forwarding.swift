@@ -7,15 +7,15 @@ package struct ResponseForwarding: Sendable {
     /// answer to HEAD.
     package var framing: BodyFraming
     package var connection: ConnectionOption
-    /// Appended after the Via lines that are there, as `1.1 countersign`; nil: nothing is.
-    package var via: String?
+    /// Appended after the Via lines that are there; nil: nothing is.
+    package var via: ViaField?
     /// Leaves out WWW-Authenticate and Authentication-Info: they speak to whoever answered the challenge, and that was the proxy.
     package var dropsAuthentication = false
     /// Names are tokens of ours; control characters in values become spaces and octets beyond ASCII `?`.
     package var extraFields: [(String, String)]
 
     package init(
-        framing: BodyFraming, connection: ConnectionOption = .keepAlive, via: String? = nil,
+        framing: BodyFraming, connection: ConnectionOption = .keepAlive, via: ViaField? = nil,
         extraFields: [(String, String)] = []
     ) {
         self.framing = framing
@@ -49,22 +49,23 @@ extension ResponseHead {
                 writer.append(reasonBytes)
                 writer.append("\r\n")
             }
+            let removes = fields.connection.removesFields
             let options = ConnectionOptions.of(fields)
-            let keepsLength = fields.says(forwarding.framing, sentBy: .origin)
+            let keepsLength = fields.says(forwarding.framing)
             let passesLength = keepsLength || forwarding.framing == .none && describesContent
             writer.lines(of: fields, behind: run) { line in
                 switch line.known {
                 case .contentLength: passesLength
                 case .countersignTrust: false
                 case .wwwAuthenticate, .authenticationInfo: !forwarding.dropsAuthentication
-                case .other: !options.name(line.name, in: fields)
+                case .other: !removes || !options.name(line.name, in: fields)
                 default: !line.known.isHopByHop
                 }
             }
             if !keepsLength { writer.framing(forwarding.framing) }
             writer.connection(forwarding.framing == .untilClose ? .close : forwarding.connection, upgrade: upgrade)
             for (name, value) in forwarding.extraFields { writer.extraField(name, value) }
-            if let via = forwarding.via { writer.field("Via", via) }
+            if let via = forwarding.via { writer.append(via.line) }
             writer.append("\r\n")
         }
     }
@@ -73,6 +74,6 @@ extension ResponseHead {
     /// Transfer-Encoding, nor when it is unsound.
     private var describesContent: Bool {
         guard !isInformational, status != 204, !fields.contains(.transferEncoding) else { return false }
-        return (try? BodyFraming.contentLength(of: fields, sentBy: .origin)) != nil
+        return fields.framing.contentLength != nil
     }
 }

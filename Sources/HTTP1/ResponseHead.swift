@@ -47,14 +47,16 @@ package struct ResponseHead: Sendable {
             return nil
         }
         var position = line.end
-        let lines = try FieldLines.readLines(in: head, from: &position, atMost: limits.fieldCount, sentBy: .origin)
-        guard let lines else {
+        var section = FieldLines.Section()
+        guard
+            try FieldLines.read(&section, in: head, from: &position, atMost: limits.fieldCount, sentBy: .origin)
+        else {
             guard bytes.byteCount <= limits.headBytes else {
                 throw HTTP1Error(.headTooLarge, "head of more than \(limits.headBytes) bytes", sentBy: .origin)
             }
             return nil
         }
-        let fields = FieldLines(bytes: head.copy(first: position), lines: lines)
+        let fields = FieldLines(bytes: head.copy(first: position), consume section)
         return Parsed(head: try ResponseHead(line, fields), consumedBytes: position)
     }
 

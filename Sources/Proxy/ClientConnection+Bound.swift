@@ -34,7 +34,7 @@ struct BoundConnections {
 
 extension ClientConnection {
     func boundConnection(for slot: UpstreamPool.Slot) -> OriginConnection? {
-        guard let connection = bound.take(for: slot.key) else { return nil }
+        guard hasBound, let connection = bound.take(for: slot.key) else { return nil }
         if connection.isReusable { return connection }
         connection.close()
         return nil
@@ -49,6 +49,7 @@ extension ClientConnection {
         connection.delegate = nil
         connection.certificateSource = nil
         guard connection.isReusable, context != nil else { return connection.close() }
+        hasBound = true
         bound.keep(connection, for: key)
     }
 

@@ -61,7 +61,7 @@ extension ClientConnection {
         }
         do throws(RequestTarget.Failure) {
             switch door {
-            case .proxy where head.method == .connect:
+            case .proxy where head.isConnect:
                 try connect(to: RequestTarget.authority(of: head), head)
             case .proxy:
                 let (route, path) = try destination(of: head)
@@ -73,7 +73,7 @@ extension ClientConnection {
                 let pin = try acceptedLeaf(head)
                 run(ExchangeDriver(client: self, head: head, route: route, path: path, pin: pin))
             case .intercepted(let site):
-                guard head.method != .connect else {
+                guard !head.isConnect else {
                     throw RequestTarget.Failure(status: 400, detail: "CONNECT inside CONNECT")
                 }
                 let (route, path) = try destination(of: head, inside: site)
@@ -86,7 +86,7 @@ extension ClientConnection {
     }
 
     private func connect(to origin: Origin, _ head: RequestHead) throws(RequestTarget.Failure) {
-        guard head.framing == .none else { throw RequestTarget.Failure(status: 400, detail: "CONNECT has no body") }
+        guard !head.hasBody else { throw RequestTarget.Failure(status: 400, detail: "CONNECT has no body") }
         let route = services.route(to: origin, for: identity.uid)
         try refuseLoop(route)
         phase = .connecting
@@ -97,11 +97,11 @@ extension ClientConnection {
 
     private func run(_ driver: ExchangeDriver) {
         exchange = driver
-        if driver.head.framing == .none {
-            phase = .responding
-        } else {
+        if driver.head.hasBody {
             phase = .body
             input.beginBody(driver.head.framing)
+        } else {
+            phase = .responding
         }
         driver.start()
     }
@@ -146,7 +146,7 @@ extension ClientConnection {
     /// A TRACE would echo what is added to it (RFC 9110 §9.3.8), and one that may go no further is answered here, as is such an
     /// OPTIONS (RFC 9110 §7.6.2).
     private func checkTrace(_ head: RequestHead, _ route: Route) throws(RequestTarget.Failure) {
-        guard head.method == .trace || head.method == .options else { return }
+        guard head.method.takesMaxForwards else { return }
         if head.method == .trace, route.policy.sites.rule(for: route.origin) != nil {
             throw RequestTarget.Failure(
                 status: 405, detail: "TRACE is not sent to a site whose challenges are answered")

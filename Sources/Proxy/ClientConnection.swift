@@ -41,13 +41,16 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     var door = Door.proxy
     /// Connections that were authenticated for this client, and end with it.
     var bound = BoundConnections()
+    /// There was one some time; mostly there never is, which is quicker told by itself.
+    var hasBound = false
     var context: ChannelHandlerContext?
     private let addresses: (client: SocketAddress, server: SocketAddress)?
     private var isConfirmedUser = false
     /// What the delegate said yes to for this client.
     var consents: [Origin: DelegateConsent] = [:]
-    /// The origins to which the client has spoken NTLM or Negotiate itself.
-    var authenticatedItself: Set<Origin> = []
+    /// The origins to which the client has spoken NTLM or Negotiate itself; nearly always none, which is quicker told by itself.
+    private var authenticatedItself: Set<Origin> = []
+    private var hasAuthenticatedItself = false
     /// The client need not send the token. Set before its first byte.
     var isAdmitted = false
 
@@ -86,6 +89,17 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     /// The network takes more. Asking the channel each time is dear.
     private(set) var isWritable = true
 
+    /// The client speaks NTLM or Negotiate to `origin` itself.
+    func authenticates(itselfTo origin: Origin) {
+        authenticatedItself.insert(origin)
+        hasAuthenticatedItself = true
+    }
+
+    /// Whether it has done so before.
+    func hasAuthenticated(itselfTo origin: Origin) -> Bool {
+        hasAuthenticatedItself && authenticatedItself.contains(origin)
+    }
+
     /// The owner of the other end is still this user: asked again before a credential is used for the first time.
     func isStillSameUser() -> Bool {
         guard services.configuration.requiresSameUser, !isConfirmedUser, let addresses else { return true }
@@ -95,6 +109,11 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
 
     func setProcess(_ pid: Int32?) {
         identity.pid = pid
+    }
+
+    /// As the one below: a head that is taken out of what holds it is copied first.
+    func write(_ held: ExchangeDriver.Held, as forwarding: ResponseForwarding) {
+        output.write(about: held.head.forwardedSize) { held.head.write(forwarding, into: $0) }
     }
 
     func write(_ head: ResponseHead, as forwarding: ResponseForwarding) {

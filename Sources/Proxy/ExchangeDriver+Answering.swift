@@ -175,8 +175,10 @@ extension ExchangeDriver {
     }
 
     private func noteCertificate() {
-        guard let checks = connection?.certificateChecks else { return }
-        if let identity = connection?.showedIdentity {
+        guard let connection, connection.hasCertificateChecks, let checks = connection.certificateChecks else {
+            return
+        }
+        if let identity = connection.showedIdentity {
             entry.challenge = entry.challenge ?? "certificate"
             entry.credential = entry.credential ?? identity
         } else if entry.reason == nil {

@@ -175,7 +175,7 @@ extension ExchangeDriver {
         trust = found
         slot = route.slot(under: found, mayBeAnswered: mayBeAnswered)
         begun = Self.begin(
-            slot, route, clientAuthorizes: exchange.terms.clientAuthorizes, hasBody: head.framing != .none, path: path,
+            slot, route, clientAuthorizes: exchange.terms.clientAuthorizes, hasBody: head.hasBody, path: path,
             client: client)
         exchange = begun.exchange
         if !found.answers { replay.wantNoRepeat() }

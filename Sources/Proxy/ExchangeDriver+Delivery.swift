@@ -12,12 +12,12 @@ extension ExchangeDriver {
                 OwnResponse(status: 502, detail: "the origin's response was lost", proxyError: "connection_terminated"))
         }
         mode = .delivering
-        replay.stopKeeping()
+        if head.hasBody { replay.stopKeeping() }
 
         outgoingFraming = framingForClient(held.framing)
-        if outgoingFraming == .chunked { responseFields = held.head.fields }
+        if outgoingFraming.isChunked { responseFields = held.head.fields }
         // A body that is still coming cannot be told from the next request's head.
-        keepsClient = head.keepsAlive && bodyHasEnded && outgoingFraming != .untilClose && !services.isDraining
+        keepsClient = head.keepsAlive && bodyHasEnded && !outgoingFraming.endsConnection && !services.isDraining
         var forwarding = ResponseForwarding(
             framing: outgoingFraming, connection: keepsClient ? .keepAlive : .close, via: services.shared.via)
         forwarding.dropsAuthentication = wasAccepted && held.head.status != 401
@@ -33,7 +33,7 @@ extension ExchangeDriver {
         } else if clientBindsConnection {
             connection?.isAuthenticated = true
         }
-        client.write(held.head, as: forwarding)
+        client.write(held, as: forwarding)
         for piece in held.pieces { writeContent(piece) }
         if held.ended {
             guard !held.wasCut else { return abort() }
@@ -44,7 +44,7 @@ extension ExchangeDriver {
     }
 
     private func framingForClient(_ framing: BodyFraming) -> BodyFraming {
-        framing == .chunked && head.version == .http10 ? .untilClose : framing
+        framing.isChunked && head.version == .http10 ? .untilClose : framing
     }
 
     private func offersConnectionBoundScheme(_ response: ResponseHead) -> Bool {
@@ -56,7 +56,7 @@ extension ExchangeDriver {
 
     func writeContent(_ content: ByteBuffer) {
         entry.bytes += content.readableBytes
-        if outgoingFraming == .chunked {
+        if outgoingFraming.isChunked {
             client.output.write(ChunkedEncoding.header(byteCount: content.readableBytes))
             client.output.write(content)
             client.output.write(ChunkedEncoding.lineEnd)
@@ -77,7 +77,7 @@ extension ExchangeDriver {
     func finishDelivery(trailers: FieldLines?) {
         guard case .delivering = mode else { return }
         mode = .done
-        if outgoingFraming == .chunked {
+        if outgoingFraming.isChunked {
             client.output.write(ChunkedEncoding.end(trailers: trailers, head: responseFields))
         }
         returnConnection()
@@ -90,7 +90,6 @@ extension ExchangeDriver {
     private func returnConnection() {
         guard let connection else { return }
         self.connection = nil
-        connection.delegate = nil
         let isPersonal = connection.isAuthenticated || connection.hasShownIdentity || !trust.isShared
         if isPersonal {
             client.bind(connection, for: slot.key)

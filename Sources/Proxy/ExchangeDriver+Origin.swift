@@ -7,18 +7,17 @@ import Upstream
 
 /// What the origin says, and what becomes of it: held, delivered, read to its end and dropped, or tried again.
 extension ExchangeDriver: OriginConnectionDelegate {
-    func originResponded(_ response: ResponseHead, framing: BodyFraming) {
+    func originResponded(_ response: consuming ResponseHead, framing: BodyFraming) {
         lastProgress = services.now
         if response.isInformational { return informational(response) }
         guard case .waiting = mode else { return }
         mode = .deciding
+        let status = response.status
+        let challengeFields = status == 401 ? response.fields.values(of: .wwwAuthenticate) : []
         held = Held(head: response, framing: framing)
-        entry.status = response.status
-        noteAcceptedIdentity(status: response.status)
-        run(
-            exchange.responseReceived(
-                status: response.status,
-                challengeFields: response.status == 401 ? response.fields.values(of: .wwwAuthenticate) : []))
+        entry.status = status
+        noteAcceptedIdentity(status: status)
+        run(exchange.responseReceived(status: status, challengeFields: challengeFields))
         if case .deciding = mode { connection?.pauseReading() }
     }
 
@@ -30,7 +29,7 @@ extension ExchangeDriver: OriginConnectionDelegate {
             return originFailed(UpstreamError(.malformedResponse, "more than 32 interim responses"))
         }
         // HTTP/1.0 has none (RFC 9110 §15.2); a round that is ours alone is not the client's business.
-        guard case .waiting = mode, head.version == .http11, streamsBody || head.framing == .none else { return }
+        guard case .waiting = mode, head.version == .http11, streamsBody || !head.hasBody else { return }
         client.write(
             response, as: ResponseForwarding(framing: .none, connection: .keepAlive, via: services.shared.via))
         client.output.flush()

@@ -9,18 +9,18 @@ import Upstream
 extension ExchangeDriver {
     /// What is left of `Max-Forwards` on TRACE and OPTIONS (RFC 9110 §7.6.2); nil where there is none.
     private var maxForwards: UInt? {
-        guard head.method == .trace || head.method == .options, let value = head.fields.value(of: .maxForwards),
+        guard head.method.takesMaxForwards, let value = head.fields.value(of: .maxForwards),
             let left = UInt(value)
         else { return nil }
         return left == 0 ? 0 : left - 1
     }
 
     func transmit(_ authorization: Authorization?, isOpening: Bool, on connection: OriginConnection) {
-        let sendsNoBody = isOpening || head.framing == .none
+        let sendsNoBody = isOpening || !head.hasBody
         let isUpgrade = head.upgrade != nil && !isOpening
         let forwarding = RequestForwarding(
             target: path, host: route.authority,
-            framing: isOpening && head.framing != .none ? .length(0) : head.framing,
+            framing: isOpening && head.hasBody ? .length(0) : head.framing,
             authorization: authorization?.fieldValue, via: services.shared.via,
             connection: isUpgrade ? .upgrade : .keepAlive, keepsExpect: !isOpening, maxForwards: maxForwards)
         if clientBindsConnection || isOpening { connection.isAuthenticated = true }
@@ -47,14 +47,14 @@ extension ExchangeDriver {
     }
 
     private func sendPiece(_ piece: ByteBuffer, on connection: OriginConnection) {
-        guard head.framing == .chunked else { return connection.send(body: piece) }
+        guard head.framing.isChunked else { return connection.send(body: piece) }
         connection.send(body: ByteBuffer(bytes: ChunkedEncoding.header(byteCount: piece.readableBytes)))
         connection.send(body: piece)
         connection.send(body: ByteBuffer(bytes: ChunkedEncoding.lineEnd))
     }
 
     private func sendBodyEnd(on connection: OriginConnection) {
-        if head.framing == .chunked {
+        if head.framing.isChunked {
             connection.send(body: ByteBuffer(bytes: ChunkedEncoding.end(trailers: bodyTrailers, head: head.fields)))
         }
         connection.endRequest()

@@ -42,14 +42,13 @@ final class ExchangeDriver {
         var wasCut = false
         var trailers: FieldLines?
 
-        init(head: ResponseHead, framing: BodyFraming) {
+        init(head: consuming ResponseHead, framing: BodyFraming) {
             self.head = head
             self.framing = framing
         }
     }
 
     let client: ClientConnection
-    let services: LoopServices
     let route: Route
     let head: RequestHead
     /// What the origin is asked for.
@@ -107,6 +106,7 @@ final class ExchangeDriver {
     var closesClient = false
     var lastStep: Step?
 
+    var services: LoopServices { client.services }
     var origin: Origin { route.origin }
     var policy: Policy { route.policy }
     var rule: SiteRule? { route.rule }
@@ -117,13 +117,12 @@ final class ExchangeDriver {
         self.route = route
         self.path = path
         self.pin = pin
-        services = client.services
+        let services = client.services
 
         let authorization = head.fields.value(of: .authorization)
-        if authorization.map(Self.bindsConnection) == true { client.authenticatedItself.insert(route.origin) }
+        if authorization.map(Self.bindsConnection) == true { client.authenticates(itselfTo: route.origin) }
         // NTLM speaks for the connection: what the client sends on it afterwards is its own too, without the field.
-        clientBindsConnection =
-            !client.authenticatedItself.isEmpty && client.authenticatedItself.contains(route.origin)
+        clientBindsConnection = client.hasAuthenticated(itselfTo: route.origin)
         let clientAuthorizes = authorization != nil || clientBindsConnection
         mayBeAnswered = route.isListed && !clientAuthorizes
 
@@ -136,7 +135,7 @@ final class ExchangeDriver {
         self.trust = trust
         let slot = route.slot(under: trust, mayBeAnswered: mayBeAnswered)
         self.slot = slot
-        let hasBody = head.framing != .none
+        let hasBody = head.hasBody
         let begun = Self.begin(
             slot, route, clientAuthorizes: clientAuthorizes, hasBody: hasBody, path: path, client: client)
         self.begun = begun

@@ -2,6 +2,7 @@
 
 import Challenges
 import Glibc
+import HTTP1
 import NIOCore
 import TLS
 import Upstream
@@ -34,8 +35,8 @@ package final class ProxyServices: Sendable {
     let observer: ChallengeObserver?
     /// This process in `Via` (RFC 9110 §7.6.3): a pseudonym, new each run.
     let pseudonym: String
-    /// The value of the Via field that is added.
-    let via: String
+    /// What is added to what is forwarded.
+    let via: ViaField
     /// Seconds since 1970.
     let wallClock: @Sendable () -> Int64
 
@@ -56,7 +57,7 @@ package final class ProxyServices: Sendable {
         self.identityRefresher = identityRefresher
         self.observer = observer
         self.pseudonym = pseudonym
-        via = "1.1 \(pseudonym)"
+        via = ViaField("1.1 \(pseudonym)")
         self.wallClock = wallClock
     }
 }

@@ -23,10 +23,10 @@ extension OriginConnection {
                         continue
                     }
                     let framing = try head.framing(answering: method)
-                    keepsAlive = head.keepsAlive && framing != .untilClose
+                    keepsAlive = head.keepsAlive && !framing.endsConnection
                     phase = .body
                     input.beginBody(framing)
-                    closeDelimits = framing == .untilClose
+                    closeDelimits = framing.endsConnection
                     delegate?.originResponded(head, framing: framing)
                 case .body:
                     guard try deliverBody() else { return }

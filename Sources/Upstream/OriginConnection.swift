@@ -34,7 +34,10 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         set { leaser = newValue }
     }
     /// Answers the origin's certificate requests while there is no ``delegate``, during the handshake. Nil: none is shown.
-    package var certificateSource: CertificateSource?
+    package var certificateSource: CertificateSource? {
+        get { identifies }
+        set { identifies = newValue }
+    }
     /// Answers the question whether to go on to an origin that is not trusted. Nil: undecided, as nobody is asked.
     package var trustSource: TrustSource?
     /// Called once when the connection becomes usable, or fails before that.
@@ -53,17 +56,29 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         set { isPersonal = newValue }
     }
     /// How the last certificate request of the origin was decided; nil where none came.
-    package var certificateChecks: ThreeChecks?
+    package var certificateChecks: ThreeChecks? {
+        get { checks }
+        set {
+            checks = newValue
+            hasChecks = newValue != nil
+        }
+    }
     /// The client identity that the origin was shown last.
     package private(set) var shownIdentity: Identity?
     /// The origin was shown a client identity at some time: the connection stands for a person.
     package var hasShownIdentity: Bool { wasIdentified }
+    /// There are ``certificateChecks``.
+    package var hasCertificateChecks: Bool { hasChecks }
     /// How many requests it has carried.
-    package private(set) var requestCount = 0
+    package var requestCount: Int { requests }
 
     // What other rooms see is stored apart from what they see it by: the compiler then knows of every access to it, and leaves
     // out the checks at run time that no two of them overlap.
     private var leaser: (any OriginConnectionDelegate)?
+    private var identifies: CertificateSource?
+    private var checks: ThreeChecks?
+    private var hasChecks = false
+    private var requests = 0
     private var isPersonal = false
     private var wasIdentified = false
     private var isWhole = true
@@ -90,7 +105,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     /// The response in progress ends with the connection.
     var closeDelimits = false
 
-    /// With `isNextToSocket` no handler but `tlsHandler` stands before it, and none sees what it writes.
+    /// With `isNextToSocket` no handler but `tlsHandler` stands before it, and none sees what it writes or that it reads on.
     init(
         place: String, tlsHandler: TLSHandler?, spare: SpareBuffer = SpareBuffer(), isNextToSocket: Bool = false
     ) {
@@ -130,7 +145,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     // MARK: Requests
 
     /// Sends a request head; call ``endRequest()`` when its body is out.
-    package func send(_ head: RequestHead, as forwarding: RequestForwarding) {
+    package func send(_ head: RequestHead, as forwarding: borrowing RequestForwarding) {
         send(about: head.forwardedSize(forwarding), method: head.method) { head.write(forwarding, into: $0) }
     }
 
@@ -146,7 +161,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         guard case .idle = phase, context != nil else { return }
         phase = .head
         self.method = method
-        requestCount += 1
+        requests += 1
         isWhole = false
         bytesOfResponse = false
         output.write(about: size, write)

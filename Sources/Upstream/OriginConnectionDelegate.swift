@@ -8,7 +8,7 @@ import TLS
 /// What an exchange hears from the origin connection that it leased. Always on the connection's event loop.
 package protocol OriginConnectionDelegate: AnyObject {
     /// A response head, 1xx ones included. ``OriginConnection/pauseReading()`` holds what follows it.
-    func originResponded(_ head: ResponseHead, framing: BodyFraming)
+    func originResponded(_ head: consuming ResponseHead, framing: BodyFraming)
     /// Content of the response, transfer coding removed.
     func originSent(_ content: ByteBuffer)
     /// The response is whole; the connection may serve another request from here on.

@@ -19,7 +19,7 @@ import Testing
         ) {
             $0.target = octets("/a?b")[...]
             $0.host = "origin.example"
-            $0.via = "1.1 countersign"
+            $0.via = ViaField("1.1 countersign")
         }
         #expect(
             sent == "GET /a?b HTTP/1.1\r\nHost: origin.example\r\nX-A:1\r\nCookie:  a=b\t\r\nx-a: caf\u{E9}\r\n"
@@ -176,7 +176,7 @@ import Testing
             $0.target = [0x2F, octet, 0x62][...]
             $0.host = "h" + String(Unicode.Scalar(octet))
             $0.authorization = value
-            $0.via = value
+            $0.via = ViaField(value)
         }
         #expect(sent.unicodeScalars.filter { $0 == "\n" }.count == 5)
         #expect(sent.unicodeScalars.filter { $0 == "\r" }.count == 5)

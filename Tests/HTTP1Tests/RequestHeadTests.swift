@@ -192,4 +192,19 @@ import Testing
         #expect(fields.value(of: .authorization) == nil)
         #expect(fields.values(of: .via) == [])
     }
+
+    /// Where a request goes is not looked up again if it is spelled as the one before.
+    @Test(arguments: 1...41) func aSpellingIsTheSameOnlyToItsLastOctet(count: Int) throws {
+        let spelling = (0..<count).map { UInt8(ascii: "a") + UInt8($0 % 26) }
+        let host = text(spelling)
+        let head = try #require(try readRequest("GET \(host)/x HTTP/1.1\r\nHost: \(host)\r\n\r\n")?.head)
+        #expect(head.target(after: spelling).map { text($0) } == "/x")
+        #expect(head.fields.value(of: .host, equals: spelling))
+        for place in spelling.indices {
+            var other = spelling
+            other[place] ^= 0x20
+            #expect(head.target(after: other) == nil)
+            #expect(!head.fields.value(of: .host, equals: other))
+        }
+    }
 }

@@ -19,7 +19,7 @@ import Testing
             + "WWW-Authenticate: Basic realm=\"caf\u{E9}\"\r\n"
             + "Authentication-Info: a\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nDate: d\r\n"
         let sent = try forward("HTTP/1.0 401 Nein \u{E9}\r\n\(lines)Content-Length: 5\r\n\r\n", .length(5)) {
-            $0.via = "1.1 countersign"
+            $0.via = ViaField("1.1 countersign")
             $0.extraFields = [("Proxy-Status", "countersign; details=\"a\"")]
         }
         #expect(
@@ -103,7 +103,7 @@ import Testing
     func noControlCharacterLeavesWhateverIsWritten(octet: UInt8) throws {
         let sent = try forward("HTTP/1.1 200 OK\r\n\r\n", .length(0)) {
             let value = "a" + String(Unicode.Scalar(octet)) + "b"
-            $0.via = value
+            $0.via = ViaField(value)
             $0.extraFields = [("Proxy-Status", value)]
         }
         #expect(sent.unicodeScalars.filter { $0 == "\n" }.count == 5)

@@ -29,17 +29,7 @@ final class Bench {
     ) throws {
         var configuration = ProxyConfiguration()
         configuration.clientToken = token.map { Secret(utf8: $0) }
-        var credentials: [String: PasswordCredential] = [:]
-        if let password {
-            credentials["enrollment"] = PasswordCredential(
-                name: "enrollment", user: "jdoe", password: Secret(utf8: password), generation: 1)
-        }
-        let policy = Policy(
-            sites: try SiteList(files: [("t.sites", sites)]),
-            enrollment: .open(credentials: credentials, identities: []),
-            originTLS: try TLSClientContext(
-                verifier: ChainVerifier(anchors: try TrustAnchors(system: false)), now: { 1_800_000_000 }),
-            authority: nil, standingTrust: standing, generation: 1)
+        let policy = try Self.policy(sites: sites, password: password, standing: standing)
         let shared = ProxyServices(
             configuration: configuration, policy: PolicyInForce(policy), accessLog: nil, pseudonym: "csn-test",
             wallClock: { 1_800_000_000 })
@@ -50,18 +40,51 @@ final class Bench {
         try client.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
     }
 
+    /// As ``init(sites:password:token:standing:addresses:)`` has it.
+    static func policy(
+        sites: String, password: String?, standing: [Origin: [StandingTrust]] = [:]
+    ) throws -> Policy {
+        var credentials: [String: PasswordCredential] = [:]
+        if let password {
+            credentials["enrollment"] = PasswordCredential(
+                name: "enrollment", user: "jdoe", password: Secret(utf8: password), generation: 1)
+        }
+        return Policy(
+            sites: try SiteList(files: [("t.sites", sites)]),
+            enrollment: .open(credentials: credentials, identities: []),
+            originTLS: try TLSClientContext(
+                verifier: ChainVerifier(anchors: try TrustAnchors(system: false)), now: { 1_800_000_000 }),
+            authority: nil, standingTrust: standing, generation: 1)
+    }
+
     /// An idle connection to ``origin``, for requests that may carry the enrolled credential, or must not.
-    func idleOrigin(withCredential: Bool = false) throws -> EmbeddedChannel {
+    /// `checks`: of the certificate that it asked for.
+    func idleOrigin(withCredential: Bool = false, checks: ThreeChecks? = nil) throws -> EmbeddedChannel {
+        let (channel, connection) = try origin()
+        connection.certificateChecks = checks
+        services.pool.slot(for: Self.key(withCredential: withCredential)).giveBack(connection, now: services.now)
+        return channel
+    }
+
+    /// A connection to ``origin`` that is this client's alone, for requests that must not carry the enrolled credential.
+    func boundOrigin() throws -> EmbeddedChannel {
+        let (channel, origin) = try origin()
+        connection.bind(origin, for: Self.key(withCredential: false))
+        return channel
+    }
+
+    private func origin() throws -> (EmbeddedChannel, OriginConnection) {
         let channel = EmbeddedChannel(loop: loop)
         let connection = OriginConnection(place: "a.example:80", tlsHandler: nil)
         try channel.pipeline.syncOperations.addHandler(connection)
         try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 80)).wait()
-        let key = UpstreamKey(
-            origin: Self.origin, trust: .verified,
-            credential: withCredential ? .init(name: "enrollment", generation: 1) : nil, principal: Self.uid,
-            settings: 1)
-        services.pool.slot(for: key).giveBack(connection, now: services.now)
-        return channel
+        return (channel, connection)
+    }
+
+    private static func key(withCredential: Bool) -> UpstreamKey {
+        UpstreamKey(
+            origin: origin, trust: .verified,
+            credential: withCredential ? .init(name: "enrollment", generation: 1) : nil, principal: uid, settings: 1)
     }
 
     func send(_ text: String) throws {

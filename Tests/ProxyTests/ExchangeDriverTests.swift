@@ -180,6 +180,42 @@ import Testing
         #expect(try origin.sent() == "")
     }
 
+    @Test func whyTheOriginGotNoCertificateIsSaid() throws {
+        let bench = try Bench(sites: Self.site, password: "pw")
+        let checks = ThreeChecks(site: .yes("listed"), challenge: .no("none of its authorities is known"))
+        let origin = try bench.idleOrigin(withCredential: true, checks: checks)
+        try bench.send(Self.get)
+        try origin.receive(Self.ok)
+        #expect(
+            try bench.answer().contains("client certificate not sent: none of its authorities is known"))
+    }
+
+    @Test func aRequestBehindAReloadGoesByTheNewList() throws {
+        let (bench, origin) = try Self.listed()
+        let other = try bench.idleOrigin()
+        try Self.learn("/x", realm: "r", bench, origin)
+        bench.services.shared.policy.replace(with: try Bench.policy(sites: "", password: "pw"))
+        #expect(!(try Self.request("/y", bench, other)).contains("Authorization"))
+        try other.receive(Self.unauthorized)
+        #expect(try bench.answer().hasPrefix("HTTP/1.1 401 "))
+        #expect(try origin.sent() == "")
+    }
+
+    /// NTLM speaks for the connection, not for the request.
+    @Test func whatAClientSendsBehindNTLMOfItsOwnIsItsOwnToo() throws {
+        let (bench, other) = try Self.listed()
+        let own = try bench.boundOrigin()
+        try bench.send("GET http://a.example/ HTTP/1.1\r\nHost: a\r\nAuthorization: NTLM TlRMTVNTUAAB\r\n\r\n")
+        #expect(try own.sent().contains("\r\nAuthorization: NTLM TlRMTVNTUAAB\r\n"))
+        try own.receive(Self.ok)
+        #expect(try bench.answer().hasSuffix("ok"))
+        try bench.send(Self.get)
+        #expect(try own.sent().hasPrefix("GET /x "))
+        try own.receive(Self.unauthorized)
+        #expect(try bench.answer().hasPrefix("HTTP/1.1 401 "))
+        #expect(try own.sent() == "" && other.sent() == "")
+    }
+
     @Test func anUnlistedSiteIsNotAnswered() throws {
         let bench = try Bench(sites: "http://b.example answer=basic plaintext=yes", password: "pw")
         let origin = try bench.idleOrigin()

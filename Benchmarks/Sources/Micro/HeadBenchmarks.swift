@@ -17,7 +17,7 @@ enum HeadBenchmarks {
             let isAbsolute = head.targetBytes.starts(with: scheme)
             let path = head.targetBytes.dropFirst(isAbsolute ? scheme.count : 0).drop { $0 != UInt8(ascii: "/") }
             let forwarding = RequestForwarding(
-                target: path, host: head.host ?? "", framing: head.framing, via: "1.1 countersign")
+                target: path, host: head.host ?? "", framing: head.framing, via: ViaField("1.1 countersign"))
             guard try RequestHead.parse(head.forwarded(forwarding).span.bytes) != nil else {
                 throw SetUpFailure("the head of \(client) is not forwarded whole")
             }
@@ -33,7 +33,8 @@ enum HeadBenchmarks {
         let samples = [("nginx", HeadSamples.nginx), ("application", HeadSamples.application)]
         let benchmarks = try samples.flatMap { (server, bytes) -> [Benchmark] in
             let head = try require(ResponseHead.parse(bytes.span.bytes), "the head of \(server) is cut").head
-            let forwarding = ResponseForwarding(framing: try head.framing(answering: .get), via: "1.1 countersign")
+            let forwarding = ResponseForwarding(
+                framing: try head.framing(answering: .get), via: ViaField("1.1 countersign"))
             return [
                 Benchmark("response-parse-\(server)") {
                     let parsed = try ResponseHead.parse(bytes.span.bytes)
