@@ -187,6 +187,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     func channelReadComplete(context: ChannelHandlerContext) {
         exchange?.clientReadCompleted()
         output.flush()
+        if !readingPaused { output.readOn() }
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {

@@ -7,18 +7,19 @@ import NIOCore
 /// costs several times the system call that it ends in.
 ///
 /// For a handler that nothing stands before, and that alone writes: its bytes keep their order because none are sent here while
-/// the channel may hold earlier ones. What the socket does not take, and every error, is the channel's as ever.
+/// the channel may hold earlier ones. What the socket does not take, and every error, is the channel's as ever. It asks the
+/// channel for the next read, too, with nobody in between.
 package struct SocketOutput {
-    private let socket: any NIOTransportAccessibleChannelCore<NIOBSDSocket.Handle>
+    private typealias Core = ChannelCore & NIOTransportAccessibleChannelCore<NIOBSDSocket.Handle>
+
+    private let socket: any Core
     /// The channel may hold bytes that are not out.
     private var mayHold = true
 
     /// Nil where the channel is none of a socket. NIO's public way to the descriptor looks the channel's core up and casts it at
     /// each use; here that is done once.
     package init?(_ channel: any Channel) {
-        guard let socket = channel._channelCore as? any NIOTransportAccessibleChannelCore<NIOBSDSocket.Handle> else {
-            return nil
-        }
+        guard let socket = channel._channelCore as? any Core else { return nil }
         self.socket = socket
     }
 
@@ -37,6 +38,9 @@ package struct SocketOutput {
         mayHold = bytes.readableBytes > 0
         return !mayHold
     }
+
+    /// The channel, which reads by itself, is to read on: what it would come to a little later, through its pipeline.
+    package func readOn() { socket.read0() }
 
     private static let flags = CInt(MSG_NOSIGNAL | MSG_DONTWAIT)
 }

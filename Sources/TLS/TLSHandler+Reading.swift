@@ -72,6 +72,9 @@ extension TLSHandler {
         }
     }
 
+    /// Whoever reads behind it, and is being told that a read is over, wants another one.
+    package func readOn() { readIsWanted = true }
+
     func lendCiphertext(_ body: (TLSEngine) -> Void) {
         let engine = engine
         guard var bytes = takeCiphertext() else {

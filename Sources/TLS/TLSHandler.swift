@@ -58,7 +58,8 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// The client's side of a connection to `host`: SNI, unless it is an IP address, and what the chain is judged for.
     /// `alpn` names the protocols to offer, the best first; `session` is one of an earlier connection to the same host.
     /// With `asksAboutTrust` a server that is not trusted is asked about by ``TLSEvent/serverTrustAsked(_:)``; without,
-    /// the handshake completes. With `writesToSocket` what it writes goes there at once, and no handler before it sees it.
+    /// the handshake completes. With `writesToSocket` what it writes goes there at once, and no handler before it sees that, or
+    /// that it reads on.
     package init(
         client context: TLSClientContext, host: String, alpn: [String], session: TLSSession?,
         asksAboutTrust: Bool = false, spare: SpareBuffer = SpareBuffer(), writesToSocket: Bool = false
@@ -257,9 +258,10 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         if delivered { readIsWanted = false }
         context.fireChannelReadComplete()
         if closesAfterRead, !isClosed { return close(context: context, mode: .all, promise: nil) }
-        // Records that held no plaintext do not answer a read, and the handshake reads on its own account.
+        // Records that held no plaintext do not answer a read, and the handshake reads on its own account. What was delivered may
+        // be asked for more in between.
         if !isClosed, !endReported, !engine.isSuspended, readIsWanted || !engine.isEstablished {
-            context.read()
+            if let output { output.readOn() } else { context.read() }
         }
     }
 

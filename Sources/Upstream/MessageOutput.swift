@@ -20,7 +20,7 @@ package final class MessageOutput {
     package init(spare: SpareBuffer) { self.spare = spare }
 
     /// The handler has its place. `isNextToSocket`: nothing but `tls`, if any, stands between it and the network, and what is
-    /// written need not be seen by anyone else.
+    /// written, and that it reads on, need not be seen by anyone else.
     package func open(_ context: ChannelHandlerContext, tls: TLSHandler?, isNextToSocket: Bool) {
         self.context = context
         guard isNextToSocket else { return }
@@ -39,6 +39,12 @@ package final class MessageOutput {
         context = nil
         tls = nil
         socket = nil
+    }
+
+    /// A read is over, and another is to follow as the channel reads by itself: where nothing but `tls` stands before the handler,
+    /// it need not be asked through the pipeline.
+    package func readOn() {
+        if let tls { tls.readOn() } else { socket?.readOn() }
     }
 
     // MARK: Writing
@@ -101,23 +107,30 @@ package final class MessageOutput {
     }
 
     private func sendStraight() -> Bool {
-        guard let context, tls != nil || socket != nil, var bytes = takeWaiting() else { return false }
+        guard let context else { return false }
         if let tls {
+            guard let bytes = takeWaiting() else { return false }
             tls.send(bytes)
             spare.giveBack(bytes)
             return true
         }
-        guard var socket else { return false }
-        let isOut = socket.send(&bytes, in: context)
-        self.socket = socket
+        guard socket != nil, var bytes = takeWaiting(), var way = takeSocket() else { return false }
+        let isOut = way.send(&bytes, in: context)
+        socket = way
         if isOut { spare.giveBack(bytes) } else { waiting = bytes }
         return isOut
     }
 
     private func channelWrites() {
-        guard var socket else { return }
-        socket.channelWrites()
-        self.socket = socket
+        guard var way = takeSocket() else { return }
+        way.channelWrites()
+        socket = way
+    }
+
+    private func takeSocket() -> SocketOutput? {
+        let way = socket
+        socket = nil
+        return way
     }
 
     private func passWaiting() {

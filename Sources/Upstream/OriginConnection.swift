@@ -245,6 +245,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     package func channelReadComplete(context: ChannelHandlerContext) {
         if let delegate { delegate.originReadCompleted() }
         output.flush()
+        if !paused { output.readOn() }
     }
 
     package func channelWritabilityChanged(context: ChannelHandlerContext) {

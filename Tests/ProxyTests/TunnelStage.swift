@@ -11,7 +11,7 @@ import Testing
 
 @testable import Proxy
 
-/// A proxy, and tunnels through it of which the test has both ends.
+/// A proxy, and ways through it of which the test has both ends.
 final class TunnelStage: Sendable {
     struct Tunnel: Sendable {
         let client: BulkSocket
@@ -54,17 +54,28 @@ final class TunnelStage: Sendable {
     }
 
     func tunnel() async throws -> Tunnel {
+        let way = try await way("CONNECT 127.0.0.1:\(originPort) HTTP/1.1\r\nHost: a\r\n\r\n")
+        _ = await onThread { way.client.head() }
+        return way
+    }
+
+    /// A request whose head the origin has read.
+    func exchange(_ method: String, fields: String = "") async throws -> Tunnel {
+        let place = "127.0.0.1:\(originPort)"
+        let way = try await way("\(method) http://\(place)/ HTTP/1.1\r\nHost: \(place)\r\n\(fields)\r\n")
+        let head = await onThread { way.origin.head() }
+        #expect(head.hasPrefix("\(method) / HTTP/1.1\r\n"))
+        return way
+    }
+
+    private func way(_ request: String) async throws -> Tunnel {
         let address = try SocketAddress(ipAddress: "127.0.0.1", port: proxyPort)
-        let (door, request) = (door, Array("CONNECT 127.0.0.1:\(originPort) HTTP/1.1\r\nHost: a\r\n\r\n".utf8))
+        let (door, request) = (door, Array(request.utf8))
         return await onThread {
             let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
             let isConnected = address.withSockAddr { connect(client, $0, socklen_t($1)) } == 0
             #expect(isConnected && send(client, request, request.count, 0) == request.count)
-            let tunnel = Tunnel(client: BulkSocket(client), origin: BulkSocket(accept(door, nil, nil)))
-            var head: [UInt8] = []
-            var byte: UInt8 = 0
-            while head.suffix(4) != [13, 10, 13, 10], recv(client, &byte, 1, 0) == 1 { head.append(byte) }
-            return tunnel
+            return Tunnel(client: BulkSocket(client), origin: BulkSocket(accept(door, nil, nil)))
         }
     }
 
@@ -108,6 +119,19 @@ struct BulkSocket: Sendable {
         for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
             setsockopt(descriptor, SOL_SOCKET, option, &patience, socklen_t(MemoryLayout<timeval>.size))
         }
+    }
+
+    /// A head, and nothing behind it.
+    func head() -> String {
+        var head: [UInt8] = []
+        var byte: UInt8 = 0
+        while head.suffix(4) != [13, 10, 13, 10], recv(descriptor, &byte, 1, 0) == 1 { head.append(byte) }
+        return String(decoding: head, as: UTF8.self)
+    }
+
+    func send(text: String) -> Bool {
+        let bytes = Array(text.utf8)
+        return Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
     }
 
     func sendAll(_ count: Int, seed: Int) -> Bool {
