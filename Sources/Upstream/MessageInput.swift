@@ -19,6 +19,8 @@ package final class MessageInput {
     /// Nil in the place of an empty one, which would keep the memory of the last read.
     private var bytes: ByteBuffer?
     private var decoder: BodyDecoder
+    /// The body has been read to its end, which may still have to be told.
+    private var isAtEnd = false
     private let sender: MessageSender
 
     /// `sender` decides whose fault a malformed message is.
@@ -81,14 +83,17 @@ package final class MessageInput {
     /// What follows is a body of that framing.
     package func beginBody(_ framing: BodyFraming) {
         decoder = BodyDecoder(framing, sentBy: sender)
+        isAtEnd = false
     }
 
     /// One step through the body.
     package func nextPiece() throws(HTTP1Error) -> Piece {
+        if isAtEnd { return .end(trailers: nil) }
         var taken = takeAll()
         defer { putBack(taken) }
         var offset = 0
-        let piece = try Self.step(&decoder, in: taken, from: &offset)
+        let (piece, isWhole) = try Self.step(&decoder, in: taken, from: &offset)
+        isAtEnd = isWhole
         defer { taken.moveReaderIndex(forwardBy: offset) }
         switch piece {
         case .content(let range):
@@ -104,8 +109,8 @@ package final class MessageInput {
     /// Apart, as the compiler sees a span of one part of a value as one of the whole.
     private static func step(
         _ decoder: inout BodyDecoder, in bytes: borrowing ByteBuffer, from offset: inout Int
-    ) throws(HTTP1Error) -> BodyPiece {
-        try decoder.next(bytes.readableBytesSpan, from: &offset)
+    ) throws(HTTP1Error) -> (BodyPiece, isWhole: Bool) {
+        (try decoder.next(bytes.readableBytesSpan, from: &offset), decoder.isComplete)
     }
 
     /// The connection ended. True: the body is whole; false: it was cut short.

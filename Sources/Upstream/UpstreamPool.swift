@@ -6,6 +6,7 @@ package final class UpstreamPool {
     package final class Slot {
         package let key: UpstreamKey
         private var idle: IdleConnections<OriginConnection>
+        private let limits: IdleConnections<OriginConnection>.Limits
         private weak var pool: UpstreamPool?
         /// The pool sees to it that what is idle here is closed in time.
         fileprivate var isRegistered = true
@@ -13,18 +14,33 @@ package final class UpstreamPool {
         fileprivate init(_ key: UpstreamKey, _ pool: UpstreamPool) {
             self.key = key
             self.pool = pool
-            idle = IdleConnections(limits: pool.limits)
+            limits = pool.limits
+            idle = IdleConnections(limits: limits)
         }
 
         /// An idle connection, which is the caller's from here on, or nil: connect one.
         package func lease(now: UInt64) -> OriginConnection? {
-            while let connection = idle.lease(now: now) {
+            while let connection = takeOne(now) {
                 connection.slot = nil
                 // What an origin got out of us while nobody was looking is not for whoever comes next.
                 if connection.isReusable, !connection.hasShownIdentity { return connection }
                 connection.close()
             }
             return nil
+        }
+
+        private func takeOne(_ now: UInt64) -> OriginConnection? {
+            var all = takeIdle()
+            let connection = all.lease(now: now)
+            idle = all
+            return connection
+        }
+
+        /// An access that ends at once needs no check at run time that there is no other.
+        private func takeIdle() -> IdleConnections<OriginConnection> {
+            let all = idle
+            idle = IdleConnections(limits: limits)
+            return all
         }
 
         /// Takes a connection whose exchange is over; closes it when it cannot serve another.
@@ -39,7 +55,9 @@ package final class UpstreamPool {
 
         private func park(_ connection: OriginConnection, now: UInt64) {
             connection.slot = self
-            let surplus = idle.giveBack(connection, now: now)
+            var all = takeIdle()
+            let surplus = all.giveBack(connection, now: now)
+            idle = all
             connection.resumeReading()
             surplus?.close()
         }

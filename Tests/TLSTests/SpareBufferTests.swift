@@ -45,6 +45,13 @@ import Testing
         #expect(spare.take(room: 2048).capacity == 2048)
     }
 
+    @Test func memoryThatSomebodyHoldsIsReplacedByAsMuchAsIsAskedFor() {
+        let spare = SpareBuffer()
+        let held = spare.take(room: PendingWrites.burstBytes)
+        spare.giveBack(held)
+        #expect(spare.take(room: held.capacity / 8).capacity <= held.capacity / 4)
+    }
+
     @Test func memoryThatSomebodyHoldsIsNotWrittenAgain() {
         let spare = SpareBuffer()
         var first = spare.take(room: 10)
