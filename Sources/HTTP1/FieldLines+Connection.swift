@@ -51,7 +51,7 @@ extension FieldLines {
             guard end > range.lowerBound + 2, end < range.upperBound, span.byte(end) == 0x5D else { return false }
             end += 1
         } else {
-            end = span.endOfHostName(from: end, before: range.upperBound)
+            end = span.end(from: end, before: range.upperBound, of: Octet.isHostName)
             guard end > range.lowerBound else { return false }
         }
         guard end < range.upperBound else { return true }
@@ -75,23 +75,6 @@ extension Octet {
 }
 
 extension RawSpan {
-    /// Where the first octet from `offset` stands that is none of a host name; `limit` if there is none before.
-    fileprivate func endOfHostName(from offset: Int, before limit: Int) -> Int {
-        var position = offset
-        while position <= limit - 8 {
-            let found = firstPerhapsNoLetterOrHyphen(position)
-            guard found < 8 else {
-                position += 8
-                continue
-            }
-            position += found
-            guard Octet.isHostName(byte(position)) else { return position }
-            position += 1
-        }
-        while position < limit, Octet.isHostName(byte(position)) { position += 1 }
-        return position
-    }
-
     fileprivate func isPort(_ digits: Range<Int>) -> Bool {
         guard (1...5).contains(digits.count) else { return false }
         var port = 0

@@ -41,19 +41,24 @@ extension RawSpan {
 
     /// Where the first octet from `offset` stands that is no tchar; `byteCount` if there is none.
     @inline(__always)
-    func endOfToken(from offset: Int) -> Int {
+    func endOfToken(from offset: Int) -> Int { end(from: offset, before: byteCount, of: Octet.isToken) }
+
+    /// Where the first octet from `offset` stands that is not `isPart`, which letters and the hyphen are; `limit` if there is none
+    /// before.
+    @inline(__always)
+    func end(from offset: Int, before limit: Int, of isPart: (UInt8) -> Bool) -> Int {
         var position = offset
-        while position <= byteCount - 8 {
-            let found = firstPerhapsNoLetterOrHyphen(position)
+        while position <= limit - 8 {
+            let found = RawSpan.perhapsNoLetterOrHyphen(in: eightBytes(position)).trailingZeroBitCount / 8
             guard found < 8 else {
                 position += 8
                 continue
             }
             position += found
-            guard Octet.isToken(byte(position)) else { return position }
+            guard isPart(byte(position)) else { return position }
             position += 1
         }
-        while position < byteCount, Octet.isToken(byte(position)) { position += 1 }
+        while position < limit, isPart(byte(position)) { position += 1 }
         return position
     }
 
@@ -208,13 +213,6 @@ extension RawSpan {
     @inline(__always)
     func isLineEnd(_ offset: Int) -> Bool {
         UInt16(littleEndian: unsafeLoadUnaligned(fromByteOffset: offset, as: UInt16.self)) == 0x0A0D
-    }
-
-    /// Where in the eight octets at `offset` the first one stands that is no letter and no hyphen, or perhaps none; 8: there is
-    /// none.
-    @inline(__always)
-    func firstPerhapsNoLetterOrHyphen(_ offset: Int) -> Int {
-        RawSpan.perhapsNoLetterOrHyphen(in: eightBytes(offset)).trailingZeroBitCount / 8
     }
 
     /// The high bit of each octet of `word` that is no letter and no hyphen; of some letters too.
