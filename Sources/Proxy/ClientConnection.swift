@@ -37,6 +37,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     }
 
     let services: LoopServices
+    let presence = ClientPresence()
     private(set) var identity: ClientIdentity
     var door = Door.proxy
     /// Connections that were authenticated for this client, and end with it.
@@ -166,12 +167,14 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
+        presence.connection = self
         output.open(context, tls: nil, isNextToSocket: true)
         services.watch(self)
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
         self.context = nil
+        presence.connection = nil
         output.close()
         services.unwatch(self)
     }

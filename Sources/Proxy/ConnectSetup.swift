@@ -13,7 +13,7 @@ import Upstream
 /// An unlisted site gets a blind tunnel. A listed one is connected to and verified before the client's handshake is answered, so that
 /// an origin that is down is a 502, and one that is not trusted is mirrored.
 final class ConnectSetup {
-    private weak var client: ClientConnection?
+    private let presence: ClientPresence
     private let services: LoopServices
     private let policy: Policy
     private let origin: Origin
@@ -27,7 +27,7 @@ final class ConnectSetup {
     private var identityRetry = IdentityRetry()
 
     init(client: ClientConnection, route: Route) {
-        self.client = client
+        presence = client.presence
         self.route = route
         services = client.services
         policy = route.policy
@@ -56,6 +56,9 @@ final class ConnectSetup {
         door = nil
     }
 
+    /// Nil: nobody waits any more.
+    private var client: ClientConnection? { isCancelled ? nil : presence.connection }
+
     /// Somebody is being asked about the origin's certificate.
     var isAsking: Bool { door?.isAsking ?? false }
 
@@ -63,7 +66,7 @@ final class ConnectSetup {
 
     private func tunnel() {
         services.connector.connectTCP(host: origin.host, port: origin.port) { result in
-            guard !self.isCancelled, let client = self.client else {
+            guard let client = self.client else {
                 if case .success(let channel) = result { channel.close(promise: nil) }
                 return
             }
@@ -92,7 +95,7 @@ final class ConnectSetup {
             return fail(
                 OwnResponse(status: 503, detail: "cannot intercept: \(why)", proxyError: "proxy_internal_error"))
         }
-        guard let client else { return }
+        guard client != nil else { return }
         let now = services.shared.wallClock()
         for ground in [.verified] + policy.standing(for: origin, now: now).map({ OriginTrust.standing($0) }) {
             let slot = route.slot(under: ground, mayBeAnswered: true)
@@ -103,16 +106,16 @@ final class ConnectSetup {
         }
         // While the origin is connected to: most are up, and verify.
         mint(authority)
-        let door = TrustDoor(origin: origin, isListed: true, pin: nil, services: services, client: client)
+        let door = TrustDoor(origin: origin, isListed: true, pin: nil, services: services, client: presence)
         self.door = door
         services.connector.connect(
             to: origin, tls: policy.originTLS,
-            certificateSource: CertificateDoor.source(for: rule, at: origin, services: services, client: client),
+            certificateSource: CertificateDoor.source(for: rule, at: origin, services: services, client: presence),
             trustSource: door.source
         ) { result in
             self.door = nil
             if case .failure = result { door.cancel() }
-            guard !self.isCancelled, let client = self.client else {
+            guard let client = self.client else {
                 if case .success(let connection) = result { connection.close() }
                 return
             }
@@ -178,7 +181,7 @@ final class ConnectSetup {
     }
 
     private func show(_ context: Result<TLSServerContext, any Error>, _ site: ClientConnection.InterceptedSite) {
-        guard !isCancelled, let client else { return }
+        guard let client else { return }
         switch context {
         case .success(let context):
             entry.status = 200

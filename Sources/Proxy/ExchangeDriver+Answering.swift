@@ -192,16 +192,16 @@ enum CertificateDoor {
     /// For connections whose origin is trusted, or stands under a decision that lets challenges be answered: TLS asks over no
     /// other. `trust` gives on whose word a connection in use is taken; nil while that is being found out.
     static func source(
-        for rule: SiteRule, at origin: Origin, services: LoopServices, client: ClientConnection,
+        for rule: SiteRule, at origin: Origin, services: LoopServices, client: ClientPresence,
         trust: @escaping () -> OriginTrust? = { nil }
     ) -> OriginConnection.CertificateSource {
-        { [weak client] request, connection, answer in
+        { request, connection, answer in
             guard trust()?.isInForce(at: origin, services.shared) != false else { return answer(nil) }
             let now = services.shared.wallClock()
             let (identity, checks) = services.shared.policy.current.certificateChecks(
                 for: request, rule: rule, now: now)
             connection.certificateChecks = checks
-            guard client?.isStillSameUser() == true else { return answer(nil) }
+            guard client.connection?.isStillSameUser() == true else { return answer(nil) }
             services.shared.observer?.decided(identity?.name, checks, at: origin, rule)
             answer(identity)
         }

@@ -65,7 +65,7 @@ extension ExchangeDriver {
 
     private func connect(_ step: Step) {
         let door = TrustDoor(
-            origin: origin, isListed: route.isListed, pin: pin, services: services, client: client)
+            origin: origin, isListed: route.isListed, pin: pin, services: services, client: client.presence)
         self.door = door
         services.connector.connect(
             to: origin, tls: policy.originTLS,
@@ -130,7 +130,7 @@ extension ExchangeDriver {
 
     private var certificateSource: OriginConnection.CertificateSource? {
         rule.map {
-            CertificateDoor.source(for: $0, at: origin, services: services, client: client) { [weak self] in
+            CertificateDoor.source(for: $0, at: origin, services: services, client: client.presence) { [weak self] in
                 self?.trust
             }
         }

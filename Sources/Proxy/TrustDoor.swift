@@ -24,15 +24,15 @@ final class TrustDoor {
     /// The one leaf that will do, which the client has named.
     private let pin: [UInt8]?
     private let services: LoopServices
-    private weak var client: ClientConnection?
+    private let client: ClientPresence
 
-    private weak var connection: OriginConnection?
+    private var connection: OriginConnection?
     private var isCancelled = false
     private var ticket: TrustQuestions.Ticket?
     private var agreed: OriginTrust?
     private var problem: TrustProblem?
 
-    init(origin: Origin, isListed: Bool, pin: [UInt8]?, services: LoopServices, client: ClientConnection) {
+    init(origin: Origin, isListed: Bool, pin: [UInt8]?, services: LoopServices, client: ClientPresence) {
         self.origin = origin
         self.isListed = isListed
         self.pin = pin
@@ -74,7 +74,7 @@ final class TrustDoor {
             return goOn(.standing(standing), answer)
         }
         if pin != nil { return goOn(.client(leaf: leaf), answer) }
-        guard isListed, let delegate = shared.serverTrustDelegate, let client else { return answer(.undecided) }
+        guard isListed, let delegate = shared.serverTrustDelegate, let client = client.connection else { return answer(.undecided) }
         if client.consents[origin]?.covers(trust) == true { return goOn(.delegate(leaf: leaf), answer) }
         let question = ServerTrustQuestion(
             host: origin.host, port: origin.port, trust: trust, address: connection.address ?? "",
@@ -83,7 +83,7 @@ final class TrustDoor {
         ticket = services.questions.ask(question, key, of: delegate) { said in
             self.ticket = nil
             guard case .proceed = said else { return answer(said) }
-            self.client?.consents[self.origin] = DelegateConsent(leaf: leaf, reasons: key.reasons)
+            self.client.connection?.consents[self.origin] = DelegateConsent(leaf: leaf, reasons: key.reasons)
             self.goOn(.delegate(leaf: leaf), answer)
         }
     }

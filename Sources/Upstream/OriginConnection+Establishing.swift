@@ -61,8 +61,8 @@ extension OriginConnection {
         guard let trustSource else { return tlsHandler?.answerTrustQuestion(with: .undecided) ?? () }
         deadline?.pause()
         var isAnswered = false
-        trustSource(trust, self) { [weak self] answer in
-            guard let self, !isAnswered else { return }
+        trustSource(trust, self) { [self] answer in
+            guard !isAnswered else { return }
             isAnswered = true
             runDeadline()
             tlsHandler?.answerTrustQuestion(with: answer)
@@ -70,8 +70,7 @@ extension OriginConnection {
     }
 
     private func runDeadline() {
-        deadline?.run { [weak self] in
-            guard let self else { return }
+        deadline?.run { [self] in
             fail(UpstreamError(.tlsTimedOut, "\(place): the TLS handshake was not done in time"))
         }
     }

@@ -262,10 +262,10 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         case TLSEvent.serverTrustAsked(let trust):
             askAboutTrust(trust)
         case TLSEvent.certificateRequested(let request):
-            let answer = { [weak self] (identity: Identity?) in
-                self?.shownIdentity = identity
-                if identity != nil { self?.wasIdentified = true }
-                self?.tlsHandler?.answerCertificateRequest(with: identity)
+            let answer = { [self] (identity: Identity?) in
+                shownIdentity = identity
+                if identity != nil { wasIdentified = true }
+                tlsHandler?.answerCertificateRequest(with: identity)
             }
             if let delegate {
                 delegate.originAskedForCertificate(request, self, answer)

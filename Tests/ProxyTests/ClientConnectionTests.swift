@@ -58,6 +58,23 @@ import Testing
         #expect(try origin.sent() == "")
     }
 
+    @Test func aConnectionThatHasLeftItsChannelIsThereForNobody() throws {
+        let bench = try Bench()
+        weak var left: ClientConnection?
+        let (channel, presence) = {
+            let connection = ClientConnection(
+                services: bench.services, identity: ClientIdentity(uid: Bench.uid), addresses: nil)
+            left = connection
+            return (EmbeddedChannel(handler: connection, loop: bench.loop), connection.presence)
+        }()
+        try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
+        #expect(presence.connection != nil && presence.connection === left)
+        try channel.close().wait()
+        bench.loop.run()
+        #expect(presence.connection == nil)
+        #expect(left == nil)
+    }
+
     @Test func aFingerprintOfTheWrongLengthIsToldSo() throws {
         let bench = try Bench()
         try bench.send("GET http://a.example/ HTTP/1.1\r\nHost: a\r\nCountersign-Trust: sha256:0011\r\n\r\n")

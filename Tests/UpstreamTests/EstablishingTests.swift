@@ -13,12 +13,13 @@ import Testing
 
     /// A connection in the middle of its handshake, with ten seconds for it.
     private final class Wire {
-        let channel = EmbeddedChannel()
+        let channel: EmbeddedChannel
         let connection = OriginConnection(place: "a.example:443", tlsHandler: nil)
         var results: [Result<OriginConnection, UpstreamError>] = []
         var answers: [(TrustAnswer) -> Void] = []
 
-        init() throws {
+        init(_ loop: EmbeddedEventLoop = EmbeddedEventLoop()) throws {
+            channel = EmbeddedChannel(loop: loop)
             try channel.pipeline.syncOperations.addHandler(connection)
             try channel.connect(to: SocketAddress(ipAddress: "::1", port: 443)).wait()
             connection.trustSource = { _, _, answer in self.answers.append(answer) }
@@ -70,6 +71,22 @@ import Testing
         wire.answers[1](.refuse)
         wire.pass(.seconds(10))
         #expect(wire.failures == [.tlsTimedOut])
+    }
+
+    @Test(arguments: [true, false]) func onceItIsClosedNobodyKeepsIt(_ isAsked: Bool) throws {
+        let loop = EmbeddedEventLoop()
+        weak var left: OriginConnection?
+        try {
+            let wire = try Wire(loop)
+            left = wire.connection
+            if isAsked {
+                wire.ask()
+                wire.answers.removeAll()
+            }
+            wire.connection.close()
+        }()
+        loop.run()
+        #expect(left == nil)
     }
 
     @Test func whoClosesItHearsNothingMore() throws {
