@@ -29,7 +29,7 @@ package struct HomeFile: Sendable {
         guard found.st_size <= limitBytes else {
             throw CountersignError(.configuration, "\(name) is larger than \(limitBytes) bytes")
         }
-        return try contents(of: file, upTo: limitBytes)
+        return try contents(of: file, about: Int(found.st_size), upTo: limitBytes)
     }
 
     /// The bytes. Throws for a file that is not there, too.
@@ -38,18 +38,26 @@ package struct HomeFile: Sendable {
         return bytes
     }
 
-    private func contents(of file: Int32, upTo limitBytes: Int) throws(CountersignError) -> [UInt8] {
+    /// `size`: what it is likely to have.
+    private func contents(of file: Int32, about size: Int, upTo limitBytes: Int) throws(CountersignError) -> [UInt8] {
         var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 64 << 10)
+        var roomBytes = size + 1
         while true {
-            let count = Glibc.read(file, &chunk, chunk.count)
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw .system(errno, "cannot read \(name)") }
+            var count = 0
+            var reason: Int32 = 0
+            let piece = [UInt8](unsafeUninitializedCapacity: roomBytes) { room, filled in
+                count = Glibc.read(file, room.baseAddress, room.count)
+                reason = errno
+                filled = max(count, 0)
+            }
+            if count < 0, reason == EINTR { continue }
+            guard count >= 0 else { throw .system(reason, "cannot read \(name)") }
             if count == 0 { return bytes }
-            bytes += chunk.prefix(count)
+            if bytes.isEmpty { bytes = piece } else { bytes += piece }
             guard bytes.count <= limitBytes else {
                 throw CountersignError(.configuration, "\(name) is larger than \(limitBytes) bytes")
             }
+            roomBytes = 64 << 10
         }
     }
 

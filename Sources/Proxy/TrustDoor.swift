@@ -74,7 +74,9 @@ final class TrustDoor {
             return goOn(.standing(standing), answer)
         }
         if pin != nil { return goOn(.client(leaf: leaf), answer) }
-        guard isListed, let delegate = shared.serverTrustDelegate, let client = client.connection else { return answer(.undecided) }
+        guard isListed, let delegate = shared.serverTrustDelegate, let client = client.connection else {
+            return answer(.undecided)
+        }
         if client.consents[origin]?.covers(trust) == true { return goOn(.delegate(leaf: leaf), answer) }
         let question = ServerTrustQuestion(
             host: origin.host, port: origin.port, trust: trust, address: connection.address ?? "",
