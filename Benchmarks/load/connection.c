@@ -437,11 +437,16 @@ void connections_release(void) {
     }
 }
 
-// At most `stepsATurn` for fairness, but never fewer than what OpenSSL holds: the poller does not know of those bytes.
+// Something is to be done that the poller does not know of: to write a request, or to read what OpenSSL holds.
+static bool must_go_on(const struct connection *connection) {
+    return connection->state == writing || (connection->tls && SSL_has_pending(connection->tls));
+}
+
+// At most `stepsATurn` for fairness, unless the poller would not come back for the rest.
 void connection_ready(struct connection *connection) {
     if (connection->state == closed) return;
     for (int steps = 0; !isStopping; steps++) {
-        if (steps >= stepsATurn && !(connection->tls && SSL_has_pending(connection->tls))) return;
+        if (steps >= stepsATurn && !must_go_on(connection)) return;
         if (step(connection) != advanced) return;
     }
 }
