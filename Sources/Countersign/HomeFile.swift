@@ -38,10 +38,11 @@ package struct HomeFile: Sendable {
         return bytes
     }
 
-    /// `size`: what it is likely to have.
-    private func contents(of file: Int32, about size: Int, upTo limitBytes: Int) throws(CountersignError) -> [UInt8] {
+    /// `size`: what it is likely to have. The system says nothing for files of its own, some of which give all at the first reading
+    /// or never.
+    func contents(of file: Int32, about size: Int, upTo limitBytes: Int) throws(CountersignError) -> [UInt8] {
         var bytes: [UInt8] = []
-        var roomBytes = size + 1
+        var roomBytes = max(size + 1, 4096)
         while true {
             var count = 0
             var reason: Int32 = 0

@@ -7,11 +7,16 @@ import TLS
 
 /// What a CONNECT makes of a client connection: the origin's stand-in, a tunnel's end, or a refusal.
 extension ClientConnection {
-    /// What a CONNECT to a listed site was found to be.
-    struct InterceptedSite {
+    /// What a CONNECT to a listed site was found to be. An object, as most connections have none, and wait with little.
+    final class InterceptedSite {
         let origin: Origin
         /// The leaf that the client has decided for by going on, where the origin is not trusted and it was shown why.
         let pin: [UInt8]?
+
+        init(origin: Origin, pin: [UInt8]?) {
+            self.origin = origin
+            self.pin = pin
+        }
     }
 
     /// The origin answered and is listed: the client's TLS comes next.

@@ -34,6 +34,7 @@ extension ClientConnection {
 
     func clientGone() {
         phase = .closed
+        presence.connection = nil
         exchange?.clientGone()
         exchange = nil
         setup?.cancel()

@@ -49,7 +49,8 @@ extension OriginConnection {
         tell?(result)
     }
 
-    /// Nobody wants to hear any more how it ended.
+    /// Nobody wants to hear any more how it ended. What asked, waited or was to be told let go of: until then each may hold the
+    /// connection that holds it.
     func abandonEstablishing() {
         established = nil
         trustSource = nil

@@ -13,9 +13,10 @@ import TLS
 package final class OriginConnection: ChannelInboundHandler, RemovableChannelHandler {
     package typealias InboundIn = ByteBuffer
     package typealias OutboundOut = ByteBuffer
-    /// Asks who the client of this connection is; the answer may come later, on the event loop.
+    /// Asks who the client of this connection is; the answer may come later, on the event loop. Who keeps it keeps the connection.
     package typealias CertificateSource = (CertificateRequest, OriginConnection, @escaping (Identity?) -> Void) -> Void
-    /// Asks whether to go on to an origin that is not trusted; the answer may come later, on the event loop.
+    /// Asks whether to go on to an origin that is not trusted; the answer may come later, on the event loop. Who keeps it keeps the
+    /// connection.
     package typealias TrustSource = (ServerTrust, OriginConnection, @escaping (TrustAnswer) -> Void) -> Void
 
     enum Phase {

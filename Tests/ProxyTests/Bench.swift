@@ -24,12 +24,12 @@ final class Bench {
 
     /// `sites` is the text of an allowed-sites list; `password` is that of the credential `enrollment` of `jdoe`.
     init(
-        sites: String = "", password: String? = nil, token: String? = nil,
+        sites: String = "", password: String? = nil, identities: [Identity] = [], token: String? = nil,
         standing: [Origin: [StandingTrust]] = [:], addresses: (client: SocketAddress, server: SocketAddress)? = nil
     ) throws {
         var configuration = ProxyConfiguration()
         configuration.clientToken = token.map { Secret(utf8: $0) }
-        let policy = try Self.policy(sites: sites, password: password, standing: standing)
+        let policy = try Self.policy(sites: sites, password: password, identities: identities, standing: standing)
         let shared = ProxyServices(
             configuration: configuration, policy: PolicyInForce(policy), accessLog: nil, pseudonym: "csn-test",
             wallClock: { 1_800_000_000 })
@@ -40,9 +40,9 @@ final class Bench {
         try client.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
     }
 
-    /// As ``init(sites:password:token:standing:addresses:)`` has it.
+    /// As ``init(sites:password:identities:token:standing:addresses:)`` has it.
     static func policy(
-        sites: String, password: String?, standing: [Origin: [StandingTrust]] = [:]
+        sites: String, password: String?, identities: [Identity] = [], standing: [Origin: [StandingTrust]] = [:]
     ) throws -> Policy {
         var credentials: [String: PasswordCredential] = [:]
         if let password {
@@ -51,7 +51,7 @@ final class Bench {
         }
         return Policy(
             sites: try SiteList(files: [("t.sites", sites)]),
-            enrollment: .open(credentials: credentials, identities: []),
+            enrollment: .open(credentials: credentials, identities: identities),
             originTLS: try TLSClientContext(
                 verifier: ChainVerifier(anchors: try TrustAnchors(system: false)), now: { 1_800_000_000 }),
             authority: nil, standingTrust: standing, generation: 1)

@@ -73,17 +73,31 @@ import Testing
         #expect(wire.failures == [.tlsTimedOut])
     }
 
-    @Test(arguments: [true, false]) func onceItIsClosedNobodyKeepsIt(_ isAsked: Bool) throws {
+    enum End: CaseIterable {
+        case closed, failed, late, established
+    }
+
+    @Test(arguments: End.allCases, [true, false])
+    func nobodyKeepsItOnceThatIsOver(_ end: End, isAsked: Bool) throws {
         let loop = EmbeddedEventLoop()
         weak var left: OriginConnection?
         try {
             let wire = try Wire(loop)
             left = wire.connection
-            if isAsked {
-                wire.ask()
-                wire.answers.removeAll()
+            if isAsked { wire.ask() }
+            switch end {
+            case .closed: wire.connection.close()
+            case .failed: wire.channel.pipeline.fireErrorCaught(TLSError(.handshakeFailed, "gone"))
+            case .late:
+                wire.answers.first?(.undecided)
+                wire.pass(.seconds(10))
+            case .established:
+                wire.connection.finishEstablishing(.success(wire.connection))
+                #expect(wire.results.count == 1)
+                try wire.channel.close().wait()
             }
-            wire.connection.close()
+            #expect(!wire.channel.isActive)
+            wire.results.removeAll()
         }()
         loop.run()
         #expect(left == nil)

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Certificates
+import Challenges
+import TLS
+import Testing
+
+@testable import Proxy
+@testable import Upstream
+
+@Suite struct CertificateDoorTests {
+    private static let origin = Origin(scheme: .https, host: "a.example", port: 443)
+    /// ecdsa_secp256r1_sha256.
+    private static let request = CertificateRequest(
+        acceptableIssuers: [], signatureAlgorithms: [0x0403], isPostHandshake: false)
+
+    /// What an origin is shown that asks for a certificate: the identity's name.
+    private static func shown(_ bench: Bench, to presence: ClientPresence) throws -> [String?] {
+        let rule = try #require(bench.services.shared.policy.current.sites.rule(for: origin))
+        let source = CertificateDoor.source(for: rule, at: origin, services: bench.services, client: presence)
+        var names: [String?] = []
+        source(request, OriginConnection(place: "a.example:443", tlsHandler: nil)) { names.append($0?.name) }
+        return names
+    }
+
+    @Test func whoHasGoneIsNotSpokenFor() throws {
+        let identity = try ClientAuthority(commonName: "clients", at: 1_799_999_000)
+            .issue("me", commonName: "me", lifetime: 86_400, at: 1_799_999_000)
+        let bench = try Bench(sites: "https://a.example answer=certificate identity=me", identities: [identity])
+        #expect(try Self.shown(bench, to: bench.connection.presence) == ["me"])
+        #expect(try Self.shown(bench, to: ClientPresence()) == [nil])
+        bench.connection.clientGone()
+        #expect(try Self.shown(bench, to: bench.connection.presence) == [nil])
+    }
+}
