@@ -105,12 +105,14 @@ PEERS = {
     "haproxy": EVERYTHING,
     "nginx": EVERYTHING,
     "envoy": EVERYTHING,
+    "envoy-aesni": ["mitm-1M", "mitm-up-1M"],
     "mitmproxy": EVERYTHING,
     "px": PLAIN_ONLY,
     "tinyproxy": PLAIN_ONLY,
 }
 SHOWN = {"countersign": "Countersign", "squid": "squid", "squid-bump": "squid, ssl-bump", "haproxy": "HAProxy",
-         "nginx": "nginx", "envoy": "Envoy", "mitmproxy": "mitmproxy", "px": "px", "tinyproxy": "tinyproxy"}
+         "nginx": "nginx", "envoy": "Envoy", "envoy-aesni": "Envoy without VAES", "mitmproxy": "mitmproxy", "px": "px",
+         "tinyproxy": "tinyproxy"}
 QUICK_PEERS = ["countersign", "squid", "squid-bump", "haproxy", "envoy"]
 CURVE_PEERS = ["countersign", "haproxy"]
 
