@@ -107,8 +107,8 @@ def text(records, names, left_out, machine, began):
         " included, over the requests (or 10⁹ bytes of body) of the window; one worker each. A figure is the median of"
         " its rounds; of an answered site the ratio is, too, as it is measured in turns with the same work unanswered."
         " HAProxy and nginx are limits, not peers: reverse proxies to the one origin, with a ready leaf, that know"
-        " neither CONNECT nor challenges; Envoy has a ready leaf too. Envoy without VAES encrypts with the instructions that"
-        " OpenSSL 3.0 has. None of them answers a 401.\n",
+        " neither CONNECT nor challenges; Envoy has a ready leaf too. Envoy without VAES encrypts with the instructions"
+        " that OpenSSL 3.0 has. None of them answers a 401.\n",
         table(["", ""], [list(fact) for fact in facts]),
         "## What must be reached\n",
         table(["work", "unit", "Countersign", "beside", "ratio", "must reach", "reached"], list(bound_rows(records))),

@@ -22,7 +22,6 @@ final class ConnectSetup {
     private var identity: ClientIdentity
     private var decision = AccessLog.Decision.tunnel
     private var entry = AccessLog.Outcome()
-    private var isCancelled = false
     private var door: TrustDoor?
     private var identityRetry = IdentityRetry()
 
@@ -51,13 +50,12 @@ final class ConnectSetup {
     }
 
     func cancel() {
-        isCancelled = true
         door?.cancel()
         door = nil
     }
 
     /// Nil: nobody waits any more.
-    private var client: ClientConnection? { isCancelled ? nil : presence.connection }
+    private var client: ClientConnection? { presence.connection }
 
     /// Somebody is being asked about the origin's certificate.
     var isAsking: Bool { door?.isAsking ?? false }
@@ -123,7 +121,7 @@ final class ConnectSetup {
             case .failure(let error):
                 self.services.shared.observer?.ended(error, at: self.origin)
                 let waits = self.identityRetry.begin(after: error, self.services) { isReplaced in
-                    guard !self.isCancelled else { return }
+                    guard self.client != nil else { return }
                     if isReplaced { self.intercept(rule) } else { self.fail(door.refusal(after: error)) }
                 }
                 if !waits { self.fail(door.refusal(after: error)) }

@@ -26,6 +26,7 @@ final class TrustDoor {
     private let services: LoopServices
     private let client: ClientPresence
 
+    /// The one that asks. It holds this door in turn, until its handshake is over.
     private var connection: OriginConnection?
     private var isCancelled = false
     private var ticket: TrustQuestions.Ticket?

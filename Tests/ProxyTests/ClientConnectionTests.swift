@@ -58,7 +58,8 @@ import Testing
         #expect(try origin.sent() == "")
     }
 
-    @Test func aConnectionThatHasLeftItsChannelIsThereForNobody() throws {
+    /// It leaves with the channel's end, or where a tunnel takes its place.
+    @Test(arguments: [true, false]) func whatHasLeftItsChannelIsThereForNobody(_ closes: Bool) throws {
         let bench = try Bench()
         weak var left: ClientConnection?
         let (channel, presence) = {
@@ -69,9 +70,15 @@ import Testing
         }()
         try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
         #expect(presence.connection != nil && presence.connection === left)
-        try channel.close().wait()
+        if closes {
+            try channel.close().wait()
+        } else {
+            let there = try #require(presence.connection)
+            _ = channel.pipeline.syncOperations.removeHandler(there)
+        }
         bench.loop.run()
         #expect(presence.connection == nil)
+        #expect(channel.isActive != closes)
         #expect(left == nil)
     }
 
