@@ -10,15 +10,28 @@ let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 
-/// A room of the house and the rooms below it: arrows point down only.
-func room(_ name: String, _ below: Target.Dependency...) -> Target {
-    .target(name: name, dependencies: below)
+// Target names are unique within a whole package graph, and an app may have a `Proxy` or a `TLS` of its own: ours start with
+// `Countersign`. Their folders in Sources and Tests have the short names.
+
+/// The module in `Sources/FOLDER` and the modules that it imports, which are all above it in the list of targets.
+func module(_ folder: String, _ modules: [String] = [], _ products: [Target.Dependency] = []) -> Target {
+    .target(name: prefixed(folder), dependencies: dependencies(modules, products), path: "Sources/\(folder)")
 }
 
-/// A room's tests.
-func tests(_ name: String, _ dependencies: Target.Dependency...) -> Target {
-    .testTarget(name: name, dependencies: dependencies)
+/// The tests in `Tests/FOLDER`.
+func tests(
+    _ folder: String, _ modules: [String], _ products: [Target.Dependency] = [], exclude: [String] = []
+) -> Target {
+    .testTarget(
+        name: prefixed(folder), dependencies: dependencies(modules, products), path: "Tests/\(folder)", exclude: exclude
+    )
 }
+
+func dependencies(_ modules: [String], _ products: [Target.Dependency]) -> [Target.Dependency] {
+    modules.map { .byName(name: prefixed($0)) } + products
+}
+
+func prefixed(_ folder: String) -> String { folder.hasPrefix("Countersign") ? folder : "Countersign\(folder)" }
 
 let package = Package(
     name: "countersign",
@@ -32,93 +45,87 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         // The commands of `countersign`.
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
-        // What `serve` tells its operator.
+        // The log of `serve`.
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
-        // A program that has services runs the proxy as one of them, and shuts it down with the others.
+        // Lets a program run the proxy as one of its services and shut it down together with them.
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
-        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
-        // Its headers alone: the library is loaded by the first command that needs it.
-        .systemLibrary(name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
-        .systemLibrary(name: "CLinux"),
-        room("Cryptography", "COpenSSL"),
-        room("HTTP1"),
-        room("Challenges", "Cryptography"),
-        room("NTLM", "Challenges", "Cryptography"),
-        room("SitePolicy", "Challenges"),
-        room("Certificates", "Cryptography", "COpenSSL"),
-        room("Vault", "Challenges", "Cryptography"),
-        room(
-            "Enrollment", "SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl"),
-        .target(name: "TLS", dependencies: ["Certificates", "Challenges", "Cryptography", "COpenSSL"] + nio),
-        .target(name: "Upstream", dependencies: ["HTTP1", "TLS", "Certificates", "Challenges"] + nio),
-        .target(
-            name: "Proxy",
-            dependencies: [
+        .systemLibrary(
+            name: "CountersignCOpenSSL", path: "Sources/COpenSSL", pkgConfig: "openssl",
+            providers: [.apt(["libssl-dev"])]),
+        // Only the headers: the library is loaded by the first command that needs it.
+        .systemLibrary(
+            name: "CountersignCCurl", path: "Sources/CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CountersignCLinux", path: "Sources/CLinux"),
+        module("Cryptography", ["COpenSSL"]),
+        module("HTTP1"),
+        module("Challenges", ["Cryptography"]),
+        module("NTLM", ["Challenges", "Cryptography"]),
+        module("SitePolicy", ["Challenges"]),
+        module("Certificates", ["Cryptography", "COpenSSL"]),
+        module("Vault", ["Challenges", "Cryptography"]),
+        module("Enrollment", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl"]),
+        module("TLS", ["Certificates", "Challenges", "Cryptography", "COpenSSL"], nio),
+        module("Upstream", ["HTTP1", "TLS", "Certificates", "Challenges"], nio),
+        module(
+            "Proxy",
+            [
                 "HTTP1", "Upstream", "TLS", "NTLM", "SitePolicy", "Certificates", "Challenges", "Cryptography",
                 "CLinux",
-            ] + nio),
-        .target(
-            name: "Countersign",
-            dependencies: [
+            ], nio),
+        module(
+            "Countersign",
+            [
                 "Proxy", "Upstream", "TLS", "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates", "Challenges",
-                "Cryptography", "COpenSSL", logging, lifecycle,
-            ] + nio),
-        .target(
-            name: "CountersignURLSession",
-            dependencies: ["Countersign", "Upstream", "HTTP1", "Challenges"] + nio),
+                "Cryptography", "COpenSSL",
+            ], nio + [logging, lifecycle]),
+        module("CountersignURLSession", ["Countersign", "Upstream", "HTTP1", "Challenges"], nio),
         .executableTarget(
             name: "CountersignCLI",
-            dependencies: [
-                "Countersign", "Proxy", "HTTP1", "NTLM", "TLS", "Vault", "Enrollment", "SitePolicy", "Certificates",
-                "Challenges", "Cryptography", "CCurl", "CLinux", argumentParser, logging,
-            ] + nio),
-        // Test set-up: real servers in temporary folders.
-        .target(name: "TestOrigin", path: "Tests/TestOrigin", exclude: ["Servers", "Clients"]),
+            dependencies: dependencies(
+                [
+                    "Countersign", "Proxy", "HTTP1", "NTLM", "TLS", "Vault", "Enrollment", "SitePolicy", "Certificates",
+                    "Challenges", "Cryptography", "CCurl", "CLinux",
+                ], nio + [argumentParser, logging])),
+        // Real servers in temporary folders, for the tests.
+        .target(name: "CountersignTestOrigin", path: "Tests/TestOrigin", exclude: ["Servers", "Clients"]),
         .executableTarget(
-            name: "DelegatingProxy",
-            dependencies: ["Countersign", "Proxy", "TLS", "Vault", "Certificates", logging],
+            name: "CountersignDelegatingProxy",
+            dependencies: dependencies(["Countersign", "Proxy", "TLS", "Vault", "Certificates"], [logging]),
             path: "Tests/DelegatingProxy"),
-        tests("CryptographyTests", "Cryptography"),
-        tests("HTTP1Tests", "HTTP1", .product(name: "NIOHTTP1", package: "swift-nio"), embedded),
-        tests("ChallengesTests", "Challenges", "Cryptography"),
-        tests("NTLMTests", "NTLM", "Challenges", "Cryptography"),
-        tests("SitePolicyTests", "SitePolicy", "Challenges"),
-        tests("CertificatesTests", "Certificates", "Cryptography", "TestOrigin", "COpenSSL"),
-        tests("VaultTests", "Vault", "Challenges", "Cryptography"),
-        .testTarget(
-            name: "TLSTests",
-            dependencies: ["TLS", "TestOrigin", "Certificates", "Challenges", "Cryptography", "COpenSSL", embedded]
-                + nio),
-        tests("EnrollmentTests", "Enrollment", "TestOrigin", "Certificates", "Challenges", "Cryptography"),
-        .testTarget(
-            name: "UpstreamTests",
-            dependencies: ["Upstream", "HTTP1", "TLS", "Certificates", "Challenges", embedded] + nio),
-        .testTarget(
-            name: "ProxyTests",
-            dependencies: [
-                "Proxy", "Upstream", "HTTP1", "TLS", "SitePolicy", "Certificates", "Challenges", "Cryptography",
-                embedded,
-            ] + nio),
-        .testTarget(
-            name: "CountersignTests",
-            dependencies: [
+        tests("CryptographyTests", ["Cryptography"]),
+        tests("HTTP1Tests", ["HTTP1"], [.product(name: "NIOHTTP1", package: "swift-nio"), embedded]),
+        tests("ChallengesTests", ["Challenges", "Cryptography"]),
+        tests("NTLMTests", ["NTLM", "Challenges", "Cryptography"]),
+        tests("SitePolicyTests", ["SitePolicy", "Challenges"]),
+        tests("CertificatesTests", ["Certificates", "Cryptography", "TestOrigin", "COpenSSL"]),
+        tests("VaultTests", ["Vault", "Challenges", "Cryptography"]),
+        tests(
+            "TLSTests", ["TLS", "TestOrigin", "Certificates", "Challenges", "Cryptography", "COpenSSL"],
+            nio + [embedded]),
+        tests("EnrollmentTests", ["Enrollment", "TestOrigin", "Certificates", "Challenges", "Cryptography"]),
+        tests("UpstreamTests", ["Upstream", "HTTP1", "TLS", "Certificates", "Challenges"], nio + [embedded]),
+        tests(
+            "ProxyTests",
+            ["Proxy", "Upstream", "HTTP1", "TLS", "SitePolicy", "Certificates", "Challenges", "Cryptography"],
+            nio + [embedded]),
+        tests(
+            "CountersignTests",
+            [
                 "Countersign", "CountersignURLSession", "TestOrigin", "Proxy", "TLS", "NTLM", "Vault", "Enrollment",
-                "SitePolicy", "Certificates",
-                "Challenges", "Cryptography", "COpenSSL", "CCurl", logging, lifecycle,
-            ] + nio),
-        .testTarget(
-            name: "CommandTests",
-            dependencies: [
+                "SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl",
+            ], nio + [logging, lifecycle]),
+        tests(
+            "CommandTests",
+            [
                 "CountersignCLI", "Countersign", "TestOrigin", "Vault", "SitePolicy", "Certificates", "Challenges",
                 "Cryptography",
             ], exclude: ["Transcripts"]),
-        .testTarget(
-            name: "EndToEndTests",
-            dependencies: [
+        tests(
+            "EndToEndTests",
+            [
                 "TestOrigin", "CountersignCLI", "Countersign", "Proxy", "TLS", "Vault", "Certificates", "Cryptography",
-                logging,
-            ]),
+            ], [logging]),
     ]
 )

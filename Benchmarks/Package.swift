@@ -18,33 +18,54 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2")
     ],
     targets: [
-        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
-        .systemLibrary(name: "CLinux"),
-        .target(name: "Cryptography", dependencies: ["COpenSSL"]),
-        .target(name: "HTTP1"),
-        .target(name: "Challenges", dependencies: ["Cryptography"]),
-        .target(name: "NTLM", dependencies: ["Challenges", "Cryptography"]),
-        .target(name: "SitePolicy", dependencies: ["Challenges"]),
-        .target(name: "Certificates", dependencies: ["Cryptography", "COpenSSL"]),
-        .target(name: "Vault", dependencies: ["Challenges", "Cryptography"]),
-        .target(name: "TLS", dependencies: ["Certificates", "Challenges", "Cryptography", "COpenSSL"] + nio),
+        .systemLibrary(
+            name: "CountersignCOpenSSL", path: "Sources/COpenSSL", pkgConfig: "openssl",
+            providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(
+            name: "CountersignCLinux", path: "Sources/CLinux"),
         .target(
-            name: "Upstream", dependencies: ["HTTP1", "TLS", "Certificates", "Challenges"] + nio,
+            name: "CountersignCryptography", dependencies: ["CountersignCOpenSSL"], path: "Sources/Cryptography"),
+        .target(
+            name: "CountersignHTTP1", path: "Sources/HTTP1"),
+        .target(
+            name: "CountersignChallenges", dependencies: ["CountersignCryptography"], path: "Sources/Challenges"),
+        .target(
+            name: "CountersignNTLM", dependencies: ["CountersignChallenges", "CountersignCryptography"],
+            path: "Sources/NTLM"),
+        .target(
+            name: "CountersignSitePolicy", dependencies: ["CountersignChallenges"], path: "Sources/SitePolicy"),
+        .target(
+            name: "CountersignCertificates", dependencies: ["CountersignCryptography", "CountersignCOpenSSL"],
+            path: "Sources/Certificates"),
+        .target(
+            name: "CountersignVault", dependencies: ["CountersignChallenges", "CountersignCryptography"],
+            path: "Sources/Vault"),
+        .target(
+            name: "CountersignTLS",
+            dependencies: [
+                "CountersignCertificates", "CountersignChallenges", "CountersignCryptography", "CountersignCOpenSSL",
+            ] + nio, path: "Sources/TLS"),
+        .target(
+            name: "CountersignUpstream",
+            dependencies: ["CountersignHTTP1", "CountersignTLS", "CountersignCertificates", "CountersignChallenges"]
+                + nio, path: "Sources/Upstream",
             swiftSettings: testable),
         .target(
-            name: "Proxy",
+            name: "CountersignProxy",
             dependencies: [
-                "HTTP1", "Upstream", "TLS", "NTLM", "SitePolicy", "Certificates", "Challenges", "Cryptography",
-                "CLinux",
-            ] + nio,
+                "CountersignHTTP1", "CountersignUpstream", "CountersignTLS", "CountersignNTLM", "CountersignSitePolicy",
+                "CountersignCertificates", "CountersignChallenges", "CountersignCryptography",
+                "CountersignCLinux",
+            ] + nio, path: "Sources/Proxy",
             swiftSettings: testable),
         // Counts what the process allocates: its malloc stands before the C library's.
         .target(name: "CMeter"),
         .executableTarget(
             name: "Micro",
             dependencies: [
-                "CMeter", "HTTP1", "Challenges", "NTLM", "SitePolicy", "Certificates", "Vault", "Cryptography", "TLS",
-                "Upstream", "Proxy", .product(name: "NIOEmbedded", package: "swift-nio"),
+                "CMeter", "CountersignHTTP1", "CountersignChallenges", "CountersignNTLM", "CountersignSitePolicy",
+                "CountersignCertificates", "CountersignVault", "CountersignCryptography", "CountersignTLS",
+                "CountersignUpstream", "CountersignProxy", .product(name: "NIOEmbedded", package: "swift-nio"),
             ] + nio),
     ]
 )

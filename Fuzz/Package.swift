@@ -7,12 +7,22 @@ import PackageDescription
 let package = Package(
     name: "fuzz",
     targets: [
-        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
-        .target(name: "Cryptography", dependencies: ["COpenSSL"]),
-        .target(name: "HTTP1"),
-        .target(name: "Challenges", dependencies: ["Cryptography"]),
-        .target(name: "NTLM", dependencies: ["Challenges", "Cryptography"]),
-        .target(name: "SitePolicy", dependencies: ["Challenges"]),
-        .executableTarget(name: "Fuzz", dependencies: ["HTTP1", "Challenges", "NTLM", "SitePolicy"]),
+        .systemLibrary(
+            name: "CountersignCOpenSSL", path: "Sources/COpenSSL", pkgConfig: "openssl",
+            providers: [.apt(["libssl-dev"])]),
+        .target(
+            name: "CountersignCryptography", dependencies: ["CountersignCOpenSSL"], path: "Sources/Cryptography"),
+        .target(
+            name: "CountersignHTTP1", path: "Sources/HTTP1"),
+        .target(
+            name: "CountersignChallenges", dependencies: ["CountersignCryptography"], path: "Sources/Challenges"),
+        .target(
+            name: "CountersignNTLM", dependencies: ["CountersignChallenges", "CountersignCryptography"],
+            path: "Sources/NTLM"),
+        .target(
+            name: "CountersignSitePolicy", dependencies: ["CountersignChallenges"], path: "Sources/SitePolicy"),
+        .executableTarget(
+            name: "Fuzz",
+            dependencies: ["CountersignHTTP1", "CountersignChallenges", "CountersignNTLM", "CountersignSitePolicy"]),
     ]
 )

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 
 /// Why a certificate, key or identity file was not taken or made. Never contains a secret; equality looks at the code only.
 package struct CertificateError: Error, Equatable, CustomStringConvertible {

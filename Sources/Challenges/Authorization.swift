@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 
 /// The value of an `Authorization` field that we made (RFC 9110 §11.6.2): a scheme and a token68, which is a secret.
 package struct Authorization: Equatable, Sendable {

@@ -2,7 +2,7 @@
 
 // The standard library's own normaliser; the public one would bring all of Foundation.
 @_spi(_Unicode) import Swift
-import Cryptography
+import CountersignCryptography
 
 /// Answers a Basic challenge (RFC 7617 §2).
 package enum BasicAuthorization {

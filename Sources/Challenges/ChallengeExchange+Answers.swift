@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 
 extension ChallengeExchange {
     static let notContinued = ThreeChecks.Check.no("origin did not continue NTLM")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 
 /// A user name and password as they were enrolled.
 package struct PasswordCredential: Equatable, Sendable {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 
 /// The paths that one Basic challenge speaks for (RFC 7617 §2.2): all at or below the directory of the path that was challenged.
 package struct PathScope: Hashable, Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Countersign
-import Cryptography
+import CountersignCryptography
 import Glibc
 
 /// The file whose first line is what clients have to send.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import Countersign
-import Cryptography
+import CountersignCryptography
 import FoundationEssentials
 import Glibc
-import Proxy
+import CountersignProxy
 
 /// What clients of a home's proxy are to trust.
 struct ClientTrust {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import Countersign
-import SitePolicy
-import Vault
+import CountersignSitePolicy
+import CountersignVault
 
 /// What an identity may be called: a word of the list, a record of the vault and a file name at once.
 enum IdentityName {

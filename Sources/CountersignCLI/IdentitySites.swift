@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Countersign
-import SitePolicy
+import CountersignSitePolicy
 
 /// The listed sites at which a client identity may be shown.
 struct IdentitySites {

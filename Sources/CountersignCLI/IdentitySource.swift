@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import Countersign
-import Cryptography
+import CountersignCryptography
 import FoundationEssentials
-import Vault
+import CountersignVault
 
 /// Where `certificate import` takes an identity from.
 enum IdentitySource {

@@ -2,7 +2,7 @@
 
 import ArgumentParser
 import Glibc
-import Proxy
+import CountersignProxy
 
 /// A door as `--listen` writes it: `HOST:PORT`, `[V6]:PORT` or `unix:PATH`.
 struct ListenAddress {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import Certificates
+import CountersignCertificates
 import Countersign
 import Glibc
-import Proxy
+import CountersignProxy
 import Synchronization
 
 /// What a person is told of an enrolment or refresh while it goes on, and of what it came to. A terminal has a line that counts the

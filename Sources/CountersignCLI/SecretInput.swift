@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Countersign
-import Cryptography
+import CountersignCryptography
 import Glibc
 
 /// Where a command takes its secrets from: standard input, a line each, or a prompt on the terminal. Never an argument or a

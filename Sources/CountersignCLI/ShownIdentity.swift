@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import Countersign
 import Glibc
-import Proxy
-import Vault
+import CountersignProxy
+import CountersignVault
 
 /// A client identity as `certificate list` and `certificate inspect` show it.
 struct ShownIdentity: Encodable {

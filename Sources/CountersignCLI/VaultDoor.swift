@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Countersign
-import Cryptography
-import Vault
+import CountersignCryptography
+import CountersignVault
 
 /// A command's way into the vault of its home.
 struct VaultDoor {

@@ -2,10 +2,10 @@
 
 import Countersign
 import Foundation
-import HTTP1
+import CountersignHTTP1
 import NIOCore
 import NIOPosix
-import Upstream
+import CountersignUpstream
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
+import CountersignChallenges
 import Countersign
 import Foundation
 import Synchronization

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
+import CountersignCOpenSSL
 
 /// AES-256 in Galois/Counter Mode (NIST SP 800-38D): 32-byte key, 12-byte nonce, 16-byte tag.
 package enum AESGCM {

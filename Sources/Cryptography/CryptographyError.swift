@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
+import CountersignCOpenSSL
 
 /// What OpenSSL refused, with the reasons it left in its error queue. Never contains a secret.
 package struct CryptographyError: Error, Equatable, CustomStringConvertible {

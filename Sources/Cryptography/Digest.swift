@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
+import CountersignCOpenSSL
 
 /// A hash function. MD4 (RFC 1320) is not here: see ``MD4``.
 package enum Digest: String, CaseIterable, Sendable {

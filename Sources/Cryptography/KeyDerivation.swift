@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
+import CountersignCOpenSSL
 
 /// scrypt (RFC 7914): a key out of a passphrase, dear to guess. It takes 128 · N · r bytes of memory and blocks for as
 /// long: run it off the event loops.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
+import CountersignCOpenSSL
 
 /// MD4 (RFC 1320), which NTLM's password hash is made of and nothing else may be: it is broken as a hash.
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
+import CountersignCOpenSSL
 import Glibc
 
 /// Keeps what is in memory out of core files, swap and other processes of the same user.

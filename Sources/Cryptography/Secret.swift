@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
+import CountersignCOpenSSL
 
 /// Bytes that must not leak: a password, a private key, a key-encryption key.
 ///

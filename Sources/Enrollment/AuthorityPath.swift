@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
-import Certificates
+import CountersignCOpenSSL
+import CountersignCertificates
 
 /// A path from a certificate to one of the anchors (RFC 5280 §6), built by OpenSSL from the certificates at hand.
 struct AuthorityPath {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
-import Cryptography
+import CountersignCOpenSSL
+import CountersignCryptography
 
 /// What ties a certification request to one TLS connection (RFC 7030 §3.5): the text of its challengePassword.
 ///

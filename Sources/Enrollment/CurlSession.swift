@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CCurl
-import COpenSSL
-import Challenges
-import Cryptography
+import CountersignCCurl
+import CountersignCOpenSSL
+import CountersignChallenges
+import CountersignCryptography
 import Synchronization
 
 /// libcurl as the client of one EST server: one handle, which keeps its connection from call to call. Blocking; one

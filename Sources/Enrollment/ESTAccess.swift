@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Challenges
+import CountersignCertificates
+import CountersignChallenges
 
 /// What an EST server is verified against, and what it is shown.
 package struct ESTAccess: Sendable {

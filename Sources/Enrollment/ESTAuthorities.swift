@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 
 /// The authorities of an EST server as `/cacerts` gave them (RFC 7030 §4.1.3), sorted by what the trust anchors make of
 /// them.

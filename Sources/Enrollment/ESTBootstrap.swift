@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Cryptography
+import CountersignCertificates
+import CountersignCryptography
 
 /// What a server that is not trusted yet says of itself, for a person to confirm (RFC 7030 §4.1.1).
 package struct ESTBootstrap: Equatable, Sendable {

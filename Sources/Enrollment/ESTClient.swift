@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Challenges
+import CountersignCertificates
+import CountersignChallenges
 
 /// One EST server as one client sees it (RFC 7030 with RFC 8951's corrections): calls that are made one after another,
 /// off every event loop, each within 30 seconds.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
-import SitePolicy
+import CountersignChallenges
+import CountersignSitePolicy
 
 /// Where an EST server is: `https://host[:port][/label]` (RFC 7030 §3.2.2).
 package struct ESTEndpoint: Hashable, Sendable, CustomStringConvertible {

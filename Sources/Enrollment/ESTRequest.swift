@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 
 /// What a certificate is asked for with: a key, and how to make its certification request.
 package struct ESTRequest: Sendable {

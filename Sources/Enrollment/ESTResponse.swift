@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CCurl
-import Certificates
-import Cryptography
+import CountersignCCurl
+import CountersignCertificates
+import CountersignCryptography
 
 /// A response as it came, and what RFC 7030 makes of it.
 struct ESTResponse {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Cryptography
+import CountersignCertificates
+import CountersignCryptography
 
 /// The body of a POST: the request in base64 on one line (RFC 8951 §3.1).
 ///

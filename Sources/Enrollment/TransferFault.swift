@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CCurl
-import COpenSSL
-import Certificates
+import CountersignCCurl
+import CountersignCOpenSSL
+import CountersignCertificates
 
 /// Why a transfer brought no response that is worth reading, in terms of the server and the person rather than of
 /// libcurl.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
-import Cryptography
+import CountersignChallenges
+import CountersignCryptography
 
 /// The server's side of one NTLM dialogue: gives the ChallengeMessage and verifies the answer, raw or inside SPNEGO, for the
 /// demo's sites and for tests. MS-NLMP §3.2.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
-import Cryptography
+import CountersignChallenges
+import CountersignCryptography
 
 /// The client's side of one NTLM dialogue on one connection: NTLMv2 with MIC, channel binding and target name, raw or inside
 /// SPNEGO. MS-NLMP §3.1, RFC 4178.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
+import CountersignChallenges
 import Glibc
-import HTTP1
+import CountersignHTTP1
 import NIOCore
-import TLS
-import Upstream
+import CountersignTLS
+import CountersignUpstream
 
 /// Whatever has time limits: told once a second, and when the proxy stops.
 protocol TimeWatched: AnyObject {

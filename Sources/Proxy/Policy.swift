@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Challenges
-import Cryptography
+import CountersignCertificates
+import CountersignChallenges
+import CountersignCryptography
 import NIOConcurrencyHelpers
-import SitePolicy
+import CountersignSitePolicy
 import Synchronization
-import TLS
+import CountersignTLS
 
 /// Everything that decides an exchange, as it is in force at one moment. Immutable: a reload makes another one, and an exchange
 /// keeps the one it began with.

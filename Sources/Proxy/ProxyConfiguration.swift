@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import NIOCore
-import Upstream
+import CountersignUpstream
 
 /// Where the proxy listens, and its limits. The values are those of the threat model; each excess has its own answer.
 package struct ProxyConfiguration: Sendable {

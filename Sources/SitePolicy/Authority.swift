@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
+import CountersignChallenges
 
 /// `host[:port]` taken apart (RFC 3986 §3.2), the host not yet canonical.
 struct Authority {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
+import CountersignChallenges
 
 extension Origin {
     /// From `host`, `host:port`, `[v6]` or `[v6]:port`, as a request names its authority (RFC 9112 §3.2); the

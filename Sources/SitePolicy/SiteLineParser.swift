@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
+import CountersignChallenges
 
 /// Parses one line of the allowed-sites list and collects all that is wrong with it.
 struct SiteLineParser {

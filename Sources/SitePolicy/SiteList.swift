@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
+import CountersignChallenges
 
 /// The allowed-sites list in force: every file of `AllowedSites/`, parsed once. An origin is looked up by hash, first
 /// itself and then the names above it, so that the answer takes as long with ten thousand lines as with one.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
+import CountersignChallenges
 
 /// The `name=value` words of one line.
 struct SiteOptions {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
+import CountersignChallenges
 
 /// `[scheme://]host[:port]` of the allowed-sites list, made canonical: two patterns are equal when they list the same
 /// origins.

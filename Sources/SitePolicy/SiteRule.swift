@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
+import CountersignChallenges
 
 /// One line of the allowed-sites list: who may be answered, with what, and how.
 package struct SiteRule: Equatable, Sendable {

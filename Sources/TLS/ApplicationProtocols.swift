@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
+import CountersignCOpenSSL
 
 /// Lists of application protocols as they travel (RFC 7301 §3.1): each name behind its length in one byte.
 enum ApplicationProtocols {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
+import CountersignCOpenSSL
 
 /// A server's wish to see a client certificate (RFC 8446 §4.3.2, RFC 5246 §7.4.4).
 package struct CertificateRequest: Equatable, Sendable {

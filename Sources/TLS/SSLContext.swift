@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
-import Certificates
+import CountersignCOpenSSL
+import CountersignCertificates
 
 /// What both sides' SSL_CTX have in common: TLS 1.2 and 1.3, AEAD with ephemeral keys, no compression, no early data,
 /// no session cache of OpenSSL's own.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
+import CountersignCOpenSSL
 
 /// Whether a canonical host is an address: it has a colon, or its last label is all digits (RFC 3986 §3.2.2).
 func isIPAddress(_ host: String) -> Bool {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
+import CountersignCOpenSSL
 
 /// The BIO between OpenSSL and the engine's memory: reads come straight from the bytes that
 /// ``TLSEngine/withInput(_:_:)`` lends, writes go straight to ``TLSEngine/output``, but none while the

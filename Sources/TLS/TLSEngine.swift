@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
-import Certificates
+import CountersignCOpenSSL
+import CountersignCertificates
 
 /// One TLS connection over memory: bytes of the network in, bytes for the network out, plaintext beside. No socket,
 /// no event loop.

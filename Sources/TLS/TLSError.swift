@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
+import CountersignCOpenSSL
 
 /// Why a TLS connection failed, or could not be set up. Equality looks at the code only.
 package struct TLSError: Error, Equatable, CustomStringConvertible {

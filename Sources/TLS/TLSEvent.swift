@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 
 /// What ``TLSHandler`` tells the handlers behind it, as user inbound events.
 package enum TLSEvent: Sendable {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import NIOCore
 
 /// TLS in a channel's pipeline, for either side: ciphertext towards the network, plaintext behind it, ``TLSEvent`` in

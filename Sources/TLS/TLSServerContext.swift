@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
-import Certificates
+import CountersignCOpenSSL
+import CountersignCertificates
 
 /// What connections from clients to one name start from: the leaf for it, its chain and key.
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
-import Certificates
+import CountersignCOpenSSL
+import CountersignCertificates
 
 /// A session that a later connection to the same host may go on with (RFC 8446 §2.2, RFC 5077). The caller keys it by
 /// everything that must be equal before a connection may be reused.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 
 /// The dialogue with the caller about a server that is not trusted: what it was asked, and what it said.
 ///

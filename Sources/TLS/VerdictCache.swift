@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Cryptography
+import CountersignCertificates
+import CountersignCryptography
 import NIOConcurrencyHelpers
 
 /// Verdicts on servers, kept so that the next connection to the same one need not verify the same signatures again.

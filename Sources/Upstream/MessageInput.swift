@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import HTTP1
+import CountersignHTTP1
 import NIOCore
 
 /// What has come on one connection and was not read yet: heads, and the pieces of a body, over the memory in which they came.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import NIOCore
-import TLS
+import CountersignTLS
 
 /// What goes out on one connection: heads and small pieces wait here for the flush, so that they go out in one write, and the
 /// shortest way that there is.

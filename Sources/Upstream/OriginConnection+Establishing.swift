@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import NIOCore
-import TLS
+import CountersignTLS
 
 /// How long a handshake may still take. Stands still while somebody thinks about the origin's certificate.
 final class HandshakeDeadline {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import HTTP1
+import CountersignHTTP1
 import NIOCore
 
 /// What the origin sends: heads and content to the exchange in turn, and how it ends.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Challenges
-import HTTP1
+import CountersignCertificates
+import CountersignChallenges
+import CountersignHTTP1
 import NIOCore
-import TLS
+import CountersignTLS
 
 /// One HTTP/1.1 connection to an origin: requests out, one response at a time back, over TLS or not.
 ///

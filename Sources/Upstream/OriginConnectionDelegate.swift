@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import HTTP1
+import CountersignCertificates
+import CountersignHTTP1
 import NIOCore
-import TLS
+import CountersignTLS
 
 /// What an exchange hears from the origin connection that it leased. Always on the connection's event loop.
 package protocol OriginConnectionDelegate: AnyObject {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
+import CountersignChallenges
 import NIOCore
 import NIOPosix
-import TLS
+import CountersignTLS
 
 /// How long each step towards an origin may take.
 package struct UpstreamTimeLimits: Sendable {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import HTTP1
+import CountersignCertificates
+import CountersignHTTP1
 import NIOCore
 import NIOPosix
-import TLS
+import CountersignTLS
 
 /// Why there is no connection to an origin, or no response on it. The origin or the network is at fault.
 package struct UpstreamError: Error, Equatable, CustomStringConvertible {

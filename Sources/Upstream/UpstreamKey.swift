@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
+import CountersignChallenges
 
 /// The one tuple that keys every reuse of a connection to an origin. Two requests may share a connection only if all of it is
 /// equal; a connection that was authenticated for one client connection is not keyed at all: it stays with that client.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 
 /// How an identity was enrolled, which is how a new certificate is got for it: RFC 7030's client side, and what became of it.
 package struct EnrollmentRecord: Equatable, Sendable {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import Synchronization
 
 /// A vault as it was read: its contents, and what is needed to read and write it again.

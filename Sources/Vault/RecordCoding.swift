@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 
 /// Writes integers and fields one behind the other, or only counts the bytes where it has no output.
 struct RecordWriter {

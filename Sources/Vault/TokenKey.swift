@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 
 /// Where the private key of a client identity lies, when it stays in a PKCS#11 token.
 package struct TokenKey: Equatable, Sendable {

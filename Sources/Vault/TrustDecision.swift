@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 
 /// A person's standing decision to go on to an origin whose certificate does not verify: for one host, port and leaf, and for
 /// nothing else.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 
 /// Contents to the bytes of a vault file and back. Salt, nonces and keys are arguments.
 enum VaultCodec {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 
 extension VaultContents {
     /// Keeps how an identity is enrolled, in the place of any record of that name. Throws `invalidRecord` for a value out of

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
-import Cryptography
+import CountersignChallenges
+import CountersignCryptography
 
 /// The private key of a client identity. Its certificate chain is public and lives in `Certs/identities`.
 package struct IdentityKey: Equatable, Sendable {

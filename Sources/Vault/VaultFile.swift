@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 
 /// The vault of a home, closed: `vault`, `vault.key`, `vault.bak` and `vault.lock`.
 package struct VaultFile: Sendable {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 
 /// What opens a vault. The vault's header says which.
 package enum VaultKey: String, Equatable, Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
-import Cryptography
+import CountersignChallenges
+import CountersignCryptography
 
 /// The payload of a vault, integers big-endian:
 ///

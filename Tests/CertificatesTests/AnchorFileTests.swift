@@ -3,7 +3,7 @@
 import Foundation
 import Testing
 
-@testable import Certificates
+@testable import CountersignCertificates
 
 /// What counts of a file of anchors; `openssl verify` of the same file is the oracle.
 struct AnchorFileTests {

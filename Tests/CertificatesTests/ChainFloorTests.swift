@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
+import CountersignCOpenSSL
 import Foundation
 import Testing
 
-@testable import Certificates
+@testable import CountersignCertificates
 
 /// What a server's chain has to meet, each rule with a certificate of the openssl command that breaks it.
 struct ChainFloorTests {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
+import CountersignCOpenSSL
 import Testing
 
-@testable import Certificates
+@testable import CountersignCertificates
 
 struct ChainVerifierTests {
     private let now = TestPKI.now

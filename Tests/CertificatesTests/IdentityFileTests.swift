@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Cryptography
+import CountersignCertificates
+import CountersignCryptography
 import Testing
 
 struct IdentityFileTests {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
-import Cryptography
+import CountersignCOpenSSL
+import CountersignCryptography
 import Testing
 
-@testable import Certificates
+@testable import CountersignCertificates
 
 struct InterceptionAuthorityTests {
     private let now = TestPKI.now

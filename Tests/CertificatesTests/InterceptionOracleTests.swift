@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import Testing
 
-@testable import Certificates
+@testable import CountersignCertificates
 
 /// Other implementations' judgement of minted chains: `openssl verify -x509_strict`, GnuTLS' certtool, Python's ssl.
 struct InterceptionOracleTests {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
-import Cryptography
+import CountersignCOpenSSL
+import CountersignCryptography
 import Testing
 
-@testable import Certificates
+@testable import CountersignCertificates
 
 /// An authority for more hosts than one certificate has room for.
 struct ManyHostsTests {

@@ -3,7 +3,7 @@
 import Foundation
 import Testing
 
-@testable import Certificates
+@testable import CountersignCertificates
 
 /// OpenSSL's reader is the oracle.
 struct PEMTextTests {

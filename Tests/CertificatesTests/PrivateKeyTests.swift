@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import Foundation
 import Testing
 
-@testable import Certificates
+@testable import CountersignCertificates
 
 struct PrivateKeyTests {
     @Test func pkcs8GoesThereAndBack() throws {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
-@testable import Certificates
+@testable import CountersignCertificates
 
 /// Lists of `openssl ca -gencrl`.
 struct RevocationListTests {

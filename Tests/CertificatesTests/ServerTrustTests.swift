@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Certificates
+@testable import CountersignCertificates
 
 struct ServerTrustTests {
     @Test(

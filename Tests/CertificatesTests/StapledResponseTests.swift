@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
-@testable import Certificates
+@testable import CountersignCertificates
 
 /// Responses of `openssl ocsp`, which dates them by the clock.
 struct StapledResponseTests {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
-import Certificates
-import Cryptography
+import CountersignCOpenSSL
+import CountersignCertificates
+import CountersignCryptography
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 /// Against softhsm2, through OpenSSL's engine.

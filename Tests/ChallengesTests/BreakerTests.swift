@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Challenges
+@testable import CountersignChallenges
 
 /// A breaker as many requests see it.
 private final class SharedBreaker {

@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Challenges
+@testable import CountersignChallenges
 
 /// The whole table: each state meets each event.
 @Suite struct ChallengeExchangeTableTests {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import Testing
 
-@testable import Challenges
+@testable import CountersignChallenges
 
 @Suite struct ChallengeExchangeTests {
     // MARK: Not ours to answer

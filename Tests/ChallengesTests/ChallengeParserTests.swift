@@ -3,7 +3,7 @@
 import Foundation
 import Testing
 
-@testable import Challenges
+@testable import CountersignChallenges
 
 /// One file of `Tests/Fixtures/challenges`: field values, and what they are to be read as. `{0A}` stands for a byte.
 struct ParserCase: CustomTestStringConvertible, Sendable {

@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Challenges
+@testable import CountersignChallenges
 
 /// Rounds that are too many, connections that are lost, bodies that cannot be sent again.
 @Suite struct InterruptedExchangeTests {

@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Challenges
+@testable import CountersignChallenges
 
 /// What earlier requests taught: answers that go out before a challenge.
 @Suite struct LearnedExchangeTests {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import Testing
 
-@testable import Challenges
+@testable import CountersignChallenges
 
 /// A dialogue as a transcript: what the driver reports, and the action that is to come back.
 enum Line {

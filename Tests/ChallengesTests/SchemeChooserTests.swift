@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Challenges
+@testable import CountersignChallenges
 
 @Suite struct SchemeChooserTests {
     private static let every: [AuthenticationScheme] = AuthenticationScheme.allCases

@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Challenges
+@testable import CountersignChallenges
 
 @Suite struct ValuesTests {
     @Test(arguments: [

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 /// What a running `serve` shows its clients of its CA, read by `openssl`, before and after the list or the CA has changed.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 /// Programs that know nothing of Countersign, behind `exec`, against a site that only `exec`'s CA makes them trust.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import Countersign
-import Cryptography
+import CountersignCryptography
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
-import Vault
+import CountersignVault
 
 /// A home, and an EST server that it can enrol at.
 final class EnrolledSandbox: Sendable {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
-import Vault
+import CountersignVault
 
-@testable import Certificates
+@testable import CountersignCertificates
 @testable import Countersign
 
 /// A list for several issuing certificates that is replaced by another, by a process that is killed at every call that writes,

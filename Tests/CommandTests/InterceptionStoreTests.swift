@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
-import Vault
+import CountersignVault
 
-@testable import Certificates
+@testable import CountersignCertificates
 @testable import Countersign
 
 struct InterceptionStoreTests {

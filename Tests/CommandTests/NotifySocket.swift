@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 
 /// What systemd listens on for a service of Type=notify.
 final class NotifySocket {

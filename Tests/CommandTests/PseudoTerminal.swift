@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 
 /// A program with a terminal, and the person before it.
 final class PseudoTerminal {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 /// Every command of the README, run as it is written and in its order, in a home of its own. `Scripts/run` and its output are

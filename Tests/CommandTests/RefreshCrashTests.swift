@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 /// Enrolments and refreshes that are killed at every call that writes, renames, syncs or removes a file, by strace.

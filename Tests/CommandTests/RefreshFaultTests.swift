@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 /// What a server can do wrong during a refresh: the identity works as it did, and the next refresh goes on.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import Countersign
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 /// `certificate refresh` and `needs-refresh`.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Countersign
-import Cryptography
+import CountersignCryptography
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
-import Vault
+import CountersignVault
 
 /// Identities whose keys stay in a token, which locks itself after a few wrong PINs.
 struct RefreshTokenTests {

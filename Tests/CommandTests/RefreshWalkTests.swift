@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import Countersign
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 /// Four hundred days of `certificate refresh`, one every five days, against a server that lives in the same time (libfaketime) and is

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 
 /// A folder with a home in it, and the built executable in the path of what is run there.
 final class Sandbox: Sendable {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Cryptography
+import CountersignCertificates
+import CountersignCryptography
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
-import Vault
+import CountersignVault
 
 /// `serve` over enrolled identities. The EST server is the origin too: it asks for a client certificate, and rejects revoked ones.
 struct ServeRefreshTests {

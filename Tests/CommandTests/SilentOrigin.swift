@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 
 /// A server on a free port of 127.0.0.1 that takes connections and never answers.
 final class SilentOrigin {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 /// Every command as its user sees it: the files of Transcripts, run with sh over the built executable in a home of their own.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
+import CountersignChallenges
 import Foundation
 import Logging
 import Synchronization
-import TestOrigin
+import CountersignTestOrigin
 import Testing
-import Vault
+import CountersignVault
 
 @testable import Countersign
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import Foundation
 import FoundationNetworking
 import Synchronization
-import TestOrigin
+import CountersignTestOrigin
 import Testing
-import Vault
+import CountersignVault
 
 @testable import Countersign
 @testable import CountersignURLSession

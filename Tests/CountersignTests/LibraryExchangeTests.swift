@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Cryptography
-import NTLM
+import CountersignCertificates
+import CountersignCryptography
+import CountersignNTLM
 import Synchronization
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 @testable import Countersign
 
-import struct Challenges.ChannelBinding
+import struct CountersignChallenges.ChannelBinding
 
 /// The dialogue that a program with an HTTP client of its own drives by hand, with a server made of values.
 struct LibraryExchangeTests {

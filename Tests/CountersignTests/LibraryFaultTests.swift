@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 @testable import Countersign

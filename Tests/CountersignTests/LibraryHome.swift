@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Cryptography
+import CountersignCertificates
+import CountersignCryptography
 import NIOConcurrencyHelpers
-import TestOrigin
-import Vault
+import CountersignTestOrigin
+import CountersignVault
 
 @testable import Countersign
 
-import struct Challenges.Breaker
+import struct CountersignChallenges.Breaker
 
 /// A home with a list, a vault and identities of TestPKI's, for a program that uses the library.
 final class LibraryHome: Sendable {

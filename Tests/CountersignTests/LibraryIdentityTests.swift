@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CCurl
-import COpenSSL
-import TestOrigin
+import CountersignCCurl
+import CountersignCOpenSSL
+import CountersignTestOrigin
 import Testing
 
 @testable import Countersign

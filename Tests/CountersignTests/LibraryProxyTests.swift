@@ -7,7 +7,7 @@ import NIOCore
 import NIOPosix
 import ServiceLifecycle
 import Synchronization
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 @testable import Countersign

@@ -3,7 +3,7 @@
 import Dispatch
 import Foundation
 import Synchronization
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 @testable import Countersign

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
-import Vault
+import CountersignVault
 
 @testable import Countersign
 

@@ -3,7 +3,7 @@
 import Foundation
 import FoundationNetworking
 import Synchronization
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 @testable import Countersign

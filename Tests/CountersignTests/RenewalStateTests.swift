@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
-import Enrollment
+import CountersignCryptography
+import CountersignEnrollment
 import Testing
-import Vault
+import CountersignVault
 
 @testable import Countersign
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import Testing
 
 /// The test cases of "The Galois/Counter Mode of Operation" (McGrew, Viega) appendix B that NIST SP 800-38D took over.

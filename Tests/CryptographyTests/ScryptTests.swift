@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import Testing
 
 @Suite struct ScryptTests {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import Countersign
 import Foundation
 import Logging
-import Proxy
-import TLS
-import Vault
+import CountersignProxy
+import CountersignTLS
+import CountersignVault
 
 /// A program that uses the library, and decides about servers that are not trusted: `DelegatingProxy HOME yes|no|FILE [SECONDS]`.
 ///
@@ -36,7 +36,7 @@ import Vault
     private struct Misuse: Error {}
 }
 
-private struct Decider: Proxy.ServerTrustDelegate {
+private struct Decider: CountersignProxy.ServerTrustDelegate {
     let word: String
 
     private struct Question: Encodable {
@@ -47,7 +47,7 @@ private struct Decider: Proxy.ServerTrustDelegate {
         let tls: String
     }
 
-    func decide(_ question: Proxy.ServerTrustQuestion) async -> TrustAnswer {
+    func decide(_ question: CountersignProxy.ServerTrustQuestion) async -> TrustAnswer {
         let told = Question(
             place: "\(question.host):\(question.port)", reasons: question.trust.reasons.map { "\($0)" },
             chain: question.trust.chain.map(\.pem), address: question.address, tls: question.tlsVersion)

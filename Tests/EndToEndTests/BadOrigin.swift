@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 
 /// An origin whose certificate must not be trusted, and why.
 struct BadOrigin: Sendable, CustomStringConvertible {

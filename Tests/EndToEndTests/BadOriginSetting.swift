@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 
 /// Every bad origin, served live, and a user who has all of them on the list and could answer them.
 final class BadOriginSetting: Sendable {

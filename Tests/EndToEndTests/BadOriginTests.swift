@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 /// What each of four ways makes of each bad origin: the right reasons, nothing sent before a decision, nothing answered ever.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 /// Bodies of both directions through sites that challenge: whole, once, or not at all.

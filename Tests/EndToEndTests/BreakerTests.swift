@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 /// A password that was rejected is not tried again: the account is never locked by the proxy.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 
 /// Debian's Chromium without a window, in a home of its own that has an empty NSS database.
 final class Browser: Sendable {

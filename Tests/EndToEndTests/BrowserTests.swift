@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 /// Chromium, whose NSS database `countersign ca install` has put the CA into, and what a person sees of it.

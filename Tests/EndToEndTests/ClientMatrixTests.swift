@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 /// Every client at every kind of challenge. The rows are the table in Rows.swift.

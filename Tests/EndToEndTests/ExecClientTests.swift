@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 /// `countersign exec` brings programs of many languages to a listed site that challenges, by their environment alone.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 /// `countersign exec` gives any client the proxy and its trust, by environment alone.

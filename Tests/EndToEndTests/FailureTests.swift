@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 /// Origins that are down, slow, or not what they should be: the client hears of it, with a reason, and in time.

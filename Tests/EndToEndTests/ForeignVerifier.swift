@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import TestOrigin
+import CountersignTestOrigin
 
 /// A TLS client that nobody here wrote, run by a small program of Tests/TestOrigin/Clients.
 enum ForeignVerifier: String, CaseIterable, Sendable {

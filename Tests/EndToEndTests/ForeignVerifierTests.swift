@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 /// Whoever steals the issuing key can vouch for the allowed sites and for nothing else, towards any client.

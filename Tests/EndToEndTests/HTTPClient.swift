@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 
 /// A client that nobody here wrote.
 enum HTTPClient: String, CaseIterable, Sendable {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 /// Which client certificate is shown, to whom, and what happens without one.

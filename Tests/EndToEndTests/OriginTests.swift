@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 /// The origins without any proxy: each challenges, and takes the right answer alone; else the rest proves nothing.

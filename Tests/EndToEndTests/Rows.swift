@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import TestOrigin
+import CountersignTestOrigin
 
 /// One kind of challenge at one kind of site, and what a client has to see.
 struct Row: Sendable, CustomStringConvertible {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 
 /// The origins of the rows, made once for a test run.
 final class Origins: Sendable {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
-import Vault
+import CountersignVault
 
 /// What a standing decision about a bad origin does, and that it is for one host, port and leaf alone.
 @Suite struct StandingTrustTests {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import Countersign
-import Cryptography
+import CountersignCryptography
 import Foundation
-import TestOrigin
-import Vault
+import CountersignTestOrigin
+import CountersignVault
 
 /// The interception CA of a user, keys and all, as a thief of the vault would have it.
 enum StolenAuthority {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 /// A key that stays in a token of softhsm2, shown by `serve` to nginx.

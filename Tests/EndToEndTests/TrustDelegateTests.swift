@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 /// The library's delegate is asked about each bad origin: everything is told to it, a no ends it, a yes goes on and answers

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
 /// Server trust is the caller's decision: nothing is sent, and no challenge answered, before it is taken.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Challenges
-import Cryptography
-import TestOrigin
+import CountersignCertificates
+import CountersignChallenges
+import CountersignCryptography
+import CountersignTestOrigin
 import Testing
 
-@testable import Enrollment
+@testable import CountersignEnrollment
 
 /// HTTP Basic and Digest (RFC 7030 §3.2.3): one answer a call, to one challenge, on the verified connection.
 @Suite(.serialized) struct CredentialTests {

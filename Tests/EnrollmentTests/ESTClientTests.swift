@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Cryptography
+import CountersignCertificates
+import CountersignCryptography
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
-@testable import Enrollment
+@testable import CountersignEnrollment
 
 /// The good days: every operation against a server whose certificates and checks are the openssl command's.
 @Suite(.serialized) struct ESTClientTests {

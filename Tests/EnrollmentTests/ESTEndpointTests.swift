@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Enrollment
+@testable import CountersignEnrollment
 
 @Suite struct ESTEndpointTests {
     @Test(arguments: [

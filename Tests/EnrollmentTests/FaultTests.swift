@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import TestOrigin
+import CountersignCertificates
+import CountersignTestOrigin
 import Testing
 
-@testable import Enrollment
+@testable import CountersignEnrollment
 
 /// The bad days: for everything a server can do wrong, an error that says what it did.
 @Suite(.serialized) struct FaultTests {

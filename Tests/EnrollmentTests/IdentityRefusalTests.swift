@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import TestOrigin
+import CountersignCertificates
+import CountersignTestOrigin
 import Testing
 
-@testable import Enrollment
+@testable import CountersignEnrollment
 
 /// A server that does not take the identity: the old one can no longer renew itself, and the caller has to know.
 @Suite(.serialized) struct IdentityRefusalTests {

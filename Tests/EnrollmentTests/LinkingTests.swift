@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import TestOrigin
+import CountersignCertificates
+import CountersignTestOrigin
 import Testing
 
-@testable import Enrollment
+@testable import CountersignEnrollment
 
 /// Proof of possession linked to the TLS connection (RFC 7030 §3.5), judged by what Python's OpenSSL computes on the
 /// other side.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Challenges
-import Cryptography
+import CountersignCertificates
+import CountersignChallenges
+import CountersignCryptography
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
-@testable import Enrollment
+@testable import CountersignEnrollment
 
 /// An EST server and what a client of it needs, for one test.
 struct Scene {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Cryptography
-import TestOrigin
+import CountersignCertificates
+import CountersignCryptography
+import CountersignTestOrigin
 import Testing
 
-@testable import Enrollment
+@testable import CountersignEnrollment
 
 /// Which EST server is believed, and which authorities (RFC 7030 §3.6, §4.1).
 @Suite(.serialized) struct ServerTrustTests {

@@ -4,7 +4,7 @@ import NIOEmbedded
 import NIOHTTP1
 import Testing
 
-@testable import HTTP1
+@testable import CountersignHTTP1
 
 /// One message as either parser read it.
 private struct ReadMessage: Equatable {

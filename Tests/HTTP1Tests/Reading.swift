@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-@testable import HTTP1
+@testable import CountersignHTTP1
 
 /// Octets of `text`; `\u{80}`–`\u{FF}` stand for one octet each.
 func octets(_ text: String) -> [UInt8] { text.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) } }
@@ -57,7 +57,7 @@ func decode(
         feeding: while true {
             switch try decoder.next(piece.span.bytes, from: &offset) {
             case .content(let range):
-                body.content += HTTP1Tests.text(piece[range])
+                body.content += CountersignHTTP1Tests.text(piece[range])
             case .needsMore:
                 break feeding
             case .end(let trailers):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Testing
 
-@testable import HTTP1
+@testable import CountersignHTTP1
 
 @Suite struct RequestForwardingTests {
     private func forward(_ request: String, _ change: (inout RequestForwarding) -> Void = { _ in }) throws -> String {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Testing
 
-@testable import HTTP1
+@testable import CountersignHTTP1
 
 @Suite struct ScanningTests {
     @Test func tokenOctetsAreThoseOfTheGrammar() {

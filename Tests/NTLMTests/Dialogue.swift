@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
-import Cryptography
+import CountersignChallenges
+import CountersignCryptography
 
-@testable import NTLM
+@testable import CountersignNTLM
 
 /// A client and an acceptor of ours with fixed randomness, and what they tell each other.
 struct Dialogue {

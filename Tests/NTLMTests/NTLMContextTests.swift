@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
-import Cryptography
+import CountersignChallenges
+import CountersignCryptography
 import Testing
 
-@testable import NTLM
+@testable import CountersignNTLM
 
 @Suite struct NTLMContextTests {
     @Test func theAnswerNamesAccountBindingServiceAndServerTime() throws {

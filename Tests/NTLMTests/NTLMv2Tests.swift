@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import Testing
 
-@testable import NTLM
+@testable import CountersignNTLM
 
 @Suite struct NTLMv2Tests {
     private static func respond(time: UInt64 = 0) -> NTLMv2.Response {

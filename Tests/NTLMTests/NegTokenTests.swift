@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import NTLM
+@testable import CountersignNTLM
 
 @Suite struct NegTokenTests {
     private static let spnego = "06062b0601050502"

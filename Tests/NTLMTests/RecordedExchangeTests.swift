@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
-import Cryptography
+import CountersignChallenges
+import CountersignCryptography
 import FoundationEssentials
 import Testing
 
-@testable import NTLM
+@testable import CountersignNTLM
 
 /// `Tests/Fixtures/ntlm/*.txt`: dialogues with other implementations, replayed byte for byte. A line is `name: value`,
 /// tokens are in hexadecimal.

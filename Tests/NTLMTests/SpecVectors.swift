@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import Testing
 
-@testable import NTLM
+@testable import CountersignNTLM
 
 /// The example of MS-NLMP §4.2.1 (common values) and §4.2.4 (NTLMv2), each value also as pyspnego 0.12.4 computes it.
 enum SpecVectors {

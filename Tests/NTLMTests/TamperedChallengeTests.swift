@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import NTLM
+@testable import CountersignNTLM
 
 /// What an attacker between client and server can make of a ChallengeMessage.
 @Suite struct TamperedChallengeTests {

@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import NTLM
+@testable import CountersignNTLM
 
 @Suite struct TargetInfoTests {
     @Test func theSpecificationsPairsAreReadAndWritten() throws {

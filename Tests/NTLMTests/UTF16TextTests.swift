@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import Testing
 
-@testable import NTLM
+@testable import CountersignNTLM
 
 @Suite struct UTF16TextTests {
     @Test(arguments: [("", ""), ("A", "4100"), ("é€", "e900ac20"), ("𝄞", "34d81edd"), ("a\0b", "610000006200")])

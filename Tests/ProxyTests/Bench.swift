@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Challenges
-import Cryptography
-import HTTP1
+import CountersignCertificates
+import CountersignChallenges
+import CountersignCryptography
+import CountersignHTTP1
 import NIOCore
 import NIOEmbedded
-import SitePolicy
-import TLS
+import CountersignSitePolicy
+import CountersignTLS
 
-@testable import Proxy
-@testable import Upstream
+@testable import CountersignProxy
+@testable import CountersignUpstream
 
 /// A client connection and idle origin connections on one embedded event loop, without a socket between them.
 final class Bench {

@@ -3,7 +3,7 @@
 import NIOCore
 import Testing
 
-@testable import Proxy
+@testable import CountersignProxy
 
 /// Over real sockets: a body goes no faster than whoever it is for reads it, and all of it goes.
 @Suite(.serialized) struct BodyPaceTests {

@@ -4,8 +4,8 @@ import NIOCore
 import NIOEmbedded
 import Testing
 
-@testable import Proxy
-@testable import Upstream
+@testable import CountersignProxy
+@testable import CountersignUpstream
 
 @Suite struct BoundConnectionsTests {
     private let loop = EmbeddedEventLoop()

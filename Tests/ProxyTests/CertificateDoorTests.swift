@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Challenges
-import TLS
+import CountersignCertificates
+import CountersignChallenges
+import CountersignTLS
 import Testing
 
-@testable import Proxy
-@testable import Upstream
+@testable import CountersignProxy
+@testable import CountersignUpstream
 
 @Suite struct CertificateDoorTests {
     private static let origin = Origin(scheme: .https, host: "a.example", port: 443)

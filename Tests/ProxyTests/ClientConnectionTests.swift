@@ -4,7 +4,7 @@ import NIOCore
 import NIOEmbedded
 import Testing
 
-@testable import Proxy
+@testable import CountersignProxy
 
 @Suite struct ClientConnectionTests {
     private static let get = "GET http://a.example/x HTTP/1.1\r\nHost: a.example\r\n\r\n"

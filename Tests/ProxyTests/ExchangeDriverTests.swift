@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
+import CountersignChallenges
 import NIOCore
 import NIOEmbedded
 import Testing
 
-@testable import Proxy
+@testable import CountersignProxy
 
 @Suite struct ExchangeDriverTests {
     private static let site = "http://a.example answer=basic plaintext=yes"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import Glibc
 import NIOCore
 import NIOPosix
-import SitePolicy
-import TLS
+import CountersignSitePolicy
+import CountersignTLS
 import Testing
 
-@testable import Proxy
+@testable import CountersignProxy
 
 /// Over real sockets: what a client that has ended its side still gets is all of it.
 @Suite struct HalfCloseTests {

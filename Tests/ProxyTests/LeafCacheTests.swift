@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import NIOCore
 import NIOPosix
-import TLS
+import CountersignTLS
 import Testing
 
-@testable import Proxy
+@testable import CountersignProxy
 
 @Suite struct LeafCacheTests {
     private static let now: Int64 = 1_800_000_000

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Challenges
-import SitePolicy
-import TLS
+import CountersignCertificates
+import CountersignChallenges
+import CountersignSitePolicy
+import CountersignTLS
 import Testing
 
-@testable import Proxy
+@testable import CountersignProxy
 
 @Suite struct PolicyTests {
     private static let origin = Origin(scheme: .https, host: "a.example", port: 443)

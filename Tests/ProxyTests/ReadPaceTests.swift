@@ -4,7 +4,7 @@ import NIOCore
 import NIOEmbedded
 import Testing
 
-@testable import Proxy
+@testable import CountersignProxy
 
 @Suite struct ReadRunTests {
     /// Whether to wait after each of these rounds.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
+import CountersignChallenges
 import Testing
 
-@testable import Proxy
+@testable import CountersignProxy
 
 @Suite struct RequestTargetTests {
     private static func head(_ method: String = "GET", _ target: String, host: String = "h") -> String {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
-import Cryptography
+import CountersignChallenges
+import CountersignCryptography
 import Glibc
 import NIOCore
 import Testing
-import Upstream
+import CountersignUpstream
 
-@testable import Proxy
+@testable import CountersignProxy
 
 @Suite struct ReplayBufferTests {
     private static func piece(_ count: Int) -> ByteBuffer { ByteBuffer(repeating: 0x61, count: count) }

@@ -5,7 +5,7 @@ import NIOCore
 import NIOPosix
 import Testing
 
-@testable import Proxy
+@testable import CountersignProxy
 
 @Suite struct SocketOwnerTests {
     /// In a process of its own: a child of another test may hold a copy of the socket for a moment, and would be as right an answer.

@@ -4,7 +4,7 @@ import Glibc
 import NIOCore
 import Testing
 
-@testable import Proxy
+@testable import CountersignProxy
 
 @Suite struct SplicePipeTests {
     /// Two connected sockets that do not block.

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Challenges
-import Cryptography
+import CountersignCertificates
+import CountersignChallenges
+import CountersignCryptography
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
-import SitePolicy
-import TLS
+import CountersignSitePolicy
+import CountersignTLS
 import Testing
 
-@testable import Proxy
+@testable import CountersignProxy
 
 /// A proxy and an https origin whose certificate nobody vouches for, both on loopback and on one event loop each.
 final class TrustBench: Sendable {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import NIOCore
-import TLS
+import CountersignTLS
 import Testing
 
-@testable import Proxy
+@testable import CountersignProxy
 
 /// Answers every question at once.
 private struct QuickDelegate: ServerTrustDelegate {

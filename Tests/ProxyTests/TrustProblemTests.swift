@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Challenges
+import CountersignCertificates
+import CountersignChallenges
 import Foundation
 import Testing
 
-@testable import Proxy
+@testable import CountersignProxy
 
 @Suite struct TrustProblemTests {
     private static let origin = Origin(scheme: .https, host: "fe80::1", port: 8443)

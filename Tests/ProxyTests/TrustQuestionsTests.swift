@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Challenges
+import CountersignCertificates
+import CountersignChallenges
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOEmbedded
-import TLS
+import CountersignTLS
 import Testing
 
-@testable import Proxy
+@testable import CountersignProxy
 
 /// A delegate that answers when the test says so.
 final class SlowDelegate: ServerTrustDelegate {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import Foundation
 import Glibc
 import NIOCore
 import NIOPosix
-import SitePolicy
-import TLS
+import CountersignSitePolicy
+import CountersignTLS
 import Testing
 
-@testable import Proxy
+@testable import CountersignProxy
 
 /// A proxy, and ways through it of which the test has both ends.
 final class TunnelStage: Sendable {

@@ -6,7 +6,7 @@ import NIOCore
 import NIOEmbedded
 import Testing
 
-@testable import Proxy
+@testable import CountersignProxy
 
 /// Over real sockets: a tunnel that carries much carries all of it, and ends as its ends do.
 @Suite(.serialized) struct TunnelTests {

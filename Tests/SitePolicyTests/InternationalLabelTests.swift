@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import SitePolicy
+@testable import CountersignSitePolicy
 
 @Suite struct InternationalLabelTests {
     /// The `idna` package's table of RFC 5892 against what is worked out from Swift's character properties, for every

@@ -3,7 +3,7 @@
 import Foundation
 import Testing
 
-@testable import SitePolicy
+@testable import CountersignSitePolicy
 
 /// Three sets of strings, filled by the plain reading of the format: the oracle for the table.
 private struct SuffixSets {

@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import SitePolicy
+@testable import CountersignSitePolicy
 
 @Suite struct PublicSuffixesTests {
     static let list = PublicSuffixes(

@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import SitePolicy
+@testable import CountersignSitePolicy
 
 @Suite struct PunycodeTests {
     /// RFC 3492 §7.1, without the Korean sample, which is longer than a label.

@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import SitePolicy
+@testable import CountersignSitePolicy
 
 @Suite struct SiteListErrorTests {
     static func problems(_ files: (name: String, text: String)...) -> [SiteListError.Problem] {

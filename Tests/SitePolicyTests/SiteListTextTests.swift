@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import SitePolicy
+@testable import CountersignSitePolicy
 
 @Suite struct SiteListTextTests {
     static let text = "\u{FEFF}# work\r\n\r\n  https://a.example\tanswer=basic # mine\r\n# https://a.example\nb.example"

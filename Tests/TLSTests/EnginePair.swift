@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
+import CountersignCOpenSSL
 
-@testable import TLS
+@testable import CountersignTLS
 
 /// One engine with what came for it, what it sent and what it said.
 final class EngineSide {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
-import Certificates
+import CountersignCOpenSSL
+import CountersignCertificates
 import Foundation
 import Testing
 
-@testable import TLS
+@testable import CountersignTLS
 
 /// The certificates of `Certs/dev/make`, and contexts made of them.
 enum Fixture {

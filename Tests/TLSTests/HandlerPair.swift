@@ -3,7 +3,7 @@
 import NIOCore
 import NIOEmbedded
 
-@testable import TLS
+@testable import CountersignTLS
 
 /// One side of a connection in memory: an embedded channel with counter, TLS and recorder.
 final class HandlerSide {

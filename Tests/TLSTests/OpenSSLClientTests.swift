@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
+import CountersignCOpenSSL
 import Foundation
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
-@testable import TLS
+@testable import CountersignTLS
 
 /// The server's side against `openssl s_client`.
 @Suite(.serialized)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
-import Certificates
+import CountersignCOpenSSL
+import CountersignCertificates
 import NIOCore
 import Testing
 
-@testable import TLS
+@testable import CountersignTLS
 
 /// The client's side against `openssl s_server`.
 @Suite(.serialized)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import Foundation
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
-@testable import TLS
+@testable import CountersignTLS
 
 /// A client of ours on a loopback connection.
 final class LoopbackClient: Sendable {

@@ -4,7 +4,7 @@ import NIOCore
 import NIOEmbedded
 import Testing
 
-@testable import TLS
+@testable import CountersignTLS
 
 struct PendingWritesTests {
     private let spare = SpareBuffer()

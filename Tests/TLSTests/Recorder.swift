@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import NIOConcurrencyHelpers
 import NIOCore
 
-@testable import TLS
+@testable import CountersignTLS
 
 /// What a handler behind TLS hears, in order; plaintext that comes in a row is one entry.
 enum Heard: Equatable, Sendable {

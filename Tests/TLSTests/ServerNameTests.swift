@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import TLS
+@testable import CountersignTLS
 
 struct ServerNameTests {
     /// A ServerNameList with one name of `type`.

@@ -6,7 +6,7 @@ import NIOCore
 import NIOPosix
 import Testing
 
-@testable import TLS
+@testable import CountersignTLS
 
 /// TLS that writes past its channel, over sockets.
 struct SocketOutputTests {

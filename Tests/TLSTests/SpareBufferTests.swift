@@ -3,7 +3,7 @@
 import NIOCore
 import Testing
 
-@testable import TLS
+@testable import CountersignTLS
 
 @Suite struct SpareBufferTests {
     /// How much room was expected to do, and how much it is.

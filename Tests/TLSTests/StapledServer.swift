@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import Foundation
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
-@testable import TLS
+@testable import CountersignTLS
 
 /// Origins of an authority that answers OCSP: `good`, `bad`, which is revoked, and `demanding`, which must be stapled.
 /// Responses are dated by the clock, and hold for a day.

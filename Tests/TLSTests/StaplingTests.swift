@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
-import Certificates
+import CountersignCOpenSSL
+import CountersignCertificates
 import Testing
 
-@testable import TLS
+@testable import CountersignTLS
 
 /// Stapled responses: under TLS 1.3 with the certificate, under TLS 1.2 behind it.
 struct StaplingTests {

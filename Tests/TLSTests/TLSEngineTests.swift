@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
-import Certificates
+import CountersignCOpenSSL
+import CountersignCertificates
 import Testing
 
-@testable import TLS
+@testable import CountersignTLS
 
 struct TLSEngineTests {
     @Test(

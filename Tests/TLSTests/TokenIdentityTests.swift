@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
-import Certificates
-import Cryptography
+import CountersignCOpenSSL
+import CountersignCertificates
+import CountersignCryptography
 import NIOCore
-import TestOrigin
+import CountersignTestOrigin
 import Testing
 
-@testable import TLS
+@testable import CountersignTLS
 
 /// Keys that stay in a token of softhsm2, against `openssl s_server`.
 @Suite(.serialized)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
-import Certificates
+import CountersignCOpenSSL
+import CountersignCertificates
 import NIOCore
 import NIOEmbedded
 import Testing
 
-@testable import TLS
+@testable import CountersignTLS
 
 /// The question about a server that is not trusted, and what each answer leads to.
 struct TrustQuestionTests {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import Dispatch
 import NIOConcurrencyHelpers
 import Testing
 
-@testable import TLS
+@testable import CountersignTLS
 
 struct VerdictCacheTests {
     private let cache = VerdictCache(limit: 3)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import NIOCore
 import NIOEmbedded
-import TLS
+import CountersignTLS
 import Testing
 
-@testable import Upstream
+@testable import CountersignUpstream
 
 @Suite struct EstablishingTests {
     private static let trust = ServerTrust(chain: [], reasons: [.selfSigned])

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
+import CountersignChallenges
 import Testing
 
-@testable import Upstream
+@testable import CountersignUpstream
 
 /// Here a connection is a number.
 @Suite struct IdleConnectionsTests {

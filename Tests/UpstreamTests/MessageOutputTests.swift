@@ -5,10 +5,10 @@ import Glibc
 import NIOCore
 import NIOEmbedded
 import NIOPosix
-import TLS
+import CountersignTLS
 import Testing
 
-@testable import Upstream
+@testable import CountersignUpstream
 
 /// A handler that writes by a ``MessageOutput`` alone.
 private final class Writer: ChannelInboundHandler {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import HTTP1
+import CountersignHTTP1
 import NIOCore
 import NIOEmbedded
 import Testing
 
-@testable import Upstream
+@testable import CountersignUpstream
 
 /// What an exchange was told, in order.
 private final class Listener: OriginConnectionDelegate {

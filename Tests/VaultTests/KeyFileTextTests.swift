@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import Testing
 
-@testable import Vault
+@testable import CountersignVault
 
 @Suite struct KeyFileTextTests {
     private static let digits = String(repeating: "0aF9", count: 16)

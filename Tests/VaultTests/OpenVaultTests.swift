@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import Glibc
 import Synchronization
 import Testing
 
-@testable import Vault
+@testable import CountersignVault
 
 @Suite struct OpenVaultTests {
     private let home: TemporaryHome

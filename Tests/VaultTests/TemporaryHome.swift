@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import Glibc
 import Testing
 
-@testable import Vault
+@testable import CountersignVault
 
 /// A folder of its own for one test, removed with all that is in it.
 final class TemporaryHome: Sendable {

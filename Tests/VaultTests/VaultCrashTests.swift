@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import Glibc
 import Synchronization
 import Testing
 
-@testable import Vault
+@testable import CountersignVault
 
 /// Stops, or fails, at every step on the file system in turn.
 @Suite struct VaultCrashTests {

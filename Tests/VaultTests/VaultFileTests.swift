@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import Glibc
 import Testing
 
-@testable import Vault
+@testable import CountersignVault
 
 @Suite struct VaultFileTests {
     private let home: TemporaryHome

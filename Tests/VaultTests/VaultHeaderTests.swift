@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import Testing
 
-@testable import Vault
+@testable import CountersignVault
 
 @Suite struct VaultHeaderTests {
     private func header(version: UInt16 = 1, kind: UInt8, _ exponent: UInt8, _ parameters: UInt32...) -> [UInt8] {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
-import Cryptography
+import CountersignChallenges
+import CountersignCryptography
 import Testing
 
-@testable import Vault
+@testable import CountersignVault
 
 @Suite struct VaultRecordsTests {
     private func number(_ value: Int, _ size: Int = 4) -> [UInt8] {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
-import Cryptography
-import Vault
+import CountersignChallenges
+import CountersignCryptography
+import CountersignVault
 
 /// Two vaults with the same contents, written by another implementation: Python's `cryptography` and `hashlib.scrypt`
 /// after the layouts in `VaultHeader` and `VaultRecords`.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 
 /// The Certificates room: what a site's first connection costs.
 enum CertificateBenchmarks {

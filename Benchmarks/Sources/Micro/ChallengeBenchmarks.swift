@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
-import Cryptography
+import CountersignChallenges
+import CountersignCryptography
 
 /// The Challenges room: what a 401 costs, and what every request does whose site is known.
 enum ChallengeBenchmarks {

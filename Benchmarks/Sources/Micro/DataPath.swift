@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Challenges
-import Cryptography
+import CountersignCertificates
+import CountersignChallenges
+import CountersignCryptography
 import NIOCore
 import NIOEmbedded
-import SitePolicy
-import TLS
+import CountersignSitePolicy
+import CountersignTLS
 
-@testable import Proxy
-@testable import Upstream
+@testable import CountersignProxy
+@testable import CountersignUpstream
 
 /// A client's connection to the proxy and the proxy's to an origin, as they are in it but for the sockets: embedded
 /// channels on one loop.

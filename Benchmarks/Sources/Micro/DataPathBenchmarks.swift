@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Cryptography
+import CountersignCertificates
+import CountersignCryptography
 import NIOCore
 import NIOEmbedded
-import TLS
+import CountersignTLS
 
 /// The proxy's whole data path: one request of a client that keeps its connection, to an origin that keeps its own, and
 /// a response of 1 KiB. The embedded channels' own allocations are in it; `path-embedded` has nothing else.

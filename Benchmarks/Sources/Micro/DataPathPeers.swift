@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CMeter
-import Certificates
-import Cryptography
+import CountersignCertificates
+import CountersignCryptography
 import NIOCore
 import NIOEmbedded
-import TLS
+import CountersignTLS
 
 /// A client and an origin that speak TLS, with the proxy between them. Only what the proxy allocates is counted.
 final class DataPathPeers {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import HTTP1
+import CountersignHTTP1
 
 /// The HTTP1 room: what every request and every response pays.
 enum HeadBenchmarks {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CMeter
-import Cryptography
+import CountersignCryptography
 
 /// What one operation costs.
 struct Figures {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
-import NTLM
+import CountersignChallenges
+import CountersignNTLM
 
 /// The NTLM room: the two tokens of a dialogue, NTLMv2 with channel binding, as a domain member of Windows Server 2019
 /// asks for them.

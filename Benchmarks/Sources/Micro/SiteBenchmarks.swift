@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
-import SitePolicy
+import CountersignChallenges
+import CountersignSitePolicy
 
 /// The SitePolicy room: an origin looked up in lists of 1 to 10,000 lines, which must not take longer with the longer
 /// list.

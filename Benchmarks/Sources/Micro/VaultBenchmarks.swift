@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import Glibc
-import Vault
+import CountersignVault
 
 /// The Vault room: opening a small home's vault, and what a passphrase adds.
 enum VaultBenchmarks {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import Challenges
-import NTLM
-import SitePolicy
+import CountersignChallenges
+import CountersignNTLM
+import CountersignSitePolicy
 
 /// Each line of the input is one field value.
 @Sendable func challenges(_ input: [UInt8]) {

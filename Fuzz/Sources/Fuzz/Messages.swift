@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import HTTP1
+import CountersignHTTP1
 
 /// A forwarded head has a few fields more than the one that came, which may have been at the limit.
 private let roomy = HeadLimits(requestLineBytes: 32 * 1024, headBytes: 128 * 1024, fieldCount: 256)

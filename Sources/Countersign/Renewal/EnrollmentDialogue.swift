@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Challenges
-import Enrollment
-import Vault
+import CountersignCertificates
+import CountersignChallenges
+import CountersignEnrollment
+import CountersignVault
 
 /// What is said to an EST server for one certificate: first by the identity itself (`/simplereenroll`, RFC 7030 §4.2.2), then, when
 /// that cannot or may not speak for itself any more, by a credential or another identity (`/simpleenroll`, §4.2.1).

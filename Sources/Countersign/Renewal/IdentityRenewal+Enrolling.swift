@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Enrollment
-import Vault
+import CountersignCertificates
+import CountersignEnrollment
+import CountersignVault
 
 extension IdentityRenewal {
     /// A first certificate, by `plan`, which becomes the identity's enrolment with it. `replaces`: an identity of that name may

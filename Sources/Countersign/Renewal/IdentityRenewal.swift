@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Cryptography
-import Enrollment
-import Vault
+import CountersignCertificates
+import CountersignCryptography
+import CountersignEnrollment
+import CountersignVault
 
 /// Gets certificates over EST (RFC 7030) for the identities of a home and keeps them: one refresh of a name at a time, in all
 /// processes together.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Cryptography
-import Enrollment
-import Vault
+import CountersignCertificates
+import CountersignCryptography
+import CountersignEnrollment
+import CountersignVault
 
 /// One refresh of one identity, from what is in the vault to what is to be there. The lock of the name is held.
 struct RenewalAttempt: Sendable {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import Logging
-import Proxy
+import CountersignProxy
 import Synchronization
-import Vault
+import CountersignVault
 
 /// Keeps the enrolled identities of a running proxy fresh: looks once a minute which are due, and refreshes one at once when an
 /// origin rejects it. It runs on threads of its own kind, never on an event loop.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import Glibc
 
 /// The right to refresh one identity of a home: `run/refresh-NAME.lock`, held by one process, and by one task of it, at a time.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Enrollment
-import Vault
+import CountersignCertificates
+import CountersignEnrollment
+import CountersignVault
 
 /// Whether one identity wants a new certificate, and when. All times are in seconds since 1970.
 package struct RenewalState: Equatable, Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Cryptography
+import CountersignCertificates
+import CountersignCryptography
 
 /// The anchors of Java runtimes: one `cacerts`, which several of them may share. It is read and written by `keytool`, with the
 /// password that every runtime is delivered with.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import Glibc
 
 /// One database of NSS, as Firefox and Chromium keep them: `cert9.db` (`sql:`), or the old `cert8.db` (`dbm:`). It is read and

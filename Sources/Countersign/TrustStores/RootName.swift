@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Cryptography
+import CountersignCertificates
+import CountersignCryptography
 
 /// What a root is called in every trust store: `countersign-HOME-ROOT`.
 ///

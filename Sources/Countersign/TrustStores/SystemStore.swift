@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 
 /// The system's anchors: a folder of certificates, and a program that makes of it what other programs read.
 struct SystemStore: TrustStore {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 
 /// Puts a home's root into the trust stores of this machine and takes it out again, each store for itself.
 ///

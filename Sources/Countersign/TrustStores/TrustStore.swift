@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 
 /// The kinds of trust stores that a root can be installed into.
 package enum TrustStoreKind: String, CaseIterable, Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import Certificates
+import CountersignCertificates
 import Countersign
 import FoundationEssentials
 

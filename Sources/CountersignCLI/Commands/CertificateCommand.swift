@@ -2,7 +2,7 @@
 
 import ArgumentParser
 import Countersign
-import Vault
+import CountersignVault
 
 /// `countersign certificate`.
 struct CertificateCommand: ParsableCommand {

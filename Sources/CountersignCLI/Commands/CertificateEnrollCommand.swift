@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import Certificates
+import CountersignCertificates
 import Countersign
-import Cryptography
-import Enrollment
+import CountersignCryptography
+import CountersignEnrollment
 import Glibc
-import Proxy
-import Vault
+import CountersignProxy
+import CountersignVault
 
 /// `countersign certificate enroll`.
 struct CertificateEnrollCommand: ParsableCommand {

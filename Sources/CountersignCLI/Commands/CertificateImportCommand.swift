@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import Certificates
+import CountersignCertificates
 import Countersign
-import Cryptography
+import CountersignCryptography
 import Glibc
-import Vault
+import CountersignVault
 
 /// `countersign certificate import`.
 struct CertificateImportCommand: ParsableCommand {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import Certificates
+import CountersignCertificates
 import Countersign
-import Vault
+import CountersignVault
 
 /// `countersign certificate list`.
 struct CertificateListCommand: ParsableCommand {

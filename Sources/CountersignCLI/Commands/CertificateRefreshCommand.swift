@@ -2,9 +2,9 @@
 
 import ArgumentParser
 import Countersign
-import Enrollment
+import CountersignEnrollment
 import Glibc
-import Vault
+import CountersignVault
 
 /// `countersign certificate refresh`.
 struct CertificateRefreshCommand: ParsableCommand {

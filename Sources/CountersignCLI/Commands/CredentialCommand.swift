@@ -2,8 +2,8 @@
 
 import ArgumentParser
 import Countersign
-import SitePolicy
-import Vault
+import CountersignSitePolicy
+import CountersignVault
 
 /// `countersign credential`.
 struct CredentialCommand: ParsableCommand {

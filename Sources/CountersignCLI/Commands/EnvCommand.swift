@@ -3,7 +3,7 @@
 import ArgumentParser
 import Countersign
 import FoundationEssentials
-import Proxy
+import CountersignProxy
 
 /// `countersign env`.
 struct EnvCommand: ParsableCommand {

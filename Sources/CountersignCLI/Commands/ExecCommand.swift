@@ -2,10 +2,10 @@
 
 import ArgumentParser
 import Countersign
-import Cryptography
+import CountersignCryptography
 import FoundationEssentials
 import Glibc
-import Proxy
+import CountersignProxy
 
 /// `countersign exec`.
 struct ExecCommand: AsyncParsableCommand {

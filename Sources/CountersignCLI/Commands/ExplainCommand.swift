@@ -4,7 +4,7 @@ import ArgumentParser
 import Countersign
 import Glibc
 import Logging
-import SitePolicy
+import CountersignSitePolicy
 
 /// `countersign explain`.
 struct ExplainCommand: ParsableCommand {

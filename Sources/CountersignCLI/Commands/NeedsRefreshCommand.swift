@@ -3,7 +3,7 @@
 import ArgumentParser
 import Countersign
 import Glibc
-import Proxy
+import CountersignProxy
 
 /// `countersign certificate needs-refresh`.
 struct NeedsRefreshCommand: ParsableCommand {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import CLinux
+import CountersignCLinux
 import Countersign
 import FoundationEssentials
 import Glibc
-import Proxy
+import CountersignProxy
 
 /// `countersign serve`.
 struct ServeCommand: AsyncParsableCommand {

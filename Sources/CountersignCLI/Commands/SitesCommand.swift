@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import Challenges
+import CountersignChallenges
 import Countersign
-import SitePolicy
+import CountersignSitePolicy
 
 /// `countersign sites`.
 struct SitesCommand: ParsableCommand {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import Challenges
+import CountersignChallenges
 import Countersign
 import Glibc
-import Proxy
-import SitePolicy
-import Vault
+import CountersignProxy
+import CountersignSitePolicy
+import CountersignVault
 
 /// `countersign trust`.
 struct TrustCommand: ParsableCommand {

@@ -2,9 +2,9 @@
 
 import ArgumentParser
 import Countersign
-import Cryptography
+import CountersignCryptography
 import Glibc
-import Vault
+import CountersignVault
 
 /// `countersign vault`.
 struct VaultCommand: ParsableCommand {

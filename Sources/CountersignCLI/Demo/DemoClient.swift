@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CCurl
+import CountersignCCurl
 
 /// A client of the demo: libcurl through the proxy, as any program on this machine would use it. Blocking.
 struct DemoClient {

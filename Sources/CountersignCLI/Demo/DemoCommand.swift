@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import Certificates
-import Challenges
+import CountersignCertificates
+import CountersignChallenges
 import Countersign
-import Cryptography
+import CountersignCryptography
 import Dispatch
 import FoundationEssentials
 import Glibc
 import NIOPosix
-import Proxy
-import SitePolicy
-import Vault
+import CountersignProxy
+import CountersignSitePolicy
+import CountersignVault
 
 /// `countersign demo`.
 struct DemoCommand: AsyncParsableCommand {

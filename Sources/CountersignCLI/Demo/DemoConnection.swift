@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
-import Certificates
-import Cryptography
-import HTTP1
+import CountersignChallenges
+import CountersignCertificates
+import CountersignCryptography
+import CountersignHTTP1
 import NIOCore
-import NTLM
-import TLS
+import CountersignNTLM
+import CountersignTLS
 
 /// One connection to a ``DemoSite``: reads requests, challenges the unanswered ones and verifies the answers for real. NTLM
 /// authenticates the connection, as it does everywhere.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 import Countersign
-import Cryptography
-import Vault
+import CountersignCryptography
+import CountersignVault
 
 /// What the demo puts into a home, under the name `demo`, and takes out again: a file of sites, a trust anchor, a credential and
 /// an identity. Whatever else the home holds is left alone.

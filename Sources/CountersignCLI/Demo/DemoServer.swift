@@ -2,7 +2,7 @@
 
 import NIOCore
 import NIOPosix
-import TLS
+import CountersignTLS
 
 /// A ``DemoSite`` on a free loopback port.
 struct DemoServer: Sendable {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Challenges
-import Cryptography
-import TLS
+import CountersignCertificates
+import CountersignChallenges
+import CountersignCryptography
+import CountersignTLS
 
 /// One of the demo's loopback sites: what it asks for, and how it looks at the answer.
 struct DemoSite: Sendable {

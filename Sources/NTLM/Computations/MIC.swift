@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 
 /// The message integrity code: ties the three messages of one dialogue together, so that no flag, name or binding in them
 /// can be changed on the way. MS-NLMP §3.1.5.1.2.

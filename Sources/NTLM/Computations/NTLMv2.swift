@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 
 /// The computations of NTLMv2, under the names of MS-NLMP §3.3.2. There are none of LM and NTLMv1 here.
 enum NTLMv2 {

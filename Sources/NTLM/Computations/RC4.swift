@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 
 /// The RC4 key stream, which NTLM wraps its session key in; nothing else may use it. RC4K and RC4Init of MS-NLMP §6.
 struct RC4: Sendable {

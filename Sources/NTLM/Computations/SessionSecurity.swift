@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 
 /// The keys of one direction of an authenticated session and its signatures, with extended session security, which this
 /// room always demands. Only SPNEGO's mechListMIC is signed with them. MS-NLMP §3.4.

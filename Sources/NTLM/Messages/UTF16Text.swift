@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 
 /// Text as NTLM writes it once Unicode is negotiated: UTF-16, little-endian, no terminator. MS-NLMP §2.2.
 package enum UTF16Text {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
+import CountersignChallenges
 import NIOConcurrencyHelpers
-import Proxy
+import CountersignProxy
 
 /// The breaker's permission for one dialogue, or for one answer that was given out. Whoever ends without a verdict gives it
 /// back, and whoever has none for too long; a verdict that comes after that counts all the same.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Enrollment
+import CountersignEnrollment
 import Glibc
-import Vault
+import CountersignVault
 
 /// How often an authority that says "not yet" is asked again.
 public struct PendingRetry: Equatable, Sendable {

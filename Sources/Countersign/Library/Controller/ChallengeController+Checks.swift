@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Challenges
+import CountersignCertificates
+import CountersignChallenges
 import Glibc
-import NTLM
-import Proxy
-import SitePolicy
-import TLS
+import CountersignNTLM
+import CountersignProxy
+import CountersignSitePolicy
+import CountersignTLS
 
 extension ChallengeController {
     /// What a challenge is answered with, all three checks having passed.
@@ -110,7 +110,7 @@ extension ChallengeController {
         to credential: PasswordCredential, for space: ProtectionSpace, _ rule: SiteRule
     ) -> String? {
         if space.authenticationMethod == .basic {
-            do throws(Challenges.ChallengeError) {
+            do throws(CountersignChallenges.ChallengeError) {
                 _ = try BasicAuthorization.authorization(
                     for: credential, domain: rule.domain, challenge: Challenge(scheme: "Basic"))
             } catch {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
-import Proxy
-import SitePolicy
+import CountersignChallenges
+import CountersignProxy
+import CountersignSitePolicy
 
 extension ChallengeController {
     /// Whether a challenge of this kind will be answered, by the three checks in their order: is the site on the list,

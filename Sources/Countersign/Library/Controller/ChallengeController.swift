@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
-import Cryptography
+import CountersignChallenges
+import CountersignCryptography
 import Dispatch
 import Glibc
 import Logging
 import NIOConcurrencyHelpers
-import Proxy
+import CountersignProxy
 import Synchronization
 
 /// Answers authentication challenges with what the person enrolled, for the sites that they listed: the proxy's three

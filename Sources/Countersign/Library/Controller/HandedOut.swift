@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
+import CountersignChallenges
 import NIOConcurrencyHelpers
 
 /// Which credentials were given for which sites, so that what is reported later can be laid at one's door.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
+import CountersignChallenges
 
 /// The value of an `Authorization` field that answers a challenge (RFC 9110 §11.6.2). It is a secret, and prints as
 /// one.
 public struct Authorization: Equatable, Sendable {
-    private let made: Challenges.Authorization
+    private let made: CountersignChallenges.Authorization
 
-    init(_ made: Challenges.Authorization) {
+    init(_ made: CountersignChallenges.Authorization) {
         self.made = made
     }
 

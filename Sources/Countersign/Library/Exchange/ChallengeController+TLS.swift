@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
+import CountersignChallenges
 import NIOConcurrencyHelpers
 import NIOCore
-import TLS
+import CountersignTLS
 
 extension ChallengeController {
     /// Begins TLS on a swift-nio channel that is connected to a server, as a client: for programs that drive a

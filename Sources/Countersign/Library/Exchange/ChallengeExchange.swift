@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Challenges
-import NTLM
-import SitePolicy
+import CountersignCertificates
+import CountersignChallenges
+import CountersignNTLM
+import CountersignSitePolicy
 
 /// One request's dialogue with a server that may challenge it, for programs with an HTTP client of their own: events
 /// in, one action out. It does no input or output.
@@ -56,7 +56,7 @@ public struct ChallengeExchange: Sendable {
     private let rule: SiteRule?
     private let isEnabled: Bool
     private let attempt: Attempt
-    private var machine: Challenges.ChallengeExchange
+    private var machine: CountersignChallenges.ChallengeExchange
     private var due = Due.start
     private var tokens: TokenMaker
 
@@ -166,7 +166,7 @@ public struct ChallengeExchange: Sendable {
 
     // MARK: The machine
 
-    private mutating func run(_ action: Challenges.ChallengeExchange.Action) -> Action {
+    private mutating func run(_ action: CountersignChallenges.ChallengeExchange.Action) -> Action {
         var action = action
         while case .computeToken(let kind, let credential, let serverToken) = action {
             do throws(NTLMError) {
@@ -207,7 +207,7 @@ public struct ChallengeExchange: Sendable {
 
     /// An enrolled credential is answered with only where the breaker permits that, whoever kept it since it was given
     /// out; what the program has made itself is the program's to try.
-    private func answer(with credential: Credential?) -> Challenges.ChallengeDisposition {
+    private func answer(with credential: Credential?) -> CountersignChallenges.ChallengeDisposition {
         switch credential {
         case .password(let user, let password):
             if let reference = password.reference {
@@ -231,7 +231,7 @@ public struct ChallengeExchange: Sendable {
         }
     }
 
-    private func conclude(_ outcome: Challenges.ChallengeExchange.Outcome) -> Outcome {
+    private func conclude(_ outcome: CountersignChallenges.ChallengeExchange.Outcome) -> Outcome {
         switch outcome {
         case .notChallenged:
             attempt.end(.inconclusive)
@@ -248,7 +248,7 @@ public struct ChallengeExchange: Sendable {
             attempt.end(credential.generation > 0 ? .rejected : .inconclusive)
             if credential.generation > 0 {
                 let key = Breaker.Key(origin: origin, credential: credential.name, generation: credential.generation)
-                let space = Challenges.ProtectionSpace(origin: origin, realm: nil, method: kind.method)
+                let space = CountersignChallenges.ProtectionSpace(origin: origin, realm: nil, method: kind.method)
                 controller.rejected(key, at: ProtectionSpace(space))
             }
             return .rejected
@@ -258,7 +258,7 @@ public struct ChallengeExchange: Sendable {
 
 extension ProtectionSpace {
     /// The same in the words of the API.
-    init(_ space: Challenges.ProtectionSpace) {
+    init(_ space: CountersignChallenges.ProtectionSpace) {
         let method: AuthenticationMethod =
             switch space.method {
             case .clientCertificate: .clientCertificate

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import Challenges
+import CountersignCertificates
+import CountersignChallenges
 import NIOCore
-import Proxy
-import TLS
-import Upstream
+import CountersignProxy
+import CountersignTLS
+import CountersignUpstream
 
 /// Answers what TLS asks on one channel: whether the server is to be trusted, and with what client certificate.
 final class TLSQuestions: ChannelInboundHandler {
@@ -70,7 +70,7 @@ final class TLSQuestions: ChannelInboundHandler {
         }
         let meant = UpstreamError.tls(error, at: "\(origin)", shown: shown)
         if let identity = meant.rejectedIdentity {
-            let space = Challenges.ProtectionSpace(origin: origin, realm: nil, method: .clientCertificate)
+            let space = CountersignChallenges.ProtectionSpace(origin: origin, realm: nil, method: .clientCertificate)
             controller.listeners.tell(.rejected(ProtectionSpace(space), credential: identity.name))
         }
         let isUntrusted = error.code == .serverNotTrusted

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
-import Cryptography
-import NTLM
-import Proxy
+import CountersignChallenges
+import CountersignCryptography
+import CountersignNTLM
+import CountersignProxy
 
 /// The NTLM messages of one dialogue, raw or inside SPNEGO.
 struct TokenMaker: Sendable {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
+import CountersignChallenges
 
 /// How a server asks, as `NSURLAuthenticationMethod…` would say it.
 public enum AuthenticationMethod: Hashable, Sendable {

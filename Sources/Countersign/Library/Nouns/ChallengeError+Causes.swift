@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
-import SitePolicy
-import Vault
+import CountersignCertificates
+import CountersignSitePolicy
+import CountersignVault
 
 extension ChallengeError {
     /// `error` of a room below, in the words of the API.

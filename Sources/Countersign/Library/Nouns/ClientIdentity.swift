@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import COpenSSL
-import Certificates
-import Cryptography
+import CountersignCOpenSSL
+import CountersignCertificates
+import CountersignCryptography
 
 /// A client certificate with its private key, which signs and is never handed out.
 public struct ClientIdentity: Equatable, Sendable {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
+import CountersignChallenges
 
 /// What a challenge is answered with.
 public enum Credential: Equatable, Sendable {

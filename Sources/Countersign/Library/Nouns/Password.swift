@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
-import Cryptography
+import CountersignChallenges
+import CountersignCryptography
 
 /// A password that says nothing of itself when it is printed, and is wiped from memory when nobody holds it any more.
 public struct Password: Equatable, Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
-import SitePolicy
+import CountersignChallenges
+import CountersignSitePolicy
 
 /// What a credential would open: a site, a realm where there is one, and how it is asked for.
 ///

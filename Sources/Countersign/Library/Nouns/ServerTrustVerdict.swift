@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 
 /// What was found of a server's certificate, for the program to decide on.
 public struct ServerTrustVerdict: Hashable, Sendable {
@@ -19,7 +19,7 @@ public struct ServerTrustVerdict: Hashable, Sendable {
     /// The server's own certificate.
     public var leaf: X509Certificate? { chain.first }
 
-    init(_ trust: Certificates.ServerTrust, isExcepted: Bool = false) {
+    init(_ trust: CountersignCertificates.ServerTrust, isExcepted: Bool = false) {
         self.isExcepted = isExcepted
         chain = trust.chain.map(X509Certificate.init)
         reasons = trust.reasons.map(ServerTrustReason.init)

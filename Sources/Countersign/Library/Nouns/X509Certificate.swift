@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Certificates
+import CountersignCertificates
 
 /// One certificate (RFC 5280 §4.1), to be looked at, compared and shown to people.
 public struct X509Certificate: Hashable, Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
-import Proxy
+import CountersignChallenges
+import CountersignProxy
 
 extension ChallengeController {
     /// Tells whoever listens what a proxy over this controller makes of challenges.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Cryptography
+import CountersignCryptography
 import Logging
-import Proxy
+import CountersignProxy
 import ServiceLifecycle
 import NIOConcurrencyHelpers
 

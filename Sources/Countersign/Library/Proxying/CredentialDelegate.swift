@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Challenges
-import Cryptography
+import CountersignChallenges
+import CountersignCryptography
 import Logging
-import Proxy
-import Vault
+import CountersignProxy
+import CountersignVault
 
 /// What a delegate is asked when a site has refused the stored credential.
 public struct CredentialQuestion: Equatable, Sendable {
@@ -46,22 +46,24 @@ public protocol CredentialDelegate: Sendable {
 }
 
 /// The proxy's question, put to a delegate of the API; what is to be kept goes into the vault.
-struct AskedCredential: Proxy.CredentialDelegate {
+struct AskedCredential: CountersignProxy.CredentialDelegate {
     let delegate: any CredentialDelegate
     let keeper: PolicyKeeper
     let logger: Logger
 
     func credential(
-        insteadOf refused: PasswordCredential, for space: Challenges.ProtectionSpace
-    ) async -> Proxy.SuppliedCredential? {
+        insteadOf refused: PasswordCredential, for space: CountersignChallenges.ProtectionSpace
+    ) async -> CountersignProxy.SuppliedCredential? {
         let question = CredentialQuestion(
             protectionSpace: ProtectionSpace(space), credential: refused.name, user: refused.user)
         guard let answer = await delegate.credential(for: question), !Task.isCancelled else { return nil }
         let name = Policy.credentialName(for: space.origin)
-        if answer.isKept, let kept = keep(answer, as: name) { return Proxy.SuppliedCredential(kept, isKept: true) }
+        if answer.isKept, let kept = keep(answer, as: name) {
+            return CountersignProxy.SuppliedCredential(kept, isKept: true)
+        }
         // As new as one that was enrolled: what is known of the refused one says nothing of it.
         let generation = Randomness.bytes(8).reduce(0) { $0 << 8 | UInt64($1) } | 1 << 63
-        return Proxy.SuppliedCredential(
+        return CountersignProxy.SuppliedCredential(
             PasswordCredential(
                 name: name, user: answer.user, password: answer.password.secret, generation: generation),
             isKept: false)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Proxy
-import TLS
+import CountersignProxy
+import CountersignTLS
 
 /// What a delegate is asked: whether to go on to a listed server whose certificate does not verify.
 public struct ServerTrustQuestion: Equatable, Sendable {
@@ -37,12 +37,12 @@ public protocol ServerTrustDelegate: Sendable {
 }
 
 /// The proxy's question, put to a delegate of the API.
-struct AskedServerTrust: Proxy.ServerTrustDelegate {
+struct AskedServerTrust: CountersignProxy.ServerTrustDelegate {
     let delegate: any ServerTrustDelegate
     /// Called before a yes takes effect.
     let agreed: @Sendable () -> Void
 
-    func decide(_ question: Proxy.ServerTrustQuestion) async -> TrustAnswer {
+    func decide(_ question: CountersignProxy.ServerTrustQuestion) async -> TrustAnswer {
         let asked = ServerTrustQuestion(
             host: question.host, port: Int(question.port), verdict: ServerTrustVerdict(question.trust),
             address: question.address, tlsVersion: question.tlsVersion)

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCOpenSSL
+import CountersignCryptography
+
+extension Certificate {
+    /// Every certificate of a PEM text (RFC 7468 §5), in its order; other blocks and text between are passed over.
+    /// `malformed` when one of them cannot be read, `noCertificate` when there is none.
+    package static func readPEM(_ text: [UInt8]) throws(CertificateError) -> [Certificate] {
+        ERR_clear_error()
+        guard let count = Int32(exactly: text.count) else {
+            throw CertificateError(.malformed, "\(text.count) bytes are too many for a PEM text")
+        }
+        let (certificates, complete) = text.withUnsafeBytes { bytes -> ([Certificate], Bool) in
+            guard count > 0, let input = BIO_new_mem_buf(bytes.baseAddress, count) else { return ([], true) }
+            defer { BIO_free(input) }
+            var certificates: [Certificate] = []
+            while let x509 = PEM_read_bio_X509(input, nil, nil, nil) {
+                certificates.append(Certificate(retaining: x509))
+                X509_free(x509)
+            }
+            return (certificates, isEndOfPEM(ERR_peek_last_error()))
+        }
+        guard complete else {
+            throw .openSSL(.malformed, "certificate \(certificates.count + 1) of the PEM text cannot be read")
+        }
+        ERR_clear_error()
+        guard !certificates.isEmpty else { throw CertificateError(.noCertificate, "no certificate in the PEM text") }
+        return certificates
+    }
+
+    /// The certificate as one PEM block, with a line break behind it.
+    package var pem: String {
+        var text = "-----BEGIN CERTIFICATE-----\n"
+        var rest = Base64.encode(der)[...]
+        while !rest.isEmpty {
+            text += rest.prefix(64) + "\n"
+            rest = rest.dropFirst(64)
+        }
+        return text + "-----END CERTIFICATE-----\n"
+    }
+}
+
+/// The reader stopped because there is no further block, and for no other reason.
+func isEndOfPEM(_ code: UInt) -> Bool {
+    code == 0 || (code >> 23 & 0xFF == UInt(ERR_LIB_PEM) && code & 0x7F_FFFF == UInt(PEM_R_NO_START_LINE))
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCOpenSSL
+import CountersignCryptography
+
+/// An identity file in PKCS#12 (RFC 7292 §4), modern or of the old kind with RC2 and 3DES. What is encrypted has to have a MAC;
+/// public-key privacy and integrity modes are not read.
+enum PKCS12File {
+    static func read(_ bytes: [UInt8], password: Secret?) throws(CertificateError) -> IdentityContents {
+        ERR_clear_error()
+        guard let file = PKCS12(bytes, library: nil) else { throw .openSSL(.malformed, "not PKCS#12") }
+        let passphrase = try passphrase(for: file, password: password)
+        if let contents = try file.contents(passphrase) { return contents }
+        let reasons = OpenSSLErrors.drain()
+        if let legacy = LegacyLibrary(), let again = PKCS12(bytes, library: legacy.context),
+            let contents = try again.contents(passphrase)
+        {
+            return contents
+        }
+        ERR_clear_error()
+        let what = file.hasMAC ? "the file's encryption" : "encryption without a MAC"
+        throw CertificateError(.unsupported, "\(what) is not supported: \(reasons.joined(separator: "; "))")
+    }
+
+    /// The form of the password that the file's MAC was made with: no password is either none or an empty one.
+    private static func passphrase(for file: PKCS12, password: Secret?) throws(CertificateError) -> Passphrase {
+        guard file.hasMAC else { return Passphrase(nil) }
+        let offered = password.map { [Passphrase($0)] } ?? [Passphrase(nil), Passphrase(Secret([]))]
+        defer { ERR_clear_error() }
+        for passphrase in offered where file.isAuthentic(passphrase) { return passphrase }
+        guard password != nil else { throw CertificateError(.passwordNeeded, "the file is encrypted") }
+        throw CertificateError(.wrongPassword, "the password does not open the file, or the file was altered")
+    }
+}
+
+/// One PKCS12 structure of OpenSSL's.
+private final class PKCS12 {
+    private let file: OpaquePointer
+
+    /// Nil when the bytes are not exactly one PFX.
+    init?(_ bytes: [UInt8], library: OpaquePointer?) {
+        var file = PKCS12_init_ex(NID_pkcs7_data, library, nil)
+        let isWhole = bytes.withUnsafeBufferPointer { buffer in
+            var position = buffer.baseAddress
+            guard d2i_PKCS12(&file, &position, buffer.count) != nil else { return false }
+            return position == buffer.baseAddress.map { $0 + buffer.count }
+        }
+        guard isWhole, let file else {
+            PKCS12_free(file)
+            return nil
+        }
+        self.file = file
+    }
+
+    deinit { PKCS12_free(file) }
+
+    var hasMAC: Bool { PKCS12_mac_present(file) == 1 }
+
+    func isAuthentic(_ passphrase: Passphrase) -> Bool {
+        passphrase.withText { text, length in PKCS12_verify_mac(file, text, length) == 1 }
+    }
+
+    /// Copies of what the file holds, or nil when it cannot be decrypted; `noKey` when it holds no key.
+    func contents(_ passphrase: Passphrase) throws(CertificateError) -> IdentityContents? {
+        var key: OpaquePointer?
+        var leaf: OpaquePointer?
+        var others: OpaquePointer?
+        let parsed = passphrase.withText { text, _ in PKCS12_parse(file, text, &key, &leaf, &others) }
+        defer {
+            EVP_PKEY_free(key)
+            X509_free(leaf)
+            OPENSSL_sk_pop_free(others) { $0.map { X509_free(OpaquePointer($0)) } }
+        }
+        guard parsed == 1 else { return nil }
+        var found = [leaf].compactMap(\.self)
+        for index in 0..<max(0, OPENSSL_sk_num(others)) {
+            if let other = OPENSSL_sk_value(others, index) { found.append(OpaquePointer(other)) }
+        }
+        guard let key else { throw CertificateError(.noKey, "no private key in the file") }
+        var certificates: [Certificate] = []
+        for x509 in found { certificates.append(try Certificate(der: derBytes { i2d_X509(x509, $0) })) }
+        return IdentityContents(certificates: certificates, key: try PrivateKey.copy(of: key))
+    }
+}
+
+/// A password as OpenSSL's C functions take it: none, or with a zero byte behind it.
+private struct Passphrase {
+    private let text: Secret?
+
+    init(_ password: Secret?) {
+        text = password.map { password in
+            Secret(count: password.count + 1) { room in password.withBytes { room.copyMemory(from: $0) } }
+        }
+    }
+
+    func withText<Result>(_ body: (UnsafePointer<CChar>?, Int32) -> Result) -> Result {
+        guard let text else { return body(nil, 0) }
+        return text.withBytes { body($0.assumingMemoryBound(to: CChar.self).baseAddress, Int32(text.count - 1)) }
+    }
+}

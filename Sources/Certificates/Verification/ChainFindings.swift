@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCOpenSSL
+
+/// The reasons met while one chain is checked, each once. Lives on one thread, for one call of X509_verify_cert.
+///
+/// What is wrong with a revocation list is no reason against the chain; but a list that is not its issuer's own, or not
+/// for such certificates, cannot revoke one either.
+final class ChainFindings {
+    private var found: [(reason: ServerTrust.Reason, depth: Int32)] = []
+    private var unusableLists: Set<ListUse> = []
+    /// Why no list tells whether the leaf is revoked; nil when one does.
+    private(set) var leafListFault: String?
+
+    /// The reasons, those of the leaf first, else in the order in which they were met.
+    var reasons: [ServerTrust.Reason] {
+        found.enumerated().sorted { ($0.element.depth, $0.offset) < ($1.element.depth, $1.offset) }.map(
+            \.element.reason)
+    }
+
+    func add(_ reason: ServerTrust.Reason, depth: Int32) {
+        guard !found.contains(where: { $0.reason == reason }) else { return }
+        found.append((reason, max(0, depth)))
+    }
+
+    /// Takes the error that the context stands at.
+    func record(_ context: OpaquePointer) {
+        let error = X509_STORE_CTX_get_error(context)
+        let depth = X509_STORE_CTX_get_error_depth(context)
+        let certificate = X509_STORE_CTX_get_current_cert(context).map { Certificate(retaining: $0) }
+        let list = X509_STORE_CTX_get0_current_crl(context)
+        if let fault = Self.listFault(for: error, of: list) {
+            if depth == 0, leafListFault == nil { leafListFault = fault }
+            if !Self.staleness.contains(error) { unusableLists.insert(ListUse(list: list, depth: depth)) }
+            return
+        }
+        if error == X509_V_ERR_CERT_REVOKED, unusableLists.contains(ListUse(list: list, depth: depth)) { return }
+        // Says nothing that the missing issuer before it did not.
+        let missing: [ServerTrust.Reason] = [.unknownIssuer, .incompleteChain, .selfSigned]
+        if error == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE, found.contains(where: { missing.contains($0.reason) }) {
+            return
+        }
+        add(Self.reason(for: error, at: certificate), depth: depth)
+    }
+
+    /// A list in its use for one certificate of the path.
+    private struct ListUse: Hashable {
+        let list: OpaquePointer?
+        let depth: Int32
+    }
+
+    private static let staleness = [X509_V_ERR_CRL_NOT_YET_VALID, X509_V_ERR_CRL_HAS_EXPIRED]
+
+    /// A short sentence on an error that is about a revocation list; nil for any other.
+    private static func listFault(for error: Int32, of list: OpaquePointer?) -> String? {
+        switch error {
+        case X509_V_ERR_UNABLE_TO_GET_CRL:
+            "no revocation list of the issuer"
+        case X509_V_ERR_CRL_HAS_EXPIRED:
+            "revocation list expired \(day(X509_CRL_get0_nextUpdate(list)))"
+        case X509_V_ERR_CRL_NOT_YET_VALID:
+            "revocation list not valid before \(day(X509_CRL_get0_lastUpdate(list)))"
+        case X509_V_ERR_UNABLE_TO_DECRYPT_CRL_SIGNATURE, X509_V_ERR_CRL_SIGNATURE_FAILURE,
+            X509_V_ERR_ERROR_IN_CRL_LAST_UPDATE_FIELD, X509_V_ERR_ERROR_IN_CRL_NEXT_UPDATE_FIELD,
+            X509_V_ERR_UNABLE_TO_GET_CRL_ISSUER, X509_V_ERR_KEYUSAGE_NO_CRL_SIGN,
+            X509_V_ERR_UNHANDLED_CRITICAL_CRL_EXTENSION, X509_V_ERR_DIFFERENT_CRL_SCOPE,
+            X509_V_ERR_CRL_PATH_VALIDATION_ERROR:
+            "revocation list not usable: \(text(of: error))"
+        default:
+            nil
+        }
+    }
+
+    private static func day(_ time: UnsafePointer<ASN1_TIME>?) -> CalendarDate {
+        CalendarDate(secondsSince1970: Certificate.seconds(of: time) ?? 0)
+    }
+
+    private static func text(of error: Int32) -> String {
+        String(cString: X509_verify_cert_error_string(Int(error))).lowercasedFirst
+    }
+
+    private static func reason(for error: Int32, at certificate: Certificate?) -> ServerTrust.Reason {
+        switch error {
+        case X509_V_ERR_CERT_HAS_EXPIRED:
+            .expired(notAfter: certificate?.notAfter ?? 0)
+        case X509_V_ERR_CERT_NOT_YET_VALID:
+            .notYetValid(notBefore: certificate?.notBefore ?? 0)
+        case X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH:
+            .hostMismatch
+        case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+            .selfSigned
+        case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+            certificate?.extensionValue(NID_info_access) != nil ? .incompleteChain : .unknownIssuer
+        case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN, X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE,
+            X509_V_ERR_CERT_UNTRUSTED, X509_V_ERR_CERT_REJECTED:
+            .unknownIssuer
+        case X509_V_ERR_CERT_REVOKED:
+            .revoked
+        case X509_V_ERR_INVALID_PURPOSE:
+            .wrongPurpose
+        case X509_V_ERR_EE_KEY_TOO_SMALL, X509_V_ERR_CA_KEY_TOO_SMALL:
+            .weakKey
+        case X509_V_ERR_CA_MD_TOO_WEAK:
+            .weakSignature
+        case X509_V_ERR_PERMITTED_VIOLATION, X509_V_ERR_EXCLUDED_VIOLATION, X509_V_ERR_SUBTREE_MINMAX,
+            X509_V_ERR_UNSUPPORTED_CONSTRAINT_TYPE, X509_V_ERR_UNSUPPORTED_CONSTRAINT_SYNTAX,
+            X509_V_ERR_UNSUPPORTED_NAME_SYNTAX:
+            .nameConstraint
+        case X509_V_ERR_PATH_LENGTH_EXCEEDED, X509_V_ERR_CERT_CHAIN_TOO_LONG:
+            .pathLength
+        default:
+            .other("certificate not accepted: \(text(of: error))")
+        }
+    }
+}
+
+extension String {
+    /// The text with a small first letter, as it stands inside a sentence, unless it begins with an acronym.
+    fileprivate var lowercasedFirst: String {
+        dropFirst().first?.isUppercase == true ? self : prefix(1).lowercased() + dropFirst()
+    }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCOpenSSL
+
+/// A list of revoked certificates as an authority signed it (RFC 5280 §5), kept in memory; none is ever fetched.
+///
+/// Unchecked because of the pointer: an X509_CRL is not written after it was parsed, but for OpenSSL's own sorting of
+/// the entries, which OpenSSL locks.
+package final class RevocationList: @unchecked Sendable {
+    private let crl: OpaquePointer
+
+    /// Every list of the bytes: one in DER, or the `X509 CRL` blocks of a PEM text (RFC 7468 §6) in their order, other
+    /// blocks passed over. `malformed` when one cannot be read, or there is none. Signature and dates are looked at
+    /// when a chain is.
+    package static func read(_ bytes: [UInt8]) throws(CertificateError) -> [RevocationList] {
+        ERR_clear_error()
+        return bytes.first == 0x30 ? [try readDER(bytes)] : try readPEM(bytes)
+    }
+
+    /// Takes over one reference.
+    private init(adopting crl: OpaquePointer) { self.crl = crl }
+
+    deinit { X509_CRL_free(crl) }
+
+    private static func readDER(_ bytes: [UInt8]) throws(CertificateError) -> RevocationList {
+        let parsed = bytes.withUnsafeBufferPointer { buffer -> (OpaquePointer?, isWhole: Bool) in
+            var position = buffer.baseAddress
+            let crl = d2i_X509_CRL(nil, &position, buffer.count)
+            return (crl, position == buffer.baseAddress.map { $0 + buffer.count })
+        }
+        guard let crl = parsed.0 else { throw .openSSL(.malformed, "not a revocation list") }
+        let list = RevocationList(adopting: crl)
+        guard parsed.isWhole else {
+            throw CertificateError(.malformed, "not a revocation list: followed by something else")
+        }
+        return list
+    }
+
+    private static func readPEM(_ text: [UInt8]) throws(CertificateError) -> [RevocationList] {
+        guard let count = Int32(exactly: text.count) else {
+            throw CertificateError(.malformed, "\(text.count) bytes are too many for a PEM text")
+        }
+        let (lists, isComplete) = text.withUnsafeBytes { bytes -> ([RevocationList], Bool) in
+            guard count > 0, let input = BIO_new_mem_buf(bytes.baseAddress, count) else { return ([], true) }
+            defer { BIO_free(input) }
+            var lists: [RevocationList] = []
+            while let crl = PEM_read_bio_X509_CRL(input, nil, nil, nil) { lists.append(RevocationList(adopting: crl)) }
+            return (lists, isEndOfPEM(ERR_peek_last_error()))
+        }
+        guard isComplete else {
+            throw .openSSL(.malformed, "revocation list \(lists.count + 1) of the PEM text cannot be read")
+        }
+        ERR_clear_error()
+        guard !lists.isEmpty else { throw CertificateError(.malformed, "no revocation list in the PEM text") }
+        return lists
+    }
+
+    /// Seconds since 1970; nil for a date that cannot be read.
+    package var thisUpdate: Int64? { Certificate.seconds(of: X509_CRL_get0_lastUpdate(crl)) }
+
+    /// Seconds since 1970; nil when the list does not say.
+    package var nextUpdate: Int64? { Certificate.seconds(of: X509_CRL_get0_nextUpdate(crl)) }
+
+    /// The X509_CRL, for as long as `body` runs; it is not to be written.
+    func withCRL<Result>(_ body: (OpaquePointer) -> Result) -> Result { body(crl) }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import CountersignSitePolicy
+
+/// The two changes that `countersign sites` makes to a home's list. A list that would be faulty is never written.
+package struct SiteFiles: Sendable {
+    private let home: Home
+
+    package init(home: Home) {
+        self.home = home
+    }
+
+    /// Puts `line` at the end of `AllowedSites/FILE.sites`, and gives it as it is in force then. Throws ``SiteListError`` with
+    /// every fault of the whole list.
+    package func add(_ line: String, to file: String) throws -> SiteRule {
+        let name = file.hasSuffix(".sites") ? String(file.dropLast(".sites".count)) : file
+        guard SiteRule.isStoredName(name), !name.hasPrefix(".") else {
+            throw CountersignError(
+                .configuration, "\(file.debugDescription) is not a file name",
+                hint: "names are 1 to 64 of A-Z a-z 0-9 . _ -")
+        }
+        let target = home.file("\(Home.sitesFolder)/\(name).sites")
+        return try locked { () throws in
+            var files = try home.siteFiles()
+            let index = files.firstIndex { $0.name == target.name }
+            let text = SiteListText.add(line, to: index.map { files[$0].text } ?? "")
+            if let index { files[index].text = text } else { files.append((target.name, text)) }
+            let list = try SiteList(files: files, publicSuffixes: Home.publicSuffixes)
+            guard let rule = list.rules.last(where: { $0.file == target.name }), rule.text == line else {
+                throw CountersignError(
+                    .configuration, "\(line.debugDescription) lists no site",
+                    hint: "a line begins with the site: https://git.corp.example answer=basic")
+            }
+            try target.replace(with: Array(text.utf8))
+            return rule
+        }
+    }
+
+    /// Takes the pattern out of every file; gives the files that had it. Throws `unknownName` where none had.
+    package func remove(_ pattern: SitePattern) throws -> [String] {
+        try locked { () throws in
+            var changed: [String] = []
+            for file in try home.siteFiles() {
+                guard let text = SiteListText.remove(pattern, from: file.text) else { continue }
+                try home.file(file.name).replace(with: Array(text.utf8))
+                changed.append(file.name)
+            }
+            guard !changed.isEmpty else {
+                throw CountersignError(
+                    .unknownName, "\"\(pattern)\" is not on the list",
+                    hint: "`countersign sites list` shows what is, each as it is to be written here")
+            }
+            return changed
+        }
+    }
+
+    /// Holds the folder against other processes that change the list.
+    private func locked<Result>(_ body: () throws -> Result) throws -> Result {
+        try home.prepare()
+        let path = home.file(Home.sitesFolder).path
+        try HomeFile.makeFolder(path, mode: 0o755)
+        let folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard folder >= 0, flock(folder, LOCK_EX) == 0 else {
+            throw CountersignError.system(errno, "cannot lock the folder \(Home.sitesFolder)")
+        }
+        // A child that is just being started has a copy of the descriptor, and a lock lasts as long as the last of them.
+        defer {
+            flock(folder, LOCK_UN)
+            close(folder)
+        }
+        return try body()
+    }
+}

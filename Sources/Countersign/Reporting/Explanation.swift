@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCertificates
+import CountersignChallenges
+import CountersignProxy
+import CountersignSitePolicy
+
+/// The three checks for one URL, kind of challenge by kind of challenge, as the proxy would make them now. Nothing is sent.
+package struct Explanation: Equatable, Sendable {
+    /// What would become of a request.
+    package enum Handling: String, Equatable, Sendable, Encodable {
+        /// Carried without being looked at.
+        case tunnel
+        /// TLS ends at the proxy, challenges are put to the three checks.
+        case intercept
+        /// Plain http: challenges are put to the three checks.
+        case forward
+        case refuse
+    }
+
+    /// One kind of challenge that the site's server might send.
+    package struct Scheme: Equatable, Sendable {
+        package let scheme: AuthenticationScheme
+        package let checks: ThreeChecks
+    }
+
+    package let origin: Origin
+    package let handling: Handling
+    package let site: ThreeChecks.Check
+    /// The line that lists the site, if one does.
+    package let rule: SiteRule?
+    /// Every scheme that this build can answer, strongest first; empty when the site check fails.
+    package let schemes: [Scheme]
+
+    /// The person's decisions to go on there although the certificate does not verify, those that count.
+    package let standing: [StandingTrust]
+
+    /// `now` is in seconds since 1970.
+    package init(of origin: Origin, policy: Policy, now: Int64) {
+        let verdict = policy.sites.verdict(for: origin)
+        self.origin = origin
+        site = policy.siteCheck(verdict)
+        standing = policy.standing(for: origin, now: now)
+        switch verdict {
+        case .answer(let rule):
+            handling = origin.scheme == .https ? .intercept : .forward
+            self.rule = rule
+            schemes = AuthenticationScheme.supported.map { scheme in
+                Scheme(
+                    scheme: scheme,
+                    checks: Self.checks(scheme, at: origin, rule, policy, site: policy.siteCheck(verdict), now))
+            }
+        case .tunnel:
+            handling = origin.scheme == .https ? .tunnel : .forward
+            rule = policy.sites.rule(for: origin)
+            schemes = []
+        case .refuse:
+            handling = .refuse
+            rule = policy.sites.rule(for: origin)
+            schemes = []
+        }
+    }
+
+    private static func checks(
+        _ scheme: AuthenticationScheme, at origin: Origin, _ rule: SiteRule, _ policy: Policy, site: ThreeChecks.Check,
+        _ now: Int64
+    ) -> ThreeChecks {
+        var checks = ThreeChecks(site: site)
+        guard rule.answer.contains(scheme) else {
+            checks.challenge = .no("not among the site's answer=")
+            return checks
+        }
+        if origin.scheme == .http {
+            guard scheme != .certificate else {
+                checks.challenge = .no("there is no TLS to ask for one")
+                return checks
+            }
+            guard rule.answersPlaintext else {
+                checks.challenge = .no("site is http and its line does not say plaintext=yes")
+                return checks
+            }
+        }
+        checks.challenge = .yes("may be answered here")
+        if scheme == .certificate {
+            checks.credential = policy.identity(for: nil, rule: rule, now: now).check
+        } else {
+            checks.credential =
+                switch policy.passwordDisposition(for: rule, at: origin) {
+                case .useCredential(.password(let credential)): .yes("credential \"\(credential.name)\"")
+                case .useCredential(.identity(let name)): .yes("identity \"\(name)\"")
+                case .performDefaultHandling(let reason), .rejectProtectionSpace(let reason): .no(reason)
+                }
+        }
+        return checks
+    }
+}
+
+// MARK: As text
+
+extension Explanation: CustomStringConvertible {
+    /// A small table for people, with a line break behind each line.
+    package var description: String {
+        var text = "site         \(origin)\n"
+        text += "handling     \(sentence)\n"
+        text += "on the list  \(Self.cell(site))\n"
+        for decision in standing { text += "trust        \(Self.cell(decision))\n" }
+        guard !schemes.isEmpty else { return text }
+        var rows = [["challenge", "answered", "may be answered", "with what"]]
+        for scheme in schemes {
+            rows.append([
+                scheme.scheme.rawValue, scheme.checks.answers ? "yes" : "no",
+                scheme.checks.challenge.map(Self.cell) ?? "-",
+                scheme.checks.credential.map(Self.cell) ?? "-",
+            ])
+        }
+        return text + "\n" + TextTable(rows: rows).text
+    }
+
+    private var sentence: String {
+        switch handling {
+        case .tunnel: "a tunnel: nothing is looked at and nothing added"
+        case .intercept: "intercepted: a challenge is put to the three checks"
+        case .forward:
+            site.passed ? "forwarded: a challenge is put to the three checks" : "forwarded: nothing is added"
+        case .refuse: "refused"
+        }
+    }
+
+    private static func cell(_ decision: StandingTrust) -> String {
+        "standing decision for \(TrustFingerprint.text(decision.leaf))"
+            + (decision.answers ? ", challenges may be answered" : ", challenges are not answered")
+            + (decision.until.map { ", until \(WallClock.rfc3339($0))" } ?? "")
+    }
+
+    private static func cell(_ check: ThreeChecks.Check) -> String { (check.passed ? "yes: " : "no: ") + check.reason }
+}
+
+// MARK: As JSON
+
+extension Explanation: Encodable {
+    private enum Key: String, CodingKey {
+        case site, handling, listed, reason, rule, schemes
+        case scheme, answered, challenge, credential, passed
+        case location, text
+        case trust, fingerprint, answers, until
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(origin.description, forKey: .site)
+        try container.encode(handling, forKey: .handling)
+        try container.encode(site.passed, forKey: .listed)
+        try container.encode(site.reason, forKey: .reason)
+        if let rule {
+            var nested = container.nestedContainer(keyedBy: Key.self, forKey: .rule)
+            try nested.encode(rule.location, forKey: .location)
+            try nested.encode(rule.text, forKey: .text)
+        }
+        if !standing.isEmpty {
+            var list = container.nestedUnkeyedContainer(forKey: .trust)
+            for decision in standing {
+                var nested = list.nestedContainer(keyedBy: Key.self)
+                try nested.encode(TrustFingerprint.text(decision.leaf), forKey: .fingerprint)
+                try nested.encode(decision.answers, forKey: .answers)
+                try nested.encodeIfPresent(decision.until.map(WallClock.rfc3339), forKey: .until)
+            }
+        }
+        var list = container.nestedUnkeyedContainer(forKey: .schemes)
+        for scheme in schemes {
+            var nested = list.nestedContainer(keyedBy: Key.self)
+            try nested.encode(scheme.scheme.rawValue, forKey: .scheme)
+            try nested.encode(scheme.checks.answers, forKey: .answered)
+            for (key, check) in [(Key.challenge, scheme.checks.challenge), (.credential, scheme.checks.credential)] {
+                guard let check else { continue }
+                var one = nested.nestedContainer(keyedBy: Key.self, forKey: key)
+                try one.encode(check.passed, forKey: .passed)
+                try one.encode(check.reason, forKey: .reason)
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import CountersignHTTP1
+import NIOCore
+import CountersignSitePolicy
+
+/// From bytes to requests: heads are read one at a time, and each begins an exchange or sets up a CONNECT.
+extension ClientConnection {
+    func parse() {
+        guard !parsing else { return }
+        parsing = true
+        defer {
+            parsing = false
+            updateReading()
+            if inputEnded, !bodyPaused, case .body = phase { bodyCut() }
+        }
+        do throws(HTTP1Error) {
+            while true {
+                switch phase {
+                case .head:
+                    guard let head = try input.nextRequest() else { return }
+                    headStartedAt = nil
+                    begin(head)
+                case .body:
+                    guard !bodyPaused, try readBody() else { return }
+                case .clientHello:
+                    return startClientTLS()
+                case .responding, .connecting, .clientHandshake, .discarding, .closed:
+                    return
+                }
+            }
+        } catch {
+            malformed(error)
+        }
+    }
+
+    /// One step through the body; false when it waits for more.
+    private func readBody() throws(HTTP1Error) -> Bool {
+        switch try input.nextPiece() {
+        case .content(let content):
+            exchange?.bodyReceived(content)
+            return true
+        case .needsMore:
+            return false
+        case .end(let trailers):
+            phase = .responding
+            exchange?.bodyEnded(trailers: trailers)
+            return true
+        }
+    }
+
+    private func begin(_ head: consuming RequestHead) {
+        if case .proxy = door, !isAdmitted, let token = services.configuration.clientToken {
+            guard ClientToken.matches(head.fields.values(of: .proxyAuthorization), token) else {
+                return respondAndClose(OwnResponse.proxyAuthenticationRequired)
+            }
+        }
+        if head.fields.values(of: .via).contains(where: { $0.contains(services.shared.pseudonym) }) {
+            return respondAndClose(.init(status: 508, detail: "this request has been through this proxy already"))
+        }
+        do throws(RequestTarget.Failure) {
+            switch door {
+            case .proxy where head.isConnect:
+                try connect(to: RequestTarget.authority(of: head), head)
+            case .proxy:
+                let (route, path) = try destination(of: head)
+                try refuseLoop(route)
+                if case .refuse(let reason) = route.verdict {
+                    throw RequestTarget.Failure(status: 403, detail: reason)
+                }
+                try checkTrace(head, route)
+                let pin = try acceptedLeaf(head)
+                run(ExchangeDriver(client: self, head: head, route: route, path: path, pin: pin))
+            case .intercepted(let site):
+                guard !head.isConnect else {
+                    throw RequestTarget.Failure(status: 400, detail: "CONNECT inside CONNECT")
+                }
+                let (route, path) = try destination(of: head, inside: site)
+                try checkTrace(head, route)
+                run(ExchangeDriver(client: self, head: head, route: route, path: path, pin: site.pin))
+            }
+        } catch {
+            respondAndClose(.init(status: error.status, detail: error.detail))
+        }
+    }
+
+    private func connect(to origin: Origin, _ head: RequestHead) throws(RequestTarget.Failure) {
+        guard !head.hasBody else { throw RequestTarget.Failure(status: 400, detail: "CONNECT has no body") }
+        let route = services.route(to: origin, for: identity.uid)
+        try refuseLoop(route)
+        phase = .connecting
+        let setup = ConnectSetup(client: self, route: route)
+        self.setup = setup
+        setup.start()
+    }
+
+    private func run(_ driver: ExchangeDriver) {
+        exchange = driver
+        if driver.head.hasBody {
+            phase = .body
+            input.beginBody(driver.head.framing)
+        } else {
+            phase = .responding
+        }
+        driver.start()
+    }
+
+    // MARK: Where to
+
+    /// Where an absolute-form request goes, and what its origin is asked for.
+    private func destination(of head: RequestHead) throws(RequestTarget.Failure) -> (Route, ArraySlice<UInt8>) {
+        if let lastRoute, let path = RequestTarget.path(of: head, after: lastRoute.targetSpelling),
+            services.isInForce(lastRoute)
+        {
+            return (lastRoute, path)
+        }
+        let target = try RequestTarget(absoluteFormOf: head)
+        let route = services.route(to: target.origin, for: identity.uid)
+        lastRoute = route
+        route.targetSpelling = Array(target.spelling)
+        return (route, target.path)
+    }
+
+    /// The same for a request in the tunnel to `site`.
+    private func destination(
+        of head: RequestHead, inside site: InterceptedSite
+    ) throws(RequestTarget.Failure) -> (Route, ArraySlice<UInt8>) {
+        if let lastRoute, let path = RequestTarget.path(of: head, host: lastRoute.hostSpelling),
+            services.isInForce(lastRoute)
+        {
+            return (lastRoute, path)
+        }
+        let target = try RequestTarget(insideConnectTo: site.origin, head: head)
+        let route = services.route(to: site.origin, for: identity.uid)
+        lastRoute = route
+        route.hostSpelling = Array(target.spelling)
+        return (route, target.path)
+    }
+
+    private func refuseLoop(_ route: Route) throws(RequestTarget.Failure) {
+        guard route.leadsBack else { return }
+        throw RequestTarget.Failure(status: 508, detail: "the target is this proxy itself")
+    }
+
+    /// A TRACE would echo what is added to it (RFC 9110 §9.3.8), and one that may go no further is answered here, as is such an
+    /// OPTIONS (RFC 9110 §7.6.2).
+    private func checkTrace(_ head: RequestHead, _ route: Route) throws(RequestTarget.Failure) {
+        guard head.method.takesMaxForwards else { return }
+        if head.method == .trace, route.policy.sites.rule(for: route.origin) != nil {
+            throw RequestTarget.Failure(
+                status: 405, detail: "TRACE is not sent to a site whose challenges are answered")
+        }
+        if head.fields.value(of: .maxForwards).flatMap({ UInt($0) }) == 0 {
+            throw RequestTarget.Failure(
+                status: 405, detail: "Max-Forwards ends at this proxy, which answers no \(head.methodText)")
+        }
+    }
+
+    /// `Countersign-Trust: sha256:…` on an absolute-form request: the caller's decision about the origin's leaf.
+    private func acceptedLeaf(_ head: RequestHead) throws(RequestTarget.Failure) -> [UInt8]? {
+        guard head.fields.contains(.countersignTrust) else { return nil }
+        let values = head.fields.values(of: .countersignTrust)
+        do throws(TrustFingerprint.Fault) {
+            guard values.count == 1 else {
+                throw TrustFingerprint.Fault(description: "it is there \(values.count) times")
+            }
+            return try TrustFingerprint.parse(values[0])
+        } catch {
+            throw RequestTarget.Failure(
+                status: 400,
+                detail:
+                    "Countersign-Trust takes sha256: and the 64 hexadecimal digits of the leaf's fingerprint, but \(error)"
+            )
+        }
+    }
+}

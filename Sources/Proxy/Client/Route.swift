@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import CountersignSitePolicy
+import CountersignUpstream
+
+/// What the policy in force says of one origin, for the clients of one user: found out once, and used by every request after it.
+/// Only its event loop may use it.
+final class Route {
+    /// An exchange that has been started, and what is to be done first.
+    final class Begun {
+        let exchange: ChallengeExchange
+        let action: ChallengeExchange.Action
+
+        init(_ terms: ChallengeExchange.Terms, hasBody: Bool) {
+            var terms = terms
+            terms.hasBody = hasBody
+            var exchange = ChallengeExchange(terms)
+            action = exchange.started()
+            self.exchange = exchange
+        }
+    }
+
+    /// How the exchanges of requests begin that are told the same beforehand: found out once.
+    private final class Beginnings {
+        private let terms: ChallengeExchange.Terms
+        private lazy var withoutBody = Begun(terms, hasBody: false)
+        private lazy var withBody = Begun(terms, hasBody: true)
+
+        init(_ terms: ChallengeExchange.Terms) {
+            self.terms = terms
+        }
+
+        func begun(hasBody: Bool) -> Begun { hasBody ? withBody : withoutBody }
+    }
+
+    /// What earlier requests taught of the origin for the credential of one slot, and how exchanges begin by it.
+    private final class Taught {
+        let slot: UpstreamPool.Slot
+        let known: LearnedSpaces.Known
+        /// Of the space that the last of these exchanges was in: most are in the same.
+        var last: (space: LearnedSpaces.Space, beginnings: Beginnings)?
+
+        init(_ slot: UpstreamPool.Slot, _ known: LearnedSpaces.Known) {
+            self.slot = slot
+            self.known = known
+        }
+    }
+
+    let origin: Origin
+    let policy: Policy
+    /// ``PolicyInForce/version`` of the policy.
+    let policyVersion: Int
+    /// The user id of the clients, where the kernel told it.
+    let principal: UInt32?
+    let verdict: SiteVerdict
+    /// The line that lets challenges of this origin be answered.
+    let rule: SiteRule?
+    let isListed: Bool
+    /// The value of Host.
+    let authority: String
+    /// What an exchange is told beforehand, where the origin's certificate verifies and the client does not authorize itself.
+    let terms: ChallengeExchange.Terms
+    /// Of exchanges that have no more to be told.
+    private lazy var beginnings = Beginnings(terms)
+    /// How the last absolute-form target that led here spelled what stands before its path; most others do so too.
+    var targetSpelling: [UInt8] = []
+    /// How the last Host in a tunnel was spelled.
+    var hostSpelling: [UInt8] = []
+    /// The proxy itself is at the other end of it.
+    let leadsBack: Bool
+    /// It is in the table still: what it was found out from has not changed.
+    fileprivate(set) var isInTable = true
+
+    private let shared: ProxyServices
+    private let pool: UpstreamPool
+    /// Of an origin whose certificate verifies.
+    private lazy var answering = pool.slot(for: key(under: .verified, mayBeAnswered: true))
+    private lazy var unanswered = pool.slot(for: key(under: .verified, mayBeAnswered: false))
+    private var taught: Taught?
+
+    fileprivate init(
+        to origin: Origin, for principal: UInt32?, _ policy: Policy, version: Int, _ services: LoopServices
+    ) {
+        self.origin = origin
+        self.policy = policy
+        policyVersion = version
+        self.principal = principal
+        shared = services.shared
+        pool = services.pool
+        authority = origin.authority
+        leadsBack = services.ownPorts.contains(origin.port) && Self.isLoopback(origin.host)
+        verdict = policy.sites.verdict(for: origin)
+        rule = if case .answer(let rule) = verdict { rule } else { nil }
+        isListed = rule != nil
+        terms = ChallengeExchange.Terms(
+            origin: origin, site: policy.siteCheck(verdict), permitted: rule?.answer ?? [],
+            plaintextPermitted: rule?.answersPlaintext ?? false, clientAuthorizes: false, originTrusted: true,
+            hasBody: false, domain: rule?.domain)
+    }
+
+    /// The exchange of a request that may be answered, as it is when the request is about to go out. `space` is the one that
+    /// ``learnedSpace(for:in:)`` has just found.
+    func begun(hasBody: Bool, in space: LearnedSpaces.Space? = nil) -> Begun {
+        guard let space, let taught else { return beginnings.begun(hasBody: hasBody) }
+        if let last = taught.last, last.space === space { return last.beginnings.begun(hasBody: hasBody) }
+        var terms = terms
+        terms.learned = space.learned
+        let beginnings = Beginnings(terms)
+        taught.last = (space, beginnings)
+        return beginnings.begun(hasBody: hasBody)
+    }
+
+    private static func isLoopback(_ host: String) -> Bool {
+        host == "localhost" || host.hasSuffix(".localhost") || host.hasPrefix("127.") || host == "::1"
+            || host == "0.0.0.0" || host == "::"
+    }
+
+    /// What the site's line has for a password challenge, or what was supplied in its place.
+    var passwordDisposition: ChallengeDisposition {
+        guard let rule else { return .performDefaultHandling(reason: "not on the list") }
+        let disposition = policy.passwordDisposition(for: rule, at: origin)
+        guard case .useCredential(.password(let credential)) = disposition, let supplied = shared.suppliedCredentials
+        else { return disposition }
+        return .useCredential(.password(supplied.standIn(for: credential, at: origin)))
+    }
+
+    /// Where the idle connections are whose origin's certificate was taken on `trust`. `mayBeAnswered`: a challenge there may be
+    /// answered, where the site is listed.
+    func slot(under trust: OriginTrust, mayBeAnswered: Bool) -> UpstreamPool.Slot {
+        guard trust == .verified else { return pool.slot(for: key(under: trust, mayBeAnswered: mayBeAnswered)) }
+        guard mayBeAnswered, isListed else { return unanswered }
+        // What a delegate supplies can change while a policy is in force.
+        guard shared.suppliedCredentials == nil else { return pool.slot(for: key(under: trust, mayBeAnswered: true)) }
+        return answering
+    }
+
+    /// The protection space that `path` was found to lie in, by earlier requests with the same credential.
+    func learnedSpace(for path: ArraySlice<UInt8>, in slot: UpstreamPool.Slot) -> LearnedSpaces.Space? {
+        guard let tag = slot.key.credential else { return nil }
+        if let taught, taught.slot === slot, shared.learned.isStill(taught.known) {
+            return taught.known.space(for: path)
+        }
+        let known = shared.learned.known(of: LearnedSpaces.Key(slot.key, tag))
+        taught = Taught(slot, known)
+        return known.space(for: path)
+    }
+
+    private func key(under trust: OriginTrust, mayBeAnswered: Bool) -> UpstreamKey {
+        var tag: UpstreamKey.CredentialTag?
+        if mayBeAnswered, trust.answers, case .useCredential(.password(let credential)) = passwordDisposition {
+            tag = .init(name: credential.name, generation: credential.generation)
+        }
+        return UpstreamKey(
+            origin: origin, trust: trust.key, credential: tag, principal: principal, settings: policy.generation)
+    }
+
+    /// The slot for the same, but with another credential.
+    func slot(like key: UpstreamKey, with credential: UpstreamKey.CredentialTag) -> UpstreamPool.Slot {
+        pool.slot(
+            for: UpstreamKey(
+                origin: key.origin, trust: key.trust, credential: credential, principal: key.principal,
+                settings: key.settings))
+    }
+}
+
+/// The routes of one event loop.
+struct RouteTable {
+    private struct Key: Hashable {
+        let origin: Origin
+        let principal: UInt32?
+    }
+
+    private static let capacity = 4096
+    private var routes: [Key: Route] = [:]
+    private var version = 0
+
+    /// The route under the policy that is in force now.
+    mutating func route(to origin: Origin, for principal: UInt32?, _ services: LoopServices) -> Route {
+        let policy = services.shared.policy
+        let current = policy.version
+        if current != version || routes.count >= Self.capacity { removeAll() }
+        version = current
+        let key = Key(origin: origin, principal: principal)
+        if let route = routes[key] { return route }
+        let route = Route(to: origin, for: principal, policy.current, version: current, services)
+        routes[key] = route
+        return route
+    }
+
+    /// Nothing that was found out holds any more.
+    mutating func removeAll() {
+        for route in routes.values { route.isInTable = false }
+        routes = [:]
+    }
+}
+
+extension LearnedSpaces.Key {
+    /// `tag` is the credential of `key`.
+    init(_ key: UpstreamKey, _ tag: UpstreamKey.CredentialTag) {
+        self.init(
+            origin: key.origin, trust: key.trust, credential: tag.name, generation: tag.generation,
+            principal: key.principal)
+    }
+}

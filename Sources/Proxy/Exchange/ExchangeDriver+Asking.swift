@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import NIOCore
+import CountersignSitePolicy
+import CountersignUpstream
+
+/// Where an origin has refused the credential of its line, the caller may be asked for another one, which is for this
+/// origin alone.
+extension ExchangeDriver {
+    /// How often one exchange asks.
+    private static let maximumQuestions = 3
+
+    /// What the site's line has for a password challenge, or what was supplied in its place.
+    var passwordDisposition: ChallengeDisposition {
+        dialogue?.supplied.map { .useCredential(.password($0)) } ?? route.passwordDisposition
+    }
+
+    /// The credential was refused, by the origin now or by the breaker: whether the caller is asked for another one.
+    /// `answered` is called with what they say, on the loop and never from inside this call, unless the exchange is
+    /// over by then.
+    private func asks(
+        insteadOf refused: PasswordCredential, for space: ProtectionSpace,
+        answered: @escaping (PasswordCredential?) -> Void
+    ) -> Bool {
+        guard let supplied = services.shared.suppliedCredentials else { return false }
+        let dialogue = beginDialogue()
+        guard dialogue.questionsAsked < Self.maximumQuestions else { return false }
+        dialogue.questionsAsked += 1
+        connection?.pauseReading()
+        // A person's time is not the origin's.
+        dialogue.since = nil
+        let loop = services.loop
+        let driver = NIOLoopBound(self, eventLoop: loop)
+        let tell = NIOLoopBound(answered, eventLoop: loop)
+        Task {
+            let answer = await supplied.ask(insteadOf: refused, for: space)
+            loop.execute {
+                guard case .deciding = driver.value.mode else { return }
+                driver.value.use(answer?.credential)
+                tell.value(answer?.credential)
+            }
+        }
+        return true
+    }
+
+    /// The breaker has refused `credential` for a question of the machine's.
+    func refused(_ credential: PasswordCredential, _ challenge: AuthenticationChallenge, reason: String) {
+        let isAsked = asks(insteadOf: credential, for: challenge.space) { [self] answer in
+            guard answer == nil else { return decide(challenge) }
+            run(exchange.dispositionReceived(.performDefaultHandling(reason: reason)))
+        }
+        if !isAsked { run(exchange.dispositionReceived(.performDefaultHandling(reason: reason))) }
+    }
+
+    /// The origin has refused the credential of `reference`, and its 401 is held. Whether that waits for another
+    /// credential, with which the request would go out again; without one, `otherwise` goes on with the 401.
+    func asksAgain(
+        after reference: CredentialReference, _ kind: OfferKind, otherwise: @escaping () -> Void
+    ) -> Bool {
+        guard case .deciding = mode, !replay.hasLostItsStart,
+            case .useCredential(.password(let refused)) = passwordDisposition, refused.reference == reference
+        else { return false }
+        let space = ProtectionSpace(origin: origin, realm: nil, method: kind.method)
+        return asks(insteadOf: refused, for: space) { [self] answer in
+            guard answer != nil, !replay.hasLostItsStart else { return otherwise() }
+            dialogue?.ntlm = nil
+            sentAuthorization = nil
+            entry.reason = nil
+            var terms = exchange.terms
+            terms.learned = nil
+            exchange = ChallengeExchange(terms)
+            run(exchange.started())
+        }
+    }
+
+    /// From now on the exchange is about another credential.
+    private func use(_ credential: PasswordCredential?) {
+        let dialogue = beginDialogue()
+        dialogue.since = services.now
+        guard let credential else { return }
+        dialogue.supplied = credential
+        slot = route.slot(like: slot.key, with: .init(name: credential.name, generation: credential.generation))
+    }
+}

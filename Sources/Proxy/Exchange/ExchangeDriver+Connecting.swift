@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCertificates
+import CountersignChallenges
+import CountersignHTTP1
+import NIOCore
+import CountersignSitePolicy
+import CountersignTLS
+import CountersignUpstream
+
+/// A connection for the next round: one that is open, or a new one, and on whose word its origin's certificate is taken.
+///
+/// Until something has been sent that is a guess. A connection that turns out otherwise, because a standing decision or the
+/// delegate speaks for it, has the exchange begin anew on its own terms; after that it may only be what it was.
+extension ExchangeDriver {
+    func acquire(_ step: Step) {
+        dropConnection()
+        if trustIsInForce, let connection = open(under: trust, slot) { return take(connection, trust, for: step) }
+        for ground in otherGrounds where isInForce(ground) {
+            let slot = route.slot(under: ground, mayBeAnswered: mayBeAnswered)
+            if let connection = open(under: ground, slot) { return take(connection, ground, for: step) }
+        }
+        connect(step)
+    }
+
+    /// Under what else than was guessed an open connection may be found. Once something was sent, under nothing.
+    private var otherGrounds: [OriginTrust] {
+        guard isFresh, pin == nil, route.isListed, origin.scheme == .https,
+            !policy.standingTrust.isEmpty || !client.consents.isEmpty
+        else { return [] }
+        let standing = policy.standing(for: origin, now: services.shared.wallClock())
+        let consent = client.consents[origin].map { OriginTrust.delegate(leaf: $0.leaf) }
+        return standing.map { .standing($0) } + (consent.map { [$0] } ?? [])
+    }
+
+    private func open(under ground: OriginTrust, _ slot: UpstreamPool.Slot) -> OriginConnection? {
+        guard let connection = client.boundConnection(for: slot) ?? lease(from: slot, ground) else { return nil }
+        // A connection that the client went on to by its own word may have other reasons against it than the delegate heard.
+        guard ground.decider != .delegate || connection.tls?.serverTrust.map(consentCovers) == true else {
+            connection.close()
+            return nil
+        }
+        return connection
+    }
+
+    private func consentCovers(_ trust: ServerTrust) -> Bool {
+        trust.isTrusted || client.consents[origin]?.covers(trust) == true
+    }
+
+    /// What the origin's certificate is taken on still counts: a standing decision may have been forgotten since, have come to
+    /// its end, or have lost its right to answer.
+    var trustIsInForce: Bool { isInForce(trust) }
+
+    private func isInForce(_ ground: OriginTrust) -> Bool {
+        ground.isInForce(at: origin, services.shared)
+    }
+
+    /// Nothing of this exchange has gone out.
+    private var isFresh: Bool { lastStep == nil && dialogue?.ntlm == nil }
+
+    private func lease(from slot: UpstreamPool.Slot, _ ground: OriginTrust) -> OriginConnection? {
+        guard ground.isShared, !clientBindsConnection, !hasRetried else { return nil }
+        return slot.lease(now: services.now)
+    }
+
+    private func connect(_ step: Step) {
+        let door = TrustDoor(
+            origin: origin, isListed: route.isListed, pin: pin, services: services, client: client.presence)
+        self.door = door
+        services.connector.connect(
+            to: origin, tls: policy.originTLS,
+            certificateSource: pin == nil || trust.answers ? certificateSource : nil, trustSource: door.source
+        ) { result in
+            guard case .preparing = self.mode, self.door === door else {
+                if case .success(let connection) = result { connection.close() }
+                return
+            }
+            self.door = nil
+            switch result {
+            case .failure(let error):
+                door.cancel()
+                self.services.shared.observer?.ended(error, at: self.origin)
+                let giveUp = {
+                    self.endAttempt(.inconclusive)
+                    self.respond(door.refusal(after: error))
+                }
+                if !self.waitsForIdentity(after: error, step, giveUp: giveUp) { giveUp() }
+            case .success(let connection):
+                switch door.finding(connection) {
+                case .goOn(let found): self.take(connection, found, for: step)
+                case .undecided: self.refuse(door.refusal, connection)
+                case .refused(let response): self.refuse(response, connection)
+                }
+            }
+        }
+    }
+
+    /// Nothing is sent on the connection, and the client hears why. What it was shown inside a tunnel is no longer right: it is
+    /// to come again.
+    private func refuse(_ response: OwnResponse, _ connection: OriginConnection) {
+        connection.close()
+        endAttempt(.inconclusive)
+        if case .intercepted = client.door { closesClient = true }
+        respond(response)
+    }
+
+    private func take(_ connection: OriginConnection, _ found: OriginTrust, for step: Step) {
+        let isOther = found.key != trust.key
+        guard !isOther || isFresh else {
+            let error = UpstreamError(
+                .trustChanged, "\(connection.place): the certificate is not the one that the exchange began with")
+            return refuse(OwnResponse(error), connection)
+        }
+        self.connection = connection
+        connection.delegate = self
+        if isOther { settle(found) }
+        trust = found
+        entry.trust = found.decider
+        // From now on the exchange is asked.
+        connection.certificateSource = nil
+        if isOther { start() } else { perform(step, on: connection) }
+    }
+
+    func originAskedForCertificate(
+        _ request: CertificateRequest, _ connection: OriginConnection, _ answer: @escaping (Identity?) -> Void
+    ) {
+        guard trust.answers, let certificateSource else { return answer(nil) }
+        certificateSource(request, connection, answer)
+    }
+
+    private var certificateSource: OriginConnection.CertificateSource? {
+        rule.map {
+            CertificateDoor.source(for: $0, at: origin, services: services, client: client.presence) { [weak self] in
+                self?.trust
+            }
+        }
+    }
+
+    /// The exchange of a request that is about to go out, and what it asks for first.
+    static func begin(
+        _ slot: UpstreamPool.Slot, _ route: Route, clientAuthorizes: Bool, hasBody: Bool, path: ArraySlice<UInt8>,
+        client: ClientConnection
+    ) -> Route.Begun {
+        guard !clientAuthorizes, slot.key.trust.answers else {
+            var terms = route.terms
+            terms.clientAuthorizes = clientAuthorizes
+            if !slot.key.trust.answers {
+                terms.site = .no("the origin's certificate is not trusted")
+                terms.originTrusted = false
+            }
+            return Route.Begun(terms, hasBody: hasBody)
+        }
+        return route.begun(hasBody: hasBody, in: usableSpace(for: path, slot, route, client))
+    }
+
+    /// What earlier requests taught about the path, where it may be used.
+    private static func usableSpace(
+        for path: ArraySlice<UInt8>, _ slot: UpstreamPool.Slot, _ route: Route, _ client: ClientConnection
+    ) -> LearnedSpaces.Space? {
+        guard let tag = slot.key.credential, let rule = route.rule, rule.preempts,
+            let space = route.learnedSpace(for: path, in: slot), client.isStillSameUser(),
+            !client.services.shared.breaker.isRejected(
+                .init(origin: route.origin, credential: tag.name, generation: tag.generation)),
+            !space.kind.bindsConnection || !client.hasAuthenticatedConnection(for: slot.key)
+        else { return nil }
+        return space
+    }
+
+    /// The origin's certificate is taken on other grounds than was guessed: everything that hangs on it begins anew. Nothing has
+    /// been sent yet.
+    private func settle(_ found: OriginTrust) {
+        endAttempt(.inconclusive)
+        entry.challenge = nil
+        entry.credential = nil
+        trust = found
+        slot = route.slot(under: found, mayBeAnswered: mayBeAnswered)
+        begun = Self.begin(
+            slot, route, clientAuthorizes: exchange.terms.clientAuthorizes, hasBody: head.hasBody, path: path,
+            client: client)
+        exchange = begun.exchange
+        if !found.answers { replay.wantNoRepeat() }
+    }
+}

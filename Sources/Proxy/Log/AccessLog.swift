@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import Glibc
+import NIOConcurrencyHelpers
+import CountersignSitePolicy
+
+/// One JSON object a line for every request and tunnel. It has no path, no field value and no secret: they are not in ``Entry``.
+package final class AccessLog: Sendable {
+    enum Decision: String {
+        case tunnel
+        case intercept
+        case refuse
+        /// Forwarded over http, or to a site inside its own rules, without interception.
+        case forward
+    }
+
+    /// What is known of one request or tunnel.
+    struct Entry {
+        var startedAt: (seconds: Int64, milliseconds: Int64)
+        var id: UInt64
+        var client: ClientIdentity
+        var method: String
+        /// `scheme://host:port`.
+        var site: String
+        var decision: Decision
+        /// The list's `file:line`.
+        var rule: String?
+        var outcome: Outcome
+        var durationMilliseconds: Int64 = 0
+    }
+
+    /// What became of it, so far.
+    struct Outcome {
+        /// The kind of challenge that was answered.
+        var challenge: String?
+        /// The name of the credential or identity it was answered with.
+        var credential: String?
+        /// Who decided to go on although the origin's certificate does not verify: `standing`, `client` or `delegate`.
+        var trust: OriginTrust.Decider?
+        /// Why a challenge went back unanswered, or the proxy answered itself.
+        var reason: String?
+        var rounds = 0
+        var status = 0
+        /// Body bytes to the client.
+        var bytes = 0
+    }
+
+    /// What is known of a request or tunnel when it begins.
+    struct Start {
+        fileprivate let time: (seconds: Int64, milliseconds: Int64)
+        fileprivate let id: UInt64
+    }
+
+    private let descriptor: Int32
+    private let lastID = NIOLockedValueBox<UInt64>(0)
+
+    /// Appends to `path`, which is made with mode 0600; `-` is standard output.
+    package init(path: String) throws(AccessLogError) {
+        if path == "-" {
+            descriptor = STDOUT_FILENO
+        } else {
+            descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+            guard descriptor >= 0 else {
+                throw AccessLogError(
+                    detail: "cannot write the access log \"\(path)\": \(String(cString: strerror(errno)))")
+            }
+        }
+    }
+
+    deinit {
+        if descriptor != STDOUT_FILENO { close(descriptor) }
+    }
+
+    /// A request or tunnel begins now.
+    func start() -> Start {
+        let id = lastID.withLockedValue {
+            $0 += 1
+            return $0
+        }
+        return Start(time: WallClock.now(), id: id)
+    }
+
+    /// It has ended now.
+    func write(
+        _ start: Start, of client: ClientIdentity, method: String, site: Origin, decision: Decision, rule: SiteRule?,
+        _ outcome: Outcome
+    ) {
+        let now = WallClock.now()
+        write(
+            Entry(
+                startedAt: start.time, id: start.id, client: client, method: method, site: site.description,
+                decision: decision, rule: rule?.location, outcome: outcome,
+                durationMilliseconds: (now.seconds - start.time.seconds) * 1000 + now.milliseconds
+                    - start.time.milliseconds))
+    }
+
+    func write(_ entry: Entry) {
+        var line = JSONObject()
+        line.add("time", Self.timestamp(entry.startedAt))
+        line.add("id", entry.id)
+        if let pid = entry.client.pid { line.add("pid", UInt64(pid)) }
+        if let uid = entry.client.uid { line.add("uid", UInt64(uid)) }
+        line.add("method", entry.method)
+        line.add("site", entry.site)
+        line.add("decision", entry.decision.rawValue)
+        if let rule = entry.rule { line.add("rule", rule) }
+        if let challenge = entry.outcome.challenge { line.add("challenge", challenge) }
+        if let credential = entry.outcome.credential { line.add("credential", credential) }
+        if let trust = entry.outcome.trust { line.add("trust", trust.rawValue) }
+        if let reason = entry.outcome.reason { line.add("reason", reason) }
+        line.add("rounds", UInt64(entry.outcome.rounds))
+        line.add("status", UInt64(entry.outcome.status))
+        line.add("bytes", UInt64(entry.outcome.bytes))
+        line.add("ms", UInt64(max(0, entry.durationMilliseconds)))
+        let text = line.utf8 + [UInt8(ascii: "\n")]
+        // One write a line: lines of several loops do not mix in an O_APPEND file.
+        _ = text.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+    }
+
+    /// RFC 3339 in UTC with milliseconds.
+    static func timestamp(_ time: (seconds: Int64, milliseconds: Int64)) -> String {
+        var seconds = time_t(time.seconds)
+        var parts = tm()
+        gmtime_r(&seconds, &parts)
+        func padded(_ number: some BinaryInteger, _ width: Int) -> String {
+            let text = String(number)
+            return String(repeating: "0", count: max(0, width - text.count)) + text
+        }
+        let date = "\(parts.tm_year + 1900)-\(padded(parts.tm_mon + 1, 2))-\(padded(parts.tm_mday, 2))"
+        let clock = "\(padded(parts.tm_hour, 2)):\(padded(parts.tm_min, 2)):\(padded(parts.tm_sec, 2))"
+        return "\(date)T\(clock).\(padded(time.milliseconds, 3))Z"
+    }
+}
+
+/// The access log cannot be opened: the environment's fault.
+package struct AccessLogError: Error, CustomStringConvertible {
+    package let detail: String
+    package var description: String { detail }
+}

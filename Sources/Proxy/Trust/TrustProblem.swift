@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCertificates
+import CountersignChallenges
+
+/// A problem document (RFC 9457) about an origin that is not trusted: everything that its reader needs to decide, and how to go
+/// on after a yes.
+struct TrustProblem {
+    static let type = "urn:countersign:server-not-trusted"
+
+    let origin: Origin
+    let trust: ServerTrust
+    let address: String?
+    let tlsVersion: String?
+
+    /// `certificate expired 2026-01-01, certificate is for another host`.
+    var reasons: String { trust.reasons.map(String.init(describing:)).joined(separator: ", ") }
+
+    var response: OwnResponse {
+        var response = OwnResponse(status: 502, detail: reasons, proxyError: "tls_certificate_error")
+        response.contentType = "application/problem+json"
+        response.body = json
+        return response
+    }
+
+    /// The document, with a line break behind it.
+    var json: String {
+        var object = JSONObject()
+        object.add("type", Self.type)
+        object.add("title", "The origin's certificate is not trusted")
+        object.add("status", 502)
+        object.add("detail", reasons)
+        object.add("host", origin.host)
+        object.add("port", UInt64(origin.port))
+        object.add("reasons", trust.reasons.map(Self.object))
+        if let fingerprint = trust.leaf?.fingerprintText {
+            object.add("fingerprint", fingerprint)
+            object.add("chain", trust.chain.map(\.pem).joined())
+        }
+        if let address { object.add("address", address) }
+        if let tlsVersion { object.add("tls", tlsVersion) }
+        object.add("revocation", Self.object(trust.revocation))
+        if let hint { object.add("hint", hint) }
+        return object.text + "\n"
+    }
+
+    private var hint: String? {
+        guard let fingerprint = trust.leaf?.fingerprintText else { return nil }
+        return
+            "to go on with this certificate, send the request in absolute form with \"Countersign-Trust: \(fingerprint)\", or run "
+            + "`countersign trust allow \(origin.uriHost):\(origin.port) --fingerprint \(fingerprint)`"
+    }
+
+    private static func object(_ reason: ServerTrust.Reason) -> JSONObject {
+        var object = JSONObject()
+        object.add("code", reason.code)
+        object.add("text", reason.description)
+        if let date = reason.date { object.add("date", WallClock.rfc3339(date)) }
+        return object
+    }
+
+    private static func object(_ revocation: ServerTrust.Revocation) -> JSONObject {
+        var object = JSONObject()
+        switch revocation {
+        case .good(let source):
+            object.add("status", "good")
+            object.add("by", source.code)
+        case .revoked(let source):
+            object.add("status", "revoked")
+            object.add("by", source.code)
+        case .unknown(let why):
+            object.add("status", "unknown")
+            object.add("text", why)
+        }
+        return object
+    }
+}
+
+extension ServerTrust.Reason {
+    /// For programs; does not change.
+    var code: String {
+        switch self {
+        case .expired: "expired"
+        case .notYetValid: "not-yet-valid"
+        case .hostMismatch: "host-mismatch"
+        case .selfSigned: "self-signed"
+        case .unknownIssuer: "unknown-issuer"
+        case .incompleteChain: "incomplete-chain"
+        case .revoked: "revoked"
+        case .wrongPurpose: "wrong-purpose"
+        case .weakKey: "weak-key"
+        case .weakSignature: "weak-signature"
+        case .caAsLeaf: "ca-as-leaf"
+        case .nameConstraint: "name-constraint"
+        case .pathLength: "path-length"
+        case .other: "other"
+        }
+    }
+
+    /// Seconds since 1970, where the reason has a date.
+    var date: Int64? {
+        switch self {
+        case .expired(let notAfter): notAfter
+        case .notYetValid(let notBefore): notBefore
+        default: nil
+        }
+    }
+}
+
+extension ServerTrust.RevocationSource {
+    /// For programs; does not change.
+    var code: String {
+        switch self {
+        case .stapledOCSP: "stapled-ocsp"
+        case .revocationList: "revocation-list"
+        }
+    }
+}

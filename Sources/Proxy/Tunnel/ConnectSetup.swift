@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCertificates
+import CountersignChallenges
+import CountersignHTTP1
+import NIOCore
+import CountersignSitePolicy
+import CountersignTLS
+import CountersignUpstream
+
+/// A CONNECT between its head and its 200: which site it is, whether it answers, and what its certificate is worth.
+///
+/// An unlisted site gets a blind tunnel. A listed one is connected to and verified before the client's handshake is answered, so that
+/// an origin that is down is a 502, and one that is not trusted is mirrored.
+final class ConnectSetup {
+    private let presence: ClientPresence
+    private let services: LoopServices
+    private let policy: Policy
+    private let origin: Origin
+    private let route: Route
+    private let started: AccessLog.Start?
+    private var identity: ClientIdentity
+    private var decision = AccessLog.Decision.tunnel
+    private var entry = AccessLog.Outcome()
+    private var door: TrustDoor?
+    private var identityRetry = IdentityRetry()
+
+    init(client: ClientConnection, route: Route) {
+        presence = client.presence
+        self.route = route
+        services = client.services
+        policy = route.policy
+        origin = route.origin
+        identity = client.identity
+        started = services.shared.accessLog?.start()
+    }
+
+    func start() {
+        switch route.verdict {
+        case .tunnel(let reason):
+            entry.reason = reason
+            tunnel()
+        case .refuse(let reason):
+            decision = .refuse
+            fail(OwnResponse(status: 403, detail: reason, proxyError: "destination_ip_prohibited"))
+        case .answer(let rule):
+            decision = .intercept
+            intercept(rule)
+        }
+    }
+
+    func cancel() {
+        door?.cancel()
+        door = nil
+    }
+
+    /// Nil: nobody waits any more.
+    private var client: ClientConnection? { presence.connection }
+
+    /// Somebody is being asked about the origin's certificate.
+    var isAsking: Bool { door?.isAsking ?? false }
+
+    // MARK: A blind tunnel
+
+    private func tunnel() {
+        services.connector.connectTCP(host: origin.host, port: origin.port) { result in
+            guard let client = self.client else {
+                if case .success(let channel) = result { channel.close(promise: nil) }
+                return
+            }
+            switch result {
+            case .failure(let error):
+                self.fail(OwnResponse(error))
+            case .success(let channel):
+                self.entry.status = 200
+                let tally = TunnelHandler.Tally(now: self.services.now) { tally in
+                    self.entry.bytes = tally.bytesFromOrigin
+                    self.log()
+                }
+                client.becomeTunnel(
+                    to: channel, fromOrigin: ByteBuffer(), originHasEnded: false, tally: tally,
+                    response: MadeResponse.tunnelEstablished)
+            }
+        }
+    }
+
+    // MARK: Interception
+
+    private func intercept(_ rule: SiteRule) {
+        guard let authority = policy.authority else {
+            let why =
+                if case .closed(let reason) = policy.enrollment { reason } else { "there is no interception CA" }
+            return fail(
+                OwnResponse(status: 503, detail: "cannot intercept: \(why)", proxyError: "proxy_internal_error"))
+        }
+        guard client != nil else { return }
+        let now = services.shared.wallClock()
+        for ground in [.verified] + policy.standing(for: origin, now: now).map({ OriginTrust.standing($0) }) {
+            let slot = route.slot(under: ground, mayBeAnswered: true)
+            guard let idle = slot.lease(now: services.now) else { continue }
+            slot.giveBack(idle, now: services.now)
+            entry.trust = ground.decider
+            return present(.init(origin: origin, pin: nil), authority)
+        }
+        // While the origin is connected to: most are up, and verify.
+        mint(authority)
+        let door = TrustDoor(origin: origin, isListed: true, pin: nil, services: services, client: presence)
+        self.door = door
+        services.connector.connect(
+            to: origin, tls: policy.originTLS,
+            certificateSource: CertificateDoor.source(for: rule, at: origin, services: services, client: presence),
+            trustSource: door.source
+        ) { result in
+            self.door = nil
+            if case .failure = result { door.cancel() }
+            guard let client = self.client else {
+                if case .success(let connection) = result { connection.close() }
+                return
+            }
+            switch result {
+            case .failure(let error):
+                self.services.shared.observer?.ended(error, at: self.origin)
+                let waits = self.identityRetry.begin(after: error, self.services) { isReplaced in
+                    guard self.client != nil else { return }
+                    if isReplaced { self.intercept(rule) } else { self.fail(door.refusal(after: error)) }
+                }
+                if !waits { self.fail(door.refusal(after: error)) }
+            case .success(let connection):
+                self.found(connection, door.finding(connection), client, authority)
+            }
+        }
+    }
+
+    /// The origin is connected to; what its certificate is worth, or who decided, says which leaf the client sees.
+    private func found(
+        _ connection: OriginConnection, _ finding: TrustDoor.Finding, _ client: ClientConnection,
+        _ authority: InterceptionAuthority
+    ) {
+        switch finding {
+        case .goOn(let trust):
+            let slot = route.slot(under: trust, mayBeAnswered: true)
+            entry.trust = trust.decider
+            if trust.decider != nil { entry.reason = connection.tls?.serverTrust.map(Self.reasons) }
+            if connection.hasShownIdentity || !trust.isShared {
+                client.bind(connection, for: slot.key)
+            } else {
+                slot.giveBack(connection, now: services.now)
+            }
+            present(.init(origin: origin, pin: nil), authority)
+        case .undecided(let trust, let leaf):
+            entry.reason = Self.reasons(trust)
+            client.bind(connection, for: route.slot(under: .client(leaf: leaf), mayBeAnswered: true).key)
+            services.shared.leaves
+                .mirror(of: trust, host: origin.host, now: services.shared.wallClock(), loop: services.loop)
+                .assumeIsolated()
+                .whenComplete { self.show($0, .init(origin: self.origin, pin: leaf)) }
+        case .refused(let response):
+            connection.close()
+            fail(response)
+        }
+    }
+
+    private static func reasons(_ trust: ServerTrust) -> String {
+        trust.reasons.map(String.init(describing:)).joined(separator: ", ")
+    }
+
+    private func present(_ site: ClientConnection.InterceptedSite, _ authority: InterceptionAuthority) {
+        mint(authority).assumeIsolated().whenComplete { self.show($0, site) }
+    }
+
+    /// The leaf for the origin, from the cache or on its way.
+    @discardableResult
+    private func mint(_ authority: InterceptionAuthority) -> EventLoopFuture<TLSServerContext> {
+        let now = services.shared.wallClock()
+        if let context = services.shared.leaves.cached(host: origin.host, authority: authority, now: now) {
+            return services.loop.makeSucceededFuture(context)
+        }
+        return services.shared.leaves.mint(host: origin.host, authority: authority, now: now, loop: services.loop)
+    }
+
+    private func show(_ context: Result<TLSServerContext, any Error>, _ site: ClientConnection.InterceptedSite) {
+        guard let client else { return }
+        switch context {
+        case .success(let context):
+            entry.status = 200
+            log()
+            client.intercept(site, tls: context)
+        case .failure(let error):
+            fail(
+                OwnResponse(
+                    status: 502, detail: "cannot make a certificate for \(origin.host): \(error)",
+                    proxyError: "proxy_internal_error"))
+        }
+    }
+
+    // MARK: Ends
+
+    private func fail(_ response: OwnResponse) {
+        entry.status = response.status
+        entry.reason = response.detail
+        log()
+        client?.refuseConnect(response)
+    }
+
+    private func log() {
+        guard let started, let accessLog = services.shared.accessLog else { return }
+        if let client { identity = client.identity }
+        accessLog.write(
+            started, of: identity, method: "CONNECT", site: origin, decision: decision, rule: route.rule, entry)
+    }
+}
