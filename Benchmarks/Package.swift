@@ -5,67 +5,65 @@ let nio: [Target.Dependency] = [
     .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
     .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
 ]
-/// What the data path is driven by is internal to its rooms.
+let embedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
+
+/// The data path's benchmarks call internal declarations of the modules that have this setting.
 let testable: [SwiftSetting] = [.unsafeFlags(["-enable-testing"])]
 
-// A package of its own, so that the product's build never pays for it. The rooms are the product's by symbolic link:
-// within one package their `package` access holds.
+// The product's modules appear here through symbolic links: their `package` declarations are visible only within one
+// package. Being a separate package, this one adds nothing to the product's build.
+
+/// The product's module in `Sources/FOLDER`, a symbolic link, under the name that it has in the product's package.
+func module(
+    _ folder: String, _ modules: [String] = [], _ products: [Target.Dependency] = [], settings: [SwiftSetting] = []
+) -> Target {
+    .target(
+        name: prefixed(folder), dependencies: dependencies(modules, products), path: "Sources/\(folder)",
+        swiftSettings: settings)
+}
+
+func dependencies(_ modules: [String], _ products: [Target.Dependency]) -> [Target.Dependency] {
+    modules.map { .byName(name: prefixed($0)) } + products
+}
+
+func prefixed(_ folder: String) -> String { "Countersign\(folder)" }
+
 let package = Package(
     name: "benchmarks",
     products: [.executable(name: "micro", targets: ["Micro"])],
     dependencies: [
-        // Pinned, as what it allocates is held too.
+        // An exact version, because the thresholds include what swift-nio allocates.
         .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2")
     ],
     targets: [
         .systemLibrary(
-            name: "CountersignCOpenSSL", path: "Sources/COpenSSL", pkgConfig: "openssl",
+            name: prefixed("COpenSSL"), path: "Sources/COpenSSL", pkgConfig: "openssl",
             providers: [.apt(["libssl-dev"])]),
-        .systemLibrary(
-            name: "CountersignCLinux", path: "Sources/CLinux"),
-        .target(
-            name: "CountersignCryptography", dependencies: ["CountersignCOpenSSL"], path: "Sources/Cryptography"),
-        .target(
-            name: "CountersignHTTP1", path: "Sources/HTTP1"),
-        .target(
-            name: "CountersignChallenges", dependencies: ["CountersignCryptography"], path: "Sources/Challenges"),
-        .target(
-            name: "CountersignNTLM", dependencies: ["CountersignChallenges", "CountersignCryptography"],
-            path: "Sources/NTLM"),
-        .target(
-            name: "CountersignSitePolicy", dependencies: ["CountersignChallenges"], path: "Sources/SitePolicy"),
-        .target(
-            name: "CountersignCertificates", dependencies: ["CountersignCryptography", "CountersignCOpenSSL"],
-            path: "Sources/Certificates"),
-        .target(
-            name: "CountersignVault", dependencies: ["CountersignChallenges", "CountersignCryptography"],
-            path: "Sources/Vault"),
-        .target(
-            name: "CountersignTLS",
-            dependencies: [
-                "CountersignCertificates", "CountersignChallenges", "CountersignCryptography", "CountersignCOpenSSL",
-            ] + nio, path: "Sources/TLS"),
-        .target(
-            name: "CountersignUpstream",
-            dependencies: ["CountersignHTTP1", "CountersignTLS", "CountersignCertificates", "CountersignChallenges"]
-                + nio, path: "Sources/Upstream",
-            swiftSettings: testable),
-        .target(
-            name: "CountersignProxy",
-            dependencies: [
-                "CountersignHTTP1", "CountersignUpstream", "CountersignTLS", "CountersignNTLM", "CountersignSitePolicy",
-                "CountersignCertificates", "CountersignChallenges", "CountersignCryptography",
-                "CountersignCLinux",
-            ] + nio, path: "Sources/Proxy",
-            swiftSettings: testable),
-        // Counts what the process allocates: its malloc stands before the C library's.
+        .systemLibrary(name: prefixed("CLinux"), path: "Sources/CLinux"),
+        module("Cryptography", ["COpenSSL"]),
+        module("HTTP1"),
+        module("Challenges", ["Cryptography"]),
+        module("NTLM", ["Challenges", "Cryptography"]),
+        module("SitePolicy", ["Challenges"]),
+        module("Certificates", ["Cryptography", "COpenSSL"]),
+        module("Vault", ["Challenges", "Cryptography"]),
+        module("TLS", ["Certificates", "Challenges", "Cryptography", "COpenSSL"], nio),
+        module("Upstream", ["HTTP1", "TLS", "Certificates", "Challenges"], nio, settings: testable),
+        module(
+            "Proxy",
+            [
+                "HTTP1", "Upstream", "TLS", "NTLM", "SitePolicy", "Certificates", "Challenges", "Cryptography",
+                "CLinux",
+            ], nio, settings: testable),
+        // Counts allocations: it defines malloc and its relatives ahead of the C library's.
         .target(name: "CMeter"),
         .executableTarget(
             name: "Micro",
-            dependencies: [
-                "CMeter", "CountersignHTTP1", "CountersignChallenges", "CountersignNTLM", "CountersignSitePolicy",
-                "CountersignCertificates", "CountersignVault", "CountersignCryptography", "CountersignTLS",
-                "CountersignUpstream", "CountersignProxy", .product(name: "NIOEmbedded", package: "swift-nio"),
-            ] + nio),
+            dependencies: ["CMeter"]
+                + dependencies(
+                    [
+                        "HTTP1", "Challenges", "NTLM", "SitePolicy", "Certificates", "Vault", "Cryptography", "TLS",
+                        "Upstream", "Proxy",
+                    ], nio + [embedded])),
     ]
 )

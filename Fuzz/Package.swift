@@ -1,28 +1,30 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A package of its own, so that the product's build never pays for it. The rooms are the product's by symbolic link:
-// within one package their `package` access holds. Scripts/fuzz builds and runs it with libFuzzer and
-// AddressSanitizer.
+// The product's modules appear here through symbolic links: their `package` declarations are visible only within one
+// package. Being a separate package, this one adds nothing to the product's build. Scripts/fuzz builds and runs it with
+// libFuzzer and AddressSanitizer.
+
+/// The product's module in `Sources/FOLDER`, a symbolic link, under the name that it has in the product's package.
+func module(_ folder: String, _ modules: [String] = []) -> Target {
+    .target(name: prefixed(folder), dependencies: dependencies(modules), path: "Sources/\(folder)")
+}
+
+func dependencies(_ modules: [String]) -> [Target.Dependency] { modules.map { .byName(name: prefixed($0)) } }
+
+func prefixed(_ folder: String) -> String { "Countersign\(folder)" }
+
 let package = Package(
     name: "fuzz",
     targets: [
         .systemLibrary(
-            name: "CountersignCOpenSSL", path: "Sources/COpenSSL", pkgConfig: "openssl",
+            name: prefixed("COpenSSL"), path: "Sources/COpenSSL", pkgConfig: "openssl",
             providers: [.apt(["libssl-dev"])]),
-        .target(
-            name: "CountersignCryptography", dependencies: ["CountersignCOpenSSL"], path: "Sources/Cryptography"),
-        .target(
-            name: "CountersignHTTP1", path: "Sources/HTTP1"),
-        .target(
-            name: "CountersignChallenges", dependencies: ["CountersignCryptography"], path: "Sources/Challenges"),
-        .target(
-            name: "CountersignNTLM", dependencies: ["CountersignChallenges", "CountersignCryptography"],
-            path: "Sources/NTLM"),
-        .target(
-            name: "CountersignSitePolicy", dependencies: ["CountersignChallenges"], path: "Sources/SitePolicy"),
-        .executableTarget(
-            name: "Fuzz",
-            dependencies: ["CountersignHTTP1", "CountersignChallenges", "CountersignNTLM", "CountersignSitePolicy"]),
+        module("Cryptography", ["COpenSSL"]),
+        module("HTTP1"),
+        module("Challenges", ["Cryptography"]),
+        module("NTLM", ["Challenges", "Cryptography"]),
+        module("SitePolicy", ["Challenges"]),
+        .executableTarget(name: "Fuzz", dependencies: dependencies(["HTTP1", "Challenges", "NTLM", "SitePolicy"])),
     ]
 )
