@@ -50,7 +50,7 @@ enum ChildProcess {
         var child: pid_t = 0
         let failure = posix_spawnp(&child, words[0], &actions, &attributes, &arguments, &variables)
         guard failure == 0 else {
-            Console.error(Complaint("cannot run \(words[0]): \(String(cString: strerror(failure)))"))
+            Console.error(Diagnostic("cannot run \(words[0]): \(String(cString: strerror(failure)))"))
             throw ExitCode(failure == ENOENT || failure == ENOTDIR ? 127 : 126)
         }
         return child

@@ -19,9 +19,9 @@ enum Console {
     }
 
     /// `countersign: error: …` and the hint behind it, on standard error.
-    static func error(_ complaint: Complaint) {
-        talk("error", complaint.message)
-        if let hint = complaint.hint { talk("hint", hint) }
+    static func error(_ diagnostic: Diagnostic) {
+        talk("error", diagnostic.message)
+        if let hint = diagnostic.hint { talk("hint", hint) }
     }
 
     static func warning(_ message: String, hint: String? = nil) {

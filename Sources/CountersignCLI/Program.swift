@@ -67,12 +67,12 @@ enum Program {
             Console.error(usage(error))
             return code.rawValue
         }
-        for complaint in Complaint.all(in: error) { Console.error(complaint) }
+        for diagnostic in Diagnostic.all(in: error) { Console.error(diagnostic) }
         return ExitCode.failure.rawValue
     }
 
     /// What the argument parser says, in this program's form: the fault, and as a hint how it is used.
-    private static func usage(_ error: any Error) -> Complaint {
+    private static func usage(_ error: any Error) -> Diagnostic {
         let lines = CountersignCommand.fullMessage(for: error).split(separator: "\n")
         var message = CountersignCommand.message(for: error)
         if let first = message.first, message.dropFirst().first?.isUppercase != true {
@@ -83,6 +83,6 @@ enum Program {
         let usage = lines.first { $0.hasPrefix("Usage:") }.map { "usage:" + $0.dropFirst("Usage:".count) }
         let hint = [usage, help.map { $0.prefix(1).lowercased() + $0.dropFirst() }].compactMap(\.self).joined(
             separator: "\n")
-        return Complaint(message, hint: hint.isEmpty ? nil : hint)
+        return Diagnostic(message, hint: hint.isEmpty ? nil : hint)
     }
 }

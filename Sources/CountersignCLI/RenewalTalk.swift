@@ -25,12 +25,12 @@ final class RenewalTalk: Sendable {
         switch progress {
         case .asking(let server):
             if isTerminal { line("asking \(server)") }
-        case .waitingForAnother:
+        case .waitingForOtherProcess:
             Console.talk("info", "another process refreshes identity \"\(name)\": its result is waited for")
         case .waiting(let server, let until):
             Console.talk("info", "\(server) decides later: asked again \(WallClock.rfc3339(until))")
             if isTerminal { count(down: until, server) }
-        case .notProved(let server):
+        case .notVerified(let server):
             Console.warning("the new certificate is in use without a trial: \(server) did not take part in one")
         case .fileNotWritten(let reason):
             Console.warning("the new certificate is in use, and the file of its chain is not written: \(reason)")
@@ -80,7 +80,7 @@ final class RenewalTalk: Sendable {
             )
         case .pending(let until):
             Console.error(
-                Complaint(
+                Diagnostic(
                     "the server has not decided about identity \"\(name)\" yet",
                     hint: "`countersign certificate refresh \(name)` asks again, from \(WallClock.rfc3339(until)) on; "
                         + "`serve` does so by itself"))

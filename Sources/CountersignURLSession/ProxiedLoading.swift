@@ -10,7 +10,7 @@ import Synchronization
 
 /// Loads the requests of the sessions of one ``Route`` through its proxy.
 final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
-    private let running = Mutex<(transfer: Transfer.Handle?, isStopped: Bool)>((nil, false))
+    private let running = Mutex<(transfer: URLSessionTransfer.Handle?, isStopped: Bool)>((nil, false))
 
     override class func canInit(with request: URLRequest) -> Bool {
         ["http", "https"].contains(request.url?.scheme?.lowercased())

@@ -20,7 +20,7 @@ protocol TimeWatched: AnyObject {
 /// What every event loop needs, shared by all of them.
 package final class ProxyServices: Sendable {
     package let configuration: ProxyConfiguration
-    package let policy: PolicyInForce
+    package let policy: CurrentPolicy
     package let breaker: BreakerBoard
     package let learned = LearnedSpaces()
     let leaves = LeafCache()
@@ -41,7 +41,7 @@ package final class ProxyServices: Sendable {
     let wallClock: @Sendable () -> Int64
 
     package init(
-        configuration: ProxyConfiguration, policy: PolicyInForce, accessLog: AccessLog?,
+        configuration: ProxyConfiguration, policy: CurrentPolicy, accessLog: AccessLog?,
         breaker: BreakerBoard = BreakerBoard(),
         serverTrustDelegate: (any ServerTrustDelegate)? = nil, suppliedCredentials: SuppliedCredentials? = nil,
         identityRefresher: IdentityRefresher? = nil, observer: ChallengeObserver? = nil,

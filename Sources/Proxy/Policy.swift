@@ -127,7 +127,7 @@ package final class Policy: Sendable {
 }
 
 /// The policy in force. Readers on any thread see one whole policy or the next.
-package final class PolicyInForce: Sendable {
+package final class CurrentPolicy: Sendable {
     private let box: NIOLockedValueBox<Policy>
     private let replacements = Atomic<Int>(0)
 

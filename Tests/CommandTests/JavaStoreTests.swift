@@ -70,11 +70,11 @@ final class JavaStoreTests: StoreBench {
         let store = try makeKeystore("JKS")
         try tool("keytool", "-storepasswd", "-keystore", store, "-storepass", "changeit", "-new", "another one")
         let bytes = TextFile.bytes(store)
-        guard case .failed(let complaint)? = run(installer(), .present(root), .java).first else {
+        guard case .failed(let diagnostic)? = run(installer(), .present(root), .java).first else {
             Issue.record("it did not fail")
             return
         }
-        #expect(complaint.message.contains("password was incorrect"), "\(complaint.message)")
+        #expect(diagnostic.message.contains("password was incorrect"), "\(diagnostic.message)")
         #expect(TextFile.bytes(store) == bytes)
     }
 
@@ -84,24 +84,24 @@ final class JavaStoreTests: StoreBench {
         try FileManager.default.createSymbolicLink(
             atPath: folder.file("tree/usr/lib/jvm/one/lib/security/cacerts"),
             withDestinationPath: "../../../../../../etc/pki/ca-trust/extracted/java/lib/security/cacerts")
-        guard case .failed(let complaint)? = run(installer(), .present(root), .java).first else {
+        guard case .failed(let diagnostic)? = run(installer(), .present(root), .java).first else {
             Issue.record("it did not fail")
             return
         }
-        #expect(complaint.hint == "use --store system, and Java follows")
+        #expect(diagnostic.hint == "use --store system, and Java follows")
     }
 
     @Test func aKeystoreThatCannotBeWrittenTakesSudo() throws {
         let store = try makeKeystore("JKS")
         guard
-            case .failed(let complaint)? = run(
+            case .failed(let diagnostic)? = run(
                 installer(privilege: .none, isWritable: { _ in false }), .present(root), .java
             ).first
         else {
             Issue.record("it did not fail")
             return
         }
-        #expect(complaint.hint?.contains("sudo") == true && complaint.hint?.contains(name) == true)
+        #expect(diagnostic.hint?.contains("sudo") == true && diagnostic.hint?.contains(name) == true)
         try script("sudo", "shift; for word; do echo \"$word\"; done >> \(folder.file("words")); exec \"$@\"")
         let installer = installer(
             path: "\(folder.file("bin")):/usr/bin:/bin", privilege: .sudo, isWritable: { _ in false })

@@ -81,23 +81,23 @@ final class NSSStoreTests: StoreBench {
 
     @Test func aMissingCertutilIsNamedWithItsPackage() throws {
         try makeDatabase(".pki/nssdb")
-        guard case .failed(let complaint)? = run(installer(path: "/nowhere"), .present(root), .nss).first else {
+        guard case .failed(let diagnostic)? = run(installer(path: "/nowhere"), .present(root), .nss).first else {
             Issue.record("it did not fail")
             return
         }
-        #expect(complaint.message.hasPrefix("certutil is not installed"))
-        #expect(complaint.hint?.contains("libnss3-tools") == true)
+        #expect(diagnostic.message.hasPrefix("certutil is not installed"))
+        #expect(diagnostic.hint?.contains("libnss3-tools") == true)
     }
 
     @Test func aDatabaseThatCannotBeReadIsAFailureAndTheNextIsWritten() throws {
         try makeDatabase(".mozilla/firefox/good.default")
         try folder.write("user/.mozilla/firefox/broken.default/cert9.db", "this is no database, by any means\n")
         let outcomes = run(installer(), .present(root), .nss)
-        guard outcomes.count == 2, case .failed(let complaint) = outcomes[0] else {
+        guard outcomes.count == 2, case .failed(let diagnostic) = outcomes[0] else {
             Issue.record("\(outcomes)")
             return
         }
-        #expect(complaint.message.contains("certutil failed with"), "\(complaint.message)")
+        #expect(diagnostic.message.contains("certutil failed with"), "\(diagnostic.message)")
         #expect(outcomes[1] == .done)
     }
 }

@@ -221,7 +221,7 @@ struct RefreshTests {
         #expect(try place.refresh("laptop").status == 0)
         let leaf = try place.leaf()
         #expect(try await renewals[0].refresh("laptop") == .renewed(leaf))
-        #expect(try await renewals[1].refreshIfFree("laptop") == .renewed(leaf))
+        #expect(try await renewals[1].refreshIfUnlocked("laptop") == .renewed(leaf))
         #expect(place.server.requests("simplereenroll").count == 1)
     }
 
@@ -231,7 +231,7 @@ struct RefreshTests {
         try #require(flock(file, LOCK_EX) == 0)
         let result = try place.refresh("laptop", "--no-wait")
         #expect(result.status == 1 && result.error.contains("another process refreshes identity"), "\(result.said)")
-        #expect(try await renewal(place).refreshIfFree("laptop", patience: .milliseconds(150)) == nil)
+        #expect(try await renewal(place).refreshIfUnlocked("laptop", patience: .milliseconds(150)) == nil)
         // Children of other tests may have a copy of the descriptor while they are started.
         flock(file, LOCK_UN)
         close(file)
@@ -243,7 +243,7 @@ struct RefreshTests {
     @Test func aLockEndsWithItsHolderThoughThereIsACopyOfItsDescriptor() throws {
         let sandbox = try Sandbox()
         let home = Home(path: sandbox.home)
-        var lock = try RenewalLock.ifFree("laptop", of: home)
+        var lock = try RenewalLock.acquireIfFree("laptop", of: home)
         let path = "\(sandbox.home)/run/refresh-laptop.lock"
         let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { Int32($0) }
         let held = try #require(
@@ -252,9 +252,9 @@ struct RefreshTests {
             })
         let copy = dup(held)
         defer { close(copy) }
-        #expect(try RenewalLock.ifFree("laptop", of: home) == nil && lock != nil)
+        #expect(try RenewalLock.acquireIfFree("laptop", of: home) == nil && lock != nil)
         lock = nil
-        #expect(try RenewalLock.ifFree("laptop", of: home) != nil)
+        #expect(try RenewalLock.acquireIfFree("laptop", of: home) != nil)
     }
 
     /// Who was stopped has no result for those who wait.

@@ -68,11 +68,11 @@ final class SystemStoreTests: StoreBench {
         let place = "tree/usr/local/share/ca-certificates/\(name).crt"
         try folder.write(place, TextFile.bytes(Tool.fixture("client-b-root.pem")))
         #expect(run(installer(), .absent(root), .system) == [.asWanted])
-        guard case .failed(let complaint)? = run(installer(), .present(root), .system).first else {
+        guard case .failed(let diagnostic)? = run(installer(), .present(root), .system).first else {
             Issue.record("the other certificate was replaced")
             return
         }
-        #expect(complaint.message.hasSuffix("is there already, with another certificate"))
+        #expect(diagnostic.message.hasSuffix("is there already, with another certificate"))
         #expect(TextFile.bytes(folder.file(place)) == TextFile.bytes(Tool.fixture("client-b-root.pem")))
     }
 
@@ -132,13 +132,13 @@ final class SystemStoreTests: StoreBench {
         try makeDebian()
         let before = listing(tree)
         let outcomes = run(installer(privilege: .none, isWritable: { _ in false }), .present(root), .system)
-        guard case .failed(let complaint)? = outcomes.first else {
+        guard case .failed(let diagnostic)? = outcomes.first else {
             Issue.record("\(outcomes)")
             return
         }
-        #expect(complaint.message.contains("only root may write"))
+        #expect(diagnostic.message.contains("only root may write"))
         #expect(
-            complaint.hint
+            diagnostic.hint
                 == "as root, or by hand: countersign ca export | sudo tee "
                 + "\(tree)/usr/local/share/ca-certificates/\(name).crt >/dev/null && sudo update-ca-certificates")
         #expect(listing(tree) == before)
@@ -153,11 +153,11 @@ final class SystemStoreTests: StoreBench {
         #expect(run(installer, .absent(root), .system) == [.done])
         #expect(folder.text("calls") == "sudo\nsudo\n")
         try script("sudo", "echo 'a password is required' >&2; exit 1")
-        guard case .failed(let complaint)? = run(installer, .present(root), .system).first else {
+        guard case .failed(let diagnostic)? = run(installer, .present(root), .system).first else {
             Issue.record("it did not fail")
             return
         }
-        #expect(complaint.message == "sudo failed with 1: a password is required")
+        #expect(diagnostic.message == "sudo failed with 1: a password is required")
     }
 
     @Test func aStoreThatIsAskedForAndNotThereIsAFailure() {

@@ -45,10 +45,10 @@ struct TrustDecisionTests {
         let vault = try open()
         let keeper = try keeper { 1_800_000_000 }
         func standing() -> Bool? {
-            keeper.inForce.current.standing(for: Self.origin, leaf: Self.leaf, now: 1_800_000_000)?.answers
+            keeper.policy.current.standing(for: Self.origin, leaf: Self.leaf, now: 1_800_000_000)?.answers
         }
         #expect(standing() == nil)
-        let generations = [keeper.inForce.current.generation]
+        let generations = [keeper.policy.current.generation]
         try allow(in: vault)
         keeper.refresh()
         #expect(standing() == false)
@@ -59,9 +59,9 @@ struct TrustDecisionTests {
         keeper.refresh()
         #expect(standing() == nil)
         // Each change keeps connections that were made before it from being used again.
-        #expect(keeper.inForce.current.generation == generations[0] + 3)
+        #expect(keeper.policy.current.generation == generations[0] + 3)
         keeper.refresh()
-        #expect(keeper.inForce.current.generation == generations[0] + 3)
+        #expect(keeper.policy.current.generation == generations[0] + 3)
     }
 
     @Test func aDecisionThatEndsMakesAnotherPolicyOnce() throws {
@@ -69,26 +69,26 @@ struct TrustDecisionTests {
         try allow(until: 1_800_000_010, in: vault)
         let clock = ClockBox()
         let keeper = try keeper { clock.now }
-        let first = keeper.inForce.current.generation
+        let first = keeper.policy.current.generation
         clock.now = 1_800_000_010
         keeper.refresh()
-        #expect(keeper.inForce.current.generation == first)
+        #expect(keeper.policy.current.generation == first)
         clock.now = 1_800_000_011
         keeper.refresh()
-        #expect(keeper.inForce.current.generation == first + 1)
-        #expect(keeper.inForce.current.standingTrust.isEmpty)
+        #expect(keeper.policy.current.generation == first + 1)
+        #expect(keeper.policy.current.standingTrust.isEmpty)
         keeper.refresh()
-        #expect(keeper.inForce.current.generation == first + 1)
+        #expect(keeper.policy.current.generation == first + 1)
     }
 
     @Test func aLockedVaultHasNoDecisions() throws {
         try allow(in: try open())
         let keeper = try keeper { 1_800_000_000 }
-        #expect(!keeper.inForce.current.standingTrust.isEmpty)
+        #expect(!keeper.policy.current.standingTrust.isEmpty)
         keeper.lock()
-        #expect(keeper.inForce.current.standingTrust.isEmpty)
+        #expect(keeper.policy.current.standingTrust.isEmpty)
         try keeper.unlock(passphrase: nil)
-        #expect(!keeper.inForce.current.standingTrust.isEmpty)
+        #expect(!keeper.policy.current.standingTrust.isEmpty)
     }
 
     // MARK: Anchors
@@ -136,14 +136,14 @@ struct TrustDecisionTests {
     @Test func aFaultyAnchorFileKeepsWhatWasInForce() throws {
         try put(TextFile.bytes("\(Self.pki)/origin-root.pem"))
         let keeper = try keeper { 1_800_000_000 }
-        let before = keeper.inForce.current
+        let before = keeper.policy.current
         try put(Array("-----BEGIN CERTIFICATE-----\nMII".utf8))
         keeper.refresh()
-        #expect(keeper.inForce.current === before)
+        #expect(keeper.policy.current === before)
         try put(
             TextFile.bytes("\(Self.pki)/origin-root.pem") + TextFile.bytes("\(Self.pki)/origin-root.crl.pem"))
         keeper.refresh()
-        #expect(keeper.inForce.current.generation == before.generation + 1)
+        #expect(keeper.policy.current.generation == before.generation + 1)
     }
 }
 

@@ -48,7 +48,7 @@ struct LibraryReadingTests {
             #expect(wasRead.withLock { $0 })
         }
         let isOff = try await eventually {
-            if case .answer = controller.keeper.inForce.current.sites.verdict(for: origin) { false } else { true }
+            if case .answer = controller.keeper.policy.current.sites.verdict(for: origin) { false } else { true }
         }
         #expect(isOff)
     }
@@ -63,7 +63,7 @@ struct LibraryReadingTests {
                 }
             }
             let isListed =
-                if case .answer = controller.keeper.inForce.current.sites.verdict(for: origin) { true } else { false }
+                if case .answer = controller.keeper.policy.current.sites.verdict(for: origin) { true } else { false }
             #expect(isListed == controller.isIntegratedAuthenticationEnabled)
         }
     }

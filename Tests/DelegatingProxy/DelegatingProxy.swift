@@ -26,7 +26,7 @@ import CountersignVault
         let runtime = try await ProxyRuntime(
             keeper: keeper, configuration: configuration, accessLog: nil, threads: 1, hasControlSocket: false,
             serverTrustDelegate: Decider(word: arguments[2]), logger: Logger(label: "countersign"))
-        say(Array("listening \(runtime.doors[0])\n".utf8))
+        say(Array("listening \(runtime.addresses[0])\n".utf8))
         while true { try await Task.sleep(for: .seconds(3600)) }
     }
 

@@ -7,7 +7,7 @@ enum ForeignVerifier: String, CaseIterable, Sendable {
     case openssl, gnutls, nss, go, node, java
 
     /// What it says of a name that the issuer may not vouch for.
-    var complaint: String {
+    var diagnostic: String {
         switch self {
         case .openssl, .node: "subtree violation"
         case .gnutls: "violates the signer's constraints"

@@ -69,9 +69,9 @@ import Testing
                 continue
             }
             // An authority below the issuing one is a fault of its own, which may be named first.
-            let complaint = forgery.isBelowOwnAuthority ? "" : verifier.complaint
+            let diagnostic = forgery.isBelowOwnAuthority ? "" : verifier.diagnostic
             #expect(verdict != "accepted", "\(forgery)")
-            #expect(complaint.isEmpty || verdict.contains(complaint), "\(forgery): \(verdict)")
+            #expect(diagnostic.isEmpty || verdict.contains(diagnostic), "\(forgery): \(verdict)")
         }
     }
 
@@ -129,7 +129,7 @@ import Testing
         let good = stolen.accepted.count
         #expect(verdicts.prefix(good).allSatisfy { $0 == "accepted" }, "\(verdicts.prefix(good))")
         for (place, verdict) in zip(stolen.refused, verdicts.dropFirst(good)) {
-            #expect(verdict != "accepted" && verdict.contains(verifier.complaint), "\(place): \(verdict)")
+            #expect(verdict != "accepted" && verdict.contains(verifier.diagnostic), "\(place): \(verdict)")
         }
     }
 }

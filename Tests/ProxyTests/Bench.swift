@@ -31,7 +31,7 @@ final class Bench {
         configuration.clientToken = token.map { Secret(utf8: $0) }
         let policy = try Self.policy(sites: sites, password: password, identities: identities, standing: standing)
         let shared = ProxyServices(
-            configuration: configuration, policy: PolicyInForce(policy), accessLog: nil, pseudonym: "csn-test",
+            configuration: configuration, policy: CurrentPolicy(policy), accessLog: nil, pseudonym: "csn-test",
             wallClock: { 1_800_000_000 })
         services = LoopServices(shared: shared, loop: loop)
         client = EmbeddedChannel(loop: loop)

@@ -93,7 +93,7 @@ import Testing
                 verifier: ChainVerifier(anchors: try TrustAnchors(system: false)), now: { 1_800_000_000 }),
             authority: nil, generation: 1)
         let services = ProxyServices(
-            configuration: configuration, policy: PolicyInForce(policy), accessLog: nil, pseudonym: "csn-test",
+            configuration: configuration, policy: CurrentPolicy(policy), accessLog: nil, pseudonym: "csn-test",
             wallClock: { 1_800_000_000 })
         let listener = try await ProxyListener(services: services, group: group) { _ in }
         let name = try #require(try await listener.listen().first)

@@ -14,7 +14,7 @@ import Testing
 
 /// A proxy and an https origin whose certificate nobody vouches for, both on loopback and on one event loop each.
 final class TrustBench: Sendable {
-    let policy: PolicyInForce
+    let policy: CurrentPolicy
     let log: String
     let leaf: [UInt8]
     let origin: Origin
@@ -70,7 +70,7 @@ final class TrustBench: Sendable {
                     now: { WallClock.now().seconds }),
                 authority: authority, standingTrust: [origin: standing], generation: generation)
         }
-        policy = PolicyInForce(try makePolicy([], 1))
+        policy = CurrentPolicy(try makePolicy([], 1))
         var configuration = ProxyConfiguration()
         configuration.doors = [.tcp(host: "127.0.0.1", port: 0)]
         configuration.trustQuestion = patience

@@ -46,7 +46,7 @@ final class TunnelStage: Sendable {
                 verifier: ChainVerifier(anchors: try TrustAnchors(system: false)), now: { 1_800_000_000 }),
             authority: nil, generation: 1)
         let services = ProxyServices(
-            configuration: configuration, policy: PolicyInForce(policy), accessLog: accessLog, pseudonym: "csn-test",
+            configuration: configuration, policy: CurrentPolicy(policy), accessLog: accessLog, pseudonym: "csn-test",
             wallClock: { 1_800_000_000 })
         listener = try await ProxyListener(services: services, group: group) { _ in }
         let name = try #require(try await listener.listen().first)

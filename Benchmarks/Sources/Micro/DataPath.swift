@@ -34,7 +34,7 @@ struct DataPath {
             originTLS: try originTLS ?? TLSClientContext(verifier: verifier) { Self.now }, authority: nil,
             generation: 1)
         let shared = ProxyServices(
-            configuration: ProxyConfiguration(), policy: PolicyInForce(policy), accessLog: nil,
+            configuration: ProxyConfiguration(), policy: CurrentPolicy(policy), accessLog: nil,
             pseudonym: "countersign", wallClock: { Self.now })
         let loop = EmbeddedEventLoop()
         services = LoopServices(shared: shared, loop: loop)

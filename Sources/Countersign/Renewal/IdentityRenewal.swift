@@ -16,7 +16,7 @@ import CountersignVault
 /// 4. `Certs/identities`: the chain, of which 3 has a copy
 ///
 /// Whoever is stopped before 3 leaves the identity as it was, and the next refresh goes on with the pending key or chain. Whoever
-/// is stopped after 3 leaves the new identity, and the next refresh, or ``mendFile(of:)``, writes the file.
+/// is stopped after 3 leaves the new identity, and the next refresh, or ``repairFile(of:)``, writes the file.
 package struct IdentityRenewal: Sendable {
     package let home: Home
     let vault: OpenVault
@@ -37,12 +37,12 @@ package struct IdentityRenewal: Sendable {
 
     package enum Progress: Equatable, Sendable {
         /// Another process refreshes this identity: its result is taken.
-        case waitingForAnother
+        case waitingForOtherProcess
         case asking(server: String)
         /// The server will decide later, and is asked again then.
         case waiting(server: String, until: Int64)
         /// The server did not ask for a certificate, so that the new one could not be tried before it is used.
-        case notProved(server: String)
+        case notVerified(server: String)
         /// The new certificate is in use; the file of its chain is to be written by a later run.
         case fileNotWritten(reason: String)
     }
@@ -53,7 +53,7 @@ package struct IdentityRenewal: Sendable {
         /// How long in all to wait for a server that will decide later, in seconds.
         package var patienceSeconds = ESTClient.longestRetryAfter
         /// Where another process is at it, its result is waited for; else that is an error.
-        package var waitsForAnother = true
+        package var waitsForOtherProcess = true
 
         package init() {}
     }
@@ -77,7 +77,7 @@ package struct IdentityRenewal: Sendable {
 
     /// ``refresh(_:_:)`` without waiting for the server's decision; nil when somebody else is at it for longer than
     /// `patience`. `leafSHA256` is the leaf that is to be replaced, when that is not the one which the vault is known to have.
-    package func refreshIfFree(
+    package func refreshIfUnlocked(
         _ name: String, from leafSHA256: [UInt8]? = nil, patience: Duration = .zero
     ) async throws -> Outcome? {
         _ = try enrollment(of: name)
@@ -112,7 +112,7 @@ package struct IdentityRenewal: Sendable {
 
     /// Writes the file of the chain again where it is not what it should be; whether it was written.
     @discardableResult
-    package func mendFile(of name: String) throws -> Bool {
+    package func repairFile(of name: String) throws -> Bool {
         let stored = StoredIdentity(named: name, in: vault.contents, home: home, readsTokens: false)
         guard let chain = stored.chain, stored.fileFault != nil else { return false }
         try home.identityChain(named: name).replace(with: Array(chain.map(\.pem).joined().utf8))
@@ -133,7 +133,7 @@ package struct IdentityRenewal: Sendable {
     /// Puts back what the identity whose leaf has that SHA-256 took the place of, and enters `failures` for it, so that the next
     /// attempt is not made at once. False where nothing is kept, or a refresh is going on.
     func goBack(_ name: String, from leafSHA256: [UInt8], failures: UInt32) throws -> Bool {
-        guard let lock = try RenewalLock.ifFree(name, of: home) else { return false }
+        guard let lock = try RenewalLock.acquireIfFree(name, of: home) else { return false }
         defer { withExtendedLifetime(lock) {} }
         let isBack = try vault.update { contents in
             guard var record = contents.enrollments[name], let previous = record.previous, let leaf = previous.leaf,
@@ -148,15 +148,15 @@ package struct IdentityRenewal: Sendable {
             try contents.setEnrollment(record)
             return true
         }
-        if isBack { try mendFile(of: name) }
+        if isBack { try repairFile(of: name) }
         return isBack
     }
 
     // MARK: Steps
 
     func lock(_ name: String, _ options: Options) async throws -> RenewalLock {
-        let patience = options.waitsForAnother ? Self.longestWait : .zero
-        let lock = try await RenewalLock.acquire(name, of: home, patience: patience) { report(.waitingForAnother) }
+        let patience = options.waitsForOtherProcess ? Self.longestWait : .zero
+        let lock = try await RenewalLock.acquire(name, of: home, patience: patience) { report(.waitingForOtherProcess) }
         guard let lock else {
             throw CountersignError(.refused, "another process refreshes identity \(name.debugDescription)")
         }
@@ -191,9 +191,9 @@ package struct IdentityRenewal: Sendable {
             if case .renewed = outcome { lock.leave(.done) }
             return outcome
         } catch {
-            let complaint = Complaint.all(in: error).first
+            let diagnostic = Diagnostic.all(in: error).first
             if !error.isCancellation {
-                lock.leave(.failed(complaint?.message ?? "the refresh failed", hint: complaint?.hint))
+                lock.leave(.failed(diagnostic?.message ?? "the refresh failed", hint: diagnostic?.hint))
             }
             throw error
         }

@@ -190,11 +190,11 @@ struct RenewalAttempt: Sendable {
         let record = try record()
         do {
             guard try await dialogue().prove(identity) else {
-                return renewal.report(.notProved(server: record.server))
+                return renewal.report(.notVerified(server: record.server))
             }
         } catch let error as EnrollmentError {
             // Where nothing works, what could not be proved for reasons of its own is better than nothing.
-            if working == nil, error.isTransient { return renewal.report(.notProved(server: record.server)) }
+            if working == nil, error.isTransient { return renewal.report(.notVerified(server: record.server)) }
             guard error.code == .identityRefused else { throw error }
             try vault.update { contents in
                 guard var pending = contents.pendingEnrollments[name] else { return }
@@ -227,10 +227,10 @@ struct RenewalAttempt: Sendable {
             contents.removePendingEnrollment(named: name)
         }
         do {
-            try renewal.mendFile(of: name)
+            try renewal.repairFile(of: name)
         } catch {
             // The vault has a copy, and the identity is whole.
-            renewal.report(.fileNotWritten(reason: Complaint.all(in: error).first?.message ?? "it cannot be written"))
+            renewal.report(.fileNotWritten(reason: Diagnostic.all(in: error).first?.message ?? "it cannot be written"))
         }
     }
 

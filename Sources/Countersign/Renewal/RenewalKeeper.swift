@@ -9,7 +9,7 @@ import CountersignVault
 /// Keeps the enrolled identities of a running proxy fresh: looks once a minute which are due, and refreshes one at once when an
 /// origin rejects it. It runs on threads of its own kind, never on an event loop.
 package final class RenewalKeeper: Sendable {
-    private let policy: PolicyKeeper
+    private let policyKeeper: PolicyKeeper
     private let now: @Sendable () -> Int64
     private let logger: Logger
     private let refreshed: (@Sendable (String, (any Error)?) -> Void)?
@@ -40,11 +40,11 @@ package final class RenewalKeeper: Sendable {
     /// `now` gives seconds since 1970. `refreshed` hears the name of each identity that has a new certificate, or that has
     /// none for the reason that is given.
     package init(
-        policy: PolicyKeeper, now: @escaping @Sendable () -> Int64, logger: Logger,
+        policyKeeper: PolicyKeeper, now: @escaping @Sendable () -> Int64, logger: Logger,
         refreshed: (@Sendable (String, (any Error)?) -> Void)? = nil
     ) {
         self.refreshed = refreshed
-        self.policy = policy
+        self.policyKeeper = policyKeeper
         self.now = now
         self.logger = logger
     }
@@ -76,8 +76,8 @@ package final class RenewalKeeper: Sendable {
     package func look() async {
         guard let vault = openVault() else { return }
         for name in vault.contents.plannedNames where !Task.isCancelled {
-            mendFile(of: name, in: vault)
-            let state = RenewalState(named: name, in: vault.contents, home: policy.home, now: now())
+            repairFile(of: name, in: vault)
+            let state = RenewalState(named: name, in: vault.contents, home: policyKeeper.home, now: now())
             guard let state, state.isDue, state.nextAttempt <= now() else { continue }
             _ = await refresh(name, in: vault)
         }
@@ -85,8 +85,8 @@ package final class RenewalKeeper: Sendable {
 
     /// The vault as it is in the file; nil while it is shut, which is told of once where anything is enrolled.
     private func openVault() -> OpenVault? {
-        guard let vault = policy.vault else {
-            let tells = policy.isLocked && !state.withLock(\.hasToldOfLock)
+        guard let vault = policyKeeper.vault else {
+            let tells = policyKeeper.isLocked && !state.withLock(\.hasToldOfLock)
             state.withLock { $0.hasToldOfLock = $0.hasToldOfLock || tells }
             if tells { logger.notice("no certificate is refreshed while the vault is locked") }
             return nil
@@ -101,11 +101,12 @@ package final class RenewalKeeper: Sendable {
         return vault
     }
 
-    private func mendFile(of name: String, in vault: OpenVault) {
+    private func repairFile(of name: String, in vault: OpenVault) {
         do {
-            guard try renewal(vault).mendFile(of: name) else { return }
+            guard try renewal(vault).repairFile(of: name) else { return }
             logger.notice(
-                "the chain of identity \"\(name)\" was written again: \(policy.home.identityChain(named: name).name)")
+                "the chain of identity \"\(name)\" was written again: \(policyKeeper.home.identityChain(named: name).name)"
+            )
         } catch {
             report("the chain of identity \"\(name)\" cannot be written", error)
         }
@@ -116,10 +117,10 @@ package final class RenewalKeeper: Sendable {
         _ name: String, in vault: OpenVault, from leaf: [UInt8]? = nil, patience: Duration = .zero
     ) async -> Bool {
         do {
-            switch try await renewal(vault).refreshIfFree(name, from: leaf, patience: patience) {
+            switch try await renewal(vault).refreshIfUnlocked(name, from: leaf, patience: patience) {
             case .renewed(let leaf):
                 logger.notice("identity \"\(name)\" has a new certificate, valid until \(Self.text(leaf.notAfter))")
-                policy.refresh(force: true)
+                policyKeeper.refresh(force: true)
                 refreshed?(name, nil)
                 return true
             case .pending(let until):
@@ -130,7 +131,7 @@ package final class RenewalKeeper: Sendable {
             }
         } catch {
             if error.isCancellation { return false }
-            let next = RenewalState(named: name, in: vault.contents, home: policy.home, now: now())?.nextAttempt
+            let next = RenewalState(named: name, in: vault.contents, home: policyKeeper.home, now: now())?.nextAttempt
             let again = next.map { ", tried again \(Self.text($0))" } ?? ""
             report("identity \"\(name)\" has no new certificate\(again)", error)
             refreshed?(name, error)
@@ -139,12 +140,12 @@ package final class RenewalKeeper: Sendable {
     }
 
     private func renewal(_ vault: OpenVault) -> IdentityRenewal {
-        IdentityRenewal(home: policy.home, vault: vault, now: now)
+        IdentityRenewal(home: policyKeeper.home, vault: vault, now: now)
     }
 
     private func report(_ consequence: String, _ error: any Error) {
-        for complaint in Complaint.all(in: error) {
-            logger.warning("\(consequence): \(complaint.message)", metadata: complaint.hint.map { ["hint": "\($0)"] })
+        for diagnostic in Diagnostic.all(in: error) {
+            logger.warning("\(consequence): \(diagnostic.message)", metadata: diagnostic.hint.map { ["hint": "\($0)"] })
         }
     }
 
@@ -190,7 +191,9 @@ package final class RenewalKeeper: Sendable {
         }
         guard isNews else { return }
         Task.detached { [self] in
-            guard let vault = policy.vault, vault.contents.enrollments[identity.name]?.previous != nil else { return }
+            guard let vault = policyKeeper.vault, vault.contents.enrollments[identity.name]?.previous != nil else {
+                return
+            }
             do {
                 try renewal(vault).accepted(identity.name, leafSHA256: leaf)
             } catch {
@@ -200,7 +203,7 @@ package final class RenewalKeeper: Sendable {
     }
 
     private func isReplaced(_ name: String, _ leaf: [UInt8]) -> Bool {
-        guard case .open(_, let identities) = policy.inForce.current.enrollment,
+        guard case .open(_, let identities) = policyKeeper.policy.current.enrollment,
             let present = identities.first(where: { $0.name == name })
         else { return false }
         return present.leaf.sha256Fingerprint != leaf
@@ -216,7 +219,7 @@ package final class RenewalKeeper: Sendable {
                 if try renewal(vault).goBack(name, from: leaf, failures: Self.failuresOfReturn) {
                     logger.warning(
                         "origins reject the new certificate of identity \"\(name)\": the one before is used again")
-                    policy.refresh(force: true)
+                    policyKeeper.refresh(force: true)
                     return isReplaced(name, leaf)
                 }
             } catch {

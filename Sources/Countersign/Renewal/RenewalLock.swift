@@ -33,7 +33,7 @@ package final class RenewalLock: Sendable {
     }
 
     /// The lock, or nil where somebody has it.
-    package static func ifFree(_ name: String, of home: Home) throws(CountersignError) -> RenewalLock? {
+    package static func acquireIfFree(_ name: String, of home: Home) throws(CountersignError) -> RenewalLock? {
         let descriptor = try file(name, of: home)
         do throws(CountersignError) {
             if try isLocked(descriptor, name) { return try taken(descriptor, earlier: nil, name) }

@@ -12,7 +12,7 @@ import CountersignVault
 /// A proxy that runs over a home: its doors, the policy behind them, and the look at the home's files once a second.
 package final class ProxyRuntime: Sendable {
     /// Each door as `host:port` or `unix:PATH`, in the order of the configuration.
-    package let doors: [String]
+    package let addresses: [String]
     private let keeper: PolicyKeeper
     private let group: MultiThreadedEventLoopGroup
     private let listener: ProxyListener
@@ -39,9 +39,10 @@ package final class ProxyRuntime: Sendable {
                 throw CountersignError(.environment, "another process listens on unix:\(path)")
             }
         }
-        let renewals = RenewalKeeper(policy: keeper, now: { Int64(time(nil)) }, logger: logger, refreshed: refreshed)
+        let renewals = RenewalKeeper(
+            policyKeeper: keeper, now: { Int64(time(nil)) }, logger: logger, refreshed: refreshed)
         let services = ProxyServices(
-            configuration: configuration, policy: keeper.inForce, accessLog: accessLog, breaker: breaker,
+            configuration: configuration, policy: keeper.policy, accessLog: accessLog, breaker: breaker,
             serverTrustDelegate: serverTrustDelegate, suppliedCredentials: suppliedCredentials,
             identityRefresher: IdentityRefresher(rejected: renewals.rejected, accepted: renewals.accepted),
             observer: observer,
@@ -54,7 +55,7 @@ package final class ProxyRuntime: Sendable {
             throw error
         }
         do {
-            doors = try await listener.listen()
+            addresses = try await listener.listen()
         } catch {
             await listener.stop()
             try? await group.shutdownGracefully()
@@ -104,7 +105,7 @@ package final class ProxyRuntime: Sendable {
     }
 
     private static func answer(_ request: ControlRequest, _ keeper: PolicyKeeper) -> ControlReply {
-        var complaint: Complaint?
+        var diagnostic: Diagnostic?
         switch request {
         case .status: break
         case .lock: keeper.lock()
@@ -112,10 +113,10 @@ package final class ProxyRuntime: Sendable {
             do {
                 try keeper.unlock(passphrase: passphrase.map { Secret($0) })
             } catch {
-                complaint = Complaint.all(in: error).first
+                diagnostic = Diagnostic.all(in: error).first
             }
         }
-        return ControlReply(isLocked: keeper.isLocked, error: complaint?.message, hint: complaint?.hint)
+        return ControlReply(isLocked: keeper.isLocked, error: diagnostic?.message, hint: diagnostic?.hint)
     }
 
     private static func explained(_ error: any Error, _ doors: [ProxyConfiguration.Door]) -> CountersignError {
@@ -125,7 +126,7 @@ package final class ProxyRuntime: Sendable {
             case .unix(let path): "unix:\(path)"
             }
         }
-        let reason = Complaint.all(in: error).map(\.message).joined(separator: "; ")
+        let reason = Diagnostic.all(in: error).map(\.message).joined(separator: "; ")
         return CountersignError(
             .environment, "cannot listen on \(names.joined(separator: ", ")): \(reason)",
             hint: "choose another with --listen; port 0 picks a free one")

@@ -47,9 +47,9 @@ struct JavaStore: TrustStore {
         self.keytool = keytool
     }
 
-    var obstacle: Complaint? {
+    var obstacle: Diagnostic? {
         guard keytool == nil else { return nil }
-        return Complaint(
+        return Diagnostic(
             "keytool is not installed, which reads and writes \(place)", hint: "a Java runtime has it in its folder bin"
         )
     }
@@ -83,9 +83,9 @@ struct JavaStore: TrustStore {
 
     private var isWritable: Bool { layout.isWritable(HomeFile.folder(of: place)) && layout.isWritable(place) }
 
-    func barrier(to change: StoreChange) -> Complaint? {
+    func barrier(to change: StoreChange) -> Diagnostic? {
         if Self.derived.contains(where: { place.hasPrefix(layout.path($0)) }) {
-            return Complaint(
+            return Diagnostic(
                 "\(place) is made from the system's anchors", hint: "use --store system, and Java follows")
         }
         guard layout.privilege == .none, !isWritable else { return nil }
@@ -98,7 +98,7 @@ struct JavaStore: TrustStore {
                 ]
             case .remove(let roots): roots.map { "sudo \(tool) -delete -alias \($0.entry) -keystore \(place)" }
             }
-        return Complaint(
+        return Diagnostic(
             "only root may write \(place), and there is no terminal for sudo to ask on",
             hint: "as root, or by hand: \(commands.joined(separator: " && "))")
     }

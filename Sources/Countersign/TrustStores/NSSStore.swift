@@ -64,16 +64,16 @@ struct NSSStore: TrustStore {
     /// There is no database yet.
     private var isMissing: Bool { !StoreLayout.exists("\(place)/\(method == "sql" ? "cert9" : "cert8").db") }
 
-    var obstacle: Complaint? {
+    var obstacle: Diagnostic? {
         guard layout.program("certutil") == nil else { return nil }
-        return Complaint(
+        return Diagnostic(
             "certutil is not installed, which reads and writes \(place)",
             hint: "install libnss3-tools (Debian, Ubuntu), nss-tools (Fedora), nss (Arch) or mozilla-nss-tools (SUSE)")
     }
 
-    func barrier(to change: StoreChange) -> Complaint? {
+    func barrier(to change: StoreChange) -> Diagnostic? {
         guard !isMissing, !layout.isWritable(place) else { return nil }
-        return Complaint("\(place) cannot be written", hint: "look at `ls -ld \(place)`")
+        return Diagnostic("\(place) cannot be written", hint: "look at `ls -ld \(place)`")
     }
 
     func description(of change: StoreChange) -> String {

@@ -49,9 +49,9 @@ struct SystemStore: TrustStore {
 
     var place: String { layout.path(family.folder) }
 
-    var obstacle: Complaint? {
+    var obstacle: Diagnostic? {
         guard layout.program(family.update[0]) == nil else { return nil }
-        return Complaint(
+        return Diagnostic(
             "\(family.update[0]) is not installed, which takes \(place) up",
             hint: family.update[0] == "trust" ? "install the package p11-kit" : "install the package ca-certificates")
     }
@@ -93,7 +93,7 @@ struct SystemStore: TrustStore {
         layout.isWritable(place) && layout.isWritable(HomeFile.folder(of: layout.path(family.bundle)))
     }
 
-    func barrier(to change: StoreChange) -> Complaint? {
+    func barrier(to change: StoreChange) -> Diagnostic? {
         guard layout.privilege == .none, !isWritable else { return nil }
         let commands =
             switch change {
@@ -101,7 +101,7 @@ struct SystemStore: TrustStore {
                 ["countersign ca export | sudo tee \(path(of: name)) >/dev/null"]
             case .remove(let roots): roots.map { "sudo rm \($0.entry)" }
             }
-        return Complaint(
+        return Diagnostic(
             "only root may write \(place), and there is no terminal for sudo to ask on",
             hint:
                 "as root, or by hand: \((commands + ["sudo \(family.update.joined(separator: " "))"]).joined(separator: " && "))"

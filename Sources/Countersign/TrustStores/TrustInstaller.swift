@@ -54,15 +54,15 @@ package struct TrustInstaller: Sendable {
         /// It is as it should be.
         case asWanted
         /// The program that would look is not installed.
-        case unknown(Complaint)
+        case unknown(Diagnostic)
         /// It has to be written, or looked at, and cannot be.
-        case blocked(Complaint)
+        case blocked(Diagnostic)
     }
 
     package enum Outcome: Equatable, Sendable {
         case done
         case asWanted
-        case failed(Complaint)
+        case failed(Diagnostic)
     }
 
     // MARK: Verbs
@@ -76,7 +76,7 @@ package struct TrustInstaller: Sendable {
             steps += found.map { step(for: $0, goal) }
             guard found.isEmpty, !kinds.isEmpty else { continue }
             switch goal {
-            case .present: steps.append(Step(missing: kind, .blocked(Complaint(Self.absence(of: kind)))))
+            case .present: steps.append(Step(missing: kind, .blocked(Diagnostic(Self.absence(of: kind)))))
             case .absent: steps.append(Step(missing: kind, .asWanted))
             }
         }
@@ -92,12 +92,12 @@ package struct TrustInstaller: Sendable {
         do {
             try store.make(change)
         } catch {
-            return .failed(Complaint(error.detail, hint: error.hint))
+            return .failed(Diagnostic(error.detail, hint: error.hint))
         }
         switch self.step(for: store, goal).plan {
         case .asWanted: return .done
-        case .unknown(let complaint), .blocked(let complaint): return .failed(complaint)
-        case .write: return .failed(Complaint("\(store.place) was written, and is not as it should be"))
+        case .unknown(let diagnostic), .blocked(let diagnostic): return .failed(diagnostic)
+        case .write: return .failed(Diagnostic("\(store.place) was written, and is not as it should be"))
         }
     }
 
@@ -118,7 +118,7 @@ package struct TrustInstaller: Sendable {
             if let barrier = store.barrier(to: change) { return Step(store, .blocked(barrier)) }
             return Step(store, .write(store.description(of: change)), change)
         } catch {
-            return Step(store, .blocked(Complaint(error.detail, hint: error.hint)))
+            return Step(store, .blocked(Diagnostic(error.detail, hint: error.hint)))
         }
     }
 
@@ -141,7 +141,7 @@ package struct TrustInstaller: Sendable {
     private static func outcome(of step: Step) -> Outcome {
         switch step.plan {
         case .write, .asWanted: .asWanted
-        case .unknown(let complaint), .blocked(let complaint): .failed(complaint)
+        case .unknown(let diagnostic), .blocked(let diagnostic): .failed(diagnostic)
         }
     }
 

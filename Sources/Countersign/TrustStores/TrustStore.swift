@@ -29,9 +29,9 @@ protocol TrustStore: Sendable {
     /// What a person knows it by: the path of its folder or file.
     var place: String { get }
     /// Why it cannot be used as it is, such as a program that is missing; nil: it can.
-    var obstacle: Complaint? { get }
+    var obstacle: Diagnostic? { get }
     /// Why it cannot be written by this process; nil: it can.
-    func barrier(to change: StoreChange) -> Complaint?
+    func barrier(to change: StoreChange) -> Diagnostic?
     /// The certificates in it that are Countersign's, by their names, and `root` under whatever name.
     func roots(like root: Certificate?) throws(CountersignError) -> [StoredRoot]
     /// What the change will do, as a clause without a full stop.

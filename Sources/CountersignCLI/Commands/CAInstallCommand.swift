@@ -120,13 +120,13 @@ struct TrustStoreRun {
             Console.result("\(step.kind.rawValue)\(place): \(verb.done)\n")
         case .asWanted:
             Console.result("\(step.kind.rawValue)\(place): \(verb.asWanted)\n")
-        case .failed(let complaint):
-            let complaint = Complaint("\(step.kind.rawValue): \(complaint.message)", hint: complaint.hint)
+        case .failed(let diagnostic):
+            let diagnostic = Diagnostic("\(step.kind.rawValue): \(diagnostic.message)", hint: diagnostic.hint)
             if case .unknown = step.plan, stores.store.isEmpty {
-                Console.warning(complaint.message, hint: complaint.hint)
+                Console.warning(diagnostic.message, hint: diagnostic.hint)
                 return true
             }
-            Console.error(complaint)
+            Console.error(diagnostic)
             return false
         }
         return true

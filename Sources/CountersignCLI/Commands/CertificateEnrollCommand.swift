@@ -107,7 +107,7 @@ struct CertificateEnrollCommand: ParsableCommand {
         let renewal = IdentityRenewal(home: home, vault: vault, now: { Int64(time(nil)) }, report: talk.report)
         var options = IdentityRenewal.Options()
         if noWait { options.patienceSeconds = 0 }
-        options.waitsForAnother = !noWait
+        options.waitsForOtherProcess = !noWait
         let outcome = try Blocking.run { [options] in
             let plan = EnrollmentRecord(
                 name: name, server: try ESTEndpoint(parsing: est).description,

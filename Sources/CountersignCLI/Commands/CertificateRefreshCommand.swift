@@ -58,7 +58,7 @@ struct CertificateRefreshCommand: ParsableCommand {
         var isAnyDue = false
         for name in vault.contents.plannedNames {
             do {
-                if try IdentityRenewal(home: home, vault: vault, now: Self.now).mendFile(of: name) {
+                if try IdentityRenewal(home: home, vault: vault, now: Self.now).repairFile(of: name) {
                     isAnyDue = true
                     Console.result("the chain of identity \"\(name)\" is written again\n")
                 }
@@ -69,8 +69,8 @@ struct CertificateRefreshCommand: ParsableCommand {
             } catch {
                 hasFailed = true
                 if error is ExitCode { continue }
-                for complaint in Complaint.all(in: error) {
-                    Console.error(Complaint("identity \"\(name)\": \(complaint.message)", hint: complaint.hint))
+                for diagnostic in Diagnostic.all(in: error) {
+                    Console.error(Diagnostic("identity \"\(name)\": \(diagnostic.message)", hint: diagnostic.hint))
                 }
             }
         }
@@ -84,7 +84,7 @@ struct CertificateRefreshCommand: ParsableCommand {
         var options = IdentityRenewal.Options()
         options.reusesKey = reuseKey
         if noWait { options.patienceSeconds = 0 }
-        options.waitsForAnother = !noWait
+        options.waitsForOtherProcess = !noWait
         defer { talk.end() }
         let outcome = try Blocking.run { [options] in try await renewal.refresh(name, options) }
         talk.end()

@@ -56,7 +56,7 @@ struct ExecCommand: AsyncParsableCommand {
         let keeper = try PolicyKeeper(
             home: home, authority: .always, environment: inherited, logger: logger, now: { Int64(time(nil)) },
             passphrase: door.passphrase)
-        if let shut = keeper.shutAtStart { throw shut }
+        if let shut = keeper.vaultErrorAtStart { throw shut }
         let token = Secret(utf8: Hex.encode(Randomness.bytes(16)))
         var configuration = ProxyConfiguration()
         configuration.doors = [.tcp(host: "127.0.0.1", port: 0)]
@@ -68,7 +68,7 @@ struct ExecCommand: AsyncParsableCommand {
             accessLog: try accessLog.map { path throws in try AccessLog(path: path) }, threads: 1,
             hasControlSocket: false,
             logger: logger)
-        let opened = try ListenAddress(parsing: runtime.doors.first ?? "")
+        let opened = try ListenAddress(parsing: runtime.addresses.first ?? "")
         let environment = try ClientTrust(home: home, door: door).environment(
             for: opened.door, token: token, inherited: inherited)
         let status: Int32

@@ -36,10 +36,10 @@ struct ExplainCommand: ParsableCommand {
         let keeper = try PolicyKeeper(
             home: home, authority: .never, environment: [:], logger: ConsoleLogHandler.logger(.warning), now: { now },
             passphrase: door.passphrase)
-        if let shut = keeper.shutAtStart {
+        if let shut = keeper.vaultErrorAtStart {
             Console.warning("\(shut.detail); what it holds is not looked at", hint: shut.hint)
         }
-        let explanation = Explanation(of: origin, policy: keeper.inForce.current, now: now)
+        let explanation = Explanation(of: origin, policy: keeper.policy.current, now: now)
         if output.json {
             try Console.result(json: explanation)
         } else {

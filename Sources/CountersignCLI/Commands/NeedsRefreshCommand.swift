@@ -43,8 +43,8 @@ struct NeedsRefreshCommand: ParsableCommand {
         }
         let states = names.compactMap { RenewalState(named: $0, in: contents, home: home, now: now) }
         if name != nil, states.isEmpty {
-            for complaint in Complaint.all(in: try CertificateCommand.unknown(name ?? "", home)) {
-                Console.error(complaint)
+            for diagnostic in Diagnostic.all(in: try CertificateCommand.unknown(name ?? "", home)) {
+                Console.error(diagnostic)
             }
             throw Self.noSuchCertificate
         }

@@ -90,7 +90,7 @@ struct ServeCommand: AsyncParsableCommand {
         let keeper = try PolicyKeeper(
             home: home, authority: .whenNeeded, environment: ProcessInfo.processInfo.environment, logger: logger,
             now: { Int64(time(nil)) }, passphrase: door.passphrase)
-        if let shut = keeper.shutAtStart {
+        if let shut = keeper.vaultErrorAtStart {
             Console.warning("\(shut.detail); challenges are not answered", hint: "`countersign vault unlock` opens it")
         }
         Self.raiseFileLimit()
@@ -98,7 +98,7 @@ struct ServeCommand: AsyncParsableCommand {
         let runtime = try await ProxyRuntime(
             keeper: keeper, configuration: configuration, accessLog: log, threads: threads ?? Self.defaultThreads,
             hasControlSocket: true, logger: logger)
-        for name in runtime.doors { Console.result("countersign: listening on \(name)\n") }
+        for name in runtime.addresses { Console.result("countersign: listening on \(name)\n") }
         ServiceManager.notify("READY=1")
         await Self.waitForStop(runtime)
     }

@@ -72,12 +72,12 @@ struct DemoCommand: AsyncParsableCommand {
         let keeper = try PolicyKeeper(
             home: home, authority: .always, environment: environment, logger: ConsoleLogHandler.logger(.warning),
             now: { Int64(time(nil)) }, passphrase: door.passphrase)
-        if let shut = keeper.shutAtStart { throw shut }
+        if let shut = keeper.vaultErrorAtStart { throw shut }
         let runtime = try await start(keeper)
-        let address = runtime.doors.first ?? ""
+        let address = runtime.addresses.first ?? ""
         Console.result("countersign: listening on \(address)\n")
         let client = DemoClient(proxy: "http://\(address)", trustPath: home.rootCertificate.path)
-        for server in servers { await present(server, client, keeper.inForce.current) }
+        for server in servers { await present(server, client, keeper.policy.current) }
         invite(servers, address, home)
         for await arrival in SignalWatch.arrivals() where arrival.number != SIGHUP { break }
         Console.result("\ncountersign: stopping\n")

@@ -49,7 +49,7 @@ final class Route {
 
     let origin: Origin
     let policy: Policy
-    /// ``PolicyInForce/version`` of the policy.
+    /// ``CurrentPolicy/version`` of the policy.
     let policyVersion: Int
     /// The user id of the clients, where the kernel told it.
     let principal: UInt32?

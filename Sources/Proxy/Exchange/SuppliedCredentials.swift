@@ -34,7 +34,7 @@ package final class SuppliedCredentials: Sendable {
     private static let chainLength = 8
 
     private let delegate: any CredentialDelegate
-    private let policy: PolicyInForce
+    private let policy: CurrentPolicy
     private let limit: Duration
     private struct State {
         var answers: [Breaker.Key: Answer] = [:]
@@ -45,7 +45,7 @@ package final class SuppliedCredentials: Sendable {
 
     /// After `limit` a question's answer is nil, and its task is cancelled. What the vault keeps counts for as long as
     /// `policy` has it.
-    package init(delegate: any CredentialDelegate, policy: PolicyInForce, limit: Duration = .seconds(120)) {
+    package init(delegate: any CredentialDelegate, policy: CurrentPolicy, limit: Duration = .seconds(120)) {
         self.delegate = delegate
         self.policy = policy
         self.limit = limit

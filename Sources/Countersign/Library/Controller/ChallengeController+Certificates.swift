@@ -101,7 +101,7 @@ extension ChallengeController {
             let state = RenewalState(named: name, in: contents, home: keeper.home, now: Self.now())
             guard let state, state.isDue, state.nextAttempt <= Self.now() else { continue }
             do {
-                if case .renewed = try await renewal.refreshIfFree(name) { await refreshed(name) }
+                if case .renewed = try await renewal.refreshIfUnlocked(name) { await refreshed(name) }
             } catch {
                 guard !Task.isCancelled else { return }
                 listeners.tell(.notRefreshed(identity: name, ChallengeError(refreshing: error)))
@@ -120,8 +120,8 @@ extension ChallengeError {
             self.init(
                 error.code == .unknownName ? .nothingToAnswerWith : .refreshFailed, error.detail, hint: error.hint)
         case is CredentialRefused:
-            let complaint = Complaint.all(in: error).first
-            self.init(.refreshFailed, complaint?.message ?? "\(error)", hint: complaint?.hint)
+            let diagnostic = Diagnostic.all(in: error).first
+            self.init(.refreshFailed, diagnostic?.message ?? "\(error)", hint: diagnostic?.hint)
         default:
             // Of the system, and no server's fault.
             self.init(error)

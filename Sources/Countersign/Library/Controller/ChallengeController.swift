@@ -65,7 +65,7 @@ public final class ChallengeController: Sendable {
         } catch {
             throw refusal ?? ChallengeError(error)
         }
-        if let shut = keeper.shutAtStart { throw refusal ?? ChallengeError(shut) }
+        if let shut = keeper.vaultErrorAtStart { throw refusal ?? ChallengeError(shut) }
         self.logger = logger
         breaker = BreakerBoard()
         keepingFresh.withLockedValue { $0 = Self.keepFresh(self) }
@@ -123,13 +123,13 @@ public final class ChallengeController: Sendable {
     /// The policy of the home as its files are now. Reads them on the calling thread.
     func currentPolicy() -> Policy {
         keeper.refresh()
-        return keeper.inForce.current
+        return keeper.policy.current
     }
 
     /// The same for a task, whose thread others need meanwhile.
     func policyNow() async -> Policy {
         await reading { $0.refresh() }
-        return keeper.inForce.current
+        return keeper.policy.current
     }
 
     /// Runs `body` on a thread that may wait for files.

@@ -47,7 +47,7 @@ final class TLSQuestions: ChannelInboundHandler {
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         switch event {
         case TLSEvent.serverTrustAsked(let trust):
-            standing = Self.standing(trust, origin, controller.keeper.inForce.current)
+            standing = Self.standing(trust, origin, controller.keeper.policy.current)
             if let standing { return tls.answerTrustQuestion(with: .proceed(answering: standing.answers)) }
             ask(ServerTrustVerdict(trust), context)
         case TLSEvent.certificateRequested(let request):

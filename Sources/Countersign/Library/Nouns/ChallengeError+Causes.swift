@@ -22,8 +22,8 @@ extension ChallengeError {
         case let error as CertificateError:
             self.init(.certificateFaulty, error.detail)
         default:
-            let complaint = Complaint.all(in: error).first
-            self.init(.homeUnreadable, complaint?.message ?? "\(error)", hint: complaint?.hint)
+            let diagnostic = Diagnostic.all(in: error).first
+            self.init(.homeUnreadable, diagnostic?.message ?? "\(error)", hint: diagnostic?.hint)
         }
     }
 

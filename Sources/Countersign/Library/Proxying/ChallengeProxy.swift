@@ -137,9 +137,9 @@ public final class ChallengeProxy: Service {
                     SuppliedCredentials(
                         delegate: AskedCredential(
                             delegate: delegate, keeper: controller.keeper, logger: controller.logger),
-                        policy: controller.keeper.inForce)
+                        policy: controller.keeper.policy)
                 }, observer: controller.observer, refreshed: controller.refreshed, logger: controller.logger)
-            guard let port = runtime.doors.first?.split(separator: ":").last.flatMap({ Int($0) }) else {
+            guard let port = runtime.addresses.first?.split(separator: ":").last.flatMap({ Int($0) }) else {
                 await runtime.stop()
                 throw ChallengeError(.proxyFailed, "the proxy does not know its port")
             }
@@ -148,9 +148,9 @@ public final class ChallengeProxy: Service {
         } catch let error as ChallengeError {
             throw error
         } catch {
-            let complaint = Complaint.all(in: error).first
+            let diagnostic = Diagnostic.all(in: error).first
             throw ChallengeError(
-                .proxyFailed, complaint?.message ?? "\(error)", hint: "choose another `port:`; 0 picks a free one")
+                .proxyFailed, diagnostic?.message ?? "\(error)", hint: "choose another `port:`; 0 picks a free one")
         }
     }
 

@@ -78,8 +78,8 @@ struct AskedCredential: CountersignProxy.CredentialDelegate {
             keeper.refresh(force: true)
             return kept
         } catch {
-            for complaint in Complaint.all(in: error) {
-                logger.error("the password for \(name) is not kept: \(complaint.message)")
+            for diagnostic in Diagnostic.all(in: error) {
+                logger.error("the password for \(name) is not kept: \(diagnostic.message)")
             }
             return nil
         }

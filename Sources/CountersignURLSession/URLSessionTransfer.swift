@@ -31,10 +31,10 @@ final class ProxyLink: Sendable {
     func send(
         _ request: ProxiedRequest, by deadline: NIODeadline,
         completion: @escaping @Sendable (Result<ProxiedResponse, URLError>) -> Void
-    ) -> Transfer.Handle {
-        let handle = Transfer.Handle(loop: loop)
+    ) -> URLSessionTransfer.Handle {
+        let handle = URLSessionTransfer.Handle(loop: loop)
         loop.execute { [self] in
-            let transfer = Transfer(request, by: deadline, link: self, loop: loop, completion: completion)
+            let transfer = URLSessionTransfer(request, by: deadline, link: self, loop: loop, completion: completion)
             handle.begin(transfer)
         }
         return handle
@@ -77,11 +77,11 @@ final class ProxyLink: Sendable {
 }
 
 /// One request and its response, on one event loop.
-final class Transfer: OriginConnectionDelegate {
+final class URLSessionTransfer: OriginConnectionDelegate {
     /// What another thread holds of it.
     struct Handle: Sendable {
         private let loop: any EventLoop
-        private let transfer: NIOLoopBoundBox<Transfer?>
+        private let transfer: NIOLoopBoundBox<URLSessionTransfer?>
         private let isCancelled: NIOLoopBoundBox<Bool>
 
         init(loop: any EventLoop) {
@@ -90,7 +90,7 @@ final class Transfer: OriginConnectionDelegate {
             isCancelled = .makeBoxSendingValue(false, eventLoop: loop)
         }
 
-        fileprivate func begin(_ transfer: Transfer) {
+        fileprivate func begin(_ transfer: URLSessionTransfer) {
             guard !isCancelled.value else { return }
             self.transfer.value = transfer
             transfer.start()

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCertificates
+import CountersignEnrollment
+import Glibc
+import NIOCore
+import CountersignProxy
+import CountersignSitePolicy
+import CountersignVault
+
+/// An error as a person is told of it: what is wrong, and what to do about it. Neither ends in a full stop or has a secret.
+package struct Diagnostic: Equatable, Sendable {
+    package let message: String
+    package let hint: String?
+
+    package init(_ message: String, hint: String? = nil) {
+        self.message = message
+        self.hint = hint
+    }
+
+    /// What `error` has to say, one diagnostic for each fault that it found.
+    package static func all(in error: any Error) -> [Diagnostic] {
+        switch error {
+        case let error as SiteListError: error.problems.map { Diagnostic($0.description, hint: $0.hint) }
+        case let error as VaultError: [Diagnostic(error.detail, hint: error.hint)]
+        case let error as CountersignError: [Diagnostic(error.detail, hint: error.hint)]
+        case let error as CertificateError: [Diagnostic(error.detail)]
+        case let error as EnrollmentError: [Diagnostic(error.detail, hint: error.hint)]
+        case let error as CredentialRefused:
+            [
+                Diagnostic(
+                    "\(error.server) refused the credential \"\(error.name)\": \(error.reason)",
+                    hint: "it is not tried again until it changes: `countersign credential set \(error.name) --user …`")
+            ]
+        case let error as HostNameError: [Diagnostic(error.detail)]
+        case let error as AccessLogError: [Diagnostic(error.detail)]
+        case let error as IOError: [Diagnostic(String(cString: strerror(error.errnoCode)))]
+        default: [Diagnostic(String(describing: error))]
+        }
+    }
+}
