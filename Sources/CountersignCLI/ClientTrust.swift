@@ -23,7 +23,7 @@ struct ClientTrust {
     /// Writes the bundles as they should be now; gives the variables that tell programs of them and of the proxy behind
     /// `door`, for an environment that is `inherited` otherwise.
     func environment(
-        for door: ProxyConfiguration.Door, token: Secret?, inherited: [String: String]
+        for door: ProxyConfiguration.ListeningAddress, token: Secret?, inherited: [String: String]
     ) throws -> ClientEnvironment {
         try writeBundle()
         guard case .tcp(let host, let port) = door else {

@@ -7,7 +7,7 @@ import CountersignProxy
 /// A door as `--listen` writes it: `HOST:PORT`, `[V6]:PORT` or `unix:PATH`.
 struct ListenAddress {
     let text: String
-    let door: ProxyConfiguration.Door
+    let door: ProxyConfiguration.ListeningAddress
 
     init(parsing text: String) throws {
         self.text = text

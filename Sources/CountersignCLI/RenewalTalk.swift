@@ -3,6 +3,7 @@
 import ArgumentParser
 import CountersignCertificates
 import Countersign
+import CountersignCryptography
 import Glibc
 import CountersignProxy
 import Synchronization

@@ -2,6 +2,7 @@
 
 import CountersignCertificates
 import Countersign
+import CountersignCryptography
 import Glibc
 import CountersignProxy
 import CountersignVault

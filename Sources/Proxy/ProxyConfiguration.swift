@@ -6,13 +6,13 @@ import CountersignUpstream
 
 /// Where the proxy listens, and its limits. The values are those of the threat model; each excess has its own answer.
 package struct ProxyConfiguration: Sendable {
-    /// A door that clients come in by.
-    package enum Door: Sendable, Equatable {
+    /// An address that clients connect to.
+    package enum ListeningAddress: Sendable, Equatable {
         case tcp(host: String, port: Int)
         case unix(path: String)
     }
 
-    package var doors: [Door] = [.tcp(host: "127.0.0.1", port: 3128)]
+    package var listeningAddresses: [ListeningAddress] = [.tcp(host: "127.0.0.1", port: 3128)]
     /// What `Proxy-Authorization` must carry; nil: nothing.
     package var clientToken: Secret?
     /// Whether processes that descend from this one are served without the token: they have it in their environment, and some,

@@ -21,7 +21,7 @@ import CountersignVault
             logger: Logger(label: "countersign"), now: { Int64(time(nil)) },
             passphrase: { throw VaultError(.passphraseNeeded, "nobody to ask") })
         var configuration = ProxyConfiguration()
-        configuration.doors = [.tcp(host: "127.0.0.1", port: 0)]
+        configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]
         if arguments.count > 3, let seconds = Int64(arguments[3]) { configuration.trustQuestion = .seconds(seconds) }
         let runtime = try await ProxyRuntime(
             keeper: keeper, configuration: configuration, accessLog: nil, threads: 1, hasControlSocket: false,

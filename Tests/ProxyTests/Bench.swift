@@ -35,7 +35,7 @@ final class Bench {
             wallClock: { 1_800_000_000 })
         services = LoopServices(shared: shared, loop: loop)
         client = EmbeddedChannel(loop: loop)
-        connection = ClientConnection(services: services, identity: ClientIdentity(uid: Self.uid), addresses: addresses)
+        connection = ClientConnection(services: services, process: ClientProcess(uid: Self.uid), addresses: addresses)
         try client.pipeline.syncOperations.addHandler(connection)
         try client.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
     }

@@ -64,7 +64,7 @@ import Testing
         weak var left: ClientConnection?
         let (channel, presence) = {
             let connection = ClientConnection(
-                services: bench.services, identity: ClientIdentity(uid: Bench.uid), addresses: nil)
+                services: bench.services, process: ClientProcess(uid: Bench.uid), addresses: nil)
             left = connection
             return (EmbeddedChannel(handler: connection, loop: bench.loop), connection.presence)
         }()

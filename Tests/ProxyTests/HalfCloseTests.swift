@@ -85,7 +85,7 @@ import Testing
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let origin = try await origin(head: head, waitsForEnd: waitsForEnd)
         var configuration = ProxyConfiguration()
-        configuration.doors = [.tcp(host: "127.0.0.1", port: 0)]
+        configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]
         configuration.drainSeconds = 0
         let policy = Policy(
             sites: .empty, enrollment: .open(credentials: [:], identities: []),

@@ -231,7 +231,7 @@ extension LearnedSpaces.Space {
         var outcome = AccessLog.Outcome()
         outcome.status = 200
         let entry = AccessLog.Entry(
-            startedAt: (0, 1), id: 1, client: ClientIdentity(uid: 7, pid: 8), method: "G\"T",
+            startedAt: (0, 1), id: 1, client: ClientProcess(uid: 7, pid: 8), method: "G\"T",
             site: "https://a.example:443", decision: .intercept, outcome: outcome, durationMilliseconds: -5)
         log.write(entry)
         var status = stat()

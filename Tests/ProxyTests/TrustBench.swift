@@ -72,7 +72,7 @@ final class TrustBench: Sendable {
         }
         policy = CurrentPolicy(try makePolicy([], 1))
         var configuration = ProxyConfiguration()
-        configuration.doors = [.tcp(host: "127.0.0.1", port: 0)]
+        configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]
         configuration.trustQuestion = patience
         log = "/tmp/countersign-trust-\(getpid())-\(UInt32.random(in: 0...UInt32.max)).log"
         let services = ProxyServices(

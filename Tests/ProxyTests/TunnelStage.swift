@@ -38,7 +38,7 @@ final class TunnelStage: Sendable {
         listen(door, 128)
         originPort = BulkSocket.port(of: door)
         var configuration = ProxyConfiguration()
-        configuration.doors = [.tcp(host: "127.0.0.1", port: 0)]
+        configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]
         configuration.drainSeconds = 0
         let policy = Policy(
             sites: .empty, enrollment: .open(credentials: [:], identities: []),

@@ -38,14 +38,14 @@ struct DataPath {
             pseudonym: "countersign", wallClock: { Self.now })
         let loop = EmbeddedEventLoop()
         services = LoopServices(shared: shared, loop: loop)
-        let identity = ClientIdentity(uid: 1000)
-        connection = ClientConnection(services: services, identity: identity, addresses: nil)
+        let process = ClientProcess(uid: 1000)
+        connection = ClientConnection(services: services, process: process, addresses: nil)
         client = try EmbeddedChannel.connected(on: loop)
         try client.pipeline.syncOperations.addHandler(connection)
 
         let isHTTPS = originTLS != nil
         let place = Origin(scheme: isHTTPS ? .https : .http, host: Self.host, port: isHTTPS ? 443 : 80)
-        route = services.route(to: place, for: identity.uid)
+        route = services.route(to: place, for: process.uid)
         origin = try EmbeddedChannel.connected(on: loop)
         let spare = services.spare
         let tls = try originTLS.map {
@@ -57,7 +57,7 @@ struct DataPath {
 
     /// The client's TLS is up, and requests may come through it.
     var isIntercepted: Bool {
-        guard case .intercepted = connection.door, case .head = connection.phase else { return false }
+        guard case .intercepted = connection.role, case .head = connection.phase else { return false }
         return true
     }
 

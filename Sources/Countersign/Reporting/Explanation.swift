@@ -2,6 +2,7 @@
 
 import CountersignCertificates
 import CountersignChallenges
+import CountersignCryptography
 import CountersignProxy
 import CountersignSitePolicy
 

@@ -33,7 +33,7 @@ package final class ProxyRuntime: Sendable {
         suppliedCredentials: SuppliedCredentials? = nil, observer: ChallengeObserver? = nil,
         refreshed: (@Sendable (String, (any Error)?) -> Void)? = nil, logger: Logger
     ) async throws {
-        for case .unix(let path) in configuration.doors {
+        for case .unix(let path) in configuration.listeningAddresses {
             try HomeFile.makeFolder(HomeFile.folder(of: path), mode: 0o700)
             guard try LocalSocket.connect(to: path) == nil else {
                 throw CountersignError(.environment, "another process listens on unix:\(path)")
@@ -59,7 +59,7 @@ package final class ProxyRuntime: Sendable {
         } catch {
             await listener.stop()
             try? await group.shutdownGracefully()
-            throw Self.explained(error, configuration.doors)
+            throw Self.explained(error, configuration.listeningAddresses)
         }
         self.keeper = keeper
         self.suppliedCredentials = suppliedCredentials
@@ -119,7 +119,7 @@ package final class ProxyRuntime: Sendable {
         return ControlReply(isLocked: keeper.isLocked, error: diagnostic?.message, hint: diagnostic?.hint)
     }
 
-    private static func explained(_ error: any Error, _ doors: [ProxyConfiguration.Door]) -> CountersignError {
+    private static func explained(_ error: any Error, _ doors: [ProxyConfiguration.ListeningAddress]) -> CountersignError {
         let names = doors.map { door in
             switch door {
             case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"

@@ -59,7 +59,7 @@ struct ExecCommand: AsyncParsableCommand {
         if let shut = keeper.vaultErrorAtStart { throw shut }
         let token = Secret(utf8: Hex.encode(Randomness.bytes(16)))
         var configuration = ProxyConfiguration()
-        configuration.doors = [.tcp(host: "127.0.0.1", port: 0)]
+        configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]
         configuration.clientToken = token
         configuration.admitsDescendants = true
         configuration.drainSeconds = 0

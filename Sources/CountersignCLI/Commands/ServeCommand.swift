@@ -80,7 +80,7 @@ struct ServeCommand: AsyncParsableCommand {
         let home = try homeOption.located()
         let logger = ConsoleLogHandler.logger()
         var configuration = ProxyConfiguration()
-        configuration.doors = try doors().map(\.door)
+        configuration.listeningAddresses = try doors().map(\.door)
         configuration.originTimeoutSeconds = originTimeout
         configuration.clientToken = try clientTokenFile.map { try ClientTokenFile(path: $0).read() }
         configuration.requiresSameUser = !unsafeListen

@@ -3,6 +3,7 @@
 import ArgumentParser
 import CountersignChallenges
 import Countersign
+import CountersignCryptography
 import Glibc
 import CountersignProxy
 import CountersignSitePolicy

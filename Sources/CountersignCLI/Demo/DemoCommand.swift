@@ -96,7 +96,7 @@ struct DemoCommand: AsyncParsableCommand {
 
     private func start(_ keeper: PolicyKeeper, on door: ListenAddress) async throws -> ProxyRuntime {
         var configuration = ProxyConfiguration()
-        configuration.doors = [door.door]
+        configuration.listeningAddresses = [door.door]
         configuration.drainSeconds = 1
         return try await ProxyRuntime(
             keeper: keeper, configuration: configuration, accessLog: nil, threads: 1, hasControlSocket: false,

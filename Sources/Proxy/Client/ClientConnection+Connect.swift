@@ -76,7 +76,7 @@ extension ClientConnection {
         } catch {
             return close()
         }
-        door = .intercepted(site)
+        role = .intercepted(site)
         standIn = nil
         lastRoute = nil
         phase = .clientHandshake

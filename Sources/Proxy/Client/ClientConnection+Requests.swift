@@ -51,7 +51,7 @@ extension ClientConnection {
     }
 
     private func begin(_ head: consuming RequestHead) {
-        if case .proxy = door, !isAdmitted, let token = services.configuration.clientToken {
+        if case .proxy = role, !isAdmitted, let token = services.configuration.clientToken {
             guard ClientToken.matches(head.fields.values(of: .proxyAuthorization), token) else {
                 return respondAndClose(OwnResponse.proxyAuthenticationRequired)
             }
@@ -60,7 +60,7 @@ extension ClientConnection {
             return respondAndClose(.init(status: 508, detail: "this request has been through this proxy already"))
         }
         do throws(RequestTarget.Failure) {
-            switch door {
+            switch role {
             case .proxy where head.isConnect:
                 try connect(to: RequestTarget.authority(of: head), head)
             case .proxy:
@@ -87,7 +87,7 @@ extension ClientConnection {
 
     private func connect(to origin: Origin, _ head: RequestHead) throws(RequestTarget.Failure) {
         guard !head.hasBody else { throw RequestTarget.Failure(status: 400, detail: "CONNECT has no body") }
-        let route = services.route(to: origin, for: identity.uid)
+        let route = services.route(to: origin, for: process.uid)
         try refuseLoop(route)
         phase = .connecting
         let setup = ConnectSetup(client: self, route: route)
@@ -116,7 +116,7 @@ extension ClientConnection {
             return (lastRoute, path)
         }
         let target = try RequestTarget(absoluteFormOf: head)
-        let route = services.route(to: target.origin, for: identity.uid)
+        let route = services.route(to: target.origin, for: process.uid)
         lastRoute = route
         route.targetSpelling = Array(target.spelling)
         return (route, target.path)
@@ -132,7 +132,7 @@ extension ClientConnection {
             return (lastRoute, path)
         }
         let target = try RequestTarget(insideConnectTo: site.origin, head: head)
-        let route = services.route(to: site.origin, for: identity.uid)
+        let route = services.route(to: site.origin, for: process.uid)
         lastRoute = route
         route.hostSpelling = Array(target.spelling)
         return (route, target.path)

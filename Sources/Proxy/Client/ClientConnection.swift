@@ -9,13 +9,13 @@ import CountersignUpstream
 /// One client's connection: heads and bodies in, one exchange at a time, responses out in order.
 ///
 /// It begins on the proxy's own port. A CONNECT to a listed site turns the same object into the origin's stand-in: TLS slides in
-/// beneath it and ``door`` says for whom it speaks. A CONNECT to any other site replaces it by a ``TunnelHandler``.
+/// beneath it and ``role`` says for whom it speaks. A CONNECT to any other site replaces it by a ``TunnelHandler``.
 /// Pipelined requests wait in the input until the response before them is out.
 final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, TimeWatched {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    enum Door {
+    enum Role {
         case proxy
         case intercepted(InterceptedSite)
     }
@@ -38,8 +38,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
 
     let services: LoopServices
     let presence = ClientPresence()
-    private(set) var identity: ClientIdentity
-    var door = Door.proxy
+    private(set) var process: ClientProcess
+    var role = Role.proxy
     /// Connections that were authenticated for this client, and end with it.
     var bound = BoundConnections()
     /// There was one some time; mostly there never is, which is quicker told by itself.
@@ -77,9 +77,9 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     var outputIsOut = false
 
     /// `addresses`: of a TCP connection, to ask again whose it is.
-    init(services: LoopServices, identity: ClientIdentity, addresses: (client: SocketAddress, server: SocketAddress)?) {
+    init(services: LoopServices, process: ClientProcess, addresses: (client: SocketAddress, server: SocketAddress)?) {
         self.services = services
-        self.identity = identity
+        self.process = process
         self.addresses = addresses
         output = MessageOutput(spare: services.spare)
         idleSince = services.now
@@ -104,16 +104,16 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     /// The owner of the other end is still this user: asked again before a credential is used for the first time.
     func isStillSameUser() -> Bool {
         guard services.configuration.requiresSameUser, !isConfirmedUser, let addresses else { return true }
-        isConfirmedUser = SocketOwner.find(client: addresses.client, server: addresses.server)?.uid == identity.uid
+        isConfirmedUser = SocketOwner.find(client: addresses.client, server: addresses.server)?.uid == process.uid
         return isConfirmedUser
     }
 
     func setProcess(_ pid: Int32?) {
-        identity.pid = pid
+        process.pid = pid
     }
 
     /// As the one below: a head that is taken out of what holds it is copied first.
-    func write(_ held: ExchangeDriver.Held, as forwarding: ResponseForwarding) {
+    func write(_ held: BufferedResponse, as forwarding: ResponseForwarding) {
         output.write(about: held.head.forwardedSize) { held.head.write(forwarding, into: $0) }
     }
 

@@ -37,7 +37,7 @@ package final class ProxyListener: Sendable {
     /// Opens every door of the configuration; gives each one's address as `host:port` or `unix:PATH`.
     package func listen() async throws -> [String] {
         var names: [String] = []
-        for door in services.configuration.doors {
+        for door in services.configuration.listeningAddresses {
             switch door {
             case .tcp(let host, let port):
                 let channel = try await bootstrap(isUnix: false).bind(host: host, port: port).get()
@@ -122,7 +122,7 @@ package final class ProxyListener: Sendable {
                 throw NotTaken(reason: "a client closed before it was looked at")
             }
             let owner = SocketOwner.find(client: client, server: server)
-            try self.checkUser(ClientIdentity(uid: owner?.uid))
+            try self.checkUser(ClientProcess(uid: owner?.uid))
             return (client, server, owner)
         }.flatMap { (client: SocketAddress, server: SocketAddress, owner: SocketOwner.Owner?) in
             guard self.services.configuration.admitsDescendants, let inode = owner?.inode else {
@@ -140,7 +140,7 @@ package final class ProxyListener: Sendable {
         _ channel: any Channel, _ addresses: (client: SocketAddress, server: SocketAddress),
         _ owner: SocketOwner.Owner?, isAdmitted: Bool
     ) throws {
-        let connection = try take(channel, ClientIdentity(uid: owner?.uid), addresses: addresses)
+        let connection = try take(channel, ClientProcess(uid: owner?.uid), addresses: addresses)
         connection.isAdmitted = isAdmitted
         guard services.accessLog != nil, let inode = owner?.inode else { return }
         let bound = NIOLoopBound(connection, eventLoop: channel.eventLoop)
@@ -155,9 +155,9 @@ package final class ProxyListener: Sendable {
         let credentials: EventLoopFuture<PeerCredentials> = provider.unsafeGetSocketOption(
             level: .socket, name: NIOBSDSocket.Option(rawValue: SO_PEERCRED))
         return credentials.flatMapThrowing { credentials in
-            let identity = ClientIdentity(uid: credentials.uid, pid: credentials.pid)
-            try self.checkUser(identity)
-            _ = try self.take(channel, identity, addresses: nil)
+            let process = ClientProcess(uid: credentials.uid, pid: credentials.pid)
+            try self.checkUser(process)
+            _ = try self.take(channel, process, addresses: nil)
         }
     }
 
@@ -166,20 +166,20 @@ package final class ProxyListener: Sendable {
         let reason: String
     }
 
-    private func checkUser(_ identity: ClientIdentity) throws {
-        guard services.configuration.requiresSameUser, identity.uid != getuid() else { return }
-        let who = identity.uid.map { "user id \($0)" } ?? "an unknown user"
+    private func checkUser(_ process: ClientProcess) throws {
+        guard services.configuration.requiresSameUser, process.uid != getuid() else { return }
+        let who = process.uid.map { "user id \($0)" } ?? "an unknown user"
         refused("closed a connection of \(who): this proxy serves user id \(getuid()) only")
         throw NotTaken(reason: who)
     }
 
     private func take(
-        _ channel: any Channel, _ identity: ClientIdentity, addresses: (client: SocketAddress, server: SocketAddress)?
+        _ channel: any Channel, _ process: ClientProcess, addresses: (client: SocketAddress, server: SocketAddress)?
     ) throws -> ClientConnection {
         guard let services = loops[ObjectIdentifier(channel.eventLoop)]?.value, !services.isDraining else {
             throw NotTaken(reason: "stopping")
         }
-        let connection = ClientConnection(services: services, identity: identity, addresses: addresses)
+        let connection = ClientConnection(services: services, process: process, addresses: addresses)
         try channel.pipeline.syncOperations.addHandler(connection)
         return connection
     }

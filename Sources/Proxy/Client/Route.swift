@@ -8,7 +8,7 @@ import CountersignUpstream
 /// Only its event loop may use it.
 final class Route {
     /// An exchange that has been started, and what is to be done first.
-    final class Begun {
+    final class PreparedExchange {
         let exchange: ChallengeExchange
         let action: ChallengeExchange.Action
 
@@ -22,24 +22,24 @@ final class Route {
     }
 
     /// How the exchanges of requests begin that are told the same beforehand: found out once.
-    private final class Beginnings {
+    private final class PreparedExchanges {
         private let terms: ChallengeExchange.Terms
-        private lazy var withoutBody = Begun(terms, hasBody: false)
-        private lazy var withBody = Begun(terms, hasBody: true)
+        private lazy var withoutBody = PreparedExchange(terms, hasBody: false)
+        private lazy var withBody = PreparedExchange(terms, hasBody: true)
 
         init(_ terms: ChallengeExchange.Terms) {
             self.terms = terms
         }
 
-        func begun(hasBody: Bool) -> Begun { hasBody ? withBody : withoutBody }
+        func preparedExchange(hasBody: Bool) -> PreparedExchange { hasBody ? withBody : withoutBody }
     }
 
     /// What earlier requests taught of the origin for the credential of one slot, and how exchanges begin by it.
-    private final class Taught {
+    private final class LearnedRoute {
         let slot: UpstreamPool.Slot
         let known: LearnedSpaces.Known
         /// Of the space that the last of these exchanges was in: most are in the same.
-        var last: (space: LearnedSpaces.Space, beginnings: Beginnings)?
+        var last: (space: LearnedSpaces.Space, preparedExchanges: PreparedExchanges)?
 
         init(_ slot: UpstreamPool.Slot, _ known: LearnedSpaces.Known) {
             self.slot = slot
@@ -62,7 +62,7 @@ final class Route {
     /// What an exchange is told beforehand, where the origin's certificate verifies and the client does not authorize itself.
     let terms: ChallengeExchange.Terms
     /// Of exchanges that have no more to be told.
-    private lazy var beginnings = Beginnings(terms)
+    private lazy var preparedExchanges = PreparedExchanges(terms)
     /// How the last absolute-form target that led here spelled what stands before its path; most others do so too.
     var targetSpelling: [UInt8] = []
     /// How the last Host in a tunnel was spelled.
@@ -77,7 +77,7 @@ final class Route {
     /// Of an origin whose certificate verifies.
     private lazy var answering = pool.slot(for: key(under: .verified, mayBeAnswered: true))
     private lazy var unanswered = pool.slot(for: key(under: .verified, mayBeAnswered: false))
-    private var taught: Taught?
+    private var learnedRoute: LearnedRoute?
 
     fileprivate init(
         to origin: Origin, for principal: UInt32?, _ policy: Policy, version: Int, _ services: LoopServices
@@ -101,14 +101,14 @@ final class Route {
 
     /// The exchange of a request that may be answered, as it is when the request is about to go out. `space` is the one that
     /// ``learnedSpace(for:in:)`` has just found.
-    func begun(hasBody: Bool, in space: LearnedSpaces.Space? = nil) -> Begun {
-        guard let space, let taught else { return beginnings.begun(hasBody: hasBody) }
-        if let last = taught.last, last.space === space { return last.beginnings.begun(hasBody: hasBody) }
+    func preparedExchange(hasBody: Bool, in space: LearnedSpaces.Space? = nil) -> PreparedExchange {
+        guard let space, let learnedRoute else { return preparedExchanges.preparedExchange(hasBody: hasBody) }
+        if let last = learnedRoute.last, last.space === space { return last.preparedExchanges.preparedExchange(hasBody: hasBody) }
         var terms = terms
         terms.learned = space.learned
-        let beginnings = Beginnings(terms)
-        taught.last = (space, beginnings)
-        return beginnings.begun(hasBody: hasBody)
+        let preparedExchanges = PreparedExchanges(terms)
+        learnedRoute.last = (space, preparedExchanges)
+        return preparedExchanges.preparedExchange(hasBody: hasBody)
     }
 
     private static func isLoopback(_ host: String) -> Bool {
@@ -138,11 +138,11 @@ final class Route {
     /// The protection space that `path` was found to lie in, by earlier requests with the same credential.
     func learnedSpace(for path: ArraySlice<UInt8>, in slot: UpstreamPool.Slot) -> LearnedSpaces.Space? {
         guard let tag = slot.key.credential else { return nil }
-        if let taught, taught.slot === slot, shared.learned.isStill(taught.known) {
-            return taught.known.space(for: path)
+        if let learnedRoute, learnedRoute.slot === slot, shared.learned.isStill(learnedRoute.known) {
+            return learnedRoute.known.space(for: path)
         }
         let known = shared.learned.known(of: LearnedSpaces.Key(slot.key, tag))
-        taught = Taught(slot, known)
+        learnedRoute = LearnedRoute(slot, known)
         return known.space(for: path)
     }
 

@@ -15,5 +15,5 @@ final class Dialogue {
     /// How often the caller has been asked for one.
     var questionsAsked = 0
     /// The challenge that was answered last, as far as it is kept.
-    var lastChallenge: ExchangeDriver.Held?
+    var lastChallenge: BufferedResponse?
 }

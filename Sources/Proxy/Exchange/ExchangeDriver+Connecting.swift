@@ -64,31 +64,31 @@ extension ExchangeDriver {
     }
 
     private func connect(_ step: Step) {
-        let door = TrustDoor(
+        let trustEvaluation = TrustDoor(
             origin: origin, isListed: route.isListed, pin: pin, services: services, client: client.presence)
-        self.door = door
+        self.trustEvaluation = trustEvaluation
         services.connector.connect(
             to: origin, tls: policy.originTLS,
-            certificateSource: pin == nil || trust.answers ? certificateSource : nil, trustSource: door.source
+            certificateSource: pin == nil || trust.answers ? certificateSource : nil, trustSource: trustEvaluation.source
         ) { result in
-            guard case .preparing = self.mode, self.door === door else {
+            guard case .preparing = self.mode, self.trustEvaluation === trustEvaluation else {
                 if case .success(let connection) = result { connection.close() }
                 return
             }
-            self.door = nil
+            self.trustEvaluation = nil
             switch result {
             case .failure(let error):
-                door.cancel()
+                trustEvaluation.cancel()
                 self.services.shared.observer?.ended(error, at: self.origin)
                 let giveUp = {
                     self.endAttempt(.inconclusive)
-                    self.respond(door.refusal(after: error))
+                    self.respond(trustEvaluation.refusal(after: error))
                 }
                 if !self.waitsForIdentity(after: error, step, giveUp: giveUp) { giveUp() }
             case .success(let connection):
-                switch door.finding(connection) {
+                switch trustEvaluation.finding(connection) {
                 case .goOn(let found): self.take(connection, found, for: step)
-                case .undecided: self.refuse(door.refusal, connection)
+                case .undecided: self.refuse(trustEvaluation.refusal, connection)
                 case .refused(let response): self.refuse(response, connection)
                 }
             }
@@ -100,7 +100,7 @@ extension ExchangeDriver {
     private func refuse(_ response: OwnResponse, _ connection: OriginConnection) {
         connection.close()
         endAttempt(.inconclusive)
-        if case .intercepted = client.door { closesClient = true }
+        if case .intercepted = client.role { closesClient = true }
         respond(response)
     }
 
@@ -140,7 +140,7 @@ extension ExchangeDriver {
     static func begin(
         _ slot: UpstreamPool.Slot, _ route: Route, clientAuthorizes: Bool, hasBody: Bool, path: ArraySlice<UInt8>,
         client: ClientConnection
-    ) -> Route.Begun {
+    ) -> Route.PreparedExchange {
         guard !clientAuthorizes, slot.key.trust.answers else {
             var terms = route.terms
             terms.clientAuthorizes = clientAuthorizes
@@ -148,9 +148,9 @@ extension ExchangeDriver {
                 terms.site = .no("the origin's certificate is not trusted")
                 terms.originTrusted = false
             }
-            return Route.Begun(terms, hasBody: hasBody)
+            return Route.PreparedExchange(terms, hasBody: hasBody)
         }
-        return route.begun(hasBody: hasBody, in: usableSpace(for: path, slot, route, client))
+        return route.preparedExchange(hasBody: hasBody, in: usableSpace(for: path, slot, route, client))
     }
 
     /// What earlier requests taught about the path, where it may be used.
@@ -174,10 +174,10 @@ extension ExchangeDriver {
         entry.credential = nil
         trust = found
         slot = route.slot(under: found, mayBeAnswered: mayBeAnswered)
-        begun = Self.begin(
+        prepared = Self.begin(
             slot, route, clientAuthorizes: exchange.terms.clientAuthorizes, hasBody: head.hasBody, path: path,
             client: client)
-        exchange = begun.exchange
+        exchange = prepared.exchange
         if !found.answers { replay.wantNoRepeat() }
     }
 }

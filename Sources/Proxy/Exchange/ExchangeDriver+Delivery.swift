@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
 import CountersignHTTP1
 import NIOCore
 import CountersignUpstream
@@ -26,7 +27,7 @@ extension ExchangeDriver {
             let text = held.head.status == 401 ? "not answered: \(reason)" : reason
             forwarding.extraFields.append(("Proxy-Status", ProxyStatus.value(error: nil, details: text)))
         }
-        if held.head.status == 401, case .proxy = client.door, offersConnectionBoundScheme(held.head) {
+        if held.head.status == 401, case .proxy = client.role, offersConnectionBoundScheme(held.head) {
             // RFC 4559 §6: the client may speak NTLM or Negotiate through us, on a connection of its own.
             forwarding.extraFields.append(("Proxy-Support", "Session-Based-Authentication"))
             connection?.isAuthenticated = true

@@ -11,7 +11,7 @@ extension ExchangeDriver {
     func clientGone() {
         if case .done = mode { return }
         mode = .done
-        door?.cancel()
+        trustEvaluation?.cancel()
         endAttempt(.inconclusive)
         dropConnection()
         log(status: entry.status == 0 ? 499 : entry.status)
@@ -51,7 +51,7 @@ extension ExchangeDriver {
         if case .draining = mode {
             held = dialogue?.lastChallenge
         } else if held == nil {
-            door?.cancel()
+            trustEvaluation?.cancel()
             dropConnection()
             held = dialogue?.lastChallenge
         }
@@ -102,8 +102,8 @@ extension ExchangeDriver {
         guard let started, let accessLog = services.shared.accessLog else { return }
         entry.status = status
         var decision = AccessLog.Decision.forward
-        if case .intercepted = client.door { decision = .intercept }
+        if case .intercepted = client.role { decision = .intercept }
         accessLog.write(
-            started, of: client.identity, method: head.methodText, site: origin, decision: decision, rule: rule, entry)
+            started, of: client.process, method: head.methodText, site: origin, decision: decision, rule: rule, entry)
     }
 }

@@ -14,7 +14,7 @@ extension ExchangeDriver: OriginConnectionDelegate {
         mode = .deciding
         let status = response.status
         let challengeFields = status == 401 ? response.fields.values(of: .wwwAuthenticate) : []
-        held = Held(head: response, framing: framing)
+        held = BufferedResponse(head: response, framing: framing)
         entry.status = status
         noteAcceptedIdentity(status: status)
         run(exchange.responseReceived(status: status, challengeFields: challengeFields))

@@ -32,22 +32,6 @@ final class ExchangeDriver {
         case done
     }
 
-    /// A response whose head has come, and what has come behind it.
-    final class Held {
-        let head: ResponseHead
-        let framing: BodyFraming
-        var pieces: [ByteBuffer] = []
-        var ended = false
-        /// The origin broke it off: what there is of it cannot be ended cleanly.
-        var wasCut = false
-        var trailers: FieldLines?
-
-        init(head: consuming ResponseHead, framing: BodyFraming) {
-            self.head = head
-            self.framing = framing
-        }
-    }
-
     let client: ClientConnection
     let route: Route
     let head: RequestHead
@@ -61,13 +45,13 @@ final class ExchangeDriver {
     var slot: UpstreamPool.Slot
     var exchange: ChallengeExchange
     /// What ``exchange`` was at first: it has been started.
-    var begun: Route.Begun
+    var prepared: Route.PreparedExchange
     let started: AccessLog.Start?
     var entry = AccessLog.Outcome()
     var mode = Mode.preparing
 
     var connection: OriginConnection?
-    var held: Held?
+    var held: BufferedResponse?
     /// Nil until there is something to keep in it.
     private(set) var dialogue: Dialogue?
     /// The origin took an answer of ours.
@@ -77,7 +61,7 @@ final class ExchangeDriver {
     /// Whether an answer of ours may be asked for at all.
     let mayBeAnswered: Bool
     /// The attempt to connect that is on its way.
-    var door: TrustDoor?
+    var trustEvaluation: TrustDoor?
 
     // The request's body.
     var replay: ReplayBuffer
@@ -136,10 +120,10 @@ final class ExchangeDriver {
         let slot = route.slot(under: trust, mayBeAnswered: mayBeAnswered)
         self.slot = slot
         let hasBody = head.hasBody
-        let begun = Self.begin(
+        let prepared = Self.begin(
             slot, route, clientAuthorizes: clientAuthorizes, hasBody: hasBody, path: path, client: client)
-        self.begun = begun
-        exchange = begun.exchange
+        self.prepared = prepared
+        exchange = prepared.exchange
 
         bodyHasEnded = !hasBody
         replay = ReplayBuffer(
@@ -158,7 +142,7 @@ final class ExchangeDriver {
     // MARK: The machine
 
     func start() {
-        run(begun.action)
+        run(prepared.action)
     }
 
     /// Runs one action; each ends in an event for the machine, now or later.
@@ -199,9 +183,9 @@ final class ExchangeDriver {
 
     func beginDialogue() -> Dialogue {
         if let dialogue { return dialogue }
-        let begun = Dialogue()
-        dialogue = begun
-        return begun
+        let new = Dialogue()
+        dialogue = new
+        return new
     }
 
     private func deliverResult() {

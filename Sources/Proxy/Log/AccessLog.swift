@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
+import CountersignCryptography
 import Glibc
 import NIOConcurrencyHelpers
 import CountersignSitePolicy
@@ -19,7 +20,7 @@ package final class AccessLog: Sendable {
     struct Entry {
         var startedAt: (seconds: Int64, milliseconds: Int64)
         var id: UInt64
-        var client: ClientIdentity
+        var client: ClientProcess
         var method: String
         /// `scheme://host:port`.
         var site: String
@@ -83,7 +84,7 @@ package final class AccessLog: Sendable {
 
     /// It has ended now.
     func write(
-        _ start: Start, of client: ClientIdentity, method: String, site: Origin, decision: Decision, rule: SiteRule?,
+        _ start: Start, of client: ClientProcess, method: String, site: Origin, decision: Decision, rule: SiteRule?,
         _ outcome: Outcome
     ) {
         let now = WallClock.now()

@@ -2,6 +2,7 @@
 
 import CountersignCertificates
 import CountersignChallenges
+import CountersignCryptography
 
 /// A problem document (RFC 9457) about an origin that is not trusted: everything that its reader needs to decide, and how to go
 /// on after a yes.

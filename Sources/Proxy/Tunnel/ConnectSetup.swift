@@ -19,7 +19,7 @@ final class ConnectSetup {
     private let origin: Origin
     private let route: Route
     private let started: AccessLog.Start?
-    private var identity: ClientIdentity
+    private var process: ClientProcess
     private var decision = AccessLog.Decision.tunnel
     private var entry = AccessLog.Outcome()
     private var door: TrustDoor?
@@ -31,7 +31,7 @@ final class ConnectSetup {
         services = client.services
         policy = route.policy
         origin = route.origin
-        identity = client.identity
+        process = client.process
         started = services.shared.accessLog?.start()
     }
 
@@ -204,8 +204,8 @@ final class ConnectSetup {
 
     private func log() {
         guard let started, let accessLog = services.shared.accessLog else { return }
-        if let client { identity = client.identity }
+        if let client { process = client.process }
         accessLog.write(
-            started, of: identity, method: "CONNECT", site: origin, decision: decision, rule: route.rule, entry)
+            started, of: process, method: "CONNECT", site: origin, decision: decision, rule: route.rule, entry)
     }
 }

@@ -125,7 +125,7 @@ public final class ChallengeProxy: Service {
                 fault: .caller)
         }
         var configuration = ProxyConfiguration()
-        configuration.doors = [.tcp(host: "127.0.0.1", port: port)]
+        configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: port)]
         do {
             let runtime = try await ProxyRuntime(
                 keeper: controller.keeper, configuration: configuration, accessLog: nil, threads: 1,

@@ -2,17 +2,17 @@
 
 import Glibc
 
-/// The system's clock, read at the rim and handed inwards as a number.
+/// The system clock and the date formats of the protocols. Pure modules take the time as an argument instead.
 package enum WallClock {
-    /// Since 1970, in UTC.
-    static func now() -> (seconds: Int64, milliseconds: Int64) {
+    /// The time since 1970 in UTC.
+    package static func now() -> (seconds: Int64, milliseconds: Int64) {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
         return (Int64(time.tv_sec), Int64(time.tv_nsec / 1_000_000))
     }
 
-    /// IMF-fixdate (RFC 9110 §5.6.7), now.
-    static func httpDate() -> String {
+    /// The current time as an IMF-fixdate (RFC 9110 §5.6.7).
+    package static func httpDate() -> String {
         var seconds = time_t(now().seconds)
         var parts = tm()
         gmtime_r(&seconds, &parts)
@@ -24,7 +24,7 @@ package enum WallClock {
             "\(days[Int(parts.tm_wday)]), \(date) \(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)) GMT"
     }
 
-    /// RFC 3339 in UTC: `2026-01-01T00:00:00Z`. `seconds` are those since 1970.
+    /// RFC 3339 in UTC: `2026-01-01T00:00:00Z`. `seconds` counts from 1970.
     package static func rfc3339(_ seconds: Int64) -> String {
         var seconds = time_t(seconds)
         var parts = tm()
@@ -37,7 +37,7 @@ package enum WallClock {
         return "\(date)T\(padded(parts.tm_hour, 2)):\(padded(parts.tm_min, 2)):\(padded(parts.tm_sec, 2))Z"
     }
 
-    /// A FILETIME (MS-DTYP §2.3.3): 100 ns steps since 1601.
+    /// The current time as a FILETIME (MS-DTYP §2.3.3): 100 ns steps since 1601.
     package static func fileTime() -> UInt64 {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)

@@ -4,7 +4,7 @@ import Glibc
 import NIOCore
 
 /// Who is at the other end of a client connection, as the kernel says.
-package struct ClientIdentity: Equatable, Sendable {
+package struct ClientProcess: Equatable, Sendable {
     package var uid: UInt32?
     package var pid: Int32?
 
