@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection goes down the list of states, and from `reading the body` back to `writing`; what fails is counted and
-// opened anew. Answers have a Content-Length or end with their connection.
+// A connection goes through the states in order, and from `reading the body` back to `writing`. A connection that fails
+// is counted and reopened. Responses must have a Content-Length or end with the connection.
 #define _GNU_SOURCE
 #include "load.h"
 
@@ -32,10 +32,10 @@ enum state {
     idle,
 };
 
-// What became of a step: nothing until the socket is ready again, the next state, or an end that has been dealt with.
+// The result of a step: wait until the socket is ready, go to the next state, or the connection has been replaced.
 enum progress { blocked, advanced, ended };
 
-enum { again = -1, broken = -2, mostFailuresInARow = 400, stepsATurn = 64 };
+enum { again = -1, broken = -2, mostFailuresInARow = 400, stepsPerTurn = 64 };
 
 struct connection {
     int socket, host;
@@ -73,7 +73,7 @@ int connections_alive(int opened) {
 
 // MARK: Opening and closing
 
-// The first `%` of the host's name is replaced by a number of four digits, another one for each connection.
+// Replaces the first `%` of the host name with a four-digit number that differs for each connection.
 static void host_name(const struct connection *connection, char *name, size_t size) {
     const char *percent = options.hosts > 0 ? strchr(options.host, '%') : NULL;
     if (!percent) {
@@ -145,7 +145,7 @@ static enum progress fail(struct connection *connection, const char *format, ...
     return ended;
 }
 
-// A server may close a kept connection just as a request is sent on it: not a failure (RFC 9112 §9.5).
+// A server may close an idle connection just when a request is sent; that is not a failure (RFC 9112 §9.5).
 static enum progress replace(struct connection *connection) {
     shut(connection);
     if (!isStopping) open_again(connection);
@@ -177,7 +177,7 @@ void connection_open(int index) {
 
 // MARK: Bytes
 
-// Bytes read, 0 at the end, `again` or `broken`.
+// Returns the number of bytes read, 0 at the end, `again` or `broken`.
 static ssize_t read_some(struct connection *connection, void *bytes, size_t size) {
     if (!connection->tls) {
         ssize_t length = read(connection->socket, bytes, size);
@@ -213,7 +213,7 @@ static ssize_t write_some(struct connection *connection, const void *bytes, size
     return error == SSL_ERROR_WANT_WRITE || error == SSL_ERROR_WANT_READ ? again : broken;
 }
 
-// MARK: The way to the origin
+// MARK: Connecting to the origin
 
 static enum progress finish_connecting(struct connection *connection) {
     int error = 0;
@@ -238,7 +238,7 @@ static enum progress ask_for_tunnel(struct connection *connection) {
     return blocked;
 }
 
-// Nothing follows the proxy's 200 before the ClientHello, so whatever is there belongs to the head.
+// The proxy sends nothing between its 200 and the ClientHello, so all bytes received belong to the head.
 static enum progress read_tunnel(struct connection *connection) {
     size_t room = sizeof connection->head - 1 - connection->headLength;
     ssize_t length = read(connection->socket, connection->head + connection->headLength, room);
@@ -273,7 +273,7 @@ static void look_at_issuer(const struct connection *connection) {
         OBJ_nid2sn(EVP_PKEY_base_id(key)), EVP_PKEY_bits(key));
     X509_free(certificate);
     if (options.issuer && !strstr(issuer, options.issuer)) {
-        die("issued by '%s', wanted '%s'", issuer, options.issuer);
+        die("issued by '%s', expected '%s'", issuer, options.issuer);
     }
 }
 
@@ -293,7 +293,7 @@ static enum progress handshake(struct connection *connection) {
     return advanced;
 }
 
-// MARK: A request and its answer
+// MARK: Request and response
 
 static enum progress write_all(struct connection *connection) {
     while (connection->written < connection->requestLength) {
@@ -337,7 +337,7 @@ static enum progress finish(struct connection *connection) {
         snprintf(text, sizeof text, "status %d", status);
         note(text);
     } else if (options.expectedBytes >= 0 && connection->got != options.expectedBytes) {
-        return fail(connection, "%ld bytes of body, wanted %ld", connection->got, options.expectedBytes);
+        return fail(connection, "%ld bytes of body, expected %ld", connection->got, options.expectedBytes);
     } else if (isMeasuring) {
         counts.answered++;
         histogram_record((now - connection->began) / 1000);
@@ -355,14 +355,14 @@ static enum progress finish(struct connection *connection) {
 }
 
 static enum progress take_body(struct connection *connection, long length) {
-    if (!connection->untilEnd && length > connection->left) return fail(connection, "bytes after the answer");
+    if (!connection->untilEnd && length > connection->left) return fail(connection, "bytes after the response");
     connection->got += length;
     connection->left -= length;
     if (isMeasuring) counts.bytes += (uint64_t)length;
     return connection->left == 0 && !connection->untilEnd ? finish(connection) : advanced;
 }
 
-// The value of the head's field, or NULL.
+// The value of a header field, or NULL.
 static const char *field(const char *head, const char *name) {
     size_t length = strlen(name);
     for (const char *line = strchr(head, '\n'); line; line = strchr(line, '\n')) {
@@ -376,11 +376,11 @@ static const char *field(const char *head, const char *name) {
 
 static enum progress read_head(struct connection *connection) {
     size_t room = sizeof connection->head - 1 - connection->headLength;
-    if (room == 0) return fail(connection, "a head longer than %zu bytes", sizeof connection->head);
+    if (room == 0) return fail(connection, "the head is longer than %zu bytes", sizeof connection->head);
     ssize_t length = read_some(connection, connection->head + connection->headLength, room);
     if (length == again) return blocked;
     if (length <= 0 && connection->isReused && connection->headLength == 0) return replace(connection);
-    if (length <= 0) return fail(connection, "closed before an answer");
+    if (length <= 0) return fail(connection, "closed before the response");
     connection->headLength += (size_t)length;
     connection->head[connection->headLength] = 0;
     char *end = strstr(connection->head, "\r\n\r\n");
@@ -437,16 +437,16 @@ void connections_release(void) {
     }
 }
 
-// Something is to be done that the poller does not know of: to write a request, or to read what OpenSSL holds.
+// Whether there is work that epoll does not report: a request to write, or data buffered in OpenSSL.
 static bool must_go_on(const struct connection *connection) {
     return connection->state == writing || (connection->tls && SSL_has_pending(connection->tls));
 }
 
-// At most `stepsATurn` for fairness, unless the poller would not come back for the rest.
+// At most `stepsPerTurn` steps, for fairness, unless epoll would not report the remaining work.
 void connection_ready(struct connection *connection) {
     if (connection->state == closed) return;
     for (int steps = 0; !isStopping; steps++) {
-        if (steps >= stepsATurn && !must_go_on(connection)) return;
+        if (steps >= stepsPerTurn && !must_go_on(connection)) return;
         if (step(connection) != advanced) return;
     }
 }

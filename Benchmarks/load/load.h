@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A load generator for a forward proxy: one thread, epoll, OpenSSL. main.c reads the options and keeps the time,
-// connection.c makes requests one after another on each connection.
+// A load generator for forward proxies with one thread, epoll and OpenSSL. main.c parses the options and times the run;
+// connection.c sends requests one after another on each connection.
 #pragma once
 #include <netinet/in.h>
 #include <openssl/ssl.h>
@@ -30,7 +30,7 @@ extern struct counts counts;
 extern SSL_CTX *context;
 extern int poller;
 extern bool isMeasuring, isStopping;
-// After its first answer a connection waits.
+// A connection waits after its first response.
 extern bool isHolding;
 extern char firstError[200], issuer[200], protocol[96];
 
@@ -39,13 +39,13 @@ struct connection;
 uint64_t monotonic_nanoseconds(void);
 _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-// Room for `options.connections`; none is open.
+// Allocates `options.connections` closed connections.
 void connections_make(void);
 void connection_open(int index);
 void connection_ready(struct connection *connection);
 
-// Ends the waiting.
+// Lets the waiting connections continue.
 void connections_release(void);
 
-// How many of the first `opened` connections the other side has not closed.
+// The number of the first `opened` connections that the peer has not closed.
 int connections_alive(int opened);

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // load [options] URL: sends requests and prints one line of JSON. It reads the processor time of the proxy's process
-// tree at the edges of the measured window, so that the cost of a request does not hang on when a script gets its turn.
+// tree itself at both ends of the measured window, so that the result does not depend on when a script is scheduled.
 //
-//   --proxy HOST:PORT      absolute-form requests for http URLs, CONNECT and TLS inside for https
-//   --direct-to HOST:PORT  there, whatever the URL says; without either, to 127.0.0.1 and the URL's port
-//   -c N                   connections, each with a request under way all the time (16)
-//   -t SECONDS             the measured window (3)
-//   -w SECONDS             what is left out before it (0.5), once every connection was answered, waited for the others,
-//                          and was answered again; with 0 the window is all there is
-//   -n N                   stop after N answers
-//   --close                a connection a request
-//   --hosts N              the % of the URL's host becomes 0001...N in turn, one a connection
-//   --idle                 one request a connection, then hold all of them open until standard input ends
-//   --upload BYTES         PUT that many bytes
-//   --expect-length BYTES  --anchors FILE  --expect-issuer NAME   what else makes an answer a failure
+//   --proxy HOST:PORT      send absolute-form requests for http URLs; use CONNECT and TLS for https
+//   --direct-to HOST:PORT  connect here without a proxy (127.0.0.1 and the URL's port)
+//   -c N                   open N connections, each with a request in flight all the time (16)
+//   -t SECONDS             measure for this long (3)
+//   -w SECONDS             warm up for this long (0.5), after each connection has had a response, waited for the others
+//                          and had another response; with 0, measure from the start
+//   -n N                   stop after N responses
+//   --close                use a new connection for each request
+//   --hosts N              replace the % in the URL's host with 0001...N, the next number for each connection
+//   --idle                 send one request per connection, then keep all open until standard input ends
+//   --upload BYTES         PUT a body of this size
+//   --expect-length BYTES  count a response with a body of another size as a failure
+//   --anchors FILE         verify the server's certificate with the roots in FILE
+//   --expect-issuer NAME   exit if another issuer signed the server's certificate
 //   --pid PID              the proxy's process
-//   --spin SECONDS         nothing but use a processor, so that its caches and its clock stay as under load
+//   --spin SECONDS         only use the processor, to keep its caches and clock rate as under load
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <openssl/err.h>
@@ -65,7 +67,7 @@ static void read_address(const char *text) {
     int port;
     options.address.sin_family = AF_INET;
     if (sscanf(text, "%63[0-9.]:%d", host, &port) != 2 || inet_pton(AF_INET, host, &options.address.sin_addr) != 1) {
-        die("'%s' is no ADDRESS:PORT", text);
+        die("'%s' is not ADDRESS:PORT", text);
     }
     if (ntohl(options.address.sin_addr.s_addr) >> 24 != 127) die("'%s' is not a loopback address", text);
     options.address.sin_port = htons((uint16_t)port);
@@ -74,7 +76,7 @@ static void read_address(const char *text) {
 static void read_url(const char *url) {
     char scheme[8];
     if (sscanf(url, "%7[a-z]://%255[^:/]:%d%1023s", scheme, options.host, &options.port, options.path) != 4) {
-        die("'%s' is no SCHEME://HOST:PORT/PATH", url);
+        die("'%s' is not SCHEME://HOST:PORT/PATH", url);
     }
     options.isTLS = strcmp(scheme, "https") == 0;
 }
@@ -133,12 +135,12 @@ static void read_options(char **arguments) {
         } else if (strcmp(name, "--spin") == 0) {
             spin(atof(value));
         } else {
-            die("no option '%s'", name);
+            die("unknown option '%s'", name);
         }
     }
-    if (!url) die("no URL");
+    if (!url) die("a URL is required");
     read_url(url);
-    if (options.connections < 1 || options.connections > 50000) die("1 to 50000 connections");
+    if (options.connections < 1 || options.connections > 50000) die("-c must be between 1 and 50000");
     if (options.address.sin_port == 0) {
         char text[32];
         snprintf(text, sizeof text, "127.0.0.1:%d", options.port);
@@ -148,10 +150,10 @@ static void read_options(char **arguments) {
 
 // MARK: The run
 
-// No session is resumed: a client here is as a program that was just started.
+// Resumes no session, like a client program that has just started.
 static void make_context(void) {
     context = SSL_CTX_new(TLS_client_method());
-    if (!context) die("no TLS");
+    if (!context) die("cannot create a TLS context");
     SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
     SSL_CTX_set_alpn_protos(context, (const unsigned char *)"\x08http/1.1", 9);
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -173,11 +175,11 @@ static void raise_file_limit(void) {
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_cur < (rlim_t)options.connections + 32) {
-        die("%d connections need as many open files; the limit is %lu", options.connections, limit.rlim_cur);
+        die("too many connections (%d) for the limit of %lu open files", options.connections, limit.rlim_cur);
     }
 }
 
-// As many as may be in the middle of being opened at a time; the rest waits.
+// Opens connections up to the limit of those that are still connecting.
 static int open_more(int opened) {
     int most = options.isIdle ? mostOpeningIdle : mostOpening;
     while (opened < options.connections && opened - counts.answeredOnce < most) connection_open(opened++);
@@ -192,7 +194,7 @@ static void poll_once(void) {
 
 static double seconds_since(uint64_t began) { return (double)(monotonic_nanoseconds() - began) / 1e9; }
 
-// Opens all connections, lets each be answered once, and holds them.
+// Opens all connections, waits for one response on each, and keeps them open.
 static int hold_idle(uint64_t began) {
     int opened = 0;
     isHolding = true;
@@ -210,8 +212,8 @@ static int hold_idle(uint64_t began) {
     return 0;
 }
 
-// Whether every connection is open and busy. First they come and wait for each other, then all work at once: the last
-// to be accepted need not get through a crowd, and what they need of the origin is set up before the window.
+// Whether every connection is open and busy. After its first response, a connection waits for the others, so that the
+// last ones do not compete with full load, and the proxy's connections to the origin exist before the measured window.
 static bool is_warm(uint64_t began) {
     if (isHolding && counts.answeredOnce >= options.connections) connections_release();
     if (counts.answeredTwice >= options.connections) return true;

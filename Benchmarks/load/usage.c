@@ -12,7 +12,7 @@
 
 enum { deepest = 8 };
 
-// The file's text in `text`, at most `size` - 1 bytes of it; 0 when it cannot be read.
+// Reads at most `size` - 1 bytes of the file into `text`; returns 0 if it cannot.
 static int read_text(const char *path, char *text, size_t size) {
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) return 0;

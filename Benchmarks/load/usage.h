@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process has used, from proc(5).
+// Processor time of processes, from proc(5).
 #pragma once
 
-// User and system time of the process, its children and theirs, the ended ones that were waited for included; seconds.
+// User and system time in seconds of the process and its descendants, including those that it has waited for.
 double process_tree_seconds(int pid);

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""User instructions a request under callgrind, against the figures that are checked in and the ceilings.
+"""Counts user instructions per request under callgrind and compares them with the stored figures and the ceilings.
 
-The proxy answers N requests, then in another process 2 N: the difference over N has no start-up in it. One event loop;
-one connection, so that every request is a turn of its own, and eight, where a turn serves several, as under load. Not
-more: only eight wait idle for one origin for long, and in callgrind's slow motion others would be closed and made anew
-in between. What else goes on on the machine cannot be seen in it.
+One process of the proxy answers N requests, another 2 N; the difference divided by N excludes start-up. There is one
+event loop. With one connection, each pass of the loop serves one request; with eight, a pass serves several, as under
+load. More connections would distort the result: the pool keeps eight idle connections per origin, and callgrind is so
+slow that the others would be closed and reopened between requests. Other load on the machine does not change the count.
 """
 
 import argparse
@@ -23,14 +23,14 @@ from scenarios import FIRST_PROXY_PORT, SCALED
 
 REQUESTS = 10_000
 CONNECTIONS = (1, 8)
-# Under load.
+# For several requests per pass of the event loop.
 CEILINGS = {"plain-8": 30_000, "mitm-8": 60_000}
 TOLERANCE = 0.03
 TITLES = {"plain": "plain", "mitm": "intercepted"}
 
 
 def read_figures(path):
-    """Lines `kind-connections number`; # begins a comment."""
+    """Parses lines of the form `kind-connections number`; # starts a comment."""
     figures = {}
     try:
         with open(path) as file:
@@ -49,8 +49,8 @@ class Counter:
         self.environment = {"BENCH_COUNTERSIGN": binary}
 
     def count(self, kind, connections, requests):
-        """Instructions of a whole run: start, requests, end."""
-        # Hash seeds by chance would move a run by tenths of a percent.
+        """The instructions of a whole run, from start to exit."""
+        # Random hash seeds would change the count by tenths of a percent.
         peer = Peer("countersign", FIRST_PROXY_PORT, self.bench,
                     {**self.environment, "SWIFT_DETERMINISTIC_HASHING": "1"}, "countersign-callgrind")
         profile = f"{self.profiles}/{kind}-{connections}-{requests}"
@@ -59,7 +59,7 @@ class Counter:
             proxy = subprocess.Popen(command, env=peer.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                      start_new_session=True)
             try:
-                self.await_door(proxy, log)
+                self.await_listening(proxy, log)
                 load = [f"{self.bench}/load", "-c", str(connections), "-w", "0", "-t", "500", "-n", str(requests),
                         "--expect-length", "1024", "--proxy", f"127.0.0.1:{peer.port}"]
                 load += ["--anchors", peer.root] if kind == "mitm" else []
@@ -74,14 +74,14 @@ class Counter:
             return int(re.search(r"Collected : (\d+)", log.read())[1])
 
     @staticmethod
-    def await_door(proxy, log):
+    def await_listening(proxy, log):
         end = time.monotonic() + 120
         while "listening on" not in open(log.name).read():
             if proxy.poll() is not None or time.monotonic() > end:
-                sys.exit(f"Scripts/bench: the proxy does not start under valgrind:\n{open(log.name).read()[-800:]}")
+                sys.exit(f"Scripts/bench: the proxy did not start under valgrind:\n{open(log.name).read()[-800:]}")
             time.sleep(0.1)
 
-    def a_request(self, kind, connections):
+    def per_request(self, kind, connections):
         return (self.count(kind, connections, 2 * REQUESTS) - self.count(kind, connections, REQUESTS)) / REQUESTS
 
 
@@ -91,13 +91,13 @@ def title(name):
 
 
 def verdict(name, measured, agreed):
-    """What is wrong with a figure, or nothing."""
+    """The fault of a figure, or an empty string."""
     if agreed is None:
-        return "no figure is checked in"
+        return "Benchmarks/instructions has no figure"
     if abs(measured / agreed - 1) > TOLERANCE:
-        return f"{100 * (measured / agreed - 1):+.1f} % off the {agreed:,} that are checked in"
+        return f"differs by {100 * (measured / agreed - 1):+.1f} % from {agreed:,} in Benchmarks/instructions"
     if measured > CEILINGS.get(name, measured):
-        return f"over the ceiling of {CEILINGS[name]:,}"
+        return f"above the ceiling of {CEILINGS[name]:,}"
     return ""
 
 
@@ -116,14 +116,15 @@ def main():
     with Origin(f"{options.bench}/origin", f"{options.bench}/pki", 4_000):
         for kind, connections in itertools.product(SCALED, CONNECTIONS):
             name = f"{kind}-{connections}"
-            measured[name] = counter.a_request(kind, connections)
+            measured[name] = counter.per_request(kind, connections)
             ceiling = f"; ceiling: {CEILINGS[name]:,}" if name in CEILINGS else ""
-            print(f"{title(name)}: {measured[name]:,.0f} instructions a request (checked in: "
+            print(f"{title(name)}: {measured[name]:,.0f} instructions per request (stored: "
                   f"{agreed.get(name, 0):,}{ceiling})", flush=True)
     if options.write:
         with open(options.figures, "w") as file:
-            file.write("# User instructions a request: 1 KiB, that many kept connections, callgrind, static release build.\n"
-                       "# Scripts/bench --write-instructions writes this; --check-instructions holds it within 3 %.\n")
+            file.write("# User instructions per request with a response of 1 KiB, by number of kept connections\n"
+                       "# (callgrind, static release build). Scripts/bench --write-instructions writes this file;\n"
+                       "# --check-instructions permits a difference of 3 %.\n")
             for name, figure in measured.items():
                 file.write(f"{name} {figure:.0f}\n")
         agreed = read_figures(options.figures)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine and the versions, as far as figures depend on them; no name of a host or a folder."""
+"""Describes the machine and the versions that the figures depend on, without host or folder names."""
 
 import os
 import re
@@ -19,7 +19,7 @@ def read(path):
         return ""
 
 
-def said(*command):
+def output(*command):
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         return run.stdout + run.stderr
@@ -28,7 +28,7 @@ def said(*command):
 
 
 def description(realtime):
-    """Pairs of what and which."""
+    """Pairs of a property and its value."""
     cpu = read("/proc/cpuinfo")
     flags = first(r"^flags\s*:(.*)$", cpu, "").split()
     extensions = [name for name in ("aes", "vaes", "avx2", "avx512f", "sha_ni") if name in flags]
@@ -36,14 +36,14 @@ def description(realtime):
     model = first(r"^model name\s*:(.*)$", cpu)
     megahertz = first(r"^cpu MHz\s*:\s*(\d+)", cpu, "")
     release = first(r"^PRETTY_NAME=.(.*).$", read("/etc/os-release"))
-    nginx = first(r"nginx/(\S+)", said("nginx", "-v"))
+    nginx = first(r"nginx/(\S+)", output("nginx", "-v"))
     return [
         ("processor", f"{model}{f', {megahertz} MHz' if megahertz else ''}, {os.cpu_count()} cores"
                       f" ({', '.join(extensions) or 'no extensions that matter'})"),
         ("memory", f"{memory:.0f} GiB"),
         ("system", f"{release}, Linux {os.uname().release}"),
-        ("OpenSSL", first(r"^OpenSSL (\S+)", said("openssl", "version"))),
-        ("Swift", first(r"Swift version (\S+)", said("swift", "--version"))),
+        ("OpenSSL", first(r"^OpenSSL (\S+)", output("openssl", "version"))),
+        ("Swift", first(r"Swift version (\S+)", output("swift", "--version"))),
         ("origin", f"nginx {nginx}, one worker"),
         ("scheduling", "proxy alone on one core, load and origin on another, all SCHED_RR; the proxy's core never idles"
                        if realtime else "proxy on one core, load and origin on another, ordinary priority"),

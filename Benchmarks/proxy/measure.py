@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One measurement: a scenario with one peer, in one round."""
+"""One measurement: one scenario with one proxy in one round."""
 
 import fcntl
 import json
@@ -16,7 +16,7 @@ STARTS, TURNS = 3, 4
 
 
 class Lock:
-    """Two benches at once would measure each other: each measurement holds a lock of the machine's."""
+    """Machine-wide: two benchmarks at the same time would measure each other."""
 
     path, waited = "/tmp/bench.lock", 0.0
 
@@ -38,7 +38,7 @@ class Measurer:
         self.load, self.origin, self.realtime, self.seconds = f"{bench}/load", origin, realtime, seconds
 
     def run(self, peer, scenario):
-        """The figures, or `fault` with what went wrong."""
+        """The figures, or `fault` with the reason for their absence."""
         with Lock():
             if scenario.unit == START:
                 return self.start(peer)
@@ -68,7 +68,7 @@ class Measurer:
         return min(self.seconds, scenario.seconds) if self.seconds and "-n" not in scenario.load else scenario.seconds
 
     def in_turns(self, peer, scenario):
-        """The scenario and what it is compared with, in turns: a machine's speed changes by the second."""
+        """Alternates between the scenario and the one it is compared with, because a machine's speed drifts."""
         mine, other = [], []
         for turn in range(TURNS):
             pair = [(scenario, mine), (scenario.beside, other)]
@@ -84,9 +84,9 @@ class Measurer:
         return result
 
     def work(self, peer, scenario, turns=1):
-        dances = self.origin.ntlm_answers()
+        answers = self.origin.ntlm_answers()
         spinner = None
-        if self.realtime:  # of lower rank than the proxy: fills what the proxy leaves of its core
+        if self.realtime:  # has lower priority than the proxy and keeps its core from idling
             spinner = subprocess.Popen(["taskset", "-c", str(PROXY_CORE), self.load, "--spin", "200"])
         try:
             run = subprocess.run(self.command(peer, scenario, turns=turns), capture_output=True, text=True, timeout=190)
@@ -99,14 +99,14 @@ class Measurer:
         try:
             result = json.loads(run.stdout)
         except ValueError:
-            return {"fault": (run.stderr or run.stdout).strip()[:120] or f"load ended with {run.returncode}"}
+            return {"fault": (run.stderr or run.stdout).strip()[:120] or f"load exited with {run.returncode}"}
         wrong = result["failed"] + result["refused"]
         if result["answered"] == 0 or wrong > result["answered"] // 100:
             return {"fault": f"{wrong} of {wrong + result['answered']} failed: {result['error']}"}
         if scenario.needs == "mitm" and "Origin" in result["issuer"]:
             return {"fault": "not intercepted"}
-        if scenario.name == "mitm-ntlm" and self.origin.ntlm_answers() == dances:
-            return {"fault": "nothing was answered"}
+        if scenario.name == "mitm-ntlm" and self.origin.ntlm_answers() == answers:
+            return {"fault": "no challenge was answered"}
         result["cost_us"] = result["cpu_s"] * 1e6 / result["answered"]
         result["rate"] = result["answered"] / result["seconds"]
         if scenario.unit == GIGABYTE:
@@ -117,7 +117,7 @@ class Measurer:
         return result
 
     def memory(self, peer, scenario):
-        """A few connections first, so that what is allocated once is not counted."""
+        """Opens a few connections first, to exclude what the proxy allocates once."""
         subprocess.run(self.command(peer, scenario, connections=4), stdin=subprocess.DEVNULL,
                        stdout=subprocess.DEVNULL, timeout=120, check=False)
         time.sleep(0.3)
@@ -133,7 +133,7 @@ class Measurer:
             load.kill()
             load.wait()
         if alive < 950:
-            return {"fault": f"{alive} of 1,000 connections were kept: {held.get('error', '')}"}
+            return {"fault": f"only {alive} of 1,000 connections stayed open: {held.get('error', '')}"}
         return {"value": (after - before) / alive, "alive": alive, "before_kib": before}
 
     def start(self, peer):
@@ -160,7 +160,7 @@ class Measurer:
 
 
 def can_be_realtime():
-    """Whether this user may run the proxy, the origin and the load ahead of everything else."""
+    """Whether this user may give the proxy, the origin and the load real-time priority."""
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))

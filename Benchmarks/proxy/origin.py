@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The origin behind every proxy: one nginx worker on loopback, and the certificates of the bench.
+"""The origin behind every proxy, one nginx worker on loopback, and the benchmark's certificates.
 
-No site costs it more than another, or the proxy would wait for it on one and not on the other: auth_basic would read
-a file for each request. The NTLM site hands out one challenge and looks at the kind of message that comes back, not
-at what it proves: the work of the proxy is the same. NTLM authenticates the connection, so requests after the third
-message carry nothing; a connection that begins without is refused.
+All its sites have the same cost, so that none is limited by the origin; auth_basic would read a file for each request.
+The NTLM site always sends the same challenge, and checks only the type of the client's message, not its proof; the
+proxy's work is the same. NTLM authenticates the connection, so requests after the AUTHENTICATE_MESSAGE need no
+authorization; the site rejects a connection whose first request has none.
 """
 
 import base64
@@ -33,7 +33,7 @@ def openssl(*arguments):
 
 
 def make_certificate(name, subject, kind, issuer=None):
-    """NAME.key and NAME.pem in the current folder: ECDSA P-256, as most of the web."""
+    """Creates NAME.key and NAME.pem with an ECDSA P-256 key in the current folder."""
     openssl("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", f"{name}.key")
     openssl("req", "-new", "-key", f"{name}.key", "-subj", subject, "-out", f"{name}.csr")
     with open("extensions", "w") as file:
@@ -60,13 +60,13 @@ def make_pki(folder):
     with open("leaf-and-key.pem", "w") as file:
         file.write(open("leaf.pem").read() + open("leaf.key").read())
     for name in os.listdir("."):
-        os.chmod(name, 0o644)  # of no worth, and read by servers that drop their privileges
+        os.chmod(name, 0o644)  # not secret, and servers that drop their privileges read them
     open("complete", "w").close()
     os.chdir(before)
 
 
 def ntlm_challenge():
-    """A CHALLENGE_MESSAGE (MS-NLMP §2.2.1.2) as a domain member sends it."""
+    """A CHALLENGE_MESSAGE (MS-NLMP §2.2.1.2) in the form that a domain member sends."""
     def pair(kind, value):
         return struct.pack("<HH", kind, len(value)) + value
 
@@ -164,7 +164,7 @@ http {{
 
 
 class Origin:
-    """Runs for as long as the `with`."""
+    """Runs inside a `with` statement."""
 
     def __init__(self, folder, pki, files):
         self.folder, self.process = folder, None
@@ -190,7 +190,7 @@ class Origin:
         end = time.monotonic() + 10
         while self.accepted() is None:
             if self.process.poll() is not None or time.monotonic() > end:
-                raise SystemExit("Scripts/bench: the origin does not start")
+                raise SystemExit("Scripts/bench: the origin did not start")
             time.sleep(0.05)
         return self
 
@@ -199,7 +199,7 @@ class Origin:
         self.process.wait()
 
     def accepted(self):
-        """How many connections the origin has taken; None when it does not answer."""
+        """The number of connections that the origin has accepted; None if it does not respond."""
         try:
             opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
             with opener.open(f"http://127.0.0.1:{HTTP_PORT}/status", timeout=5) as answer:
@@ -208,7 +208,7 @@ class Origin:
             return None
 
     def ntlm_answers(self):
-        """How many third messages of NTLM came."""
+        """The number of AUTHENTICATE_MESSAGEs received."""
         try:
             with open(f"{self.folder}/ntlm.log") as file:
                 return sum(1 for _ in file)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A proxy under test: a script of peers/ that writes its configuration and says how to start it."""
+"""A proxy under test. Its script in peers/ writes its configuration and prints the command that starts it."""
 
 import os
 import re
@@ -17,7 +17,7 @@ SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "peers"
 
 
 def tree(pid):
-    """The process, its children and theirs."""
+    """The process and all its descendants."""
     found = [pid]
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -30,7 +30,7 @@ def tree(pid):
 
 
 def resident_kib(pid):
-    """VmRSS of the tree."""
+    """The sum of VmRSS over the process and its descendants."""
     total = 0
     for process in tree(pid):
         try:
@@ -42,7 +42,7 @@ def resident_kib(pid):
 
 
 def pin(pid, core, realtime):
-    """All threads of the tree to one core, and ahead of whatever else runs there."""
+    """Pins all threads of the process and its descendants to one core, optionally with real-time priority."""
     for process in tree(pid):
         try:
             for thread in os.listdir(f"/proc/{process}/task"):
@@ -57,7 +57,7 @@ class Peer:
     def __init__(self, name, port, bench, environment=None, label=""):
         self.name, self.port = name, port
         self.folder = f"{bench}/run/{label or name}"
-        # A proxy takes its flags from variables, too: not from those that are for the bench.
+        # Countersign also reads its flags from COUNTERSIGN_ variables; those set for the benchmark are not for it.
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
         self.environment = {**inherited, "BENCH": bench, "BENCH_HTTP_PORT": str(HTTP_PORT),
                             "BENCH_TLS_PORT": str(TLS_PORT), **(environment or {})}
@@ -83,10 +83,10 @@ class Peer:
         self.pid = self.process.pid
 
     def start(self, core, realtime):
-        """Whether it answers within half a minute."""
+        """Starts it; returns whether it answers within 30 seconds."""
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                raise SystemExit(f"Scripts/bench: port {self.port} is taken")
+                raise SystemExit(f"Scripts/bench: port {self.port} is in use")
         self.prepare()
         self.spawn(core, False)
         end = time.monotonic() + 30
@@ -104,7 +104,7 @@ class Peer:
         return self.process is not None and self.process.poll() is None
 
     def answers(self, timeout=5):
-        """Whether a plain request comes back with a 200."""
+        """Whether a plain request gets a 200."""
         host = f"plain.bench.test:{HTTP_PORT}"
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout) as stream:
@@ -114,7 +114,7 @@ class Peer:
             return False
 
     def intercepts(self):
-        """Whether a request inside TLS that it ends itself comes back with a 200."""
+        """Whether a request through TLS that the proxy terminates gets a 200."""
         host = f"mitm.bench.test:{TLS_PORT}"
         try:
             with socket.create_connection(("127.0.0.1", self.intercepts_at), 10) as stream:

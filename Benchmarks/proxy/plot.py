@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plots as SVG, readable on light and on dark ground."""
+"""Draws the plots as SVG, for light and dark backgrounds."""
 
 import math
 
@@ -38,7 +38,7 @@ def decades(figures):
 
 
 def bars(records, names):
-    """A panel a scenario, a bar a proxy, on a logarithmic scale that all panels of a unit share."""
+    """One panel per scenario, one bar per proxy. Panels with the same unit share a logarithmic scale."""
     panels = []
     for scenario in SCENARIOS:
         found = [(name, max(value, 0.1)) for name in names
@@ -77,7 +77,7 @@ def bars(records, names):
 
 
 def curve_panel(parts, top, title, unit, points, lines):
-    """`lines` are (label, class, values); a value is None where nothing was measured."""
+    """`lines` are (label, class, values); a value is None if there is no measurement."""
     left, width, height = 60, 560, 200
     most = max(value for _, _, found in lines for value in found if value is not None)
     step = 10 ** math.floor(math.log10(most))
@@ -112,11 +112,11 @@ def curve_panel(parts, top, title, unit, points, lines):
 
 
 def curves(records):
-    """Cost over connections and over lines; None when neither was measured."""
+    """Cost by number of connections and by length of the list; None if neither was measured."""
     parts, top = [], 4
-    panels = [("CPU µs a request by connections, each with a request under way", "connections", CONNECTIONS,
+    panels = [("CPU µs per request by connections, each with a request in flight", "connections", CONNECTIONS,
                at_connections, CURVE_PEERS),
-              ("CPU µs a request by length of the allowed-sites list", "lines", LINES, at_lines, ["countersign"])]
+              ("CPU µs per request by length of the allowed-sites list", "lines", LINES, at_lines, ["countersign"])]
     for title, unit, points, scenario_at, peers in panels:
         lines = [(f"{SHOWN[peer]}, {'intercepted' if kind == 'mitm' else kind}",
                   f"{'ours' if peer == 'countersign' else ''} {'mitm' if kind == 'mitm' else ''}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Markdown of a run: what must be reached, the curves, and every figure with its rounds."""
+"""Writes the results of a run as Markdown: the goals, the curves, and every figure with its rounds."""
 
 import datetime
 import statistics
@@ -29,7 +29,7 @@ def table(head, rows):
 
 
 def bound_rows(records):
-    """One row a bound: the work, ours, theirs, the ratio, what it must be, and whether it is."""
+    """One row per goal: the scenario, our figure, the other one, their ratio, the goal, and whether it is met."""
     for scenario in SCENARIOS:
         ours = median(records, scenario.name, "countersign")
         for bound in scenario.bounds:
@@ -50,7 +50,7 @@ def bound_rows(records):
 
 
 def peer_rows(records, names):
-    """A row a scenario, a column a peer: squid's two set-ups share one."""
+    """One row per scenario, one column per proxy; the two squid configurations share one."""
     for scenario in SCENARIOS:
         row = [scenario.title, scenario.unit]
         for name in names:
@@ -103,24 +103,25 @@ def text(records, names, left_out, machine, began):
     squid_and_bump = [name for name in names if name != "squid-bump"]
     parts = [
         "# The whole proxy, measured\n",
-        "Made by `Scripts/bench`. CPU is user and system time of the proxy's process tree, kernel work in its name"
-        " included, over the requests (or 10⁹ bytes of body) of the window; one worker each. A figure is the median of"
-        " its rounds; of an answered site the ratio is, too, as it is measured in turns with the same work unanswered."
-        " HAProxy and nginx are limits, not peers: reverse proxies to the one origin, with a ready leaf, that know"
-        " neither CONNECT nor challenges; Envoy has a ready leaf too. Envoy without VAES encrypts with the instructions"
-        " that OpenSSL 3.0 has. None of them answers a 401.\n",
+        "Made by `Scripts/bench`. CPU is user and system time of the proxy's process tree, kernel work on its behalf"
+        " included, divided by the requests (or 10⁹ bytes of body) in the measured window. Each proxy has one worker. A"
+        " figure is the median of its rounds. For a site that is answered, the ratio is also a median: rounds alternate"
+        " with the same work unanswered. HAProxy and nginx show the limit: they are reverse proxies for one origin,"
+        " with a fixed leaf certificate, and handle neither CONNECT nor challenges. Envoy has a fixed leaf certificate"
+        " too. \"Envoy without VAES\" is restricted to the AES instructions that OpenSSL 3.0 uses. None of them"
+        " answers a 401.\n",
         table(["", ""], [list(fact) for fact in facts]),
-        "## What must be reached\n",
-        table(["work", "unit", "Countersign", "beside", "ratio", "must reach", "reached"], list(bound_rows(records))),
-        "## Beside the peers\n",
-        table(["work", "unit", *(SHOWN[name] for name in squid_and_bump)], list(peer_rows(records, names))),
+        "## Goals\n",
+        table(["scenario", "unit", "Countersign", "compared with", "ratio", "goal", "met"], list(bound_rows(records))),
+        "## Comparison\n",
+        table(["scenario", "unit", *(SHOWN[name] for name in squid_and_bump)], list(peer_rows(records, names))),
         "![bars](proxy.svg)\n",
     ]
     if any("connections-" in r.get("scenario", "") for r in records):
         rows = [row for peer in CURVE_PEERS for row in curve_rows(records, at_connections, CONNECTIONS, peer)]
-        parts += ["## At scale: CPU µs a request\n",
-                  "Every connection has a request under way all the time. At few connections a wake-up is paid by few"
-                  " requests; HAProxy shows how much of a curve is the kernel's.\n",
+        parts += ["## At scale: CPU µs per request\n",
+                  "Every connection always has a request in flight. With few connections, few requests share the cost"
+                  " of a wake-up. HAProxy's curve shows how much of the cost is the kernel's.\n",
                   table(["connections", *(f"{count:,}" for count in CONNECTIONS)], rows),
                   table(["lines in the allowed-sites list", *(f"{count:,}" for count in LINES)],
                         list(curve_rows(records, at_lines, LINES, "countersign"))),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scripts/bench calls this: rounds of every scenario with every peer, then the table and the plots.
+"""The measuring program of Scripts/bench: runs every scenario with every proxy in rounds, then writes the results.
 
-A round takes each scenario with one peer after the other, so that what is compared was measured within a minute. What
-is measured is written down at once: an interrupted run goes on where it was, when the same command is given again.
+A round runs each scenario with one proxy after the other, so that figures to be compared are measured within a minute.
+Each measurement is recorded at once, so that the same command resumes an interrupted run.
 """
 
 import argparse
@@ -58,7 +58,7 @@ class Run:
             is_recent = time.time() - header["began"] < OLDEST_RESUMED_SECONDS
             if header["identity"] == identity and is_recent and not any("ended" in line for line in lines):
                 self.records, self.began = lines, header["began"]
-                tell(f"going on after {len(lines)} measurements of the run that was interrupted")
+                tell(f"resuming the interrupted run after {len(lines)} measurements")
                 return
         except (OSError, ValueError, KeyError):
             pass
@@ -86,18 +86,18 @@ class Run:
                     raise
                 tell(f"{name}: {error}")
                 self.left_out[name] = "not installed"
-                tell(f"{name}: left out; Scripts/bench --setup installs it")
+                tell(f"{name}: left out; run Scripts/bench --setup to install it")
 
     def peer(self, name, port, label="", **environment):
         environment["BENCH_COUNTERSIGN"] = self.options.binary
         return Peer(name, port, self.options.bench, environment, label)
 
     def measure(self, measurer, round_number, peer, scenario):
-        """Starts what is not running; a peer that does not start is left out for good."""
+        """Starts the proxy if it is not running, measures, and records the result."""
         if scenario.is_fresh:
             peer.stop()
         if not peer.runs and scenario.name != "start" and not peer.start(PROXY_CORE, self.realtime):
-            result = {"fault": "does not start"}
+            result = {"fault": "did not start"}
         else:
             result = measurer.run(peer, scenario)
         if scenario.is_fresh:
@@ -136,7 +136,7 @@ class Run:
                                    label=f"lines-{count}", BENCH_LINES=str(count))
 
     def run_fresh(self, measurer, number, name, port, scenario, label="", **environment):
-        """With a process of its own, so that no point of a curve pays for the one before it."""
+        """Runs in a new process, so that no point of a curve is affected by an earlier one."""
         if self.is_done(number, scenario, name) or not self.has_time():
             return
         peer = self.peer(name, port, label or f"{name}-curve", **environment)
@@ -162,7 +162,7 @@ class Run:
                 for peer in self.peers.values():
                     peer.stop()
         if not self.has_time():
-            tell(f"stopped after {self.options.minutes:g} minutes: what is missing has fewer rounds")
+            tell(f"stopped after {self.options.minutes:g} minutes; some figures have fewer rounds")
         self.record({"ended": time.time()})
 
     # Writing
@@ -179,8 +179,8 @@ class Run:
                 os.rename(f"{folder}/{name}.tmp", f"{folder}/{name}")
         print(text)
         took = int(time.monotonic() - self.started)
-        tell(f"written: proxy.md, proxy.svg and scale.svg in {os.path.relpath(folder)}; took {took // 60} min"
-             f" {took % 60} s, {Lock.waited:.0f} s of them until another bench had ended")
+        tell(f"wrote proxy.md, proxy.svg and scale.svg in {os.path.relpath(folder)} after {took // 60} min"
+             f" {took % 60} s, including {Lock.waited:.0f} s waiting for another benchmark")
 
 
 def main():
@@ -206,7 +206,7 @@ def main():
     for kind, names in known.items():
         for name in getattr(options, kind) or []:
             if name not in names:
-                sys.exit(f"Scripts/bench: no {kind[:-1]} '{name}'; there are {', '.join(names)}")
+                sys.exit(f"Scripts/bench: unknown {kind[:-1]} '{name}'; known: {', '.join(names)}")
     os.sched_setaffinity(0, {LOAD_CORE})
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured: the work, in which unit, and what it must reach beside the peers of the same run."""
+"""The scenarios: the load, the unit of the figure, and the goals relative to other proxies in the same run."""
 
 from dataclasses import dataclass, field
 
@@ -15,7 +15,7 @@ REQUEST, GIGABYTE, LATENCY, MEMORY, START = "CPU µs/request", "CPU ms/GB", "p50
 
 @dataclass(frozen=True)
 class Bound:
-    """`times` the figure of `peer`, or of what the scenario is measured `beside`, or `times` alone."""
+    """At most `times` the figure of `peer` or of the scenario's `beside`; without either, at most `times`."""
 
     times: float
     peer: str = ""
@@ -31,11 +31,11 @@ class Scenario:
     unit: str
     seconds: float = 3
     bounds: list = field(default_factory=list)
-    beside: "Scenario | None" = None  # of the same proxy, measured in turns with it
+    beside: "Scenario | None" = None  # measured alternately with the same proxy
 
     @property
     def is_fresh(self):
-        """A process that has done nothing before."""
+        """Whether it needs a newly started process."""
         return self.unit in (MEMORY, START) or self.name == "mitm-newhost"
 
 
@@ -57,9 +57,9 @@ SCENARIOS = [
     answered("basic", "a Basic site"),
     answered("ntlm", "an NTLM site"),
     answered("cert", "a client-certificate site"),
-    Scenario("mitm-handshake", "intercepted, a connection a request", "mitm", f"-c 8 --close {KIB}",
+    Scenario("mitm-handshake", "intercepted, one connection per request", "mitm", f"-c 8 --close {KIB}",
              INTERCEPTED + "/1k", REQUEST, bounds=[Bound(0.22, "squid"), Bound(1.3, "envoy")]),
-    Scenario("mitm-newhost", "intercepted, a new host each time, all of one wildcard certificate", "newhost",
+    Scenario("mitm-newhost", "intercepted, a new host per request, one wildcard certificate", "newhost",
              f"-c 4 --close -w 0 -n {HOSTS - 20} --hosts {HOSTS} {KIB}", f"https://h%.mitm.bench.test:{TLS_PORT}/1k",
              REQUEST, 8, bounds=[Bound(0.42, "squid")]),
     Scenario("mitm-1M", "intercepted 1 MiB bodies down", "mitm", f"-c 8 {MIB}", INTERCEPTED + "/1m", GIGABYTE,
@@ -72,11 +72,11 @@ SCENARIOS = [
              bounds=[Bound(1.3, "haproxy")]),
     Scenario("mitm-c1", "latency at one connection, intercepted", "mitm", f"-c 1 {KIB}", INTERCEPTED + "/1k", LATENCY,
              2, bounds=[Bound(1.3, "haproxy")]),
-    Scenario("idle-plain", "memory an idle connection, plain", "plain", "-c 1000 --idle", PLAIN + "/1k", MEMORY,
+    Scenario("idle-plain", "memory per idle connection, plain", "plain", "-c 1000 --idle", PLAIN + "/1k", MEMORY,
              bounds=[Bound(5)]),
-    Scenario("idle-mitm", "memory an idle connection, intercepted", "mitm", "-c 1000 --idle", INTERCEPTED + "/1k",
+    Scenario("idle-mitm", "memory per idle connection, intercepted", "mitm", "-c 1000 --idle", INTERCEPTED + "/1k",
              MEMORY, bounds=[Bound(26)]),
-    Scenario("start", "start to first answer", "plain", "", "", START, bounds=[Bound(25)]),
+    Scenario("start", "start to first response", "plain", "", "", START, bounds=[Bound(25)]),
 ]
 
 CONNECTIONS = [1, 10, 100, 1_000, 8_000]
@@ -85,17 +85,17 @@ SCALED = {"plain": PLAIN + "/1k", "mitm": INTERCEPTED + "/1k"}
 
 
 def at_connections(kind, count):
-    """Every connection with a request under way all the time."""
+    """Every connection always has a request in flight."""
     return Scenario(f"{kind}-connections-{count}", f"{kind}, {count:,} connections", kind, f"-c {count} {KIB}",
                     SCALED[kind], REQUEST)
 
 
 def at_lines(kind, count):
-    """32 connections, with so many lines in the allowed-sites list."""
+    """32 connections, with `count` lines in the allowed-sites list."""
     return Scenario(f"{kind}-lines-{count}", f"{kind}, {count:,} lines", kind, f"-c 32 {KIB}", SCALED[kind], REQUEST)
 
 
-# The peers in the order of the tables, with the scenarios that each is worth: squid-bump is squid where it intercepts.
+# The proxies in the order of the tables, each with its scenarios. squid-bump is squid configured to intercept.
 EVERYTHING = [scenario.name for scenario in SCENARIOS]
 PLAIN_ONLY = ["plain-1k", "plain-c1", "tunnel-100M", "idle-plain", "start"]
 PEERS = {
@@ -118,5 +118,5 @@ CURVE_PEERS = ["countersign", "haproxy"]
 
 
 def peer_of_bound(name, scenario):
-    """Which of squid's two set-ups a bound of `scenario` means."""
+    """Chooses squid's configuration for a goal of `scenario`."""
     return "squid-bump" if name == "squid" and scenario.needs in ("mitm", "newhost", "answers") else name

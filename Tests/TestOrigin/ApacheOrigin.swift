@@ -2,8 +2,8 @@
 
 import Foundation
 
-/// Debian's Apache: Basic and Digest over TLS and in the clear, and paths that ask for a client certificate in
-/// mid-connection. `/basic`, `/basic/forbidden`, `/digest`; `/certificate` on the last two ports.
+/// Debian's Apache with Basic and Digest over TLS and over plain http: `/basic`, `/basic/forbidden` and `/digest`. On
+/// the last two ports, `/certificate` requests a client certificate on an established connection.
 package final class ApacheOrigin: Sendable {
     package let httpPort: Int
     package let httpsPort: Int

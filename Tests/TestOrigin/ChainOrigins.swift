@@ -2,8 +2,8 @@
 
 import Foundation
 
-/// Debian's nginx with many certificate chains, each on a port of its own. `/open` is for everybody, `/secret` for who answers
-/// Basic; a client certificate of client-ca-a is asked for and not required.
+/// Debian's nginx with many certificate chains, each on its own port. `/open` is public and `/secret` requires Basic.
+/// The server requests a client certificate issued by client-ca-a, but does not require it.
 package final class ChainOrigins: Sendable {
     /// A chain as a server sends it.
     package struct Chain: Sendable {
@@ -11,7 +11,7 @@ package final class ChainOrigins: Sendable {
         /// PEM files: the chain, leaf first, and the leaf's key.
         package let certificate: String
         package let key: String
-        /// A file of an OCSP response in DER, sent with the handshake.
+        /// A file with an OCSP response in DER, which the server staples.
         package let staple: String?
 
         package init(_ name: String, certificate: String, key: String, staple: String? = nil) {
@@ -24,7 +24,7 @@ package final class ChainOrigins: Sendable {
 
     package static let openText = "for everybody\n"
     package static let secretText = "for who may\n"
-    /// What `/secret` answers to others in `WWW-Authenticate`.
+    /// The `WWW-Authenticate` value of a 401 from `/secret`.
     package static let challenge = "Basic realm=\"Chains\""
 
     private let ports: [String: Int]
@@ -62,13 +62,13 @@ package final class ChainOrigins: Sendable {
         ports = Dictionary(uniqueKeysWithValues: zip(chains.map(\.name), started.ports))
     }
 
-    /// The port of the chain with that name.
+    /// The port that serves the chain with this name.
     package func port(_ name: String) throws -> Int {
-        guard let port = ports[name] else { throw HarnessError("no chain \"\(name)\" is served") }
+        guard let port = ports[name] else { throw HarnessError("no chain is named \"\(name)\"") }
         return port
     }
 
-    /// The requests for one chain whose query this is; what came without a whole request line is in `query: ""`.
+    /// The requests to one chain's port with this query. Incomplete requests have an empty query.
     package func logged(_ name: String, query: String) throws -> [LoggedRequest] {
         let log = RequestLog(path: folder.file("access-\(try port(name)).log"))
         return log.requests.filter { ($0.path?.split(separator: "?").dropFirst().last ?? "") == query }

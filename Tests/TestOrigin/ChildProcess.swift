@@ -3,7 +3,7 @@
 import Foundation
 import Synchronization
 
-/// A program started in an environment made from nothing, its output kept in files, ended with the value at the latest.
+/// A program with a minimal environment and its output in files. It is killed in `deinit` if it still runs.
 package final class ChildProcess: Sendable {
     package let pid: pid_t
     package let outputPath: String
@@ -12,8 +12,8 @@ package final class ChildProcess: Sendable {
     private let status = Mutex<Int32?>(nil)
 
     /// - Parameters:
-    ///   - input: what the program reads from its standard input; nothing when nil.
-    ///   - capture: the path before `.out` and `.err`, the files that take what it says.
+    ///   - input: the program's standard input; empty if nil.
+    ///   - capture: the path of the output files without their extensions `.out` and `.err`.
     package init(
         _ executable: String, _ arguments: [String], environment: [String: String] = [:], folder: String? = nil,
         input: String? = nil, capture: String
@@ -50,7 +50,7 @@ package final class ChildProcess: Sendable {
 
     deinit { stop() }
 
-    /// What every child gets: nothing of the machine's own proxy and trust settings.
+    /// The environment of every child, without the machine's proxy and trust settings.
     package static func environment(adding own: [String: String] = [:]) -> [String: String] {
         var all = [
             "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/nonexistent",
@@ -63,7 +63,7 @@ package final class ChildProcess: Sendable {
     package var output: String { TextFile.text(outputPath) }
     package var errorOutput: String { TextFile.text(errorPath) }
 
-    /// The exit status, 128 + n after signal n, or nil when it still runs.
+    /// The exit status, 128 + n after signal n, or nil if it is still running.
     package var exitStatus: Int32? {
         status.withLock { known in
             if let known { return known }
@@ -80,12 +80,12 @@ package final class ChildProcess: Sendable {
         if exitStatus == nil { kill(pid, signal) }
     }
 
-    /// Waits for its end; nil when it has not come within the limit.
+    /// Waits until it exits. Returns nil if it does not within the limit.
     package func waitForExit(seconds: Double) -> Int32? {
         poll(seconds: seconds) { self.exitStatus }
     }
 
-    /// Asks it to end, and ends it after three seconds.
+    /// Sends SIGTERM, and SIGKILL three seconds later.
     package func stop() {
         guard exitStatus == nil else { return }
         kill(pid, SIGTERM)
@@ -95,7 +95,7 @@ package final class ChildProcess: Sendable {
         }
     }
 
-    /// Waits until its output has a line that begins so, and returns the rest of that line.
+    /// Waits for a line of output that begins with `prefix` and returns the rest of that line.
     package func line(after prefix: String, seconds: Double = 20) throws -> String {
         let found = poll(seconds: seconds) { () -> String?? in
             for line in self.output.split(separator: "\n") where line.hasPrefix(prefix) {
@@ -104,14 +104,14 @@ package final class ChildProcess: Sendable {
             return self.exitStatus == nil ? nil : .some(nil)
         }
         guard case .some(.some(let rest)) = found else {
-            let end = exitStatus.map { "ended with \($0)" } ?? "still runs"
-            throw HarnessError("\(name) did not say \"\(prefix)\" and \(end): \(output)\(errorOutput)")
+            let end = exitStatus.map { "exited with status \($0)" } ?? "is still running"
+            throw HarnessError("\(name) did not print \"\(prefix)\" and \(end): \(output)\(errorOutput)")
         }
         return rest
     }
 }
 
-/// Asks again every few milliseconds until there is an answer or the time is over.
+/// Polls every few milliseconds until there is a value or the time is up.
 package func poll<Answer>(seconds: Double, _ question: () throws -> Answer?) rethrows -> Answer? {
     let end = ContinuousClock.now + .seconds(seconds)
     while true {
@@ -122,8 +122,8 @@ package func poll<Answer>(seconds: Double, _ question: () throws -> Answer?) ret
 }
 
 extension posix_spawn_file_actions_t {
-    /// SwiftNIO's sockets and Foundation's pipes are not close-on-exec: a child would hold those of other tests open, and who
-    /// reads one to its end would wait for as long as the child lives.
+    /// SwiftNIO's sockets and Foundation's pipes are not close-on-exec. A child would keep those of other tests open,
+    /// and a reader that waits for their end would wait until the child exits.
     package mutating func closeAllButTheFirstThree() {
         let listed = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
         for descriptor in 3...(listed.compactMap { Int32($0) }.max() ?? 3) + 64 {

@@ -3,20 +3,20 @@
 import Foundation
 import Synchronization
 
-/// A program run to its end.
+/// The result of a program that has exited.
 package struct CommandResult: Sendable {
     package let status: Int32
     package let output: String
     package let error: String
 
-    /// Everything it said, for a failed expectation's message.
+    /// All its output, for the message of a failed expectation.
     package var said: String { "exit \(status)\n\(output)\n\(error)" }
 }
 
 package enum Command {
     private static let counter = Mutex(0)
 
-    /// Runs a program; throws when it does not end within the limit, and ends it then.
+    /// Runs a program. Kills it and throws if it does not exit within the limit.
     package static func run(
         _ executable: String, _ arguments: [String], environment: [String: String] = [:], folder: String? = nil,
         input: String? = nil, in scratch: TemporaryFolder, seconds: Double = 60
@@ -32,31 +32,30 @@ package enum Command {
             executable, arguments, environment: environment, folder: folder, input: inputPath, capture: capture)
         guard let status = child.waitForExit(seconds: seconds) else {
             child.stop()
-            throw HarnessError(
-                "\(([executable] + arguments).joined(separator: " ")) did not end in \(seconds) s: \(child.errorOutput)"
-            )
+            let command = ([executable] + arguments).joined(separator: " ")
+            throw HarnessError("\(command) did not exit within \(seconds) s: \(child.errorOutput)")
         }
         return CommandResult(status: status, output: child.output, error: child.errorOutput)
     }
 }
 
-/// Where the foreign programs are.
+/// Finds other programs and the files of the checkout.
 package enum Tool {
-    /// The path of a program on this machine; an error that says how to get it when it is missing.
+    /// The path of an installed program. Throws an error that says how to install it if it is missing.
     package static func path(_ name: String) throws -> String {
         for folder in ["/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/bin", "/usr/local/sbin"] {
             let candidate = "\(folder)/\(name)"
             if access(candidate, X_OK) == 0 { return candidate }
         }
-        throw HarnessError("\(name) is not installed: run Scripts/test, which installs what these tests need")
+        throw HarnessError("\(name) is not installed; run Scripts/test, which installs it")
     }
 
-    /// A Python with pyspnego, requests and websockets: COUNTERSIGN_TEST_PYTHON, or the one that Scripts/test makes.
+    /// A Python with pyspnego, requests and websockets: COUNTERSIGN_TEST_PYTHON, or the one that Scripts/test sets up.
     package static func python() throws -> String {
         let chosen = ProcessInfo.processInfo.environment["COUNTERSIGN_TEST_PYTHON"]
         let path = chosen ?? "\(repository)/.build/venv/bin/python"
         guard access(path, X_OK) == 0 else {
-            throw HarnessError("no Python for the test servers at \"\(path)\": run Scripts/test, which makes it")
+            throw HarnessError("no Python for the test servers at \"\(path)\"; run Scripts/test, which sets it up")
         }
         return path
     }

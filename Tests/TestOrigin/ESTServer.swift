@@ -2,21 +2,21 @@
 
 import Foundation
 
-/// What Servers/est_server.py wrote of one request, or of a handshake that failed.
+/// An entry in the log of Servers/est_server.py: a request or a failed handshake.
 package struct ESTLogEntry: Sendable, Decodable {
     package let connection: Int
     package let method: String?
     package let path: String?
     /// `cacerts`, `csrattrs`, `simpleenroll` or `simplereenroll`.
     package let operation: String?
-    /// Whom the password named.
+    /// The user that the password authenticated.
     package let user: String?
     /// The client certificate's subject.
     package let client: String?
-    /// The challengePassword was this connection's channel binding; nil when there was none.
+    /// Whether the challengePassword was this connection's channel binding; nil if there was none.
     package let linked: Bool?
     package let tls: String?
-    /// The scheme of the Authorization field; empty: none.
+    /// The scheme of the Authorization field; empty if there was none.
     package let authorization: String?
     package let contentType: String?
     /// The length of the request's body.
@@ -25,13 +25,13 @@ package struct ESTLogEntry: Sendable, Decodable {
     package let handshake: String?
 }
 
-/// An EST server of this test run's own, whose certificates the openssl command makes.
+/// An EST server. It uses the openssl command to create certificates.
 package final class ESTServer: Sendable {
     package let port: Int
     package let folder: TemporaryFolder
     private let process: ChildProcess
 
-    /// The user and password that it takes unless told otherwise.
+    /// The user and password that it accepts by default.
     package static let user = "jdoe"
     package static let password = "kanarie-est-7f10"
 
@@ -44,9 +44,9 @@ package final class ESTServer: Sendable {
     }
 
     /// - Parameters:
-    ///   - control: a JSON object with the keys that est_server.py lists.
-    ///   - environment: added to the server's, such as what faketime needs.
-    ///   - port: 0 for any that is free.
+    ///   - control: a JSON object with keys that est_server.py lists.
+    ///   - environment: variables to add to the server's environment, such as those for faketime.
+    ///   - port: 0 for any free port.
     package init(_ control: String = "{}", environment: [String: String] = [:], port: Int = 0) throws {
         folder = try TemporaryFolder("est")
         let made = try Self.authorities.get().path
@@ -61,7 +61,7 @@ package final class ESTServer: Sendable {
         self.port = try Int(process.line(after: "listening ")) ?? 0
     }
 
-    /// Replaces the control file: the next request goes by it.
+    /// Replaces the control file, which the server reads at the next request.
     package func set(_ control: String) throws { try folder.write("control.json", control) }
 
     /// `https://127.0.0.1:port`, and the label if there is one.
@@ -74,7 +74,7 @@ package final class ESTServer: Sendable {
 
     package func key(_ name: String) -> String { folder.file("\(name).key") }
 
-    /// Gives it a further authority, to be named in the control file.
+    /// Adds an authority, which the control file can then name.
     package func add(authority name: String, certificate: String, key: String) throws {
         try folder.write("\(name).pem", TextFile.bytes(certificate))
         try folder.write("\(name).key", TextFile.bytes(key))

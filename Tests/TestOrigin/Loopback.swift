@@ -4,14 +4,14 @@ import Foundation
 
 /// Ports and connections on 127.0.0.1.
 package enum Loopback {
-    /// Ports that nobody listened on a moment ago, all different. Anybody may have them by now: whoever is given one tries again
-    /// with others, and who wants a port that refuses takes a `RefusingPort`.
+    /// Different ports that were free a moment ago. Another process may have taken them since, so the caller has to
+    /// retry. For a port that stays closed, use `RefusingPort`.
     package static func freePorts(_ count: Int) throws -> [Int] {
         let held = try (0..<count).map { _ in try RefusingPort() }
         return held.map(\.number)
     }
 
-    /// Whether somebody accepts connections there.
+    /// Whether the port accepts connections.
     package static func answers(port: Int) -> Bool {
         guard let descriptor = try? connect(port: port) else { return false }
         close(descriptor)
@@ -28,7 +28,7 @@ package enum Loopback {
         }
         guard done == 0 else {
             close(descriptor)
-            throw HarnessError("nobody listens on 127.0.0.1:\(port)")
+            throw HarnessError("no server listens on 127.0.0.1:\(port)")
         }
         return descriptor
     }
@@ -52,7 +52,7 @@ package enum Loopback {
             } : -1
         guard done == 0 else {
             close(descriptor)
-            throw HarnessError("nobody listens on \"\(path)\": \(String(cString: strerror(errno)))")
+            throw HarnessError("no server listens on \"\(path)\": \(String(cString: strerror(errno)))")
         }
         return descriptor
     }
@@ -69,8 +69,8 @@ package enum Loopback {
     }
 }
 
-/// A port of 127.0.0.1 that refuses every connection for as long as this lives: it is bound, so that nobody else is given it,
-/// and nobody listens.
+/// A port of 127.0.0.1 that refuses every connection while this value exists. It is bound, so that no other process
+/// gets it, but does not listen.
 package final class RefusingPort {
     package let number: Int
     private let descriptor: Int32
@@ -91,7 +91,7 @@ package final class RefusingPort {
     deinit { close(descriptor) }
 }
 
-/// A plain connection for what no HTTP client would send.
+/// A TCP connection for bytes that no HTTP client would send.
 package final class RawConnection {
     private let descriptor: Int32
 
@@ -104,14 +104,14 @@ package final class RawConnection {
     package func send(_ text: String) throws {
         let bytes = Array(text.utf8)
         guard Foundation.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count else {
-            throw HarnessError("the other side closed before it was sent: \(String(cString: strerror(errno)))")
+            throw HarnessError("the peer closed before everything was sent: \(String(cString: strerror(errno)))")
         }
     }
 
-    /// Says that nothing more will be sent.
+    /// Ends the outgoing half of the connection.
     package func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-    /// Reads until `enough` holds of what came, the other side closes, or the time is over.
+    /// Reads until `enough` accepts the received bytes, the peer closes, or the time is up.
     package func receive(seconds: Double = 20, until enough: (String) -> Bool = { _ in false }) -> String {
         var all: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 65536)

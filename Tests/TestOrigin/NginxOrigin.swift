@@ -2,17 +2,17 @@
 
 import Foundation
 
-/// Debian's nginx: open sites and sites that ask for a client certificate at the handshake.
+/// Debian's nginx with public sites and sites that request a client certificate in the handshake.
 package final class NginxOrigin: Sendable {
     package let httpPort: Int
     package let httpsPort: Int
-    /// Client certificate of client-ca-a required, TLS 1.2 only.
+    /// Requires a client certificate issued by client-ca-a; TLS 1.2 only.
     package let mutual12Port: Int
-    /// Client certificate of client-ca-a required, TLS 1.3 only.
+    /// Requires a client certificate issued by client-ca-a; TLS 1.3 only.
     package let mutual13Port: Int
-    /// Client certificate of client-ca-b required.
+    /// Requires a client certificate issued by client-ca-b.
     package let mutualBPort: Int
-    /// Client certificate of client-ca-a asked for and not required.
+    /// Requests a client certificate issued by client-ca-a, but does not require it.
     package let optionalPort: Int
     package let log: RequestLog
     package let root: String
@@ -49,9 +49,10 @@ package final class NginxOrigin: Sendable {
     }
 }
 
-/// A server whose configuration is a template of Tests/TestOrigin/Servers.
+/// A server configured by a template in Tests/TestOrigin/Servers.
 enum ConfiguredServer {
-    /// Fills the template in, starts the server and waits until all its ports answer; tries three sets of ports.
+    /// Fills in the template, starts the server and waits until all its ports accept connections. Tries three sets of
+    /// ports.
     static func start(
         template: String, _ values: [String: String], ports names: [String], in folder: TemporaryFolder,
         _ launch: (String) throws -> ChildProcess
@@ -60,7 +61,7 @@ enum ConfiguredServer {
         for _ in 0..<3 {
             let ports = try Loopback.freePorts(names.count)
             var text = TextFile.text(Tool.server(template))
-            // The ports last: they may stand in a value.
+            // The ports last, because values may contain them.
             let numbers = zip(names, ports.map(String.init)).map { ($0, $1) }
             for (name, value) in values.map({ ($0.key, $0.value) }) + numbers {
                 text = text.replacingOccurrences(of: "@\(name)@", with: value)

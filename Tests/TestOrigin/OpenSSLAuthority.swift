@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Certificate authorities of the openssl command, with their revocation lists and OCSP responses, in a folder of their
-/// own.
+/// Certificate authorities with revocation lists and OCSP responses, managed with the openssl command in a temporary
+/// folder.
 ///
 /// Every certificate `NAME` is `NAME.pem`, its key `NAME.key.pem`, valid from 2024 to 2044. Each issuer has its own
 /// database.
@@ -25,8 +25,8 @@ package final class OpenSSLAuthority: Sendable {
 
     package func bytes(_ name: String) -> [UInt8] { TextFile.bytes(path(name)) }
 
-    /// Makes a key, by what `openssl req -newkey` takes, and a certificate that `issuer` signs, which is `name` itself
-    /// for a root.
+    /// Creates a key, of a type that `openssl req -newkey` accepts, and a certificate signed by `issuer`; for a root
+    /// that is `name` itself.
     package func make(
         _ name: String, of issuer: String, _ extensions: [String], until: String = "20440101000000Z",
         key: [String] = ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
@@ -50,15 +50,15 @@ package final class OpenSSLAuthority: Sendable {
         try openssl(authority(issuer) + ["-revoke", path("\(name).pem")])
     }
 
-    /// The list of `issuer` as it is now, in PEM. The dates are of the form `20260101000000Z`.
+    /// The current revocation list of `issuer` in PEM. Dates have the form `20260101000000Z`.
     package func makeList(_ file: String, of issuer: String, from: String, until: String) throws -> [UInt8] {
         try openssl(
             authority(issuer) + ["-gencrl", "-crl_lastupdate", from, "-crl_nextupdate", until, "-out", path(file)])
         return bytes(file)
     }
 
-    /// A response in DER about `leaf`, as `issuer` knows of it now; `flags` are the openssl command's, `identifiedBy`
-    /// the hash of the certificate's identifier.
+    /// The current OCSP response of `issuer` for `leaf`, in DER. `identifiedBy` is the hash algorithm of the
+    /// certificate identifier, and `flags` are passed to openssl.
     package func makeResponse(
         _ file: String, about leaf: String, of issuer: String, signedBy signer: String,
         identifiedBy hash: String = "sha1", flags: [String] = ["-ndays", "1"]

@@ -2,15 +2,15 @@
 
 import Foundation
 
-/// One request as the origin wrote it in its log; a field that the server does not log is nil.
+/// A request in the origin's log. A field that the server does not log is nil.
 package struct LoggedRequest: Sendable, Decodable {
     package let connection: Int?
     package let port: Int?
     package let method: String?
     package let path: String?
-    /// `basic`, `negotiate`, `authenticate` at TestOrigin; `Basic` or `Digest` at Apache; `-` or nil: none.
+    /// `basic`, `negotiate` or `authenticate` from TestOrigin; `Basic` or `Digest` from Apache; `-` or nil for none.
     package let auth: String?
-    /// The whole `Authorization` value, at nginx.
+    /// The whole `Authorization` value, from nginx.
     package let authorization: String?
     package let proxyAuthorization: String?
     package let why: String?
@@ -23,23 +23,23 @@ package struct LoggedRequest: Sendable, Decodable {
     package let fields: [String]?
 }
 
-/// Reads a log of one JSON object a line.
+/// Reads a log with one JSON object per line.
 package struct RequestLog: Sendable {
     package let path: String
 
-    /// Every whole line so far.
+    /// All complete lines so far.
     package var requests: [LoggedRequest] {
         TextFile.lines(path).compactMap { try? JSONDecoder().decode(LoggedRequest.self, from: Data($0.utf8)) }
             .filter { $0.method != nil }
     }
 
-    /// The requests for one path, query left out.
+    /// The requests for one path, with any query.
     package func requests(path wanted: String) -> [LoggedRequest] {
         requests.filter { $0.path?.split(separator: "?").first.map(String.init) == wanted }
     }
 }
 
-/// The Python origin: open, Basic, NTLM or Negotiate, judged by pyspnego.
+/// The origin in Python: without authentication, or with Basic, NTLM or Negotiate, which pyspnego verifies.
 package final class ChallengingOrigin: Sendable {
     package enum Mode: String, Sendable { case open, basic, ntlm, negotiate }
 
@@ -49,7 +49,7 @@ package final class ChallengingOrigin: Sendable {
     private let folder: TemporaryFolder
     private let process: ChildProcess
 
-    /// - Parameter certificate: a name of TestPKI's, or nil for http.
+    /// - Parameter certificate: the name of a certificate in `TestPKI`, or nil for http.
     package init(_ mode: Mode, certificate: String? = "server", user: String, password: String) throws {
         folder = try TemporaryFolder("origin")
         root = folder.file("www")
@@ -71,7 +71,7 @@ package final class ChallengingOrigin: Sendable {
     package func stop() { process.stop() }
 }
 
-/// A listener with one bad habit; Servers/misbehave.py lists them.
+/// A server that misbehaves in one way; Servers/misbehave.py lists them.
 package final class MisbehavingOrigin: Sendable {
     package let port: Int
     private let logPath: String
@@ -89,11 +89,11 @@ package final class MisbehavingOrigin: Sendable {
         port = try Int(process.line(after: "listening ")) ?? 0
     }
 
-    /// How many connections brought a first request.
+    /// The number of connections that sent a request.
     package var requestCount: Int { TextFile.lines(logPath).count }
 }
 
-/// The WebSocket echo of PyPI's `websockets`.
+/// A WebSocket echo server, with `websockets` from PyPI.
 package final class WebSocketEcho: Sendable {
     package let port: Int
     private let folder: TemporaryFolder

@@ -3,8 +3,8 @@
 import Foundation
 import Synchronization
 
-/// Ends every process and removes every folder that this test run still holds when it goes away, however it goes:
-/// a small shell reads our notes from a pipe, and acts when the pipe closes.
+/// Kills the processes and deletes the folders that are left when the test run ends, even if it crashes. A shell reads
+/// notes from a pipe and cleans up when the pipe closes.
 final class Reaper: Sendable {
     static let shared = Reaper()
 
@@ -35,7 +35,7 @@ final class Reaper: Sendable {
         posix_spawn_file_actions_adddup2(&actions, ends[0], 0)
         posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
         posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
-        // It lives as long as the tests do.
+        // It lives as long as the tests, and must not keep their descriptors open.
         actions.closeAllButTheFirstThree()
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
@@ -50,7 +50,7 @@ final class Reaper: Sendable {
         notes = Mutex(ends[1])
     }
 
-    /// Marks everything open now as not to be inherited; what the harness opens later is so from birth.
+    /// Sets close-on-exec on every open descriptor. Those that the harness opens later have it from the start.
     private static func keepFromChildren() {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? [] {
             if let descriptor = Int32(name), descriptor > 2 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }

@@ -2,18 +2,18 @@
 
 import Foundation
 
-/// A PKCS#11 token of softhsm2 in a folder of its own.
+/// A PKCS#11 token of softhsm2 in a temporary folder.
 package final class SoftToken: Sendable {
     package static let label = "work"
     package static let pin = "canary-pin-4711"
-    /// Debian's place for softhsm2.
+    /// The path of Debian's softhsm2.
     package static let modulePath = "/usr/lib/softhsm/libsofthsm2.so"
 
-    /// A second token, for those who try wrong PINs: the first may be logged in.
+    /// A second token for tests with wrong PINs, because the first may be logged in.
     package static let spareLabel = "spare"
 
-    /// The one for what runs in this process, whose environment it is written into: the module reads that once. It has
-    /// `client-a` (id a1) and `client-b` (id b1), and the spare token `client-a`.
+    /// The token for code in this process. Its configuration is in this process's environment, which the module reads
+    /// only once. It holds `client-a` (ID a1) and `client-b` (ID b1); the spare token holds `client-a`.
     package static let shared = Result {
         let token = try SoftToken()
         try token.add(spareLabel)
@@ -41,21 +41,21 @@ package final class SoftToken: Sendable {
             "softhsm2-util", "--init-token", "--free", "--label", label, "--pin", Self.pin, "--so-pin", "12345678")
     }
 
-    /// What a program needs to find the token.
+    /// The environment in which a program finds the token.
     package var environment: [String: String] { ["SOFTHSM2_CONF": configuration] }
 
-    /// The URI of what is called `object`.
+    /// The URI of the object with this name.
     package static func uri(_ object: String, in token: String = label) -> String {
         "pkcs11:token=\(token);object=\(object)?module-path=\(modulePath)"
     }
 
-    /// Puts the key and the certificate of Certs/dev/pki into the token, under its own name; `id` is in hexadecimal digits.
+    /// Imports a key and its certificate from Certs/dev/pki under their name. `id` is hexadecimal.
     package func take(_ name: String, id: String, into token: String = label) throws {
         try take(
             name, id: id, key: Tool.fixture("\(name).key.pem"), certificate: Tool.fixture("\(name).pem"), into: token)
     }
 
-    /// Puts a key and its certificate, both PEM files, into the token as `name`.
+    /// Imports a key and its certificate from PEM files as `name`.
     package func take(
         _ name: String, id: String, key: String, certificate: String, into token: String = label
     ) throws {

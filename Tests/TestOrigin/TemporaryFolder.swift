@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// A new folder that goes away with the value, or with the test run.
+/// A new folder, deleted in `deinit` or at the end of the test run.
 package final class TemporaryFolder: Sendable {
     package let path: String
 
@@ -10,7 +10,7 @@ package final class TemporaryFolder: Sendable {
         let base = ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp"
         var template = Array("\(base)/countersign-\(name)-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else {
-            throw HarnessError("cannot make a folder in \"\(base)\": \(String(cString: strerror(errno)))")
+            throw HarnessError("cannot create a folder in \"\(base)\": \(String(cString: strerror(errno)))")
         }
         path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
         Reaper.shared.owns(folder: path)
@@ -21,7 +21,7 @@ package final class TemporaryFolder: Sendable {
 
     package func file(_ name: String) -> String { "\(path)/\(name)" }
 
-    /// Writes a file, its folders included, and returns its path.
+    /// Writes a file, creates its folders if necessary, and returns its path.
     @discardableResult
     package func write(_ name: String, _ text: String) throws -> String {
         try write(name, Array(text.utf8))
@@ -39,7 +39,7 @@ package final class TemporaryFolder: Sendable {
     package func text(_ name: String) -> String { TextFile.text(file(name)) }
 }
 
-/// Reads of whole files; a missing one is empty.
+/// Reads whole files. A missing file is empty.
 package enum TextFile {
     package static func text(_ path: String) -> String { String(decoding: bytes(path), as: UTF8.self) }
 
@@ -52,7 +52,7 @@ package enum TextFile {
     }
 }
 
-/// What went wrong in the harness itself, in one sentence.
+/// A failure of the test harness itself.
 package struct HarnessError: Error, CustomStringConvertible {
     package let description: String
 

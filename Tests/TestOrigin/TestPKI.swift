@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The certificates of one test run, made anew by Servers/make_pki.py, which lists them.
+/// The certificates of one test run. Servers/make_pki.py creates and lists them.
 package final class TestPKI: Sendable {
     private static let made = Result { try TestPKI() }
 
-    /// The one of this test run.
+    /// The instance of this test run.
     package static var shared: TestPKI { get throws { try made.get() } }
 
     private let folder: TemporaryFolder
@@ -22,9 +22,9 @@ package final class TestPKI: Sendable {
 
     package func pkcs12(_ name: String) -> String { folder.file("\(name).p12") }
 
-    /// What opens the PKCS#12 files.
+    /// The password of the PKCS#12 files.
     package var password: String { folder.text("p12.password") }
 
-    /// The anchor of the good origins.
+    /// The trust anchor of the valid origins.
     package var originAnchor: String { certificate("origin-ca") }
 }

@@ -11,13 +11,14 @@
 #include <time.h>
 #include <unistd.h>
 
-// The C library's own, under the names that stay when malloc is replaced. `free` is not: what they hand out is its.
+// The C library's functions, under the names that remain available when malloc is replaced. `free` is not replaced: the
+// memory comes from the C library.
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *memory, size_t size);
 extern void *__libc_memalign(size_t alignment, size_t size);
 
-// Initial-exec, for the other models may allocate at the first access.
+// The other TLS models may allocate at the first access.
 static _Thread_local meter_tally tally __attribute__((tls_model("initial-exec")));
 static _Thread_local int paused __attribute__((tls_model("initial-exec")));
 

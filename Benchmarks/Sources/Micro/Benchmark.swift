@@ -2,13 +2,13 @@
 
 import CMeter
 
-/// One operation of a pure room that is measured again and again.
+/// An operation to measure repeatedly.
 struct Benchmark {
-    /// How its allocations are held by the thresholds.
+    /// How the allocations are compared with the threshold.
     enum Hold: String {
-        /// They are the same each time, wherever the same compiler built them.
+        /// They are the same every time, with the same compiler.
         case exactly = "="
-        /// OpenSSL's are among them, which differ with its version and with the numbers it draws.
+        /// They include OpenSSL's, which vary with its version and with random numbers.
         case atMost = "<="
     }
 
@@ -23,28 +23,28 @@ struct Benchmark {
     }
 }
 
-/// Benchmarks that share what has to be made ready for them, which is done only where one of them is wanted.
+/// Benchmarks with a common set-up, which runs only if one of them is selected.
 struct BenchmarkGroup: Sendable {
-    /// What the names of all of them begin with.
+    /// The common beginning of their names.
     let prefix: String
     let make: @Sendable () throws -> [Benchmark]
 }
 
-/// Has the optimiser believe that `value` is needed.
+/// Keeps the optimiser from removing the computation of `value`.
 @inline(never)
 func keep<Value>(_ value: borrowing Value) {
     withUnsafePointer(to: value) { meter_keep($0) }
 }
 
-/// What was to be measured did not do what it should.
+/// An operation to be measured does not work as expected.
 struct SetUpFailure: Error, CustomStringConvertible {
     let description: String
 
     init(_ description: String) { self.description = description }
 }
 
-/// `value`, or a failure that says what is missing.
-func require<Value>(_ value: Value?, _ what: String) throws -> Value {
-    guard let value else { throw SetUpFailure(what) }
+/// The value, or a thrown failure with this description.
+func require<Value>(_ value: Value?, _ description: String) throws -> Value {
+    guard let value else { throw SetUpFailure(description) }
     return value
 }

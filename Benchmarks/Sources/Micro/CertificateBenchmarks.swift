@@ -2,16 +2,16 @@
 
 import CountersignCertificates
 
-/// The Certificates room: what a site's first connection costs.
+/// Certificates: the cost of the first connection to a site.
 enum CertificateBenchmarks {
     static let groups = [
         BenchmarkGroup(prefix: "leaf", make: leaf), BenchmarkGroup(prefix: "chain", make: chain),
     ]
 
-    /// 2026-01-01, in seconds since 1970: within the dates of everything here.
+    /// 2026-01-01 in seconds since 1970, when all certificates used here are valid.
     private static let now: Int64 = 1_767_225_600
 
-    /// One leaf for a key that all leaves share.
+    /// Mints a leaf for a key that all leaves share.
     private static func leaf() throws -> [Benchmark] {
         let hosts = ["intranet.acme.example", "git.acme.example", "*.apps.acme.example"]
         let authority = try InterceptionAuthority.create(permitting: hosts, at: now)
@@ -23,7 +23,7 @@ enum CertificateBenchmarks {
         ]
     }
 
-    /// A leaf, its intermediate and their root, P-256 all of them: parsed, then judged.
+    /// Parses and verifies a leaf and its intermediate against their root; all keys are P-256.
     private static func chain() throws -> [Benchmark] {
         let sent = try Certificate.readPEM(try Checkout.read("Certs/dev/pki/origin-intermediate-leaf.pem"))
         let roots = try Certificate.readPEM(try Checkout.read("Certs/dev/pki/origin-root.pem"))

@@ -3,7 +3,7 @@
 import CountersignChallenges
 import CountersignCryptography
 
-/// The Challenges room: what a 401 costs, and what every request does whose site is known.
+/// Challenges: the cost of a 401, and of a request to a site that has accepted a credential before.
 enum ChallengeBenchmarks {
     static let groups = [
         BenchmarkGroup(prefix: "challenge", make: challenges), BenchmarkGroup(prefix: "basic", make: basic),
@@ -34,7 +34,7 @@ enum ChallengeBenchmarks {
         ]
     }
 
-    /// From the credential to what stands behind `Authorization: `.
+    /// Computes the value of `Authorization` from the credential.
     private static func basic() throws -> [Benchmark] {
         let challenges = try ChallengeParser.parse(fields: ["Basic realm=\"ACME intranet\", charset=\"UTF-8\""])
         let challenge = try require(challenges.first, "no Basic challenge is read")
@@ -47,8 +47,8 @@ enum ChallengeBenchmarks {
         ]
     }
 
-    /// One request's dialogue that ends without a 401: the one of a site that is not on the list, and the one into a
-    /// protection space where Basic was accepted before, with what is looked up for it.
+    /// Exchanges without a 401: with a site that is not listed, and in a protection space that accepted Basic before,
+    /// with the look-ups that the latter needs.
     private static func exchanges() throws -> [Benchmark] {
         let origin = Origin(scheme: .https, host: "intranet.acme.example", port: 443)
         var terms = ChallengeExchange.Terms(
@@ -61,10 +61,10 @@ enum ChallengeBenchmarks {
             Authorization(scheme: "Basic", credentials: Array("ACME\\jdoe:correct horse 7".utf8)),
             realm: "ACME intranet", credential: credential.reference)
         let learned = terms
-        guard case .send(.some) = opened(learned) else { throw SetUpFailure("what was learned is not sent") }
+        guard case .send(.some) = opened(learned) else { throw SetUpFailure("the accepted credential is not sent") }
 
         let path = "/reports/2024/q3?view=summary"
-        let scope = try require(PathScope(challengedPath: "/reports/index.html"), "a path without a scope")
+        let scope = try require(PathScope(challengedPath: "/reports/index.html"), "the path has no scope")
         let key = Breaker.Key(origin: origin, credential: credential.name, generation: credential.generation)
         var breaker = Breaker()
         _ = breaker.attemptRequested(key)
@@ -83,7 +83,7 @@ enum ChallengeBenchmarks {
         ]
     }
 
-    /// What goes out first; a 200 comes back.
+    /// The first action of an exchange whose response is a 200.
     private static func opened(_ terms: ChallengeExchange.Terms) -> ChallengeExchange.Action {
         var exchange = ChallengeExchange(terms)
         let action = exchange.started()

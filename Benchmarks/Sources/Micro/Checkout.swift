@@ -2,15 +2,15 @@
 
 import Glibc
 
-/// Files of the checkout that this was built from, and of the machine.
+/// Access to files of the checkout that this program was built from, and temporary folders.
 enum Checkout {
-    /// Where `Package.swift` of the product is.
+    /// The folder of the product's `Package.swift`.
     static let path = #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(4)
         .joined(separator: "/")
 
-    /// The bytes of a file, its path relative to the checkout.
+    /// The bytes of a file, named relative to the checkout.
     static func read(_ name: String) throws -> [UInt8] {
-        let file = try require(fopen("\(path)/\(name)", "r"), "\(name) cannot be read: \(reason)")
+        let file = try require(fopen("\(path)/\(name)", "r"), "cannot read \(name): \(reason)")
         defer { fclose(file) }
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 4096)
@@ -21,20 +21,20 @@ enum Checkout {
         }
     }
 
-    /// Puts `text` in the file's place, whole or not at all.
+    /// Replaces the file's content atomically.
     static func replace(_ name: String, with text: String) throws {
         let new = "\(path)/\(name).new"
-        let file = try require(fopen(new, "w"), "\(name) cannot be written: \(reason)")
+        let file = try require(fopen(new, "w"), "cannot write \(name): \(reason)")
         let written = fputs(text, file) >= 0
         guard fclose(file) == 0, written, rename(new, "\(path)/\(name)") == 0 else {
-            throw SetUpFailure("\(name) cannot be written: \(reason)")
+            throw SetUpFailure("cannot write \(name): \(reason)")
         }
     }
 
-    /// A new folder that is the caller's to remove.
+    /// Creates a folder, which the caller has to remove.
     static func temporaryFolder() throws -> String {
         var template = Array("/tmp/countersign-micro-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw SetUpFailure("no temporary folder: \(reason)") }
+        guard mkdtemp(&template) != nil else { throw SetUpFailure("cannot create a temporary folder: \(reason)") }
         return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 

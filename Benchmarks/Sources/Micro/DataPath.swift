@@ -11,8 +11,8 @@ import CountersignTLS
 @testable import CountersignProxy
 @testable import CountersignUpstream
 
-/// A client's connection to the proxy and the proxy's to an origin, as they are in it but for the sockets: embedded
-/// channels on one loop.
+/// The proxy's connections to a client and to an origin, with their real handlers on embedded channels of one event
+/// loop instead of sockets.
 struct DataPath {
     static let host = "intranet.acme.example"
     /// 2026-01-01, in seconds since 1970.
@@ -25,7 +25,7 @@ struct DataPath {
     private let services: LoopServices
     private let route: Route
 
-    /// `sites` is the text of a list. `originTLS` is for connections to https origins; without one the origin is http.
+    /// `sites` is the text of an allowed-sites list. With `originTLS` the origin is https, without it http.
     init(sites: String, originTLS: TLSClientContext? = nil) throws {
         let verifier = ChainVerifier(anchors: try TrustAnchors(system: false))
         let policy = Policy(
@@ -55,18 +55,19 @@ struct DataPath {
         try origin.pipeline.syncOperations.addHandlers((tls.map { [$0] } ?? []) + [originConnection])
     }
 
-    /// The client's TLS is up, and requests may come through it.
+    /// The client's TLS handshake is done, and the connection waits for a request.
     var isIntercepted: Bool {
         guard case .intercepted = connection.role, case .head = connection.phase else { return false }
         return true
     }
 
-    /// From here on the connection to the origin may be used, as one that has served before.
+    /// Puts the connection to the origin into the pool, as one that is idle.
     func makeOriginIdle() {
         route.slot(under: .verified, mayBeAnswered: true).giveBack(originConnection, now: services.now)
     }
 
-    /// The client's connection becomes that of an intercepted site, as after a CONNECT; its TLS comes next.
+    /// Makes the client's connection one to an intercepted site, as after a CONNECT. The client's TLS handshake is
+    /// next.
     func intercept(with leaf: TLSServerContext) throws {
         connection.intercept(.init(origin: route.origin, pin: nil), tls: leaf)
         guard try client.drain() > 0 else { throw SetUpFailure("the tunnel is not established") }
@@ -74,27 +75,27 @@ struct DataPath {
 }
 
 extension EmbeddedChannel {
-    /// A channel that is active and has no handler.
+    /// An active channel without handlers.
     static func connected(on loop: EmbeddedEventLoop) throws -> EmbeddedChannel {
         let channel = EmbeddedChannel(loop: loop)
         try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 80)).wait()
         return channel
     }
 
-    /// `bytes` come from the network, in one read.
+    /// Delivers `bytes` to the pipeline as one read from the network.
     func receive(_ bytes: ByteBuffer) {
         pipeline.syncOperations.fireChannelRead(NIOAny(bytes))
         pipeline.syncOperations.fireChannelReadComplete()
     }
 
-    /// Drops what was flushed to the network, and says how many bytes it was.
+    /// Discards the bytes flushed to the network and returns their count.
     func drain() throws -> Int {
         var count = 0
         while let piece = try readOutbound(as: ByteBuffer.self) { count += piece.readableBytes }
         return count
     }
 
-    /// What was flushed to the network, as text.
+    /// The bytes flushed to the network, as text.
     func takeText() throws -> String {
         var text = ""
         while let piece = try readOutbound(as: ByteBuffer.self) { text += String(buffer: piece) }

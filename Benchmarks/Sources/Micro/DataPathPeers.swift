@@ -7,7 +7,7 @@ import NIOCore
 import NIOEmbedded
 import CountersignTLS
 
-/// A client and an origin that speak TLS, with the proxy between them. Only what the proxy allocates is counted.
+/// A TLS client and a TLS origin with the proxy between them. Only the proxy's allocations are counted.
 final class DataPathPeers {
     private let path: DataPath
     private let client: EmbeddedChannel
@@ -15,14 +15,14 @@ final class DataPathPeers {
     private let request: ByteBuffer
     private let response: ByteBuffer
 
-    /// The origin sends `response` for each `request` of the client. Both handshakes are done when this returns.
+    /// The origin answers each `request` with `response`. Performs both handshakes.
     init(request: [UInt8], response: [UInt8]) throws {
         self.request = ByteBuffer(bytes: request)
         self.response = ByteBuffer(bytes: response)
         let authority = try InterceptionAuthority.create(permitting: [DataPath.host], at: DataPath.now)
         let key = try PrivateKey.generateP256()
         let chain = try authority.mintLeaf(host: DataPath.host, key: key, at: DataPath.now)
-        // One leaf shown twice: the proxy shows it to the client, and the origin to the proxy.
+        // The proxy presents this leaf to the client, and the origin presents it to the proxy.
         let leaf = try TLSServerContext(chain: chain, key: key, host: DataPath.host)
         let anchors = try TrustAnchors(system: false, additional: [authority.root])
         let trusting = try TLSClientContext(verifier: ChainVerifier(anchors: anchors)) { DataPath.now }
@@ -43,11 +43,11 @@ final class DataPathPeers {
             TLSHandler(client: trusting, host: DataPath.host, alpn: ["http/1.1"], session: nil))
         try Self.settle(client, path.client)
         guard path.isIntercepted else {
-            throw SetUpFailure("the client's handshake is not done")
+            throw SetUpFailure("the client's handshake is not complete")
         }
     }
 
-    /// One request there, and its response back.
+    /// Carries one request to the origin and its response to the client.
     func exchange() throws {
         let asked = try uncounted {
             client.pipeline.syncOperations.writeAndFlush(NIOAny(request), promise: nil)
@@ -57,7 +57,7 @@ final class DataPathPeers {
         let passed = try Self.take(path.origin)
         let answered = try uncounted {
             origin.receive(passed)
-            guard try Self.plaintextBytes(origin) > 0 else { throw SetUpFailure("the origin hears nothing") }
+            guard try Self.plaintextBytes(origin) > 0 else { throw SetUpFailure("the origin receives nothing") }
             origin.pipeline.syncOperations.writeAndFlush(NIOAny(response), promise: nil)
             return try Self.take(origin)
         }
@@ -65,7 +65,7 @@ final class DataPathPeers {
         let delivered = try Self.take(path.client)
         try uncounted {
             client.receive(delivered)
-            guard try Self.plaintextBytes(client) > 1024 else { throw SetUpFailure("the client hears nothing") }
+            guard try Self.plaintextBytes(client) > 1024 else { throw SetUpFailure("the client receives nothing") }
         }
     }
 
@@ -75,7 +75,7 @@ final class DataPathPeers {
         return try body()
     }
 
-    /// Carries bytes until neither has any for the other.
+    /// Carries bytes between the two until neither sends any.
     private static func settle(_ one: EmbeddedChannel, _ other: EmbeddedChannel) throws {
         while true {
             let (there, back) = (try take(one), try take(other))
@@ -85,7 +85,7 @@ final class DataPathPeers {
         }
     }
 
-    /// What was flushed to the network; one write mostly, which is not copied then.
+    /// The bytes flushed to the network. They are copied only if there was more than one write.
     private static func take(_ channel: EmbeddedChannel) throws -> ByteBuffer {
         guard var all = try channel.readOutbound(as: ByteBuffer.self) else { return ByteBuffer() }
         while var more = try channel.readOutbound(as: ByteBuffer.self) { all.writeBuffer(&more) }

@@ -2,24 +2,24 @@
 
 import CountersignHTTP1
 
-/// The HTTP1 room: what every request and every response pays.
+/// HTTP1: the cost of the heads of every request and response.
 enum HeadBenchmarks {
     static let groups = [
         BenchmarkGroup(prefix: "request", make: requests), BenchmarkGroup(prefix: "response", make: responses),
     ]
 
-    /// From the octets that came to the octets that go on, with what the proxy adds.
+    /// Parses a received head, and serialises it for the origin with the proxy's own fields.
     private static func requests() throws -> [Benchmark] {
         let samples = [("curl", HeadSamples.curl), ("git", HeadSamples.git), ("chromium", HeadSamples.chromium)]
         return try samples.flatMap { (client, bytes) -> [Benchmark] in
-            let head = try require(RequestHead.parse(bytes.span.bytes), "the head of \(client) is cut").head
+            let head = try require(RequestHead.parse(bytes.span.bytes), "the head from \(client) is incomplete").head
             let scheme = "http://".utf8
             let isAbsolute = head.targetBytes.starts(with: scheme)
             let path = head.targetBytes.dropFirst(isAbsolute ? scheme.count : 0).drop { $0 != UInt8(ascii: "/") }
             let forwarding = RequestForwarding(
                 target: path, host: head.host ?? "", framing: head.framing, via: ViaField("1.1 countersign"))
             guard try RequestHead.parse(head.forwarded(forwarding).span.bytes) != nil else {
-                throw SetUpFailure("the head of \(client) is not forwarded whole")
+                throw SetUpFailure("the forwarded head from \(client) is incomplete")
             }
             return [
                 Benchmark("request-parse-\(client)") { keep(try RequestHead.parse(bytes.span.bytes)) },
@@ -28,11 +28,11 @@ enum HeadBenchmarks {
         }
     }
 
-    /// With the framing of the body, which is asked for once a response.
+    /// Includes determining the framing of the body, once per response.
     private static func responses() throws -> [Benchmark] {
         let samples = [("nginx", HeadSamples.nginx), ("application", HeadSamples.application)]
         let benchmarks = try samples.flatMap { (server, bytes) -> [Benchmark] in
-            let head = try require(ResponseHead.parse(bytes.span.bytes), "the head of \(server) is cut").head
+            let head = try require(ResponseHead.parse(bytes.span.bytes), "the head from \(server) is incomplete").head
             let forwarding = ResponseForwarding(
                 framing: try head.framing(answering: .get), via: ViaField("1.1 countersign"))
             return [

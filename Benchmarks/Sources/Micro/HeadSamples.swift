@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Heads as they came over the wire; of the hosts only the names are changed.
+/// Recorded heads; only host names are changed.
 enum HeadSamples {
     /// curl 7.88.1 to its proxy.
     static let curl = head(
@@ -27,13 +27,13 @@ enum HeadSamples {
             + "*/*;q=0.8,application/signed-exchange;v=b3;q=0.7",
         "Accept-Encoding: gzip, deflate", "Accept-Language: en-US,en;q=0.9")
 
-    /// nginx 1.22 with a file.
+    /// nginx 1.22 serving a file.
     static let nginx = head(
         "HTTP/1.1 200 OK", "Server: nginx/1.22.1", "Date: Thu, 21 Nov 2024 10:35:12 GMT", "Content-Type: text/html",
         "Content-Length: 1024", "Last-Modified: Thu, 21 Nov 2024 05:16:40 GMT", "Connection: keep-alive",
         "ETag: \"673ec2a8-400\"", "Accept-Ranges: bytes")
 
-    /// An application behind IIS 10 with a body in chunks and a session.
+    /// An application behind IIS 10, with a chunked body and a session cookie.
     static let application = head(
         "HTTP/1.1 200 OK", "Cache-Control: private, no-cache, no-store", "Transfer-Encoding: chunked",
         "Content-Type: application/json; charset=utf-8", "Vary: Accept-Encoding", "Server: Microsoft-IIS/10.0",
@@ -41,7 +41,7 @@ enum HeadSamples {
         "X-AspNet-Version: 4.0.30319", "X-Powered-By: ASP.NET", "Persistent-Auth: true",
         "Date: Thu, 21 Nov 2024 10:35:12 GMT")
 
-    /// What IIS 10 asks with: Windows and Basic authentication on.
+    /// The challenge of IIS 10 with Windows and Basic authentication enabled.
     static let challenge = head(
         "HTTP/1.1 401 Unauthorized", "Content-Type: text/html", "Server: Microsoft-IIS/10.0",
         "WWW-Authenticate: Negotiate", "WWW-Authenticate: NTLM",

@@ -3,46 +3,46 @@
 import CMeter
 import CountersignCryptography
 
-/// What one operation costs.
+/// The cost of one operation.
 struct Figures {
     let name: String
     let hold: Benchmark.Hold
-    /// Processor time of one operation in nanoseconds: the median and the least of the batches.
+    /// Processor time of one operation in nanoseconds: the median and the minimum of the batches.
     let medianNanoseconds: Double
     let leastNanoseconds: Double
-    /// Outside the kernel; nil where the machine does not count them.
+    /// User-mode instructions; nil if the machine cannot count them.
     let instructions: Double?
-    /// The median, and the bounds of all that was seen.
+    /// The median, and the range over all samples.
     let allocations: Int
     let allocationBounds: ClosedRange<Int>
     let bytes: Int
     let byteBounds: ClosedRange<Int>
 }
 
-/// Measures benchmarks on this thread.
+/// Measures benchmarks on the calling thread.
 struct Meter {
     private static let batches = 15
     private static let batchNanoseconds = 10_000_000.0
     private static let samples = 101
-    /// An operation that takes longer is not done more often than it must be.
+    /// An operation that takes longer than this is run only `fewest` times.
     private static let longNanoseconds = 50_000_000.0
     private static let fewest = 3
 
-    /// Negative where the machine does not count instructions.
+    /// Negative if the machine cannot count instructions.
     private let counter = meter_open_instructions()
 
     var countsInstructions: Bool { counter >= 0 }
 
-    /// Throws when an allocation of Swift's or of OpenSSL's would go uncounted: every figure would be too small.
+    /// Throws if allocations by Swift or OpenSSL are not counted, because every figure would then be too small.
     init() throws {
         let array = { keep([UInt8](repeating: 7, count: 1000)) }
         let secret = { keep(Secret(count: 1000) { _ in }) }
         for (what, make, count) in [("an array", array, 1), ("a secret", secret, 2)] {
-            // The first time makes what all later ones share.
+            // The first call also allocates what later calls share.
             make()
             let made = Self.allocated(by: make)
             guard made.allocations == count, (1000...1200).contains(made.bytes) else {
-                throw SetUpFailure("\(what) is counted as \(made.allocations) allocations of \(made.bytes) bytes")
+                throw SetUpFailure("\(what) counts as \(made.allocations) allocations of \(made.bytes) bytes")
             }
         }
     }
@@ -86,7 +86,7 @@ struct Meter {
         return meter_processor_time() - start
     }
 
-    /// Each operation by itself, in order of size.
+    /// The allocations of single operations, sorted.
     private func allocations(
         of operation: () throws -> Void, samples: Int
     ) throws -> (allocations: [Int], bytes: [Int]) {

@@ -2,15 +2,14 @@
 
 import Glibc
 
-/// Micro-benchmarks of the rooms that do no I/O of their own and of the data path, and the check that they allocate no
-/// more than they did.
+/// Micro-benchmarks of single modules and of the data path, and the check of their allocations.
 @main struct Micro {
     private static let usage = """
         usage: micro [--check | --update] [--only NAME]... [--json]
-          --check      exit 1 when a benchmark allocates more than its threshold, or host match is not flat
-          --update     write the thresholds anew
-          --only NAME  the benchmark of this name, or those whose names begin with it
-          --json       figures as JSON
+          --check      exit 1 if a benchmark exceeds its threshold, or if a longer list slows down look-ups
+          --update     write the thresholds
+          --only NAME  run only the benchmarks whose names begin with NAME
+          --json       print the figures as JSON
 
         """
 
@@ -47,15 +46,15 @@ import Glibc
             case "--update": updates = true
             case "--json": writesJSON = true
             case "--only":
-                guard let name = rest.popFirst() else { throw WrongUse(detail: "--only takes a name") }
+                guard let name = rest.popFirst() else { throw WrongUse(detail: "--only needs a name") }
                 only.append(name)
             default: throw WrongUse(detail: "unknown argument \"\(argument)\"")
             }
         }
-        if checks && updates { throw WrongUse(detail: "--check and --update do not go together") }
+        if checks && updates { throw WrongUse(detail: "--check and --update exclude each other") }
     }
 
-    /// Whether all is as it should be.
+    /// False if `--check` finds a fault.
     private func run() throws -> Bool {
         let meter = try Meter()
         var all: [Figures] = []
@@ -66,7 +65,7 @@ import Glibc
                 all.append(figures)
             }
         }
-        guard !all.isEmpty else { throw WrongUse(detail: "no benchmark is called that") }
+        guard !all.isEmpty else { throw WrongUse(detail: "no benchmark has that name") }
         if writesJSON { print(Report.json(all)) }
         if updates { try update(all) }
         return checks ? try check(all) : true
@@ -80,22 +79,22 @@ import Glibc
         var faults = findings.flatMap(\.faults) + steepness(all)
         if only.isEmpty {
             let gone = thresholds.lines.keys.filter { name in !all.contains { $0.name == name } }
-            faults += gone.sorted().map { "\($0) has a threshold and is no benchmark: --update takes it out" }
+            faults += gone.sorted().map { "\($0) has a threshold but is not a benchmark; --update removes it" }
         }
         for note in findings.flatMap(\.notes) { Self.say("micro: note: \(note)\n") }
         for fault in faults { Self.say("micro: error: \(fault)\n") }
-        if faults.isEmpty { Self.say("micro: \(all.count) benchmarks allocate what they may\n") }
+        if faults.isEmpty { Self.say("micro: \(all.count) benchmarks are within their thresholds\n") }
         return faults.isEmpty
     }
 
-    /// The look-ups that take longer in a longer list.
+    /// Faults for look-ups that take longer in a longer list.
     private func steepness(_ all: [Figures]) -> [String] {
         SiteBenchmarks.flat.compactMap { (long, short) in
             guard let slow = all.first(where: { $0.name == long })?.leastNanoseconds,
                 let quick = all.first(where: { $0.name == short })?.leastNanoseconds,
                 slow > quick * SiteBenchmarks.flatRatio
             else { return nil }
-            return "\(long) takes \(Int(slow)) ns and \(short) \(Int(quick)) ns: not flat"
+            return "\(long) takes \(Int(slow)) ns, but \(short) takes \(Int(quick)) ns"
         }
     }
 

@@ -3,8 +3,8 @@
 import CountersignChallenges
 import CountersignNTLM
 
-/// The NTLM room: the two tokens of a dialogue, NTLMv2 with channel binding, as a domain member of Windows Server 2019
-/// asks for them.
+/// NTLM: the client's two messages, NTLMv2 with channel binding, for a challenge as a domain member running Windows
+/// Server 2019 sends it.
 enum NTLMBenchmarks {
     static let groups = [BenchmarkGroup(prefix: "ntlm", make: dialogue)]
 

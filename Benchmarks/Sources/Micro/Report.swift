@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The figures as people or programs read them.
+/// Formats the figures for people or for programs.
 enum Report {
     static let title =
-        Column.left("benchmark", 30) + Column.right("ns, median", 14) + Column.right("ns, least", 14)
+        Column.left("benchmark", 30) + Column.right("ns, median", 14) + Column.right("ns, minimum", 14)
         + Column.right("instructions", 14) + Column.right("allocations", 13) + Column.right("bytes", 11)
 
     static func row(_ figures: Figures) -> String {
@@ -14,7 +14,7 @@ enum Report {
             + Column.right(range(figures.bytes, figures.byteBounds), 11)
     }
 
-    /// An array of objects; `instructions` is left out where they were not counted. The names need no escapes.
+    /// An array of objects, without `instructions` if they were not counted. The names need no escaping.
     static func json(_ all: [Figures]) -> String {
         let objects = all.map { figures in
             var members = [
@@ -28,12 +28,12 @@ enum Report {
         return "[\n" + objects.joined(separator: ",\n") + "\n]"
     }
 
-    /// With one digit behind the point below a hundred.
+    /// With one decimal below one hundred.
     private static func number(_ value: Double) -> String {
         value < 100 ? "\((value * 10).rounded() / 10)" : "\(Int(value.rounded()))"
     }
 
-    /// `~` where it was not the same each time.
+    /// With `~` if not all samples were equal.
     private static func range(_ median: Int, _ bounds: ClosedRange<Int>) -> String {
         bounds.count == 1 ? "\(median)" : "~\(median)"
     }

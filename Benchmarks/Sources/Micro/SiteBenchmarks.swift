@@ -3,16 +3,15 @@
 import CountersignChallenges
 import CountersignSitePolicy
 
-/// The SitePolicy room: an origin looked up in lists of 1 to 10,000 lines, which must not take longer with the longer
-/// list.
+/// SitePolicy: looking up an origin in lists of 1 to 10,000 lines. The time must not grow with the list.
 enum SiteBenchmarks {
     static let groups = [BenchmarkGroup(prefix: "host", make: hosts)]
 
-    /// The least times of the first may not be more than ``flatRatio`` times those of the second.
+    /// The minimum time of the first must be at most ``flatRatio`` times that of the second.
     static let flat = ["listed", "wildcard", "unlisted"].map { ("host-\($0)-10000", "host-\($0)-10") }
-    /// Far more than the caches of a busy machine make of it, and far less than a look at each line would.
+    /// Well above the effect of cache misses on a busy machine, and well below that of a linear search.
     static let flatRatio = 10.0
-    /// How many origins are looked up in turn: how far one of them lies from its place in a hash table is luck.
+    /// The number of origins that are looked up in turn, so that hash collisions of a single one do not matter.
     private static let origins = 64
 
     private static func hosts() throws -> [Benchmark] {
@@ -24,7 +23,7 @@ enum SiteBenchmarks {
     private static func lookups(lines: Int) throws -> [Benchmark] {
         let list = try SiteList(files: [(name: "work.sites", text: text(lines: lines))])
         guard list.rules.count == lines else { throw SetUpFailure("\(lines) lines are \(list.rules.count) rules") }
-        // The last line and every second one before it, as often as there are lines.
+        // The last line and every second one before it, wrapping around in a short list.
         let distances = (0..<origins).map { $0 * 2 % lines }
         let listed = try distances.map { try origin("site\(lines - 1 - $0).dept7.acme.example") }
         let unlisted = try (0..<origins).map { try origin("cdn\($0).static.other.example") }
@@ -35,7 +34,7 @@ enum SiteBenchmarks {
         return [exact, try lookup("host-wildcard-\(lines)", of: below, in: list, isListed: true), none]
     }
 
-    /// One look-up, each time of the next origin.
+    /// Looks up the next origin each time.
     private static func lookup(
         _ name: String, of origins: [Origin], in list: SiteList, isListed: Bool
     ) throws -> Benchmark {
@@ -51,7 +50,7 @@ enum SiteBenchmarks {
         }
     }
 
-    /// Every second line a wildcard, the last one none.
+    /// Every second line has a wildcard; the last one does not.
     private static func text(lines: Int) -> String {
         (0..<lines).map { index in
             (lines - index).isMultiple(of: 2)

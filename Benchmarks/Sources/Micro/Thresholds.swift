@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What each benchmark may allocate, as `Benchmarks/thresholds.txt` keeps it.
+/// The permitted allocations of each benchmark, stored in `Benchmarks/thresholds.txt`.
 struct Thresholds {
     struct Line: Equatable {
         let hold: Benchmark.Hold
@@ -9,9 +9,9 @@ struct Thresholds {
     }
 
     static let fileName = "Benchmarks/thresholds.txt"
-    /// How much room `--update` leaves above what OpenSSL allocates.
-    private static let room = 1.1
-    /// Below this share of a threshold, it is to be lowered.
+    /// The factor by which `--update` raises a threshold that includes OpenSSL's allocations.
+    private static let margin = 1.1
+    /// A figure below this share of its threshold is reported, so that the threshold can be lowered.
     private static let farBelow = 0.8
 
     private(set) var lines: [String: Line] = [:]
@@ -29,10 +29,10 @@ struct Thresholds {
         }
     }
 
-    /// What is wrong with the figures, a sentence each, and what could be held tighter.
+    /// The thresholds that the figures exceed, and those that can be lowered.
     func check(_ figures: Figures) -> (faults: [String], notes: [String]) {
         guard let line = lines[figures.name] else {
-            return (["\(figures.name) has no threshold in \(Self.fileName): --update writes one"], [])
+            return (["\(figures.name) has no threshold in \(Self.fileName); --update writes one"], [])
         }
         var faults: [String] = []
         var notes: [String] = []
@@ -41,10 +41,10 @@ struct Thresholds {
         ] {
             let isLow = line.hold == .exactly ? figure < threshold : Double(figure) < Double(threshold) * Self.farBelow
             if figure > threshold {
-                faults.append("\(figures.name): \(figure) \(unit) an operation, the threshold is \(threshold)")
+                faults.append("\(figures.name): \(figure) \(unit) per operation; the threshold is \(threshold)")
             } else if isLow {
                 notes.append(
-                    "\(figures.name): \(figure) \(unit) an operation, lower the threshold of \(threshold) (--update)"
+                    "\(figures.name): \(figure) \(unit) per operation; lower the threshold of \(threshold) (--update)"
                 )
             }
         }
@@ -52,17 +52,17 @@ struct Thresholds {
     }
 
     mutating func update(_ figures: Figures) {
-        let scale = figures.hold == .exactly ? 1 : Self.room
+        let scale = figures.hold == .exactly ? 1 : Self.margin
         func threshold(_ bounds: ClosedRange<Int>) -> Int { Int((Double(bounds.upperBound) * scale).rounded(.up)) }
         lines[figures.name] = Line(
             hold: figures.hold, allocations: threshold(figures.allocationBounds), bytes: threshold(figures.byteBounds))
     }
 
-    /// The file's text, in the order of `names`; what is not among them is left out.
+    /// The file's text: the thresholds of `names`, in that order.
     func text(inOrderOf names: [String]) -> String {
         let head = """
-            # What one operation may allocate: = (exactly) or <= (OpenSSL's are among them), allocations, bytes.
-            # `swift run -c release --package-path Benchmarks micro --check` holds it, `--update` writes it.
+            # Permitted allocations per operation: = (exactly) or <= (includes OpenSSL's), count, bytes.
+            # `swift run -c release --package-path Benchmarks micro --check` checks them, `--update` writes them.
 
             """
         return head
@@ -75,7 +75,7 @@ struct Thresholds {
     }
 }
 
-/// Text set in columns.
+/// Text padded to the width of a column.
 enum Column {
     static func left(_ text: String, _ width: Int) -> String {
         text + String(repeating: " ", count: max(1, width - text.count))

@@ -4,7 +4,7 @@ import CountersignCryptography
 import Glibc
 import CountersignVault
 
-/// The Vault room: opening a small home's vault, and what a passphrase adds.
+/// Vault: opening a small home's vault with a key file and with a passphrase.
 enum VaultBenchmarks {
     static let groups = [BenchmarkGroup(prefix: "vault", make: vault)]
 
@@ -24,7 +24,8 @@ enum VaultBenchmarks {
         ]
     }
 
-    /// A home with three credentials, two identities' keys and the interception authority's, which goes with the value.
+    /// A home with three credentials, the keys of two identities and those of the interception authority. Deleted in
+    /// `deinit`.
     private final class Home {
         let file: VaultFile
         private let path: String

@@ -3,8 +3,8 @@
 import Countersign
 import Foundation
 
-/// `fetch HOME URL`: prints what is at an http or https URL, its challenges answered from a home. Drives a
-/// `ChallengeExchange` by hand.
+/// `fetch HOME URL` prints the resource at an http or https URL and answers challenges from a home. It drives a
+/// `ChallengeExchange` itself.
 @main
 struct Fetch {
     static func main() async {
@@ -22,7 +22,7 @@ struct Fetch {
 
     private static func fetch(_ url: String, _ controller: ChallengeController) async throws -> String {
         let link = try Link(url: url, controller: controller)
-        // `startTLS` throws for a server that is not.
+        // `startTLS` throws if the server is not trusted.
         var exchange = try ChallengeExchange(url: url, serverIsTrusted: true, controller: controller)
         var response = Response()
         var action = exchange.started()
@@ -40,16 +40,16 @@ struct Fetch {
             case .deliver(.handedBack(let error)):
                 throw Failure("\(response.status), not answered: \(error)")
             case .deliver(.rejected):
-                throw Failure("\(response.status): the site did not take the credential")
+                throw Failure("\(response.status): the site rejected the credential")
             case .fail(let reason):
                 throw Failure(reason)
             case .wait:
-                throw Failure("the server answered with an interim response alone")
+                throw Failure("the server sent only an interim response")
             }
         }
     }
 
-    /// One round: what is to be done next, and the response.
+    /// Sends one request. Returns the next action and the response.
     private static func send(
         _ authorization: Authorization?, over link: Link, _ exchange: inout ChallengeExchange
     ) async throws -> (ChallengeExchange.Action, Response) {

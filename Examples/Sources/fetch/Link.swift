@@ -13,7 +13,7 @@ struct Response: Sendable {
     var body = ""
 }
 
-/// GET requests to one http or https URL, over one connection for as long as that lasts.
+/// Sends GET requests for one http or https URL, on one connection while it stays open.
 final class Link {
     private let controller: ChallengeController
     private let isTLS: Bool
@@ -30,7 +30,7 @@ final class Link {
         self.controller = controller
         isTLS = parts.scheme == "https"
         port = parts.port ?? (isTLS ? 443 : 80)
-        // An IPv6 address stands in brackets there, and nowhere else.
+        // Only in a URL does an IPv6 address have brackets.
         self.host = host.filter { !"[]".contains($0) }
         authority = parts.port.map { "\(host):\($0)" } ?? host
         path =
@@ -40,7 +40,7 @@ final class Link {
 
     var isOpen: Bool { channel?.isActive == true }
 
-    /// A new connection; over TLS, to a server that verifies, whose own certificate is returned.
+    /// Opens a connection. With TLS, verifies the server and returns its certificate.
     func open() async throws -> X509Certificate? {
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .channelInitializer { channel in
@@ -49,13 +49,13 @@ final class Link {
                     try channel.pipeline.syncOperations.addHandler(Rounds())
                 }
             }
-            // Names below localhost are this machine (RFC 6761 §6.3), which not every resolver knows.
+            // Names under localhost mean this machine (RFC 6761 §6.3), but not every resolver implements that.
             .connect(host: host.hasSuffix(".localhost") ? "localhost" : host, port: port).get()
         self.channel = channel
         return isTLS ? try await controller.startTLS(on: channel, host: host, port: port).leaf : nil
     }
 
-    /// Nil: the connection was lost before the response.
+    /// Returns nil if the connection is lost before the response.
     func get(authorization: String?) async throws -> Response? {
         guard let channel else { return nil }
         var head = HTTPRequestHead(version: .http1_1, method: .GET, uri: path, headers: ["Host": authority])
@@ -66,7 +66,7 @@ final class Link {
     }
 }
 
-/// One request and its response after the other.
+/// Sends one request at a time and collects its response.
 private final class Rounds: ChannelDuplexHandler {
     struct Round: Sendable {
         let head: HTTPRequestHead
@@ -101,7 +101,7 @@ private final class Rounds: ChannelDuplexHandler {
         }
     }
 
-    /// TLS that is broken off, as the server does not take a client certificate, says so here.
+    /// In TLS 1.3, a server that rejects the client certificate sends its alert after the handshake.
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         round?.response.fail(error)
         round = nil

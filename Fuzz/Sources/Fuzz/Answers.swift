@@ -12,7 +12,7 @@ import CountersignSitePolicy
     for challenge in challenges { precondition(!challenge.scheme.isEmpty) }
 }
 
-/// A message that passes is the same after it was written.
+/// Serialising and parsing a valid message gives the same message.
 @Sendable func ntlmChallenge(_ input: [UInt8]) {
     guard let message = try? ChallengeMessage(parsing: input) else { return }
     guard let written = try? message.serialized() else { return }
@@ -35,7 +35,7 @@ import CountersignSitePolicy
     for rule in list.rules { precondition(rule.location.hasPrefix("fuzz.sites:")) }
 }
 
-/// A canonical name is canonical.
+/// Canonicalising a canonical name does not change it.
 @Sendable func hostName(_ input: [UInt8]) {
     guard let name = try? HostName(canonicalizing: String(decoding: input, as: UTF8.self)) else { return }
     precondition((try? HostName(canonicalizing: name.description)) == name)

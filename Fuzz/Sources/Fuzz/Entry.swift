@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// What can be fuzzed: each takes one input, and traps when it finds what must not be.
+/// The fuzz targets. Each takes one input, and traps if an expected property does not hold.
 private let targets: [String: @Sendable ([UInt8]) -> Void] = [
     "request-head": requestHead,
     "response-head": responseHead,
@@ -15,12 +15,12 @@ private let targets: [String: @Sendable ([UInt8]) -> Void] = [
 
 private let chosen: @Sendable ([UInt8]) -> Void = {
     guard let name = getenv("COUNTERSIGN_FUZZ_TARGET").map({ String(cString: $0) }), let target = targets[name] else {
-        fatalError("COUNTERSIGN_FUZZ_TARGET is none of \(targets.keys.sorted().joined(separator: ", "))")
+        fatalError("COUNTERSIGN_FUZZ_TARGET must be one of \(targets.keys.sorted().joined(separator: ", "))")
     }
     return target
 }()
 
-/// libFuzzer's entry.
+/// libFuzzer's entry point.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     chosen([UInt8](UnsafeBufferPointer(start: start, count: count)))

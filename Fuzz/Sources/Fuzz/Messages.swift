@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import CountersignHTTP1
 
-/// A forwarded head has a few fields more than the one that came, which may have been at the limit.
-private let roomy = HeadLimits(requestLineBytes: 32 * 1024, headBytes: 128 * 1024, fieldCount: 256)
+/// Larger than the defaults: a received head may be at the limit, and forwarding adds fields.
+private let relaxed = HeadLimits(requestLineBytes: 32 * 1024, headBytes: 128 * 1024, fieldCount: 256)
 
-/// A head that passes is the same after it was forwarded, and none of its prefixes passes.
+/// A valid head keeps its meaning when it is forwarded, and is incomplete without its last octet.
 @Sendable func requestHead(_ input: [UInt8]) {
     guard let parsed = try? RequestHead.parse(input.span.bytes) else { return }
     let head = parsed.head
@@ -16,8 +16,8 @@ private let roomy = HeadLimits(requestLineBytes: 32 * 1024, headBytes: 128 * 102
     let forwarding = RequestForwarding(
         target: head.targetBytes, host: head.host ?? "a", framing: head.framing, connection: .upgrade)
     let once = head.forwarded(forwarding)
-    guard let again = try? RequestHead.parse(once.span.bytes, limits: roomy) else {
-        fatalError("what was forwarded is refused")
+    guard let again = try? RequestHead.parse(once.span.bytes, limits: relaxed) else {
+        fatalError("the forwarded head is rejected")
     }
     precondition(again.consumedBytes == once.count)
     precondition(again.head.framing == head.framing && again.head.methodText == head.methodText)
@@ -36,22 +36,22 @@ private let roomy = HeadLimits(requestLineBytes: 32 * 1024, headBytes: 128 * 102
     guard let framing = try? head.framing(answering: .get) else { return }
     let forwarding = ResponseForwarding(framing: framing, connection: .upgrade)
     let once = head.forwarded(forwarding)
-    guard let again = try? ResponseHead.parse(once.span.bytes, limits: roomy) else {
-        fatalError("what was forwarded is refused")
+    guard let again = try? ResponseHead.parse(once.span.bytes, limits: relaxed) else {
+        fatalError("the forwarded head is rejected")
     }
     precondition(again.consumedBytes == once.count && again.head.status == head.status)
     precondition((try? again.head.framing(answering: .get)) == framing)
     precondition(again.head.forwarded(forwarding) == once)
 }
 
-/// False when `parse` throws, too.
+/// Also false if `parse` throws.
 private func isIncomplete(_ parse: () throws(HTTP1Error) -> Bool) -> Bool { (try? parse()) ?? false }
 
-/// A body reads the same in one piece and octet by octet.
+/// A body is decoded the same in one piece as octet by octet.
 @Sendable func chunkedBody(_ input: [UInt8]) {
     let whole = decode(input, step: max(input.count, 1))
     let octets = decode(input, step: 1)
-    precondition(whole == octets, "the pieces change what is read")
+    precondition(whole == octets, "the result depends on how the input is split")
     if let trailers = whole.trailers { _ = ChunkedEncoding.end(trailers: trailers) }
 }
 
@@ -76,7 +76,7 @@ private func decode(_ input: [UInt8], step: Int) -> DecodedBody {
                 case .content(let range):
                     body.content += piece[range]
                 case .needsMore:
-                    precondition(offset == piece.count, "octets were left")
+                    precondition(offset == piece.count, "octets were not consumed")
                     break feeding
                 case .end(let trailers):
                     body.trailers = trailers

@@ -9,7 +9,10 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 
-/** Fetch.java URL: prints the page, with the JVM's own trust. The JVM has no proxy password of its own: it is taken from https_proxy. */
+/**
+ * Fetch.java URL: prints the page, with the JVM's trust store. The JVM has no setting for a proxy password, so it is
+ * read from https_proxy.
+ */
 public class Fetch {
     public static void main(String[] arguments) throws Exception {
         System.setProperty("jdk.http.auth.tunneling.disabledSchemes", "");

@@ -11,8 +11,8 @@ import javax.net.ssl.SSLSocket;
 import javax.net.ssl.TrustManagerFactory;
 
 /**
- * Verify.java ROOT HOST:PORT...: a TLS handshake with 127.0.0.1:PORT for each HOST, trusting ROOT alone. One line each: the host
- * and "accepted", or why not.
+ * Verify.java ROOT HOST:PORT...: performs a TLS handshake with 127.0.0.1:PORT for each HOST and trusts only ROOT.
+ * Prints one line per HOST: the host, and "accepted" or the error.
  */
 public class Verify {
     public static void main(String[] arguments) throws Exception {

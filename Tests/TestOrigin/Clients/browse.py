@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""browse.py HOME PROXY NAME=URL...: opens pages in Debian's Chromium without a window, through PROXY, with the NSS database of HOME.
+"""browse.py HOME PROXY NAME=URL...: opens pages in Debian's headless Chromium through PROXY, with HOME's NSS database.
 
-One JSON object a page goes to standard output: name; error (Chromium's own, such as net::ERR_CERT_AUTHORITY_INVALID, or null); text
-(what the document says); state (the lock's: secure, insecure-broken and the like); issuer of the certificate that was shown; prompts (how often
-Chromium wanted to ask for a password). HOME/NAME.png is what a person would see.
+Prints one JSON object per page: name; error (Chromium's, such as net::ERR_CERT_AUTHORITY_INVALID, or null); text (of
+the document); state (of the lock icon: secure, insecure-broken and so on); issuer (of the server's certificate);
+prompts (how often Chromium wanted to ask for a password). Writes a screenshot of each page to HOME/NAME.png.
 """
 
 import base64
@@ -21,13 +21,13 @@ FLAGS = [
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-default-apps",
     "--disable-extensions", "--disable-domain-reliability", "--disable-features=OptimizationHints,MediaRouter",
     "--window-size=900,600", f"--user-data-dir={HOME}/profile", f"--proxy-server={PROXY}",
-    # Loopback names, as the tests' sites have, would go past the proxy.
+    # By default, names for loopback addresses, which the test sites have, bypass the proxy.
     "--proxy-bypass-list=<-loopback>", "--remote-debugging-port=0", "about:blank",
 ]  # fmt: skip
 
 
 class Tab:
-    """One page by the DevTools protocol."""
+    """One page, controlled through the DevTools protocol."""
 
     def __init__(self, socket):
         self.socket = socket
@@ -60,13 +60,13 @@ class Tab:
             self.events.append(reply)
             parameters = reply["params"]
             if reply["method"] == "Fetch.requestPaused":
-                self.tell("Fetch.continueRequest", requestId=parameters["requestId"])
+                self.notify("Fetch.continueRequest", requestId=parameters["requestId"])
             if reply["method"] == "Fetch.authRequired":
                 answer = {"response": "CancelAuth"}
-                self.tell("Fetch.continueWithAuth", requestId=parameters["requestId"], authChallengeResponse=answer)
+                self.notify("Fetch.continueWithAuth", requestId=parameters["requestId"], authChallengeResponse=answer)
         return reply
 
-    def tell(self, method, **parameters):
+    def notify(self, method, **parameters):
         self.count += 1
         message = {"id": self.count, "method": method, "params": parameters, "sessionId": self.session}
         self.socket.send(json.dumps(message))
@@ -78,7 +78,7 @@ class Tab:
         self.events = []
         error = self.call("Page.navigate", url=url).get("errorText")
         if error == "net::ERR_ABORTED":
-            sys.exit(f"{url} is no page")
+            sys.exit(f"{url} is not a page")
         while not self.named("Page.loadEventFired") or not self.named("Security.visibleSecurityStateChanged"):
             self.receive()
         shown = self.call("Runtime.evaluate", expression="document.documentElement.innerText")["result"]["value"]
@@ -93,7 +93,7 @@ class Tab:
 
 
 def place(chromium):
-    """Where Chromium takes orders, once it says so in its profile."""
+    """The DevTools address, which Chromium writes to its profile when it is ready."""
     for _ in range(600):
         try:
             with open(f"{HOME}/profile/DevToolsActivePort", encoding="utf-8") as file:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// fetch.go URL: prints the page, with the proxy and the trust of the environment.
+// fetch.go URL: prints the page, with the proxy and the trust anchors from the environment.
 package main
 
 import (

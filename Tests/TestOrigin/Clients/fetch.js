@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// fetch.js URL: prints the page. This version of Node reads its trust from the environment and not its proxy, so that the tunnel is
-// asked for here.
+// fetch.js URL: prints the page. This version of Node reads trust anchors from the environment, but not the proxy, so
+// this program opens the tunnel itself.
 "use strict";
 const http = require("http");
 const https = require("https");

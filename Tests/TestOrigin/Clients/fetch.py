@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fetch.py URL: prints the page by urllib, with the proxy and the trust of the environment."""
+"""fetch.py URL: prints the page with urllib, with the proxy and the trust anchors from the environment."""
 
 import sys
 import urllib.request

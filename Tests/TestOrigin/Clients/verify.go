@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// verify.go ROOT HOST:PORT...: a TLS handshake with 127.0.0.1:PORT for each HOST, trusting ROOT alone. One line each: the host and
-// "accepted", or why not.
+// verify.go ROOT HOST:PORT...: performs a TLS handshake with 127.0.0.1:PORT for each HOST and trusts only ROOT. Prints
+// one line per HOST: the host, and "accepted" or the error.
 package main
 
 import (
@@ -16,7 +16,7 @@ func main() {
 	anchors := x509.NewCertPool()
 	pem, err := os.ReadFile(os.Args[1])
 	if err != nil || !anchors.AppendCertsFromPEM(pem) {
-		panic("no anchor in " + os.Args[1])
+		panic("no trust anchor in " + os.Args[1])
 	}
 	for _, place := range os.Args[2:] {
 		host, port, _ := strings.Cut(place, ":")

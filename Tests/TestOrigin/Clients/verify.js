@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// verify.js ROOT HOST:PORT...: a TLS handshake with 127.0.0.1:PORT for each HOST, trusting ROOT alone. One line each: the host and
-// "accepted", or why not.
+// verify.js ROOT HOST:PORT...: performs a TLS handshake with 127.0.0.1:PORT for each HOST and trusts only ROOT. Prints
+// one line per HOST: the host, and "accepted" or the error.
 "use strict";
 const fs = require("fs");
 const net = require("net");

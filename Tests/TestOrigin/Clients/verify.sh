@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# verify.sh openssl|gnutls|nss ROOT HOST:PORT...: a TLS handshake with 127.0.0.1:PORT for each HOST, trusting ROOT alone. One line
-# each: the host and "accepted", or why not. Leaves an NSS database in ./nss.
+# verify.sh openssl|gnutls|nss ROOT HOST:PORT...: performs a TLS handshake with 127.0.0.1:PORT for each HOST and trusts
+# only ROOT. Prints one line per HOST: the host, and "accepted" or the error. Leaves an NSS database in ./nss.
 client=$1 root=$2
 shift 2
 

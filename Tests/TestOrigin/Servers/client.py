@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python requests as a command: client.py [--repeat N] METHOD URL PROXY CA|-|none BODYFILE|- OUT [name:value ...]
 
-PROXY may be `-`, or `env`: proxy and trust are then those of the environment. Each response is written to OUT and one line a response goes to standard output: a JSON object
-with status, headers (pairs) and error. With --repeat the requests share one session.
+PROXY is a URL, `-` for none, or `env` to take the proxy and the trust anchors from the environment. Writes each
+response's body to OUT and prints a line per response, a JSON object with status, headers (pairs) and error. With
+--repeat the requests share one session.
 """
 
 import json

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""est_server.py FOLDER [PORT | make]: an EST server (RFC 7030) for tests, whose certificates the openssl command makes.
+"""est_server.py FOLDER [PORT | make]: an EST server (RFC 7030) for tests. It uses the openssl command for certificates.
 
-FOLDER/control.json is read before every connection and every request, and may be replaced while the server runs; a key that
-is not there has the value in DEFAULTS, which says what there is. FOLDER/requests takes one JSON object a request or failed
-handshake; FOLDER/last.csr is the last request in DER. The authorities are made in FOLDER when they are not there: ca.pem,
-new-ca.pem, other-ca.pem (and .key), NAME-by-old and NAME-by-new for a change of keys from ca to new-ca, server.pem; `make`
-makes them and no more. Says `listening PORT`.
+The server reads FOLDER/control.json before every connection and every request, so a test can replace it at any time.
+DEFAULTS lists the keys with their defaults. The server appends a JSON object for each request or failed handshake to
+FOLDER/requests, and stores the last certificate request in DER as FOLDER/last.csr. It creates missing authorities in
+FOLDER: ca.pem, new-ca.pem and other-ca.pem with their .key, cross certificates NAME-by-old and NAME-by-new for a key
+rollover from ca to new-ca, and server.pem. With `make` it creates them and exits. Prints `listening PORT`.
 """
 
 import base64
@@ -26,39 +26,38 @@ FOLDER = sys.argv[1]
 DEFAULTS = {
     "issuer": "ca",  # the authority that issues: ca, new-ca, other-ca
     "cacerts": ["ca"],  # the names of the certificates in /cacerts, in their order
-    "label": None,  # the only label that is served
-    "server": "server",  # the certificate that the server shows
-    "tls": None,  # 1.2 or 1.3 alone
-    "tickets": 2,  # session tickets under TLS 1.3
+    "label": None,  # the only label served
+    "server": "server",  # the certificate that the server presents
+    "tls": None,  # only 1.2 or only 1.3
+    "tickets": 2,  # number of session tickets in TLS 1.3
     "clientCertificate": "none",  # none, optional, required
-    "clientAuthorities": ["ca"],  # whose client certificates are accepted
-    "revoked": [],  # serial numbers in hexadecimal that are answered with the alert certificate_revoked
-    "auth": None,  # basic, digest, digest-sha256, both, negotiate; None: no password
-    "authFor": ["csrattrs", "simpleenroll", "simplereenroll"],  # where it is asked for
-    "certificateIsEnough": True,  # a client certificate takes the place of a password
+    "clientAuthorities": ["ca"],  # accepted issuers of client certificates
+    "revoked": [],  # hexadecimal serial numbers that get the alert certificate_revoked
+    "auth": None,  # basic, digest, digest-sha256, both, negotiate, or None for no password
+    "authFor": ["csrattrs", "simpleenroll", "simplereenroll"],  # operations that require it
+    "certificateIsEnough": True,  # a client certificate replaces the password
     "user": "jdoe",
     "password": "kanarie-est-7f10",
-    "staleNonces": False,  # every Digest answer is called stale
-    "csrattrs": None,  # base64 of the body of /csrattrs; None: 204; a number: that status
-    "linking": False,  # the challengePassword has to be the channel binding
-    "pending": 0,  # so many times 202 first, by public key
-    "retryAfter": "1",  # the value of Retry-After, None for no such field
-    "days": 30,  # what an issued certificate lives, or `notBefore`/`notAfter` as openssl ca takes them
+    "staleNonces": False,  # reject every Digest response as stale
+    "csrattrs": None,  # body of /csrattrs in base64, None for a 204, or another status
+    "linking": False,  # require the channel binding as challengePassword
+    "pending": 0,  # number of 202 responses before a certificate, per public key
+    "retryAfter": "1",  # value of Retry-After, or None for no such field
+    "days": 30,  # lifetime of certificates; or notBefore and notAfter in the format of openssl ca
     "notBefore": None,
     "notAfter": None,
     "usage": "clientAuth",
-    "chain": False,  # the issuer is sent beside the certificate
-    "lineBreaks": "crlf",  # none, lf, crlf: base64's line breaks
-    "close": False,  # Connection: close on every response
+    "chain": False,  # send the issuer with the certificate
+    "lineBreaks": "crlf",  # line breaks in base64: none, lf, crlf
+    "close": False,  # send Connection: close with every response
     "fault": None,  # see FAULTS
-    "faultFor": None,  # the only operation with that fault
-    "faultAfter": 0,  # so many certificates are issued before there is a fault
+    "faultFor": None,  # limit the fault to this operation
+    "faultAfter": 0,  # number of certificates to issue before the fault
 }
 
 FAULTS = """
-html empty-pkcs7 other-key other-ca pem der not-base64 no-type wrong-type huge endless 500 503 403 302 401-forever 401-cut not-http
-http-0.9
-cut-before-status cut-inside-status cut-inside-head cut-inside-body reset slow junk-pkcs7
+html empty-pkcs7 other-key other-ca pem der not-base64 no-type wrong-type huge endless 500 503 403 302 401-forever
+401-cut not-http http-0.9 cut-before-status cut-inside-status cut-inside-head cut-inside-body reset slow junk-pkcs7
 """
 
 
@@ -105,7 +104,7 @@ def make_key(name):
 
 
 def certify(name, key, subject, issuer, extensions, days):
-    """NAME.pem for KEY.key, by issuer.pem and issuer.key, or by itself."""
+    """Creates NAME.pem for KEY.key, signed by the issuer or self-signed."""
     write(f"{name}.ext", extensions + ("authorityKeyIdentifier=keyid:always\n" if issuer else ""))
     openssl("req", "-new", "-key", f"{key}.key", "-subj", subject, "-out", f"{name}.req")
     signer = ["-CA", f"{issuer}.pem", "-CAkey", f"{issuer}.key"] if issuer else ["-signkey", f"{key}.key"]
@@ -117,7 +116,8 @@ def certify(name, key, subject, issuer, extensions, days):
 
 
 def make_authorities():
-    for name, subject in [("ca", "/O=Test/CN=EST CA"), ("new-ca", "/O=Test/CN=EST CA"), ("other-ca", "/O=Test/CN=Other CA")]:
+    est, other = "/O=Test/CN=EST CA", "/O=Test/CN=Other CA"
+    for name, subject in [("ca", est), ("new-ca", est), ("other-ca", other)]:
         make_key(name)
         certify(name, name, subject, None, AUTHORITY, 3650)
     make_key("sub-ca")
@@ -125,7 +125,10 @@ def make_authorities():
     certify("new-by-old", "new-ca", "/O=Test/CN=EST CA", "ca", AUTHORITY, 3650)
     certify("third-by-old", "other-ca", "/O=Test/CN=EST CA", "ca", AUTHORITY, 3650)
     certify("old-by-new", "ca", "/O=Test/CN=EST CA", "new-ca", AUTHORITY, 3650)
-    leaf = "basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\nextendedKeyUsage=serverAuth\nsubjectKeyIdentifier=hash\n"
+    leaf = (
+        "basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\nextendedKeyUsage=serverAuth\n"
+        "subjectKeyIdentifier=hash\n"
+    )
     names = leaf + "subjectAltName=DNS:est.test.localhost,DNS:localhost,IP:127.0.0.1\n"
     for name, issuer, extensions in [
         ("server", "ca", names), ("server-other", "other-ca", names), ("server-new", "new-ca", names),
@@ -136,14 +139,14 @@ def make_authorities():
 
 
 def check_request(csr):
-    """The openssl command's own word on the request; its text."""
+    """Verifies the certificate request with openssl and returns its text."""
     with open(path("last.csr"), "wb") as file:
         file.write(csr)
     return openssl("req", "-inform", "DER", "-verify", "-noout", "-text", data=csr).decode()
 
 
 def issue(csr, values, name):
-    """The certificate in PEM, by `openssl ca`."""
+    """Issues a certificate with `openssl ca` and returns it in PEM."""
     issuer = "other-ca" if name == "other-ca" else values["issuer"]
     folder = f"issue-{threading.get_ident()}-{time.monotonic_ns()}"
     os.mkdir(path(folder))
@@ -176,7 +179,7 @@ def pem(der, label):
 
 
 def certs_only(*pems):
-    """A PKCS#7 without signatures, in DER, by `openssl crl2pkcs7`."""
+    """A PKCS#7 without signatures in DER, from `openssl crl2pkcs7`."""
     arguments = []
     name = f"p7-{threading.get_ident()}-{time.monotonic_ns()}"
     write(name, "".join(pems))
@@ -237,7 +240,7 @@ class Connection:
         return certificate.to_cryptography().subject.rfc4514_string()
 
     def binding(self):
-        """The channel binding as this side computes it, in base64."""
+        """The channel binding in base64, as the server computes it."""
         if self.tls.get_protocol_version() == 0x0304:
             return base64.b64encode(self.tls.export_keying_material(b"EXPORTER-Channel-Binding", 32, b"")).decode()
         return base64.b64encode(self.tls.get_peer_finished()).decode()
@@ -258,7 +261,7 @@ class Connection:
         return body
 
     def request(self):
-        """(method, path, fields, body), or None at the end."""
+        """Returns (method, path, fields, body), or None at the end."""
         head = self.read_until(b"\r\n\r\n")
         if head is None:
             return None
@@ -303,7 +306,7 @@ def load(name):
 
 
 def revocation_list(name, serials):
-    """A CRL of these serial numbers by `openssl ca -gencrl`."""
+    """A CRL with these serial numbers, from `openssl ca -gencrl`."""
     from cryptography import x509
 
     folder = f"crl-{threading.get_ident()}-{time.monotonic_ns()}"
@@ -375,7 +378,7 @@ class Server:
 
 
 class Cut(Exception):
-    """The connection is to end here."""
+    """Ends the connection."""
 
     def __init__(self, reset=False):
         super().__init__()
@@ -407,8 +410,9 @@ class Exchange:
 
     def log(self, status):
         self.server.log(
-            connection=self.number, method=self.method, path=self.target, operation=self.operation, status=status, user=self.user,
-            client=self.connection.client, linked=self.linked, tls=self.connection.tls.get_protocol_version_name(),
+            connection=self.number, method=self.method, path=self.target, operation=self.operation, status=status,
+            user=self.user, client=self.connection.client, linked=self.linked,
+            tls=self.connection.tls.get_protocol_version_name(),
             authorization=self.fields.get("authorization", "").split(" ")[0], body=len(self.body),
             contentType=self.fields.get("content-type"),
         )
@@ -444,7 +448,9 @@ class Exchange:
             self.challenge(kind or "basic")
             return False
         if self.fault == "401-cut":
-            self.connection.send(b"HTTP/1.1 401 Status\r\nWWW-Authenticate: Basic realm=\"est\"\r\nContent-Length: 900\r\n\r\nno")
+            self.connection.send(
+                b"HTTP/1.1 401 Status\r\nWWW-Authenticate: Basic realm=\"est\"\r\nContent-Length: 900\r\n\r\nno"
+            )
             raise Cut()
         if kind is None or (self.connection.client and self.values["certificateIsEnough"]):
             return True
@@ -461,7 +467,8 @@ class Exchange:
         return False
 
     def is_digest_good(self, rest, kind):
-        parts = dict((name, quoted or plain) for name, quoted, plain in re.findall(r'(\w+)=(?:"([^"]*)"|([^,\s]+))', rest))
+        found = re.findall(r'(\w+)=(?:"([^"]*)"|([^,\s]+))', rest)
+        parts = {name: quoted or plain for name, quoted, plain in found}
         digest = hashlib.sha256 if parts.get("algorithm", "MD5").upper() == "SHA-256" else hashlib.md5
 
         def hashed(text):
@@ -488,10 +495,10 @@ class Exchange:
         if kind == "digest-sha256":
             digest = [f'Digest realm="est", qop="auth", nonce="{nonce}", algorithm=SHA-256{tail}']
         offers = {
-            "basic": ['Basic realm="est"'], "both": ['Basic realm="est"'] + digest, "digest": digest, "digest-sha256": digest,
-            "negotiate": ["Negotiate"],
+            "basic": ['Basic realm="est"'], "both": ['Basic realm="est"'] + digest, "digest": digest,
+            "digest-sha256": digest, "negotiate": ["Negotiate"],
         }[kind]
-        self.respond(401, {"WWW-Authenticate": offers, "Content-Type": "text/plain"}, b"who are you?")
+        self.respond(401, {"WWW-Authenticate": offers, "Content-Type": "text/plain"}, b"authentication required")
 
     # Operations
 
@@ -514,12 +521,12 @@ class Exchange:
 
     def enroll(self):
         if self.fields.get("content-type") != "application/pkcs10":
-            return self.refuse(415, "not a PKCS#10")
+            return self.refuse(415, "not a PKCS#10 request")
         try:
             csr = base64.b64decode(self.body, validate=True)
             text = check_request(csr)
         except (ValueError, RuntimeError) as error:
-            return self.refuse(400, f"the request is not good: {error}")
+            return self.refuse(400, f"invalid request: {error}")
         found = re.search(r"challengePassword\s*:\s*(\S+)", text)
         self.linked = None if found is None else found.group(1) == self.connection.binding()
         if self.values["linking"] and not self.linked:
@@ -531,9 +538,9 @@ class Exchange:
             fields = {"Content-Type": "text/plain"}
             if self.values["retryAfter"] is not None:
                 fields["Retry-After"] = self.values["retryAfter"]
-            return self.respond(202, fields, b"a person has to look at it")
+            return self.respond(202, fields, b"waiting for approval")
         if self.operation == "simplereenroll" and not self.connection.client and not self.user:
-            return self.refuse(403, "who are you?")
+            return self.refuse(403, "authentication required")
         if self.fault == "other-key":
             make_key("stranger")
             csr = openssl("req", "-new", "-key", "stranger.key", "-subj", "/CN=stranger", "-outform", "DER")
@@ -547,7 +554,7 @@ class Exchange:
     # Faults
 
     def misbehave(self):
-        """True when the request was dealt with."""
+        """Responds with the configured fault. Returns False if there is none."""
         fault = self.fault
         pkcs7 = {"Content-Type": "application/pkcs7-mime; smime-type=certs-only"}
         good = certs_only(read("ca.pem").decode())
@@ -569,15 +576,17 @@ class Exchange:
             fields = {"Content-Type": "text/plain"}
             if fault == "503":
                 fields["Retry-After"] = "120"
-            self.respond(int(fault), fields, b"the authority is out of order")
+            self.respond(int(fault), fields, b"the authority is unavailable")
             return True
         if fault == "302":
             self.respond(302, {"Location": "https://elsewhere.test.localhost/est"})
             return True
         pieces = {
-            "cut-before-status": b"", "cut-inside-status": b"HTTP/1.1 20", "not-http": b"220 smtp.test.localhost ESMTP\r\n",
-            "http-0.9": b"<html>old</html>", "cut-inside-head": b"HTTP/1.1 200 OK\r\nContent-Type: application/pk",
-            "cut-inside-body": b"HTTP/1.1 200 OK\r\nContent-Type: application/pkcs7-mime\r\nContent-Length: 900\r\n\r\nTUlJ",
+            "cut-before-status": b"", "cut-inside-status": b"HTTP/1.1 20",
+            "not-http": b"220 smtp.test.localhost ESMTP\r\n", "http-0.9": b"<html>old</html>",
+            "cut-inside-head": b"HTTP/1.1 200 OK\r\nContent-Type: application/pk",
+            "cut-inside-body": b"HTTP/1.1 200 OK\r\nContent-Type: application/pkcs7-mime\r\n"
+            b"Content-Length: 900\r\n\r\nTUlJ",
             "reset": b"",
         }
         if fault in pieces:

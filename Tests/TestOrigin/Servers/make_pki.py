@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""make_pki.py FOLDER: throw-away certificates for one test run, all P-256.
+"""make_pki.py FOLDER: creates the certificates of one test run, all P-256.
 
 origin-ca, other-ca, client-ca-a, client-ca-b        NAME.pem, NAME.key
-server, server-sha384                                good for *.test.localhost, signed with SHA-256 and with SHA-384
-server-expired, server-name, server-other, server-self   out of date, for another name, from an unknown CA, self-signed
-laptop (client-ca-a), badge (client-ca-b)            client identities, also as NAME.p12 with the password in p12.password
+server, server-sha384                                valid for *.test.localhost, signed with SHA-256 and SHA-384
+server-expired, server-name, server-other, server-self   expired, for another name, from an unknown CA, self-signed
+laptop (client-ca-a), badge (client-ca-b)            client identities, also as NAME.p12; p12.password has the password
 """
 
 import datetime
@@ -36,9 +36,11 @@ def save(name, key, chain):
 
 
 def issue(name, issuer=None, ca=False, names=(), usage=None, begin=-1, end=30, digest=None):
-    """One certificate and its key; `issuer` is (certificate, key), or None to sign itself."""
+    """Creates a certificate and its key. `issuer` is (certificate, key), or None for self-signed."""
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, "Test"), x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    subject = x509.Name(
+        [x509.NameAttribute(NameOID.ORGANIZATION_NAME, "Test"), x509.NameAttribute(NameOID.COMMON_NAME, name)]
+    )
     signer = issuer or (None, key)
     builder = (
         x509.CertificateBuilder()

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A listener with one bad habit. misbehave.py MODE LOG [CERT KEY]; prints `listening PORT`, logs a line a connection.
+"""A server that misbehaves. misbehave.py MODE LOG [CERT KEY] prints `listening PORT` and logs one line per connection.
 
-silent         accepts, reads, never answers
-close          closes at once
-plain          answers a ClientHello with HTTP in the clear
-tls-silent     finishes the TLS handshake and never answers the request
-tls-close      finishes the TLS handshake, reads a request, closes without a byte
-tls-cut-head   closes inside the status line
-tls-cut-body   promises 1000 bytes, sends 10, closes
-tls-garbage    answers with bytes that are not HTTP
+silent         accepts, reads, never responds
+close          closes immediately
+plain          responds to a ClientHello with plain HTTP
+tls-silent     completes the TLS handshake and never responds to the request
+tls-close      completes the TLS handshake, reads a request, closes without sending a byte
+tls-cut-head   closes in the middle of the status line
+tls-cut-body   announces 1000 bytes, sends 10, closes
+tls-garbage    responds with bytes that are not HTTP
 """
 
 import socket

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client with NTLM of its own, by pyspnego.
+"""A client that authenticates itself with NTLM, through pyspnego.
 
 ntlm_client.py PORT SCHEME USER PASSWORD BINDING [ANCHORS|- [PROXYPORT]]
-BINDING: right, wrong, none. With ANCHORS over TLS. Prints the status and the user.
+BINDING is right, wrong or none. With ANCHORS it uses TLS. Prints the status and the user.
 """
 
 import base64

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An origin that challenges: Basic, raw NTLM, or NTLM inside Negotiate, judged by pyspnego.
+"""An origin that challenges for Basic, raw NTLM, or NTLM inside Negotiate, which pyspnego verifies.
 
-NTLM is accepted only with a MIC, and over TLS only with the `tls-server-end-point` binding of this server's own
-certificate (RFC 5929 section 4.1). One JSON object a request goes to --log. Prints `listening PORT`.
+It accepts NTLM only with a MIC, and over TLS only with the `tls-server-end-point` channel binding of its certificate
+(RFC 5929 section 4.1). Writes one JSON object per request to --log. Prints `listening PORT`.
 
 Paths: /echo  /headers  /bytes/N  /chunked/N  /status/N  /git/... (git http-backend)  and files below --root.
-A path below /fault/close-on-authenticate/ ends the connection when the AuthenticateMessage arrives.
+Under /fault/close-on-authenticate/ it closes the connection when the AuthenticateMessage arrives.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def end_point_binding(path):
 
 
 def message_type(token):
-    """Which NTLM message a token carries, raw or wrapped in SPNEGO, and where it begins."""
+    """The type of the NTLM message in a token, raw or wrapped in SPNEGO, and its offset."""
     at = token.find(b"NTLMSSP\0")
     if at < 0 or len(token) < at + 12:
         return None, at
@@ -50,7 +50,7 @@ def message_type(token):
 
 
 def strict_fault(token, at, binding):
-    """What pyspnego would let pass and a server with Extended Protection would not; None when nothing."""
+    """A fault that pyspnego permits and a server with Extended Protection does not, or None."""
     message = Authenticate.unpack(token[at:])
     response = message.nt_challenge_response or b""
     if len(response) <= 24:
@@ -128,7 +128,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.rfile.readline()
         return self.rfile.read(int(self.headers.get("Content-Length") or 0))
 
-    # Who asks
+    # Authentication
 
     def authorize(self):
         value = self.headers.get("Authorization")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""websocket_client.py URL PROXY CA: sends a text, 1 MiB of bytes and a ping through the proxy; prints `ok N`.
+"""websocket_client.py URL PROXY CA: sends texts, 1 MiB of bytes and a ping through the proxy, and prints `ok N`.
 
-On one thread: Python's TLS sockets are not to be read and written by two at a time.
+Uses one thread, because Python's TLS sockets do not support concurrent reads and writes.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ async def main(url, proxy, ca):
         for message in messages:
             await asyncio.wait_for(socket.send(message), 20)
             if await asyncio.wait_for(socket.recv(), 20) != message:
-                sys.exit("not what was sent")
+                sys.exit("the echo differs")
         await asyncio.wait_for(await socket.ping(), 20)
     print("ok", len(messages))
 

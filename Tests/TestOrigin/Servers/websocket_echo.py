@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A WebSocket echo on loopback (PyPI `websockets`). Prints `listening PORT`."""
+"""A WebSocket echo server on loopback, with `websockets` from PyPI. Prints `listening PORT`."""
 
 from websockets.sync.server import serve
 

@@ -4,27 +4,27 @@
 
 #include <stdint.h>
 
-/// What this thread has asked of malloc and its kin since it began; what it gave back is not taken off.
+/// The allocations by this thread since it started. Memory that was freed still counts.
 typedef struct {
     uint64_t allocations;
-    /// As they were asked for, without what the allocator adds.
+    /// The requested sizes, without the allocator's overhead.
     uint64_t bytes;
 } meter_tally;
 
 meter_tally meter_allocated(void);
 
-/// What this thread allocates from here on is not counted, until `meter_resume`.
+/// Stops counting this thread's allocations until `meter_resume`.
 void meter_pause(void);
 void meter_resume(void);
 
-/// Nanoseconds of processor time that this thread has used.
+/// The processor time of this thread in nanoseconds.
 uint64_t meter_processor_time(void);
 
-/// Starts to count this thread's instructions outside the kernel; -1 where the machine does not let us.
+/// Starts counting this thread's user-mode instructions. Returns a descriptor, or -1 if the machine does not allow it.
 int meter_open_instructions(void);
 uint64_t meter_instructions(int descriptor);
 
-/// Does nothing, which the compiler of the caller does not know.
+/// Does nothing, but is opaque to the compiler of the caller.
 void meter_keep(const void *value);
 
 #endif
