@@ -576,7 +576,7 @@ class Exchange:
             fields = {"Content-Type": "text/plain"}
             if fault == "503":
                 fields["Retry-After"] = "120"
-            self.respond(int(fault), fields, b"the authority is unavailable")
+            self.respond(int(fault), fields, b"the authority is out of order")
             return True
         if fault == "302":
             self.respond(302, {"Location": "https://elsewhere.test.localhost/est"})
