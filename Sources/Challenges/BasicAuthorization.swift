@@ -13,7 +13,7 @@ package enum BasicAuthorization {
     /// character, a password that is not text.
     package static func authorization(
         for credential: PasswordCredential, domain: String?, challenge: Challenge
-    ) throws(ChallengeError) -> Authorization {
+    ) throws(AuthenticationError) -> AuthorizationField {
         let user = qualified(credential.user, domain: domain)
         guard let password = credential.password.utf8Text else { throw unusable("the password is not UTF-8 text") }
         guard !user.utf8.contains(UInt8(ascii: ":")) else { throw unusable("the user name contains a colon") }
@@ -28,7 +28,7 @@ package enum BasicAuthorization {
         } else {
             bytes = Array(String(text).utf8)
         }
-        return Authorization(scheme: "Basic", credentials: bytes)
+        return AuthorizationField(scheme: "Basic", credentials: bytes)
     }
 
     /// `user` with `domain` before it, where it is bare and there is one.
@@ -41,5 +41,5 @@ package enum BasicAuthorization {
         text.unicodeScalars.contains { $0.properties.generalCategory == .control }
     }
 
-    private static func unusable(_ detail: String) -> ChallengeError { ChallengeError(.unusableCredential, detail) }
+    private static func unusable(_ detail: String) -> AuthenticationError { AuthenticationError(.unusableCredential, detail) }
 }

@@ -12,12 +12,12 @@ package enum ChallengeParser {
     ///
     /// Each of `fields` is one field value, its bytes read as ISO 8859-1 or UTF-8: anything beyond ASCII is obs-text and is kept.
     /// Throws `unparsableChallenge` and `challengeTooLong`. No field, or empty ones, are no challenge.
-    package static func parse(fields: [String]) throws(ChallengeError) -> [Challenge] {
+    package static func parse(fields: [String]) throws(AuthenticationError) -> [Challenge] {
         var total = 0
         for field in fields {
             total += field.utf8.count
             guard total <= maximumBytes else {
-                throw ChallengeError(.challengeTooLong, "challenges of more than \(maximumBytes) bytes")
+                throw AuthenticationError(.challengeTooLong, "challenges of more than \(maximumBytes) bytes")
             }
         }
         var challenges: [Challenge] = []
@@ -41,7 +41,7 @@ private struct FieldReader {
     }
 
     /// `#challenge`, empty elements skipped (RFC 9110 §5.6.1.2).
-    mutating func challenges() throws(ChallengeError) -> [Challenge] {
+    mutating func challenges() throws(AuthenticationError) -> [Challenge] {
         var challenges: [Challenge] = []
         skipEmptyElements()
         while next != nil {
@@ -52,7 +52,7 @@ private struct FieldReader {
     }
 
     /// `auth-scheme [ 1*SP ( token68 / #auth-param ) ]`
-    private mutating func challenge() throws(ChallengeError) -> Challenge {
+    private mutating func challenge() throws(AuthenticationError) -> Challenge {
         guard let scheme = takeToken() else { throw fault("expected a scheme") }
         guard next == .space else {
             try endElement()
@@ -66,7 +66,7 @@ private struct FieldReader {
     }
 
     /// `#auth-param`, up to the end or to the next list element that has no `=` and so begins a challenge.
-    private mutating func parameters() throws(ChallengeError) -> [AuthParameter] {
+    private mutating func parameters() throws(AuthenticationError) -> [AuthParameter] {
         var parameters: [AuthParameter] = []
         var names: Set<String> = []
         var afterComma = skipEmptyElements()
@@ -111,7 +111,7 @@ private struct FieldReader {
         return comma
     }
 
-    private mutating func endElement() throws(ChallengeError) {
+    private mutating func endElement() throws(AuthenticationError) {
         skipWhitespace()
         guard next == nil || next == .comma else { throw fault("expected a comma") }
     }
@@ -138,7 +138,7 @@ private struct FieldReader {
     }
 
     /// `token / quoted-string`
-    private mutating func takeValue() throws(ChallengeError) -> String {
+    private mutating func takeValue() throws(AuthenticationError) -> String {
         guard next == .quote else {
             guard let token = takeToken() else { throw fault("expected a value") }
             return token
@@ -165,11 +165,11 @@ private struct FieldReader {
         throw fault("quoted string without an end")
     }
 
-    private func fault(_ what: String) -> ChallengeError {
+    private func fault(_ what: String) -> AuthenticationError {
         let place = "challenge field \(number), byte \(index + 1): \(what)"
-        guard let byte = next else { return ChallengeError(.unparsableChallenge, place + ", found the end") }
+        guard let byte = next else { return AuthenticationError(.unparsableChallenge, place + ", found the end") }
         let found = (0x21...0x7E).contains(byte) ? "\"\(Character(Unicode.Scalar(byte)))\"" : "byte \(byte)"
-        return ChallengeError(.unparsableChallenge, "\(place), found \(found)")
+        return AuthenticationError(.unparsableChallenge, "\(place), found \(found)")
     }
 }
 

@@ -19,7 +19,7 @@ package enum OfferKind: String, Hashable, CaseIterable, Sendable {
     }
 
     /// How the question about it is put.
-    package var method: ProtectionSpace.Method {
+    package var method: AuthenticationSpace.Method {
         switch self {
         case .ntlm, .ntlmInNegotiate: .ntlm
         case .basic: .basic
@@ -41,8 +41,8 @@ package struct Offer: Equatable, Sendable {
     }
 
     /// Where the answer belongs at `origin`; the realm is Basic's alone.
-    package func space(at origin: Origin) -> ProtectionSpace {
-        ProtectionSpace(origin: origin, realm: kind == .basic ? challenge.realm : nil, method: kind.method)
+    package func space(at origin: Origin) -> AuthenticationSpace {
+        AuthenticationSpace(origin: origin, realm: kind == .basic ? challenge.realm : nil, method: kind.method)
     }
 }
 

@@ -43,7 +43,7 @@ public final class URLSessionChallengeAnswerer: NSObject, URLSessionTaskDelegate
             return completionHandler(Self.defaultHandling(hasProposal: hasProposal), nil)
         }
         let earlier = open.withLock { $0.removeValue(forKey: ObjectIdentifier(task)) }
-        asked.attempt = earlier?.attempt ?? controller.newAttempt()
+        asked.attempt = earlier?.attempt ?? controller.newPermit()
         Task { [asked] in
             let (disposition, credential) = await controller.handle(asked)
             if asked.attempt?.holdsOthersUp == true { watch(task, asked) }

@@ -22,13 +22,13 @@ package final class ProxyServices: Sendable {
     package let configuration: ProxyConfiguration
     package let policy: CurrentPolicy
     package let breaker: BreakerBoard
-    package let learned = LearnedSpaces()
+    package let learned = ProtectionSpaceCache()
     let leaves = LeafCache()
     let accessLog: AccessLog?
     /// Asked about listed origins that do not verify, where no standing decision speaks for them. Nil: nobody.
     let serverTrustDelegate: (any ServerTrustDelegate)?
     /// Asked where an origin refuses the credential of its line. Nil: nobody.
-    let suppliedCredentials: SuppliedCredentials?
+    let suppliedCredentials: ReplacementCredentials?
     /// Told what origins make of client identities. Nil: nobody.
     let identityRefresher: IdentityRefresher?
     /// Told what becomes of challenges. Nil: nobody.
@@ -43,7 +43,7 @@ package final class ProxyServices: Sendable {
     package init(
         configuration: ProxyConfiguration, policy: CurrentPolicy, accessLog: AccessLog?,
         breaker: BreakerBoard = BreakerBoard(),
-        serverTrustDelegate: (any ServerTrustDelegate)? = nil, suppliedCredentials: SuppliedCredentials? = nil,
+        serverTrustDelegate: (any ServerTrustDelegate)? = nil, suppliedCredentials: ReplacementCredentials? = nil,
         identityRefresher: IdentityRefresher? = nil, observer: ChallengeObserver? = nil,
         pseudonym: String,
         wallClock: @escaping @Sendable () -> Int64

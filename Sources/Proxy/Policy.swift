@@ -71,7 +71,7 @@ package final class Policy: Sendable {
     }
 
     /// The third check for a password challenge: the credential that is kept for `origin` alone, else the one that `rule` names.
-    package func passwordDisposition(for rule: SiteRule, at origin: Origin) -> ChallengeDisposition {
+    package func passwordDecision(for rule: SiteRule, at origin: Origin) -> CredentialDecision {
         switch enrollment {
         case .closed(let reason):
             return .performDefaultHandling(reason: reason)

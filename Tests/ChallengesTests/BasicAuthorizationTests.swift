@@ -54,7 +54,7 @@ import Testing
         ("a", "p\u{85}", nil, "the password contains a control character"),
     ])
     func whatBasicCannotCarryIsRefused(user: String, password: String, domain: String?, detail: String) {
-        let error = #expect(throws: ChallengeError.self) {
+        let error = #expect(throws: AuthenticationError.self) {
             try BasicAuthorization.authorization(
                 for: Self.credential(user, password), domain: domain, challenge: Self.plain)
         }
@@ -64,7 +64,7 @@ import Testing
 
     @Test func passwordThatIsNoTextIsRefused() {
         let credential = PasswordCredential(name: "e", user: "u", password: Secret([0xFF, 0xFE]), generation: 1)
-        #expect(throws: ChallengeError(.unusableCredential, "")) {
+        #expect(throws: AuthenticationError(.unusableCredential, "")) {
             try BasicAuthorization.authorization(for: credential, domain: nil, challenge: Self.plain)
         }
     }
@@ -73,7 +73,7 @@ import Testing
         let authorization = try BasicAuthorization.authorization(
             for: Self.credential("jdoe", "correct horse"), domain: nil, challenge: Self.plain)
         var dumped = ""
-        dump(ChallengeExchange.Action.send(authorization), to: &dumped)
+        dump(ExchangeMachine.Action.send(authorization), to: &dumped)
         for text in [dumped, "\(authorization)", String(reflecting: authorization), "\([authorization])"] {
             #expect(text.contains("Basic"))
             #expect(!text.contains("horse"))
@@ -82,10 +82,10 @@ import Testing
     }
 
     @Test func answersAreEqualWhenTheirBytesAre() {
-        let answer = Authorization(scheme: "NTLM", credentials: [1, 2, 3])
-        #expect(answer == Authorization(scheme: "NTLM", credentials: [1, 2, 3]))
-        #expect(answer != Authorization(scheme: "NTLM", credentials: [1, 2, 4]))
-        #expect(answer != Authorization(scheme: "Negotiate", credentials: [1, 2, 3]))
+        let answer = AuthorizationField(scheme: "NTLM", credentials: [1, 2, 3])
+        #expect(answer == AuthorizationField(scheme: "NTLM", credentials: [1, 2, 3]))
+        #expect(answer != AuthorizationField(scheme: "NTLM", credentials: [1, 2, 4]))
+        #expect(answer != AuthorizationField(scheme: "Negotiate", credentials: [1, 2, 3]))
         #expect(answer.fieldValue == "NTLM AQID")
     }
 }

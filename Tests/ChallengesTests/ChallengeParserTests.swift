@@ -131,13 +131,13 @@ extension Challenge {
     @Test func sixteenKiBPassAndOneByteMoreDoesNot() throws {
         let most = "Basic realm=\"" + String(repeating: "x", count: 16384 - 14) + "\""
         #expect(try ChallengeParser.parse(fields: [most]).first?.realm?.count == 16370)
-        #expect(throws: ChallengeError(.challengeTooLong, "")) { try ChallengeParser.parse(fields: [most + " "]) }
+        #expect(throws: AuthenticationError(.challengeTooLong, "")) { try ChallengeParser.parse(fields: [most + " "]) }
     }
 
     @Test func theBoundIsOnAllFieldsTogether() throws {
         let field = "NTLM " + String(repeating: "x", count: 8192 - 5)
         #expect(try ChallengeParser.parse(fields: [field, field]).count == 2)
-        #expect(throws: ChallengeError(.challengeTooLong, "")) {
+        #expect(throws: AuthenticationError(.challengeTooLong, "")) {
             try ChallengeParser.parse(fields: [field, field, ","])
         }
     }

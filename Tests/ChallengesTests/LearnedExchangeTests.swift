@@ -72,8 +72,8 @@ import Testing
             ])
     }
 
-    @Test(arguments: [ChallengeExchange.Learned.basic, .ntlm(.ntlm), .ntlm(.ntlmInNegotiate)])
-    func whatTheLineNoLongerPermitsIsNotUsed(learned: ChallengeExchange.Learned) {
+    @Test(arguments: [ExchangeMachine.Learned.basic, .ntlm(.ntlm), .ntlm(.ntlmInNegotiate)])
+    func whatTheLineNoLongerPermitsIsNotUsed(learned: ExchangeMachine.Learned) {
         let other: [AuthenticationScheme] = learned == .basic ? [.ntlm] : [.basic]
         play(
             .site(permitted: other, learned: learned),
@@ -119,9 +119,9 @@ import Testing
     }
 
     @Test(arguments: [
-        ChallengeDisposition.none, .rejectProtectionSpace(reason: "no"), .useCredential(.identity(named: "laptop")),
+        CredentialDecision.none, .rejectProtectionSpace(reason: "no"), .useCredential(.identity(named: "laptop")),
     ])
-    func aLearnedDialogueNobodyAnswersGoesAsItCame(disposition: ChallengeDisposition) {
+    func aLearnedDialogueNobodyAnswersGoesAsItCame(disposition: CredentialDecision) {
         play(
             .site(learned: .ntlm(.ntlm)),
             [

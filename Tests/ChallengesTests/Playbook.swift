@@ -7,8 +7,8 @@ import Testing
 
 /// A dialogue as a transcript: what the driver reports, and the action that is to come back.
 enum Line {
-    case event(ChallengeExchange.Event)
-    case expect(ChallengeExchange.Action)
+    case event(ExchangeMachine.Event)
+    case expect(ExchangeMachine.Action)
     /// The checks that are known by now.
     case checks(ThreeChecks)
     case sameConnection(Bool)
@@ -18,7 +18,7 @@ extension Line {
     static func response(_ status: Int, _ fields: String...) -> Line {
         .event(.responseReceived(status: status, challengeFields: fields))
     }
-    static func disposition(_ disposition: ChallengeDisposition) -> Line { .event(.dispositionReceived(disposition)) }
+    static func disposition(_ disposition: CredentialDecision) -> Line { .event(.decisionReceived(disposition)) }
     static func token(_ token: [UInt8]) -> Line { .event(.tokenComputed(token)) }
     static let lost = Line.event(.connectionLost(requestMayRepeat: false))
     static let lostButMayRepeat = Line.event(.connectionLost(requestMayRepeat: true))
@@ -27,10 +27,10 @@ extension Line {
 /// Reads `lines` to an exchange on `terms`, through its package verbs; each event's action must be the next line.
 @discardableResult
 func play(
-    _ terms: ChallengeExchange.Terms, _ lines: [Line], sourceLocation: SourceLocation = #_sourceLocation
-) -> ChallengeExchange {
-    var exchange = ChallengeExchange(terms)
-    var pending: ChallengeExchange.Action?
+    _ context: RequestContext, _ lines: [Line], sourceLocation: SourceLocation = #_sourceLocation
+) -> ExchangeMachine {
+    var exchange = ExchangeMachine(context)
+    var pending: ExchangeMachine.Action?
     for (index, line) in lines.enumerated() {
         switch line {
         case .event(let event):
@@ -56,16 +56,16 @@ func play(
 
 /// On the terms of a listed https site that knows nothing yet.
 @discardableResult
-func play(_ lines: [Line], sourceLocation: SourceLocation = #_sourceLocation) -> ChallengeExchange {
+func play(_ lines: [Line], sourceLocation: SourceLocation = #_sourceLocation) -> ExchangeMachine {
     play(.site(), lines, sourceLocation: sourceLocation)
 }
 
-extension ChallengeExchange {
+extension ExchangeMachine {
     mutating func report(_ event: Event) -> Action {
         switch event {
         case .started: started()
         case .responseReceived(let status, let fields): responseReceived(status: status, challengeFields: fields)
-        case .dispositionReceived(let disposition): dispositionReceived(disposition)
+        case .decisionReceived(let disposition): decisionReceived(disposition)
         case .tokenComputed(let token): tokenComputed(token)
         case .tokenFailed(let reason): tokenFailed(reason: reason)
         case .connectionLost(let mayRepeat): connectionLost(requestMayRepeat: mayRepeat)
@@ -86,29 +86,29 @@ extension PasswordCredential {
         name: "enrollment", user: "jdoe", password: Secret(utf8: "canary-password"), generation: 7)
 }
 
-extension ChallengeDisposition {
-    static let jdoe = ChallengeDisposition.useCredential(.password(.jdoe))
-    static let none = ChallengeDisposition.performDefaultHandling(reason: "no credential \"enrollment\"")
+extension CredentialDecision {
+    static let jdoe = CredentialDecision.useCredential(.password(.jdoe))
+    static let none = CredentialDecision.performDefaultHandling(reason: "no credential \"enrollment\"")
 }
 
-extension Authorization {
+extension AuthorizationField {
     /// jdoe's answer to a Basic challenge.
-    static let basic = Authorization(scheme: "Basic", credentials: Array("jdoe:canary-password".utf8))
-    static let opening = Authorization(scheme: "NTLM", credentials: [1])
-    static let answer = Authorization(scheme: "NTLM", credentials: [3])
+    static let basic = AuthorizationField(scheme: "Basic", credentials: Array("jdoe:canary-password".utf8))
+    static let opening = AuthorizationField(scheme: "NTLM", credentials: [1])
+    static let answer = AuthorizationField(scheme: "NTLM", credentials: [3])
 }
 
-extension AuthenticationChallenge {
-    static func basic(_ realm: String, at origin: Origin = .wiki) -> AuthenticationChallenge {
-        AuthenticationChallenge(
-            space: ProtectionSpace(origin: origin, realm: realm, method: .basic), previousFailureCount: 0)
+extension CredentialRequest {
+    static func basic(_ realm: String, at origin: Origin = .wiki) -> CredentialRequest {
+        CredentialRequest(
+            space: AuthenticationSpace(origin: origin, realm: realm, method: .basic), previousFailureCount: 0)
     }
-    static let ntlm = AuthenticationChallenge(
-        space: ProtectionSpace(origin: .wiki, realm: nil, method: .ntlm), previousFailureCount: 0)
+    static let ntlm = CredentialRequest(
+        space: AuthenticationSpace(origin: .wiki, realm: nil, method: .ntlm), previousFailureCount: 0)
 }
 
-extension ChallengeExchange.Learned {
-    static let basic = ChallengeExchange.Learned.basic(
+extension ExchangeMachine.Learned {
+    static let basic = ExchangeMachine.Learned.basic(
         .basic, realm: "Wiki", credential: PasswordCredential.jdoe.reference)
 }
 
@@ -126,25 +126,25 @@ extension ThreeChecks {
     }
 }
 
-extension ChallengeExchange.Terms {
+extension RequestContext {
     static func site(
         _ origin: Origin = .wiki, permitted: [AuthenticationScheme] = [.certificate, .ntlm, .basic],
         hasBody: Bool = false,
-        learned: ChallengeExchange.Learned? = nil
-    ) -> ChallengeExchange.Terms {
-        ChallengeExchange.Terms(
+        learned: ExchangeMachine.Learned? = nil
+    ) -> RequestContext {
+        RequestContext(
             origin: origin, site: .listed, permitted: permitted, plaintextPermitted: false, clientAuthorizes: false,
             originTrusted: true, hasBody: hasBody, learned: learned)
     }
 
     func with(_ change: (inout Self) -> Void) -> Self {
-        var terms = self
-        change(&terms)
-        return terms
+        var context = self
+        change(&context)
+        return context
     }
 }
 
-extension ChallengeExchange.Outcome {
+extension ExchangeMachine.Outcome {
     static func accepted(_ kind: OfferKind, realm: String? = nil) -> Self {
         .accepted(kind, credential: PasswordCredential.jdoe.reference, realm: realm)
     }

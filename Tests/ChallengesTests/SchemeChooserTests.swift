@@ -34,9 +34,9 @@ import Testing
         let challenges = try ChallengeParser.parse(fields: ["Basic realm=b, NTLM realm=c, Negotiate"])
         #expect(
             SchemeChooser.rank(challenges, permitted: [.ntlm, .basic]).map { $0.space(at: origin) } == [
-                ProtectionSpace(origin: origin, realm: nil, method: .ntlm),
-                ProtectionSpace(origin: origin, realm: nil, method: .ntlm),
-                ProtectionSpace(origin: origin, realm: "b", method: .basic),
+                AuthenticationSpace(origin: origin, realm: nil, method: .ntlm),
+                AuthenticationSpace(origin: origin, realm: nil, method: .ntlm),
+                AuthenticationSpace(origin: origin, realm: "b", method: .basic),
             ])
     }
 }

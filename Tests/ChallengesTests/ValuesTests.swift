@@ -35,8 +35,8 @@ import Testing
     }
 
     @Test func everySpaceHasItsWordOfTheList() {
-        #expect(ProtectionSpace.Method.clientCertificate.scheme == .certificate)
-        #expect(ProtectionSpace.Method.ntlm.scheme == .ntlm)
-        #expect(ProtectionSpace.Method.basic.scheme == .basic)
+        #expect(AuthenticationSpace.Method.clientCertificate.scheme == .certificate)
+        #expect(AuthenticationSpace.Method.ntlm.scheme == .ntlm)
+        #expect(AuthenticationSpace.Method.basic.scheme == .basic)
     }
 }

@@ -14,7 +14,7 @@ struct LibraryOneAtATimeTests {
     private static let basic = ["Basic realm=\"r\""]
 
     private static func controller(
-        _ sites: String = site, limit: Duration = Attempt.limit
+        _ sites: String = site, limit: Duration = BreakerPermit.limit
     ) throws -> ChallengeController {
         let controller = try LibraryHome(sites).controller()
         controller.firstTryLimit.withLockedValue { $0 = limit }

@@ -71,7 +71,7 @@ import Testing
         #expect(try bench.answer().hasSuffix("ok"))
     }
 
-    private static let learnedKey = LearnedSpaces.Key(
+    private static let learnedKey = ProtectionSpaceCache.Key(
         origin: Bench.origin, trust: .verified, credential: "enrollment", generation: 1, principal: Bench.uid)
 
     /// The realm of the space tells a rejection from another space's challenge.
@@ -137,7 +137,7 @@ import Testing
         bench.services.shared.learned.learn(
             .init(
                 .basic(
-                    Authorization(scheme: "Basic", credentials: Array("jdoe:pw".utf8)), realm: "r",
+                    AuthorizationField(scheme: "Basic", credentials: Array("jdoe:pw".utf8)), realm: "r",
                     credential: .init(name: "enrollment", generation: 1)),
                 scope: try #require(PathScope(challengedPath: "/"))),
             key: Self.learnedKey)

@@ -61,13 +61,13 @@ import CountersignUpstream
     }
 }
 
-extension LearnedSpaces {
+extension ProtectionSpaceCache {
     fileprivate func space(for path: String, key: Key) -> Space? {
         known(of: key).space(for: Array(path.utf8)[...])
     }
 }
 
-extension LearnedSpaces.Space {
+extension ProtectionSpaceCache.Space {
     fileprivate var realm: String? {
         guard case .basic(_, let realm, _) = learned else { return nil }
         return realm
@@ -78,22 +78,22 @@ extension LearnedSpaces.Space {
     private static func key(
         host: String = "a.example", trust: UpstreamKey.Trust = .verified, credential: String = "enrollment",
         generation: UInt64 = 1, principal: UInt32? = 1
-    ) -> LearnedSpaces.Key {
+    ) -> ProtectionSpaceCache.Key {
         .init(
             origin: Origin(scheme: .https, host: host, port: 443), trust: trust, credential: credential,
             generation: generation, principal: principal)
     }
 
-    private static func space(_ path: String, realm: String) throws -> LearnedSpaces.Space {
+    private static func space(_ path: String, realm: String) throws -> ProtectionSpaceCache.Space {
         .init(
             .basic(
-                Authorization(scheme: "Basic", credentials: Array(realm.utf8)), realm: realm,
+                AuthorizationField(scheme: "Basic", credentials: Array(realm.utf8)), realm: realm,
                 credential: .init(name: "enrollment", generation: 1)),
             scope: try #require(PathScope(challengedPath: path)))
     }
 
     @Test func whatSomebodyKeptIsStillRightOnlyWhileNothingHasChanged() throws {
-        let learned = LearnedSpaces()
+        let learned = ProtectionSpaceCache()
         learned.learn(try Self.space("/a", realm: "first"), key: Self.key())
         let first = learned.known(of: Self.key())
         #expect(learned.isStill(first))
@@ -108,7 +108,7 @@ extension LearnedSpaces.Space {
     }
 
     @Test func onlyPathsInTheScopeAreKnown() throws {
-        let learned = LearnedSpaces()
+        let learned = ProtectionSpaceCache()
         learned.learn(try Self.space("/docs/a", realm: "r"), key: Self.key())
         #expect(learned.space(for: "/docs/b?c", key: Self.key())?.realm == "r")
         #expect(learned.space(for: "/other", key: Self.key()) == nil)
@@ -116,7 +116,7 @@ extension LearnedSpaces.Space {
     }
 
     @Test func everyPartOfTheKeyCounts() throws {
-        let learned = LearnedSpaces()
+        let learned = ProtectionSpaceCache()
         learned.learn(try Self.space("/a", realm: "r"), key: Self.key())
         #expect(learned.space(for: "/a", key: Self.key()) != nil)
         for other in [
@@ -129,7 +129,7 @@ extension LearnedSpaces.Space {
     }
 
     @Test func theLatestWordOnAScopeCountsAndForgettingForgetsAll() throws {
-        let learned = LearnedSpaces()
+        let learned = ProtectionSpaceCache()
         learned.learn(try Self.space("/a", realm: "old"), key: Self.key())
         learned.learn(try Self.space("/b", realm: "new"), key: Self.key())
         #expect(learned.space(for: "/a", key: Self.key())?.realm == "new")
@@ -138,7 +138,7 @@ extension LearnedSpaces.Space {
     }
 
     @Test func onlySoManySpacesAreKeptForAKey() throws {
-        let learned = LearnedSpaces()
+        let learned = ProtectionSpaceCache()
         for number in 0..<33 { learned.learn(try Self.space("/\(number)/x", realm: "\(number)"), key: Self.key()) }
         #expect(learned.space(for: "/0/x", key: Self.key()) == nil)
         #expect(learned.space(for: "/1/x", key: Self.key())?.realm == "1")

@@ -51,16 +51,16 @@ enum ChallengeBenchmarks {
     /// with the look-ups that the latter needs.
     private static func exchanges() throws -> [Benchmark] {
         let origin = Origin(scheme: .https, host: "intranet.acme.example", port: 443)
-        var terms = ChallengeExchange.Terms(
+        var context = RequestContext(
             origin: origin, site: .no("not on the list"), permitted: [], plaintextPermitted: false,
             clientAuthorizes: false, originTrusted: true, hasBody: false)
-        let unlisted = terms
-        terms.site = .yes("work.sites:3")
-        terms.permitted = AuthenticationScheme.supported
-        terms.learned = .basic(
-            Authorization(scheme: "Basic", credentials: Array("ACME\\jdoe:correct horse 7".utf8)),
+        let unlisted = context
+        context.site = .yes("work.sites:3")
+        context.permitted = AuthenticationScheme.supported
+        context.learned = .basic(
+            AuthorizationField(scheme: "Basic", credentials: Array("ACME\\jdoe:correct horse 7".utf8)),
             realm: "ACME intranet", credential: credential.reference)
-        let learned = terms
+        let learned = context
         guard case .send(.some) = opened(learned) else { throw SetUpFailure("the accepted credential is not sent") }
 
         let path = "/reports/2024/q3?view=summary"
@@ -84,8 +84,8 @@ enum ChallengeBenchmarks {
     }
 
     /// The first action of an exchange whose response is a 200.
-    private static func opened(_ terms: ChallengeExchange.Terms) -> ChallengeExchange.Action {
-        var exchange = ChallengeExchange(terms)
+    private static func opened(_ context: RequestContext) -> ExchangeMachine.Action {
+        var exchange = ExchangeMachine(context)
         let action = exchange.started()
         keep(exchange.responseReceived(status: 200, challengeFields: []))
         return action

@@ -86,7 +86,7 @@ package struct Explanation: Equatable, Sendable {
             checks.credential = policy.identity(for: nil, rule: rule, now: now).check
         } else {
             checks.credential =
-                switch policy.passwordDisposition(for: rule, at: origin) {
+                switch policy.passwordDecision(for: rule, at: origin) {
                 case .useCredential(.password(let credential)): .yes("credential \"\(credential.name)\"")
                 case .useCredential(.identity(let name)): .yes("identity \"\(name)\"")
                 case .performDefaultHandling(let reason), .rejectProtectionSpace(let reason): .no(reason)

@@ -18,7 +18,7 @@ package final class ProxyRuntime: Sendable {
     private let listener: ProxyListener
     private let control: ControlSocket?
     private let looking: RepeatedTask
-    private let suppliedCredentials: SuppliedCredentials?
+    private let suppliedCredentials: ReplacementCredentials?
     private let renewals: RenewalKeeper
     /// Reads the home: one at a time, and never on an event loop.
     private let queue: DispatchQueue
@@ -30,7 +30,7 @@ package final class ProxyRuntime: Sendable {
         keeper: PolicyKeeper, configuration: ProxyConfiguration, accessLog: AccessLog?, threads: Int,
         hasControlSocket: Bool, breaker: BreakerBoard = BreakerBoard(),
         serverTrustDelegate: (any CountersignProxy.ServerTrustDelegate)? = nil,
-        suppliedCredentials: SuppliedCredentials? = nil, observer: ChallengeObserver? = nil,
+        suppliedCredentials: ReplacementCredentials? = nil, observer: ChallengeObserver? = nil,
         refreshed: (@Sendable (String, (any Error)?) -> Void)? = nil, logger: Logger
     ) async throws {
         for case .unix(let path) in configuration.listeningAddresses {

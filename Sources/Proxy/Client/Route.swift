@@ -9,13 +9,13 @@ import CountersignUpstream
 final class Route {
     /// An exchange that has been started, and what is to be done first.
     final class PreparedExchange {
-        let exchange: ChallengeExchange
-        let action: ChallengeExchange.Action
+        let exchange: ExchangeMachine
+        let action: ExchangeMachine.Action
 
-        init(_ terms: ChallengeExchange.Terms, hasBody: Bool) {
-            var terms = terms
-            terms.hasBody = hasBody
-            var exchange = ChallengeExchange(terms)
+        init(_ context: RequestContext, hasBody: Bool) {
+            var context = context
+            context.hasBody = hasBody
+            var exchange = ExchangeMachine(context)
             action = exchange.started()
             self.exchange = exchange
         }
@@ -23,12 +23,12 @@ final class Route {
 
     /// How the exchanges of requests begin that are told the same beforehand: found out once.
     private final class PreparedExchanges {
-        private let terms: ChallengeExchange.Terms
-        private lazy var withoutBody = PreparedExchange(terms, hasBody: false)
-        private lazy var withBody = PreparedExchange(terms, hasBody: true)
+        private let context: RequestContext
+        private lazy var withoutBody = PreparedExchange(context, hasBody: false)
+        private lazy var withBody = PreparedExchange(context, hasBody: true)
 
-        init(_ terms: ChallengeExchange.Terms) {
-            self.terms = terms
+        init(_ context: RequestContext) {
+            self.context = context
         }
 
         func preparedExchange(hasBody: Bool) -> PreparedExchange { hasBody ? withBody : withoutBody }
@@ -37,11 +37,11 @@ final class Route {
     /// What earlier requests taught of the origin for the credential of one slot, and how exchanges begin by it.
     private final class LearnedRoute {
         let slot: UpstreamPool.Slot
-        let known: LearnedSpaces.Known
+        let known: ProtectionSpaceCache.Known
         /// Of the space that the last of these exchanges was in: most are in the same.
-        var last: (space: LearnedSpaces.Space, preparedExchanges: PreparedExchanges)?
+        var last: (space: ProtectionSpaceCache.Space, preparedExchanges: PreparedExchanges)?
 
-        init(_ slot: UpstreamPool.Slot, _ known: LearnedSpaces.Known) {
+        init(_ slot: UpstreamPool.Slot, _ known: ProtectionSpaceCache.Known) {
             self.slot = slot
             self.known = known
         }
@@ -60,9 +60,9 @@ final class Route {
     /// The value of Host.
     let authority: String
     /// What an exchange is told beforehand, where the origin's certificate verifies and the client does not authorize itself.
-    let terms: ChallengeExchange.Terms
+    let context: RequestContext
     /// Of exchanges that have no more to be told.
-    private lazy var preparedExchanges = PreparedExchanges(terms)
+    private lazy var preparedExchanges = PreparedExchanges(context)
     /// How the last absolute-form target that led here spelled what stands before its path; most others do so too.
     var targetSpelling: [UInt8] = []
     /// How the last Host in a tunnel was spelled.
@@ -93,7 +93,7 @@ final class Route {
         verdict = policy.sites.verdict(for: origin)
         rule = if case .answer(let rule) = verdict { rule } else { nil }
         isListed = rule != nil
-        terms = ChallengeExchange.Terms(
+        context = RequestContext(
             origin: origin, site: policy.siteCheck(verdict), permitted: rule?.answer ?? [],
             plaintextPermitted: rule?.answersPlaintext ?? false, clientAuthorizes: false, originTrusted: true,
             hasBody: false, domain: rule?.domain)
@@ -101,12 +101,12 @@ final class Route {
 
     /// The exchange of a request that may be answered, as it is when the request is about to go out. `space` is the one that
     /// ``learnedSpace(for:in:)`` has just found.
-    func preparedExchange(hasBody: Bool, in space: LearnedSpaces.Space? = nil) -> PreparedExchange {
+    func preparedExchange(hasBody: Bool, in space: ProtectionSpaceCache.Space? = nil) -> PreparedExchange {
         guard let space, let learnedRoute else { return preparedExchanges.preparedExchange(hasBody: hasBody) }
         if let last = learnedRoute.last, last.space === space { return last.preparedExchanges.preparedExchange(hasBody: hasBody) }
-        var terms = terms
-        terms.learned = space.learned
-        let preparedExchanges = PreparedExchanges(terms)
+        var context = context
+        context.learned = space.learned
+        let preparedExchanges = PreparedExchanges(context)
         learnedRoute.last = (space, preparedExchanges)
         return preparedExchanges.preparedExchange(hasBody: hasBody)
     }
@@ -117,9 +117,9 @@ final class Route {
     }
 
     /// What the site's line has for a password challenge, or what was supplied in its place.
-    var passwordDisposition: ChallengeDisposition {
+    var passwordDecision: CredentialDecision {
         guard let rule else { return .performDefaultHandling(reason: "not on the list") }
-        let disposition = policy.passwordDisposition(for: rule, at: origin)
+        let disposition = policy.passwordDecision(for: rule, at: origin)
         guard case .useCredential(.password(let credential)) = disposition, let supplied = shared.suppliedCredentials
         else { return disposition }
         return .useCredential(.password(supplied.standIn(for: credential, at: origin)))
@@ -136,19 +136,19 @@ final class Route {
     }
 
     /// The protection space that `path` was found to lie in, by earlier requests with the same credential.
-    func learnedSpace(for path: ArraySlice<UInt8>, in slot: UpstreamPool.Slot) -> LearnedSpaces.Space? {
+    func learnedSpace(for path: ArraySlice<UInt8>, in slot: UpstreamPool.Slot) -> ProtectionSpaceCache.Space? {
         guard let tag = slot.key.credential else { return nil }
         if let learnedRoute, learnedRoute.slot === slot, shared.learned.isStill(learnedRoute.known) {
             return learnedRoute.known.space(for: path)
         }
-        let known = shared.learned.known(of: LearnedSpaces.Key(slot.key, tag))
+        let known = shared.learned.known(of: ProtectionSpaceCache.Key(slot.key, tag))
         learnedRoute = LearnedRoute(slot, known)
         return known.space(for: path)
     }
 
     private func key(under trust: OriginTrust, mayBeAnswered: Bool) -> UpstreamKey {
         var tag: UpstreamKey.CredentialTag?
-        if mayBeAnswered, trust.answers, case .useCredential(.password(let credential)) = passwordDisposition {
+        if mayBeAnswered, trust.answers, case .useCredential(.password(let credential)) = passwordDecision {
             tag = .init(name: credential.name, generation: credential.generation)
         }
         return UpstreamKey(
@@ -195,7 +195,7 @@ struct RouteTable {
     }
 }
 
-extension LearnedSpaces.Key {
+extension ProtectionSpaceCache.Key {
     /// `tag` is the credential of `key`.
     init(_ key: UpstreamKey, _ tag: UpstreamKey.CredentialTag) {
         self.init(

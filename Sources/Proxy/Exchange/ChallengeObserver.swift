@@ -9,12 +9,12 @@ package struct ChallengeObserver: Sendable {
     /// What became of one challenge. No secret is in it.
     package enum News: Sendable {
         /// A password that the origin took, or an identity that it was shown.
-        case answered(ProtectionSpace, with: String)
+        case answered(AuthenticationSpace, with: String)
         /// The challenge went on to the client; nil for `challenge`: a request for a client certificate, which TLS went on
         /// without.
         case handedBack(Origin, challenge: Challenge?, ThreeChecks, SiteRule?)
         /// The origin did not take the credential or identity.
-        case rejected(ProtectionSpace, credential: String)
+        case rejected(AuthenticationSpace, credential: String)
     }
 
     let tell: @Sendable (News) -> Void
@@ -36,25 +36,25 @@ package struct ChallengeObserver: Sendable {
         tell(.rejected(Self.certificateSpace(of: origin), credential: identity.name))
     }
 
-    private static func certificateSpace(of origin: Origin) -> ProtectionSpace {
-        ProtectionSpace(origin: origin, realm: nil, method: .clientCertificate)
+    private static func certificateSpace(of origin: Origin) -> AuthenticationSpace {
+        AuthenticationSpace(origin: origin, realm: nil, method: .clientCertificate)
     }
 }
 
 extension ExchangeDriver {
     /// Tells how the exchange ended, if a challenge was in it. What was sent unasked and taken was no challenge.
-    func observe(_ outcome: ChallengeExchange.Outcome) {
+    func observe(_ outcome: ExchangeMachine.Outcome) {
         guard let observer = services.shared.observer else { return }
         switch outcome {
         case .notChallenged:
             break
         case .accepted(let kind, let credential, let realm):
             guard dialogue?.attempt != nil else { return }
-            let space = ProtectionSpace(origin: origin, realm: realm, method: kind.method)
+            let space = AuthenticationSpace(origin: origin, realm: realm, method: kind.method)
             observer.tell(.answered(space, with: credential.name))
         case .rejected(let kind, let credential, _):
             let realm = kind == .basic ? heldChallenges.first { $0.isOf(kind.schemeName) }?.realm : nil
-            let space = ProtectionSpace(origin: origin, realm: realm, method: kind.method)
+            let space = AuthenticationSpace(origin: origin, realm: realm, method: kind.method)
             observer.tell(.rejected(space, credential: credential.name))
         case .handedBack(let checks):
             observer.tell(.handedBack(origin, challenge: foremostChallenge, checks, rule))

@@ -11,18 +11,18 @@ import CountersignUpstream
 
 extension ExchangeDriver {
     /// The third check, and the breaker's word. Answers the machine now, or when another attempt with the same credential is over.
-    func decide(_ challenge: AuthenticationChallenge) {
+    func decide(_ challenge: CredentialRequest) {
         guard case .deciding = mode else { return }
         guard trustIsInForce else {
             return run(
-                exchange.dispositionReceived(
+                exchange.decisionReceived(
                     .performDefaultHandling(reason: "the decision about the origin's certificate has ended")))
         }
-        guard case .useCredential(.password(let credential)) = passwordDisposition else {
-            return run(exchange.dispositionReceived(passwordDisposition))
+        guard case .useCredential(.password(let credential)) = passwordDecision else {
+            return run(exchange.decisionReceived(passwordDecision))
         }
         guard client.isStillSameUser() else {
-            return run(exchange.dispositionReceived(.performDefaultHandling(reason: "the client is no longer there")))
+            return run(exchange.decisionReceived(.performDefaultHandling(reason: "the client is no longer there")))
         }
         let attempt = Breaker.Key(
             origin: challenge.space.origin, credential: credential.name, generation: credential.generation)
@@ -40,7 +40,7 @@ extension ExchangeDriver {
             beginDialogue().attempt = attempt
             entry.challenge = challenge.space.method.scheme.rawValue
             entry.credential = credential.name
-            run(exchange.dispositionReceived(.useCredential(.password(credential))))
+            run(exchange.decisionReceived(.useCredential(.password(credential))))
         }
     }
 
@@ -67,7 +67,7 @@ extension ExchangeDriver {
     /// The first token, bound to the connection that it is about to travel on.
     func negotiate(
         _ kind: OfferKind, _ credential: PasswordCredential, on connection: OriginConnection
-    ) -> ChallengeExchange.Action {
+    ) -> ExchangeMachine.Action {
         do throws(NTLMError) {
             var context = try NTLMContext(
                 credential: credential, domain: rule?.domain,
@@ -85,7 +85,7 @@ extension ExchangeDriver {
     }
 
     /// The last token, out of the origin's challenge.
-    func authenticate(_ serverToken: [UInt8]) -> ChallengeExchange.Action {
+    func authenticate(_ serverToken: [UInt8]) -> ExchangeMachine.Action {
         guard let dialogue, var ntlm = dialogue.ntlm else {
             return exchange.tokenFailed(reason: "a token came before the dialogue began")
         }
@@ -120,12 +120,12 @@ extension ExchangeDriver {
     // MARK: Outcomes
 
     /// A 101 ends an exchange like any other response.
-    func conclude(_ action: ChallengeExchange.Action) {
+    func conclude(_ action: ExchangeMachine.Action) {
         if case .deliver(let outcome) = action { conclude(outcome) }
     }
 
     /// Remembers how the dialogue ended: for the breaker, for the next request, and for the log.
-    func conclude(_ outcome: ChallengeExchange.Outcome) {
+    func conclude(_ outcome: ExchangeMachine.Outcome) {
         observe(outcome)
         switch outcome {
         case .notChallenged:
@@ -155,8 +155,8 @@ extension ExchangeDriver {
         noteCertificate()
     }
 
-    private var learnedKey: LearnedSpaces.Key? {
-        slot.key.credential.map { LearnedSpaces.Key(slot.key, $0) }
+    private var learnedKey: ProtectionSpaceCache.Key? {
+        slot.key.credential.map { ProtectionSpaceCache.Key(slot.key, $0) }
     }
 
     private func learn(_ kind: OfferKind, realm: String?, _ credential: CredentialReference) {
@@ -164,7 +164,7 @@ extension ExchangeDriver {
             let learned = kind.bindsConnection
                 ? .ntlm(kind)
                 : sentAuthorization.map({
-                    ChallengeExchange.Learned.basic($0, realm: realm ?? "", credential: credential)
+                    ExchangeMachine.Learned.basic($0, realm: realm ?? "", credential: credential)
                 })
         else { return }
         services.shared.learned.learn(.init(learned, scope: scope), key: learnedKey)

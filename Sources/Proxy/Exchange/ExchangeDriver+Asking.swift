@@ -12,15 +12,15 @@ extension ExchangeDriver {
     private static let maximumQuestions = 3
 
     /// What the site's line has for a password challenge, or what was supplied in its place.
-    var passwordDisposition: ChallengeDisposition {
-        dialogue?.supplied.map { .useCredential(.password($0)) } ?? route.passwordDisposition
+    var passwordDecision: CredentialDecision {
+        dialogue?.supplied.map { .useCredential(.password($0)) } ?? route.passwordDecision
     }
 
     /// The credential was refused, by the origin now or by the breaker: whether the caller is asked for another one.
     /// `answered` is called with what they say, on the loop and never from inside this call, unless the exchange is
     /// over by then.
     private func asks(
-        insteadOf refused: PasswordCredential, for space: ProtectionSpace,
+        insteadOf refused: PasswordCredential, for space: AuthenticationSpace,
         answered: @escaping (PasswordCredential?) -> Void
     ) -> Bool {
         guard let supplied = services.shared.suppliedCredentials else { return false }
@@ -45,12 +45,12 @@ extension ExchangeDriver {
     }
 
     /// The breaker has refused `credential` for a question of the machine's.
-    func refused(_ credential: PasswordCredential, _ challenge: AuthenticationChallenge, reason: String) {
+    func refused(_ credential: PasswordCredential, _ challenge: CredentialRequest, reason: String) {
         let isAsked = asks(insteadOf: credential, for: challenge.space) { [self] answer in
             guard answer == nil else { return decide(challenge) }
-            run(exchange.dispositionReceived(.performDefaultHandling(reason: reason)))
+            run(exchange.decisionReceived(.performDefaultHandling(reason: reason)))
         }
-        if !isAsked { run(exchange.dispositionReceived(.performDefaultHandling(reason: reason))) }
+        if !isAsked { run(exchange.decisionReceived(.performDefaultHandling(reason: reason))) }
     }
 
     /// The origin has refused the credential of `reference`, and its 401 is held. Whether that waits for another
@@ -59,17 +59,17 @@ extension ExchangeDriver {
         after reference: CredentialReference, _ kind: OfferKind, otherwise: @escaping () -> Void
     ) -> Bool {
         guard case .deciding = mode, !replay.hasLostItsStart,
-            case .useCredential(.password(let refused)) = passwordDisposition, refused.reference == reference
+            case .useCredential(.password(let refused)) = passwordDecision, refused.reference == reference
         else { return false }
-        let space = ProtectionSpace(origin: origin, realm: nil, method: kind.method)
+        let space = AuthenticationSpace(origin: origin, realm: nil, method: kind.method)
         return asks(insteadOf: refused, for: space) { [self] answer in
             guard answer != nil, !replay.hasLostItsStart else { return otherwise() }
             dialogue?.ntlm = nil
             sentAuthorization = nil
             entry.reason = nil
-            var terms = exchange.terms
-            terms.learned = nil
-            exchange = ChallengeExchange(terms)
+            var context = exchange.context
+            context.learned = nil
+            exchange = ExchangeMachine(context)
             run(exchange.started())
         }
     }

@@ -142,13 +142,13 @@ extension ExchangeDriver {
         client: ClientConnection
     ) -> Route.PreparedExchange {
         guard !clientAuthorizes, slot.key.trust.answers else {
-            var terms = route.terms
-            terms.clientAuthorizes = clientAuthorizes
+            var context = route.context
+            context.clientAuthorizes = clientAuthorizes
             if !slot.key.trust.answers {
-                terms.site = .no("the origin's certificate is not trusted")
-                terms.originTrusted = false
+                context.site = .no("the origin's certificate is not trusted")
+                context.originTrusted = false
             }
-            return Route.PreparedExchange(terms, hasBody: hasBody)
+            return Route.PreparedExchange(context, hasBody: hasBody)
         }
         return route.preparedExchange(hasBody: hasBody, in: usableSpace(for: path, slot, route, client))
     }
@@ -156,7 +156,7 @@ extension ExchangeDriver {
     /// What earlier requests taught about the path, where it may be used.
     private static func usableSpace(
         for path: ArraySlice<UInt8>, _ slot: UpstreamPool.Slot, _ route: Route, _ client: ClientConnection
-    ) -> LearnedSpaces.Space? {
+    ) -> ProtectionSpaceCache.Space? {
         guard let tag = slot.key.credential, let rule = route.rule, rule.preempts,
             let space = route.learnedSpace(for: path, in: slot), client.isStillSameUser(),
             !client.services.shared.breaker.isRejected(
@@ -175,7 +175,7 @@ extension ExchangeDriver {
         trust = found
         slot = route.slot(under: found, mayBeAnswered: mayBeAnswered)
         prepared = Self.begin(
-            slot, route, clientAuthorizes: exchange.terms.clientAuthorizes, hasBody: head.hasBody, path: path,
+            slot, route, clientAuthorizes: exchange.context.clientAuthorizes, hasBody: head.hasBody, path: path,
             client: client)
         exchange = prepared.exchange
         if !found.answers { replay.wantNoRepeat() }

@@ -15,7 +15,7 @@ extension ExchangeDriver {
         return left == 0 ? 0 : left - 1
     }
 
-    func transmit(_ authorization: Authorization?, isOpening: Bool, on connection: OriginConnection) {
+    func transmit(_ authorization: AuthorizationField?, isOpening: Bool, on connection: OriginConnection) {
         let sendsNoBody = isOpening || !head.hasBody
         let isUpgrade = head.upgrade != nil && !isOpening
         let forwarding = RequestForwarding(

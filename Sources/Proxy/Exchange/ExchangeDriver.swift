@@ -7,7 +7,7 @@ import NIOCore
 import CountersignSitePolicy
 import CountersignUpstream
 
-/// One request's trip: it owns a ``ChallengeExchange``, feeds it what happens and runs the one action that comes back.
+/// One request's trip: it owns a ``ExchangeMachine``, feeds it what happens and runs the one action that comes back.
 ///
 /// The machine decides; this carries bytes. A response head is held until the machine has said what becomes of it: it is delivered
 /// to the client as it came, or swallowed, and another round goes out. The request's body is kept meanwhile in a
@@ -15,7 +15,7 @@ import CountersignUpstream
 final class ExchangeDriver {
     /// What goes out next, once a connection is ready for it.
     enum Step {
-        case transmit(Authorization?, isOpening: Bool)
+        case transmit(AuthorizationField?, isOpening: Bool)
         case computeFirstToken(OfferKind, PasswordCredential)
     }
 
@@ -43,7 +43,7 @@ final class ExchangeDriver {
     var trust: OriginTrust
     /// Where the connections wait that this exchange may use.
     var slot: UpstreamPool.Slot
-    var exchange: ChallengeExchange
+    var exchange: ExchangeMachine
     /// What ``exchange`` was at first: it has been started.
     var prepared: Route.PreparedExchange
     let started: AccessLog.Start?
@@ -80,7 +80,7 @@ final class ExchangeDriver {
     /// Of a response whose trailers are forwarded.
     var responseFields: FieldLines?
     /// What went out last, to be learned if it is accepted.
-    var sentAuthorization: Authorization?
+    var sentAuthorization: AuthorizationField?
     var informationalCount = 0
     var waitingSince: UInt64
     var lastProgress: UInt64
@@ -146,7 +146,7 @@ final class ExchangeDriver {
     }
 
     /// Runs one action; each ends in an event for the machine, now or later.
-    func run(_ action: ChallengeExchange.Action) {
+    func run(_ action: ExchangeMachine.Action) {
         switch action {
         case .send(let authorization):
             prepare(.transmit(authorization, isOpening: false))

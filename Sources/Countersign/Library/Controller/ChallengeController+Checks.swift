@@ -88,7 +88,7 @@ extension ChallengeController {
             .nothing(reason, listLine: rule.location, rule.credential)
         }
         let enrolled: PasswordCredential
-        switch policy.passwordDisposition(for: rule, at: origin) {
+        switch policy.passwordDecision(for: rule, at: origin) {
         case .useCredential(.password(let credential)): enrolled = credential
         case .useCredential(.identity(let name)): throw no("identity \"\(name)\" answers TLS and not a 401")
         case .performDefaultHandling(let reason), .rejectProtectionSpace(let reason): throw no(reason)
@@ -96,7 +96,7 @@ extension ChallengeController {
         if let obstacle = Self.obstacle(to: enrolled, for: space, rule) { throw no(obstacle) }
         let key = Breaker.Key(origin: origin, credential: enrolled.name, generation: enrolled.generation)
         if breaker.isRejected(key) {
-            throw .nothing(Attempt.rejection(of: key), listLine: rule.location, key.credential)
+            throw .nothing(BreakerPermit.rejection(of: key), listLine: rule.location, key.credential)
         }
         return Answer(
             credential: .password(
@@ -110,7 +110,7 @@ extension ChallengeController {
         to credential: PasswordCredential, for space: ProtectionSpace, _ rule: SiteRule
     ) -> String? {
         if space.authenticationMethod == .basic {
-            do throws(CountersignChallenges.ChallengeError) {
+            do throws(AuthenticationError) {
                 _ = try BasicAuthorization.authorization(
                     for: credential, domain: rule.domain, challenge: Challenge(scheme: "Basic"))
             } catch {

@@ -32,7 +32,7 @@ extension ChallengeController {
     /// ``ChallengeExchange`` and ``ChallengeProxy`` tell by themselves.
     public func handle(_ challenge: AuthenticationChallenge) async -> (ChallengeDisposition, Credential?) {
         let space = challenge.protectionSpace
-        let attempt = challenge.attempt ?? newAttempt()
+        let attempt = challenge.attempt ?? newPermit()
         while !Task.isCancelled {
             let policy = await policyNow()
             guard isOurs(space) else { return handBack(challenge, nil, attempt) }
@@ -108,8 +108,8 @@ extension ChallengeController {
     }
 
     /// A permission that is not asked for yet.
-    package func newAttempt() -> Attempt {
-        Attempt(limit: firstTryLimit.withLockedValue { $0 }, patience: patience.withLockedValue { $0 }) { [handedOut] in
+    package func newPermit() -> BreakerPermit {
+        BreakerPermit(limit: firstTryLimit.withLockedValue { $0 }, patience: patience.withLockedValue { $0 }) { [handedOut] in
             handedOut.wentUnopposed($0)
         }
     }
@@ -122,7 +122,7 @@ extension ChallengeController {
     }
 
     private func give(
-        _ answer: Answer, for challenge: AuthenticationChallenge, _ attempt: Attempt
+        _ answer: Answer, for challenge: AuthenticationChallenge, _ attempt: BreakerPermit
     ) -> (ChallengeDisposition, Credential?) {
         if let key = answer.key { handedOut.note(key, challenge.attempt == nil ? attempt : nil) }
         listeners.tell(.answered(challenge.protectionSpace, with: answer.name))
@@ -130,7 +130,7 @@ extension ChallengeController {
     }
 
     private func handBack(
-        _ challenge: AuthenticationChallenge, _ error: ChallengeError?, _ attempt: Attempt?
+        _ challenge: AuthenticationChallenge, _ error: ChallengeError?, _ attempt: BreakerPermit?
     ) -> (ChallengeDisposition, Credential?) {
         attempt?.end(.inconclusive)
         challenge.attempt?.refusal = error
@@ -158,7 +158,7 @@ extension ChallengeController {
         }
         rejected(key, at: space)
         return handBack(
-            challenge, .nothing(Attempt.rejection(of: key), listLine: rule.location, key.credential),
+            challenge, .nothing(BreakerPermit.rejection(of: key), listLine: rule.location, key.credential),
             challenge.attempt)
     }
 

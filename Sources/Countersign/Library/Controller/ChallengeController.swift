@@ -21,9 +21,9 @@ public final class ChallengeController: Sendable {
     let breaker: BreakerBoard
     let handedOut = HandedOut()
     /// How long others wait for the verdict on a credential that is tried for the first time.
-    let firstTryLimit = NIOLockedValueBox(Attempt.limit)
+    let firstTryLimit = NIOLockedValueBox(BreakerPermit.limit)
     /// How long one of them waits at most.
-    let patience = NIOLockedValueBox(Attempt.patience)
+    let patience = NIOLockedValueBox(BreakerPermit.patience)
     let listeners = Listeners()
     let logger: Logger
     private let isEnabled = Atomic(true)

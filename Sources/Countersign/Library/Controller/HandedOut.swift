@@ -8,7 +8,7 @@ final class HandedOut: Sendable {
     private struct Loan {
         var order: UInt64
         /// Who has it for the first time, where that is no dialogue.
-        var attempt: Attempt?
+        var attempt: BreakerPermit?
         /// Nobody has said that it failed for as long as others wait.
         var isUnopposed = false
     }
@@ -27,9 +27,9 @@ final class HandedOut: Sendable {
     }
 
     /// `attempt` is kept until it is ended or its time is over.
-    func note(_ key: Breaker.Key, _ attempt: Attempt?) {
-        let forgotten = state.withLockedValue { state -> [Attempt?] in
-            var forgotten: [Attempt?] = []
+    func note(_ key: Breaker.Key, _ attempt: BreakerPermit?) {
+        let forgotten = state.withLockedValue { state -> [BreakerPermit?] in
+            var forgotten: [BreakerPermit?] = []
             if state.loans[key] == nil, state.loans.count >= capacity,
                 let oldest = state.loans.min(by: { $0.value.order < $1.value.order })
             {
@@ -57,7 +57,7 @@ final class HandedOut: Sendable {
     func isUnopposed(_ key: Breaker.Key) -> Bool { state.withLockedValue { $0.loans[key]?.isUnopposed ?? false } }
 
     /// Who tries something at `origin` for the first time; only that of `key` where there is one.
-    func attempts(at origin: Origin, of key: Breaker.Key?) -> [Attempt] {
+    func attempts(at origin: Origin, of key: Breaker.Key?) -> [BreakerPermit] {
         state.withLockedValue { state in
             state.loans.filter { $0.key.origin == origin && (key == nil || $0.key == key) }.compactMap(\.value.attempt)
         }

@@ -5,9 +5,9 @@ import CountersignChallenges
 /// The value of an `Authorization` field that answers a challenge (RFC 9110 §11.6.2). It is a secret, and prints as
 /// one.
 public struct Authorization: Equatable, Sendable {
-    private let made: CountersignChallenges.Authorization
+    private let made: AuthorizationField
 
-    init(_ made: CountersignChallenges.Authorization) {
+    init(_ made: AuthorizationField) {
         self.made = made
     }
 

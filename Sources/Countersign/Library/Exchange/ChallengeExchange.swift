@@ -55,8 +55,8 @@ public struct ChallengeExchange: Sendable {
     private let origin: Origin
     private let rule: SiteRule?
     private let isEnabled: Bool
-    private let attempt: Attempt
-    private var machine: CountersignChallenges.ChallengeExchange
+    private let attempt: BreakerPermit
+    private var machine: ExchangeMachine
     private var due = Due.start
     private var tokens: TokenMaker
 
@@ -74,7 +74,7 @@ public struct ChallengeExchange: Sendable {
             throw .invalid(error.detail, "write an absolute URL, such as https://git.corp.example/")
         }
         self.controller = controller
-        attempt = controller.newAttempt()
+        attempt = controller.newPermit()
         isEnabled = controller.isIntegratedAuthenticationEnabled
         let policy = controller.currentPolicy()
         let verdict = policy.sites.verdict(for: origin)
@@ -134,12 +134,12 @@ public struct ChallengeExchange: Sendable {
         guard due == .disposition else { return outOfTurn("dispositionReceived") }
         switch disposition {
         case .useCredential:
-            return run(machine.dispositionReceived(answer(with: credential)))
+            return run(machine.decisionReceived(answer(with: credential)))
         case .performDefaultHandling:
             let reason = attempt.refusal?.detail ?? "nobody answered the challenge"
-            return run(machine.dispositionReceived(.performDefaultHandling(reason: reason)))
+            return run(machine.decisionReceived(.performDefaultHandling(reason: reason)))
         case .rejectProtectionSpace:
-            return run(machine.dispositionReceived(.rejectProtectionSpace(reason: "the challenge was rejected")))
+            return run(machine.decisionReceived(.rejectProtectionSpace(reason: "the challenge was rejected")))
         case .cancelAuthenticationChallenge:
             return run(.fail(reason: "the challenge was cancelled"))
         }
@@ -166,7 +166,7 @@ public struct ChallengeExchange: Sendable {
 
     // MARK: The machine
 
-    private mutating func run(_ action: CountersignChallenges.ChallengeExchange.Action) -> Action {
+    private mutating func run(_ action: ExchangeMachine.Action) -> Action {
         var action = action
         while case .computeToken(let kind, let credential, let serverToken) = action {
             do throws(NTLMError) {
@@ -207,7 +207,7 @@ public struct ChallengeExchange: Sendable {
 
     /// An enrolled credential is answered with only where the breaker permits that, whoever kept it since it was given
     /// out; what the program has made itself is the program's to try.
-    private func answer(with credential: Credential?) -> CountersignChallenges.ChallengeDisposition {
+    private func answer(with credential: Credential?) -> CredentialDecision {
         switch credential {
         case .password(let user, let password):
             if let reference = password.reference {
@@ -231,7 +231,7 @@ public struct ChallengeExchange: Sendable {
         }
     }
 
-    private func conclude(_ outcome: CountersignChallenges.ChallengeExchange.Outcome) -> Outcome {
+    private func conclude(_ outcome: ExchangeMachine.Outcome) -> Outcome {
         switch outcome {
         case .notChallenged:
             attempt.end(.inconclusive)
@@ -248,7 +248,7 @@ public struct ChallengeExchange: Sendable {
             attempt.end(credential.generation > 0 ? .rejected : .inconclusive)
             if credential.generation > 0 {
                 let key = Breaker.Key(origin: origin, credential: credential.name, generation: credential.generation)
-                let space = CountersignChallenges.ProtectionSpace(origin: origin, realm: nil, method: kind.method)
+                let space = AuthenticationSpace(origin: origin, realm: nil, method: kind.method)
                 controller.rejected(key, at: ProtectionSpace(space))
             }
             return .rejected
@@ -258,7 +258,7 @@ public struct ChallengeExchange: Sendable {
 
 extension ProtectionSpace {
     /// The same in the words of the API.
-    init(_ space: CountersignChallenges.ProtectionSpace) {
+    init(_ space: AuthenticationSpace) {
         let method: AuthenticationMethod =
             switch space.method {
             case .clientCertificate: .clientCertificate

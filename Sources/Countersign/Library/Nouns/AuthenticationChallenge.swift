@@ -9,7 +9,7 @@ public struct AuthenticationChallenge: Equatable, Sendable {
     /// How many answers to this request have been rejected.
     public let previousFailureCount: Int
     /// The dialogue that asks, if it is one that will tell how the answer fared, as a ``ChallengeExchange`` does.
-    package var attempt: Attempt?
+    package var attempt: BreakerPermit?
 
     /// A challenge as it came.
     public init(

@@ -134,7 +134,7 @@ public final class ChallengeProxy: Service {
                     AskedServerTrust(delegate: delegate) { [yeses] in yeses.withLockedValue { $0 += 1 } }
                 },
                 suppliedCredentials: credentialDelegate.map { delegate in
-                    SuppliedCredentials(
+                    ReplacementCredentials(
                         delegate: AskedCredential(
                             delegate: delegate, keeper: controller.keeper, logger: controller.logger),
                         policy: controller.keeper.policy)

@@ -46,24 +46,24 @@ public protocol CredentialDelegate: Sendable {
 }
 
 /// The proxy's question, put to a delegate of the API; what is to be kept goes into the vault.
-struct AskedCredential: CountersignProxy.CredentialDelegate {
+struct AskedCredential: CredentialSupplier {
     let delegate: any CredentialDelegate
     let keeper: PolicyKeeper
     let logger: Logger
 
     func credential(
-        insteadOf refused: PasswordCredential, for space: CountersignChallenges.ProtectionSpace
-    ) async -> CountersignProxy.SuppliedCredential? {
+        insteadOf refused: PasswordCredential, for space: AuthenticationSpace
+    ) async -> ReplacementCredential? {
         let question = CredentialQuestion(
             protectionSpace: ProtectionSpace(space), credential: refused.name, user: refused.user)
         guard let answer = await delegate.credential(for: question), !Task.isCancelled else { return nil }
         let name = Policy.credentialName(for: space.origin)
         if answer.isKept, let kept = keep(answer, as: name) {
-            return CountersignProxy.SuppliedCredential(kept, isKept: true)
+            return ReplacementCredential(kept, isKept: true)
         }
         // As new as one that was enrolled: what is known of the refused one says nothing of it.
         let generation = Randomness.bytes(8).reduce(0) { $0 << 8 | UInt64($1) } | 1 << 63
-        return CountersignProxy.SuppliedCredential(
+        return ReplacementCredential(
             PasswordCredential(
                 name: name, user: answer.user, password: answer.password.secret, generation: generation),
             isKept: false)

@@ -21,7 +21,7 @@ package struct PasswordCredential: Equatable, Sendable {
 }
 
 /// What a challenge is answered with. An identity travels by name here: its key stays with the TLS room.
-package enum Credential: Equatable, Sendable {
+package enum EnrolledCredential: Equatable, Sendable {
     case password(PasswordCredential)
     case identity(named: String)
 }

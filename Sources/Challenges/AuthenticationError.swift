@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Why a challenge could not be read, or could not be answered. Never contains a secret.
-package struct ChallengeError: Error, Equatable, CustomStringConvertible {
+package struct AuthenticationError: Error, Equatable, CustomStringConvertible {
     package enum Code: Equatable, Sendable {
         /// The peer's fault: a `WWW-Authenticate` value that RFC 9110 §11.6.1 does not derive.
         case unparsableChallenge

@@ -5,12 +5,12 @@ import Testing
 @testable import CountersignChallenges
 
 /// The whole table: each state meets each event.
-@Suite struct ChallengeExchangeTableTests {
-    private typealias Exchange = ChallengeExchange
+@Suite struct ExchangeMachineTableTests {
+    private typealias Exchange = ExchangeMachine
 
-    private static let ntlm = Exchange.Attempt(
+    private static let ntlm = Exchange.PendingAnswer(
         offer: Offer(kind: .ntlm, challenge: Challenge(scheme: "NTLM")), credential: .jdoe, isLearned: false)
-    private static let basic = Exchange.Attempt(
+    private static let basic = Exchange.PendingAnswer(
         offer: Offer(
             kind: .basic, challenge: Challenge(scheme: "Basic", parameters: [AuthParameter("realm", "Wiki")])),
         credential: .jdoe, isLearned: false)
@@ -21,8 +21,8 @@ import Testing
         .responseReceived(status: 401, challengeFields: ["Basic realm=\"Wiki\""]),
         .responseReceived(status: 401, challengeFields: ["NTLM Ag=="]),
         .responseReceived(status: 103, challengeFields: []),
-        .dispositionReceived(.jdoe),
-        .dispositionReceived(.none),
+        .decisionReceived(.jdoe),
+        .decisionReceived(.none),
         .tokenComputed([1]),
         .tokenFailed(reason: "no"),
         .connectionLost(requestMayRepeat: false),
@@ -82,14 +82,14 @@ import Testing
 
     @Test func aMistakeOfTheDriverTraps() async {
         await #expect(processExitsWith: .failure) {
-            var exchange = ChallengeExchange(.site())
+            var exchange = ExchangeMachine(.site())
             _ = exchange.tokenComputed([])
         }
     }
 
     /// With nothing in hand to hand back, what cannot go on fails.
     @Test(arguments: [Exchange.Event.tokenFailed(reason: "no"), .replayImpossible(reason: "no")])
-    func withoutA401NothingIsHandedBack(event: ChallengeExchange.Event) {
+    func withoutA401NothingIsHandedBack(event: ExchangeMachine.Event) {
         for state in [Exchange.State.computingOpening(Self.ntlm), .abandoningAnswer(Self.ntlm)] {
             var exchange = Exchange(.site())
             exchange.state = state
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    private static func letter(_ action: ChallengeExchange.Action?) -> Substring {
+    private static func letter(_ action: ExchangeMachine.Action?) -> Substring {
         switch action {
         case nil: "."
         case .send(nil): "s"
@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    private static func name(_ state: ChallengeExchange.State) -> Int {
+    private static func name(_ state: ExchangeMachine.State) -> Int {
         switch state {
         case .ready: 0
         case .untouched: 1

@@ -2,17 +2,17 @@
 
 import CountersignCryptography
 
-extension ChallengeExchange {
+extension ExchangeMachine {
     static let notContinued = ThreeChecks.Check.no("origin did not continue NTLM")
 
     // MARK: From the request to the question
 
     mutating func start() -> Action {
-        guard !terms.isRefused else {
+        guard !context.isRefused else {
             state = .untouched
             return .send(nil)
         }
-        switch terms.usableLearned {
+        switch context.usableLearned {
         case .basic(let authorization, let realm, let credential):
             checks.challenge = .yes("basic was accepted here before")
             checks.credential = .yes("credential \"\(credential.name)\"")
@@ -29,7 +29,7 @@ extension ChallengeExchange {
 
     /// As though nothing had been learned: the request goes out, and its 401 will be the first.
     mutating func sendAsItCame() -> Action {
-        checks = ThreeChecks(site: terms.site)
+        checks = ThreeChecks(site: context.site)
         state = .awaitingChallenge
         return .send(nil)
     }
@@ -53,18 +53,18 @@ extension ChallengeExchange {
         }
     }
 
-    private mutating func parse(_ fields: [String]) -> Result<[Challenge], ChallengeError> {
+    private mutating func parse(_ fields: [String]) -> Result<[Challenge], AuthenticationError> {
         holdsChallenge = true
-        do throws(ChallengeError) { return .success(try ChallengeParser.parse(fields: fields)) } catch {
+        do throws(AuthenticationError) { return .success(try ChallengeParser.parse(fields: fields)) } catch {
             return .failure(error)
         }
     }
 
     private mutating func choose(among challenges: [Challenge]) -> Action {
-        checks = ThreeChecks(site: terms.site)
-        let offers = SchemeChooser.rank(challenges, permitted: terms.permitted)
+        checks = ThreeChecks(site: context.site)
+        let offers = SchemeChooser.rank(challenges, permitted: context.permitted)
         guard let strongest = offers.first else { return handBack(challenge: .no(nothingToAnswer(challenges))) }
-        if let refusal = terms.plaintextRefusal { return handBack(challenge: refusal) }
+        if let refusal = context.plaintextRefusal { return handBack(challenge: refusal) }
         return ask(strongest, weaker: Array(offers.dropFirst()), isLearned: false)
     }
 
@@ -75,7 +75,7 @@ extension ChallengeExchange {
             return challenge.scheme.prefix(32) + (hasNoRealm ? " without a realm" : "")
         }
         let answerable = OfferKind.allCases.map { $0.method.scheme }
-        let permitted = terms.permitted.filter { answerable.contains($0) }.map(\.rawValue)
+        let permitted = context.permitted.filter { answerable.contains($0) }.map(\.rawValue)
         let permits = permitted.isEmpty ? "nothing to answer a 401 with" : permitted.joined(separator: ", ")
         return "origin offers \(offered.joined(separator: ", ")); the site's line permits \(permits)"
     }
@@ -84,23 +84,23 @@ extension ChallengeExchange {
         let how = isLearned ? "was accepted here before" : "is offered and permitted"
         checks.challenge = .yes("\(offer.kind.method.rawValue) \(how)")
         state = .asked(Question(offer: offer, weaker: weaker, isLearned: isLearned))
-        return .ask(AuthenticationChallenge(space: offer.space(at: terms.origin), previousFailureCount: 0))
+        return .ask(CredentialRequest(space: offer.space(at: context.origin), previousFailureCount: 0))
     }
 
     // MARK: From the answer to the verdict
 
-    mutating func answered(_ question: Question, _ disposition: ChallengeDisposition) -> Action {
+    mutating func answered(_ question: Question, _ disposition: CredentialDecision) -> Action {
         switch disposition {
         case .useCredential(.password(let credential)):
-            return answer(Attempt(offer: question.offer, credential: credential, isLearned: question.isLearned))
+            return answer(PendingAnswer(offer: question.offer, credential: credential, isLearned: question.isLearned))
         case .useCredential(.identity(let name)):
             return declined(question, reason: "identity \"\(name)\" answers TLS and not a 401")
         case .performDefaultHandling(let reason):
             return declined(question, reason: reason)
         case .rejectProtectionSpace(let reason):
             // The same space would get the same answer: raw NTLM and NTLM in Negotiate are one.
-            let asked = question.offer.space(at: terms.origin)
-            let weaker = question.weaker.drop { $0.space(at: terms.origin) == asked }
+            let asked = question.offer.space(at: context.origin)
+            let weaker = question.weaker.drop { $0.space(at: context.origin) == asked }
             guard let next = weaker.first else { return declined(question, reason: reason) }
             return ask(next, weaker: Array(weaker.dropFirst()), isLearned: question.isLearned)
         }
@@ -110,28 +110,28 @@ extension ChallengeExchange {
         question.isLearned ? sendAsItCame() : handBack(credential: .no(reason))
     }
 
-    private mutating func answer(_ attempt: Attempt) -> Action {
+    private mutating func answer(_ attempt: PendingAnswer) -> Action {
         checks.credential = .yes("credential \"\(attempt.credential.name)\"")
         guard attempt.offer.kind == .basic else { return openDialogue(attempt) }
-        do throws(ChallengeError) {
+        do throws(AuthenticationError) {
             let authorization = try BasicAuthorization.authorization(
-                for: attempt.credential, domain: terms.domain, challenge: attempt.offer.challenge)
+                for: attempt.credential, domain: context.domain, challenge: attempt.offer.challenge)
             return sendAnswer(attempt, authorization, isOpening: false)
         } catch {
             return handBack(credential: .no(error.detail))
         }
     }
 
-    mutating func openDialogue(_ attempt: Attempt) -> Action {
+    mutating func openDialogue(_ attempt: PendingAnswer) -> Action {
         state = .computingOpening(attempt)
         return .computeToken(attempt.offer.kind, attempt.credential, serverToken: nil)
     }
 
-    func authorization(_ attempt: Attempt, _ token: [UInt8]) -> Authorization {
-        Authorization(scheme: attempt.offer.kind.schemeName, credentials: token)
+    func authorization(_ attempt: PendingAnswer, _ token: [UInt8]) -> AuthorizationField {
+        AuthorizationField(scheme: attempt.offer.kind.schemeName, credentials: token)
     }
 
-    mutating func sendAnswer(_ attempt: Attempt, _ authorization: Authorization, isOpening: Bool) -> Action {
+    mutating func sendAnswer(_ attempt: PendingAnswer, _ authorization: AuthorizationField, isOpening: Bool) -> Action {
         guard roundsAnswered < Self.maximumRounds else {
             return giveUp(challenge: .no("more than \(Self.maximumRounds) rounds"))
         }
@@ -142,7 +142,7 @@ extension ChallengeExchange {
     }
 
     /// A 401 to the opening.
-    mutating func tokenReceived(_ fields: [String], _ attempt: Attempt) -> Action {
+    mutating func tokenReceived(_ fields: [String], _ attempt: PendingAnswer) -> Action {
         switch parse(fields) {
         case .failure(let error):
             return handBack(challenge: .no("unparsable challenge: \(error.detail)"))
@@ -168,7 +168,7 @@ extension ChallengeExchange {
 
     /// Anything but a 401 to the opening: the path asks for nothing, or the connection has been authenticated before.
     mutating func openingUnchallenged() -> Action {
-        guard terms.hasBody else { return finish(.notChallenged) }
+        guard context.hasBody else { return finish(.notChallenged) }
         holdsChallenge = false
         state = .awaitingOpen
         return .send(nil)
@@ -190,7 +190,7 @@ extension ChallengeExchange {
     // MARK: Ends
 
     /// Once, on a new connection. Without `sending`, or where the dialogue binds its connection, from the opening.
-    mutating func restart(_ attempt: Attempt, sending authorization: Authorization? = nil) -> Action {
+    mutating func restart(_ attempt: PendingAnswer, sending authorization: AuthorizationField? = nil) -> Action {
         holdsChallenge = false
         requiresSameConnection = false
         guard !hasRestarted else { return fail("the origin closed the connection twice before a response") }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The room in five nouns: an origin's `Challenge` is parsed by `ChallengeParser`, ranked by `SchemeChooser`, asked about as an
-// `AuthenticationChallenge`, and answered with an `Authorization`; `ChallengeExchange` is one request's whole dialogue. Beside
+// `CredentialRequest`, and answered with an `Authorization`; `ExchangeMachine` is one request's whole dialogue. Beside
 // it stand `Breaker`, which keeps accounts from being locked, and `PathScope`, which says where an accepted answer may go unasked.
 //
 // Theory. The exchange does no I/O. The driver reports what happened, in the past tense, and runs the one action that comes back;
@@ -13,7 +13,7 @@
 //   untouched           request, not for us      any: deliver
 //   awaitingChallenge   request as it came       401: choose -> asked; else deliver
 //   awaitingLearned     request + learned Basic  401 same realm: rejected; 401 else: choose; else accepted
-//   asked               a question                                                             dispositionReceived
+//   asked               a question                                                             decisionReceived
 //   computingOpening    NTLM's first message                                                   tokenComputed, tokenFailed
 //   awaitingToken       the opening              401 + token -> computingAnswer; 401: hand back; else the path is open
 //   computingAnswer     NTLM's last message                                                    tokenComputed, tokenFailed
@@ -24,7 +24,7 @@
 //
 // Rules.
 // 1. Nothing of ours is sent for an unlisted site, an untrusted origin, or a client with an `Authorization` of its own.
-// 2. A secret leaves only after a 401, or where one was answered and accepted before (`Terms.learned`).
+// 2. A secret leaves only after a 401, or where one was answered and accepted before (`RequestContext.learned`).
 // 3. The strongest offer is asked about first; a weaker one only if the person refuses that, never because it failed.
 // 4. A 401 to a final answer is a rejection, whatever it offers. No answer is repeated.
 // 5. `maximumRounds` sends of a request carry our authorization; then the 401 goes out.
@@ -35,7 +35,7 @@
 ///
 /// Every (state, event) pair is decided. Those that only a mistaken driver can bring about trap; what a peer can bring about
 /// never does. An interim response (1xx but 101) is answered `wait`, and belongs to the driver.
-package struct ChallengeExchange: Sendable {
+package struct ExchangeMachine: Sendable {
     /// How many sends of one request may carry our authorization.
     package static let maximumRounds = 3
 
@@ -45,11 +45,11 @@ package struct ChallengeExchange: Sendable {
         case awaitingChallenge
         indirect case awaitingLearned(realm: String, credential: CredentialReference)
         indirect case asked(Question)
-        indirect case computingOpening(Attempt)
-        indirect case awaitingToken(Attempt)
-        indirect case computingAnswer(Attempt)
-        indirect case abandoningAnswer(Attempt)
-        indirect case awaitingVerdict(Attempt, Authorization)
+        indirect case computingOpening(PendingAnswer)
+        indirect case awaitingToken(PendingAnswer)
+        indirect case computingAnswer(PendingAnswer)
+        indirect case abandoningAnswer(PendingAnswer)
+        indirect case awaitingVerdict(PendingAnswer, AuthorizationField)
         case awaitingOpen
         case finished
     }
@@ -63,7 +63,7 @@ package struct ChallengeExchange: Sendable {
     }
 
     /// An answer in the making. `credential` is what it is made of.
-    struct Attempt: Equatable, Sendable {
+    struct PendingAnswer: Equatable, Sendable {
         let offer: Offer
         let credential: PasswordCredential
         let isLearned: Bool
@@ -72,22 +72,22 @@ package struct ChallengeExchange: Sendable {
     enum Event: Equatable, Sendable {
         case started
         case responseReceived(status: Int, challengeFields: [String])
-        case dispositionReceived(ChallengeDisposition)
+        case decisionReceived(CredentialDecision)
         case tokenComputed([UInt8])
         case tokenFailed(reason: String)
         case connectionLost(requestMayRepeat: Bool)
         case replayImpossible(reason: String)
     }
 
-    /// The terms of exchanges that begin alike are one object: an exchange is copied for each request.
-    private final class SharedTerms: Sendable {
-        let terms: Terms
+    /// The contexts of exchanges that begin alike are one object: an exchange is copied for each request.
+    private final class SharedContext: Sendable {
+        let context: RequestContext
 
-        init(_ terms: Terms) { self.terms = terms }
+        init(_ context: RequestContext) { self.context = context }
     }
 
-    private let shared: SharedTerms
-    package var terms: Terms { shared.terms }
+    private let shared: SharedContext
+    package var context: RequestContext { shared.context }
     /// As far as they have been looked at.
     package internal(set) var checks: ThreeChecks
     /// How many sends have carried our authorization.
@@ -100,9 +100,9 @@ package struct ChallengeExchange: Sendable {
     var holdsChallenge = false
     var hasRestarted = false
 
-    package init(_ terms: Terms) {
-        checks = terms.refusal ?? ThreeChecks(site: terms.site)
-        shared = SharedTerms(terms)
+    package init(_ context: RequestContext) {
+        checks = context.refusal ?? ThreeChecks(site: context.site)
+        shared = SharedContext(context)
     }
 
     /// The request is about to go out.
@@ -114,8 +114,8 @@ package struct ChallengeExchange: Sendable {
     }
 
     /// The question was answered.
-    package mutating func dispositionReceived(_ disposition: ChallengeDisposition) -> Action {
-        take(.dispositionReceived(disposition))
+    package mutating func decisionReceived(_ disposition: CredentialDecision) -> Action {
+        take(.decisionReceived(disposition))
     }
 
     /// The NTLM message is there: its bytes, not yet in Base64.
@@ -149,7 +149,7 @@ package struct ChallengeExchange: Sendable {
         case .started: decideStarted()
         case .responseReceived(let status, _) where (100..<200).contains(status) && status != 101: decideInterim()
         case .responseReceived(let status, let fields): decideResponse(status == 401 ? fields : nil, status: status)
-        case .dispositionReceived(let disposition): decideDisposition(disposition)
+        case .decisionReceived(let disposition): decideDecision(disposition)
         case .tokenComputed(let token): decideToken(token)
         case .tokenFailed(let reason): decideTokenFailure(reason)
         case .connectionLost(let mayRepeat): decideConnectionLoss(mayRepeat: mayRepeat)

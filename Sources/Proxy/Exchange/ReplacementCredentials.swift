@@ -4,7 +4,7 @@ import CountersignChallenges
 import NIOConcurrencyHelpers
 
 /// A password for one origin, in the place of one that the origin has refused.
-package struct SuppliedCredential: Equatable, Sendable {
+package struct ReplacementCredential: Equatable, Sendable {
     package let credential: PasswordCredential
     /// The vault has it by now, so that every later policy has it too.
     package let isKept: Bool
@@ -16,16 +16,16 @@ package struct SuppliedCredential: Equatable, Sendable {
 }
 
 /// The caller's word on origins that refuse the credential of their line.
-package protocol CredentialDelegate: Sendable {
+package protocol CredentialSupplier: Sendable {
     /// What to answer `space` with instead of `refused`, or nil.
-    func credential(insteadOf refused: PasswordCredential, for space: ProtectionSpace) async -> SuppliedCredential?
+    func credential(insteadOf refused: PasswordCredential, for space: AuthenticationSpace) async -> ReplacementCredential?
 }
 
 /// What the delegate has been asked, and what it said: each question once, for all event loops.
-package final class SuppliedCredentials: Sendable {
+package final class ReplacementCredentials: Sendable {
     private enum Answer: Sendable {
-        case awaited(Task<SuppliedCredential?, Never>)
-        case given(SuppliedCredential?)
+        case awaited(Task<ReplacementCredential?, Never>)
+        case given(ReplacementCredential?)
     }
 
     /// How many answers are remembered; beyond it nobody is asked any more.
@@ -33,7 +33,7 @@ package final class SuppliedCredentials: Sendable {
     /// How many answers, each refused in its turn, are followed.
     private static let chainLength = 8
 
-    private let delegate: any CredentialDelegate
+    private let delegate: any CredentialSupplier
     private let policy: CurrentPolicy
     private let limit: Duration
     private struct State {
@@ -45,7 +45,7 @@ package final class SuppliedCredentials: Sendable {
 
     /// After `limit` a question's answer is nil, and its task is cancelled. What the vault keeps counts for as long as
     /// `policy` has it.
-    package init(delegate: any CredentialDelegate, policy: CurrentPolicy, limit: Duration = .seconds(120)) {
+    package init(delegate: any CredentialSupplier, policy: CurrentPolicy, limit: Duration = .seconds(120)) {
         self.delegate = delegate
         self.policy = policy
         self.limit = limit
@@ -66,10 +66,10 @@ package final class SuppliedCredentials: Sendable {
     }
 
     /// What the delegate says, now or earlier; nil: nothing.
-    func ask(insteadOf refused: PasswordCredential, for space: ProtectionSpace) async -> SuppliedCredential? {
+    func ask(insteadOf refused: PasswordCredential, for space: AuthenticationSpace) async -> ReplacementCredential? {
         let key = Self.key(refused, space.origin)
         let policy = policy.current
-        let task = state.withLockedValue { state -> Task<SuppliedCredential?, Never>? in
+        let task = state.withLockedValue { state -> Task<ReplacementCredential?, Never>? in
             switch state.answers[key] {
             case .given(let answer) where Self.counts(answer, under: policy): return Task { answer }
             case .awaited(let task): return task
@@ -91,7 +91,7 @@ package final class SuppliedCredentials: Sendable {
     }
 
     /// Whether an answer that was given earlier is still one: what is kept may have been removed or changed since.
-    private static func counts(_ answer: SuppliedCredential?, under policy: Policy) -> Bool {
+    private static func counts(_ answer: ReplacementCredential?, under policy: Policy) -> Bool {
         guard let answer, answer.isKept else { return true }
         guard case .open(let credentials, _) = policy.enrollment else { return false }
         return credentials[answer.credential.name]?.generation == answer.credential.generation
@@ -109,8 +109,8 @@ package final class SuppliedCredentials: Sendable {
         for task in asked { _ = await task.value }
     }
 
-    private func put(_ refused: PasswordCredential, _ space: ProtectionSpace) async -> SuppliedCredential? {
-        let (answers, continuation) = AsyncStream.makeStream(of: SuppliedCredential?.self)
+    private func put(_ refused: PasswordCredential, _ space: AuthenticationSpace) async -> ReplacementCredential? {
+        let (answers, continuation) = AsyncStream.makeStream(of: ReplacementCredential?.self)
         let asking = Task { [delegate] in
             continuation.yield(await delegate.credential(insteadOf: refused, for: space))
         }

@@ -6,7 +6,7 @@ import CountersignProxy
 
 /// The breaker's permission for one dialogue, or for one answer that was given out. Whoever ends without a verdict gives it
 /// back, and whoever has none for too long; a verdict that comes after that counts all the same.
-package final class Attempt: Sendable {
+package final class BreakerPermit: Sendable {
     private struct Claim {
         let key: Breaker.Key
         let board: BreakerBoard

@@ -7,7 +7,7 @@ import CountersignUpstream
 
 /// The protection spaces that have challenged and accepted in this run, so that the next request into one need not be
 /// challenged again (RFC 7617 §2.2). Keyed like every other reuse: by origin, credential and its generation, and client.
-package final class LearnedSpaces: Sendable {
+package final class ProtectionSpaceCache: Sendable {
     struct Key: Hashable, Sendable {
         let origin: Origin
         let trust: UpstreamKey.Trust
@@ -18,17 +18,17 @@ package final class LearnedSpaces: Sendable {
 
     final class Space: Sendable {
         /// What an exchange in it is told.
-        let learned: ChallengeExchange.Learned
+        let learned: ExchangeMachine.Learned
         let scope: PathScope
         var kind: OfferKind { learned.kind }
 
-        init(_ learned: ChallengeExchange.Learned, scope: PathScope) {
+        init(_ learned: ExchangeMachine.Learned, scope: PathScope) {
             self.learned = learned
             self.scope = scope
         }
     }
 
-    /// What was known of a key at some time. Whoever keeps one asks ``LearnedSpaces/isStill(_:)``.
+    /// What was known of a key at some time. Whoever keeps one asks ``ProtectionSpaceCache/isStill(_:)``.
     struct Known {
         fileprivate let changes: UInt64
         fileprivate let spaces: [Space]

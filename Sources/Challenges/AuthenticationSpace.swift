@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What a credential opens (RFC 9110 §11.5): an origin, a realm where the scheme has one, and how it is asked for.
-package struct ProtectionSpace: Hashable, Sendable {
+package struct AuthenticationSpace: Hashable, Sendable {
     /// How the origin asks, as Foundation's `authenticationMethod` would say it.
     package enum Method: String, Hashable, Sendable {
         case clientCertificate

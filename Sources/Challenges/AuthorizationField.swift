@@ -3,7 +3,7 @@
 import CountersignCryptography
 
 /// The value of an `Authorization` field that we made (RFC 9110 §11.6.2): a scheme and a token68, which is a secret.
-package struct Authorization: Equatable, Sendable {
+package struct AuthorizationField: Equatable, Sendable {
     /// `Basic`, `NTLM` or `Negotiate`.
     package let scheme: String
     private let credentials: Secret
@@ -26,7 +26,7 @@ package struct Authorization: Equatable, Sendable {
     }
 }
 
-extension Authorization: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension AuthorizationField: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     package var description: String { "\(scheme) (secret)" }
     package var debugDescription: String { description }
     package var customMirror: Mirror { Mirror(self, children: ["scheme": scheme]) }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CountersignChallenges
 
-@Suite struct ChallengeExchangeTests {
+@Suite struct ExchangeMachineTests {
     // MARK: Not ours to answer
 
     @Test(arguments: [200, 204, 302, 403, 407, 500, 101])
@@ -19,23 +19,23 @@ import Testing
 
     @Test(arguments: [
         (
-            ChallengeExchange.Terms.site().with { $0.site = .no("not listed") },
+            RequestContext.site().with { $0.site = .no("not listed") },
             ThreeChecks(site: .no("not listed"))
         ),
         (.site().with { $0.originTrusted = false }, ThreeChecks(site: .no("the origin's certificate is not trusted"))),
         (.site().with { $0.clientAuthorizes = true }, .checks(.no("the client sent its own Authorization"))),
     ])
-    func nothingOfOursIsSentWhereACheckFailedBefore(terms: ChallengeExchange.Terms, checks: ThreeChecks) {
-        for learned in [nil, ChallengeExchange.Learned.basic, .ntlm(.ntlm)] {
-            let terms = terms.with { $0.learned = learned }
+    func nothingOfOursIsSentWhereACheckFailedBefore(context: RequestContext, checks: ThreeChecks) {
+        for learned in [nil, ExchangeMachine.Learned.basic, .ntlm(.ntlm)] {
+            let context = context.with { $0.learned = learned }
             let exchange = play(
-                terms,
+                context,
                 [
                     .event(.started), .expect(.send(nil)),
                     .response(401, "NTLM, Basic realm=\"Wiki\""), .expect(.deliver(.handedBack(checks))),
                 ])
             #expect(exchange.roundsAnswered == 0)
-            play(terms, [.event(.started), .expect(.send(nil)), .response(200), .expect(.deliver(.notChallenged))])
+            play(context, [.event(.started), .expect(.send(nil)), .response(200), .expect(.deliver(.notChallenged))])
         }
     }
 
@@ -85,7 +85,7 @@ import Testing
     @Test(arguments: ["Basic realm=\"x\"", "NTLM", "Negotiate"])
     func overPlainHTTPNothingIsAnsweredUnlessTheLineSaysSo(field: String) {
         let reason = "site is http and its line does not say plaintext=yes"
-        for learned in [nil, ChallengeExchange.Learned.basic, .ntlm(.ntlm)] {
+        for learned in [nil, ExchangeMachine.Learned.basic, .ntlm(.ntlm)] {
             play(
                 .site(.printer, learned: learned),
                 [
@@ -137,7 +137,7 @@ import Testing
     }
 
     @Test func domainAndCharsetGoIntoTheAnswer() {
-        let answer = Authorization(scheme: "Basic", credentials: Array("ACME\\jdoe:caf\u{E9}".utf8))
+        let answer = AuthorizationField(scheme: "Basic", credentials: Array("ACME\\jdoe:caf\u{E9}".utf8))
         let credential = PasswordCredential(
             name: "enrollment", user: "jdoe", password: Secret(utf8: "cafe\u{301}"), generation: 7)
         play(
@@ -182,8 +182,8 @@ import Testing
     }
 
     @Test func ntlmInsideNegotiateKeepsThatWord() {
-        let opening = Authorization(scheme: "Negotiate", credentials: [1])
-        let answer = Authorization(scheme: "Negotiate", credentials: [3])
+        let opening = AuthorizationField(scheme: "Negotiate", credentials: [1])
+        let answer = AuthorizationField(scheme: "Negotiate", credentials: [3])
         play([
             .event(.started), .expect(.send(nil)),
             .response(401, "negotiate"), .expect(.ask(.ntlm)),
@@ -267,7 +267,7 @@ import Testing
     }
 
     @Test func aTokenThatCannotBeMadeIsHandedBackAndNothingWeakerIsTried() {
-        let failure = ChallengeExchange.Event.tokenFailed(reason: "origin offers NTLMv1 only")
+        let failure = ExchangeMachine.Event.tokenFailed(reason: "origin offers NTLMv1 only")
         play([
             .event(.started), .expect(.send(nil)),
             .response(401, "NTLM, Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),
@@ -311,10 +311,10 @@ import Testing
     }
 
     @Test(arguments: [
-        (ChallengeDisposition.none, "no credential \"enrollment\""),
+        (CredentialDecision.none, "no credential \"enrollment\""),
         (.useCredential(.identity(named: "laptop")), "identity \"laptop\" answers TLS and not a 401"),
     ])
-    func withoutACredentialTheChallengeIsHandedBack(disposition: ChallengeDisposition, reason: String) {
+    func withoutACredentialTheChallengeIsHandedBack(disposition: CredentialDecision, reason: String) {
         play([
             .event(.started), .expect(.send(nil)),
             .response(401, "NTLM, Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),
@@ -332,9 +332,9 @@ import Testing
             ])
         var shown = "\(exchange)" + String(reflecting: exchange)
         dump(exchange, to: &shown)
-        dump(ChallengeExchange.Action.computeToken(.ntlm, .jdoe, serverToken: nil), to: &shown)
+        dump(ExchangeMachine.Action.computeToken(.ntlm, .jdoe, serverToken: nil), to: &shown)
         #expect(shown.contains("jdoe"))
         #expect(!shown.contains("canary-password"))
-        #expect(!shown.contains(Authorization.basic.fieldValue.dropFirst("Basic ".count)))
+        #expect(!shown.contains(AuthorizationField.basic.fieldValue.dropFirst("Basic ".count)))
     }
 }

@@ -16,46 +16,46 @@ extension PasswordCredential {
     package var reference: CredentialReference { CredentialReference(name: name, generation: generation) }
 }
 
-extension ChallengeExchange {
-    /// What is known of a request before it goes out.
-    package struct Terms: Equatable, Sendable {
-        package var origin: Origin
-        /// Is the site on the list, or why not?
-        package var site: ThreeChecks.Check
-        /// What the site's line permits.
-        package var permitted: [AuthenticationScheme]
-        /// The site's line says `plaintext=yes`.
-        package var plaintextPermitted: Bool
-        /// The client sent an `Authorization` of its own: nothing is answered.
-        package var clientAuthorizes: Bool
-        /// The origin's certificate was verified, or the site is http. False where the caller went on regardless.
-        package var originTrusted: Bool
-        package var hasBody: Bool
-        /// What earlier requests taught about this path of this origin, for this credential; nil: nothing, or `preempt=no`.
-        package var learned: Learned?
-        /// Goes before a bare user name in Basic (`ACME\jdoe`).
-        package var domain: String?
+/// What is known of a request before it goes out.
+package struct RequestContext: Equatable, Sendable {
+    package var origin: Origin
+    /// Is the site on the list, or why not?
+    package var site: ThreeChecks.Check
+    /// What the site's line permits.
+    package var permitted: [AuthenticationScheme]
+    /// The site's line says `plaintext=yes`.
+    package var plaintextPermitted: Bool
+    /// The client sent an `Authorization` of its own: nothing is answered.
+    package var clientAuthorizes: Bool
+    /// The origin's certificate was verified, or the site is http. False where the caller went on regardless.
+    package var originTrusted: Bool
+    package var hasBody: Bool
+    /// What earlier requests taught about this path of this origin, for this credential; nil: nothing, or `preempt=no`.
+    package var learned: ExchangeMachine.Learned?
+    /// Goes before a bare user name in Basic (`ACME\jdoe`).
+    package var domain: String?
 
-        package init(
-            origin: Origin, site: ThreeChecks.Check, permitted: [AuthenticationScheme], plaintextPermitted: Bool,
-            clientAuthorizes: Bool, originTrusted: Bool, hasBody: Bool, learned: Learned? = nil, domain: String? = nil
-        ) {
-            self.origin = origin
-            self.site = site
-            self.permitted = permitted
-            self.plaintextPermitted = plaintextPermitted
-            self.clientAuthorizes = clientAuthorizes
-            self.originTrusted = originTrusted
-            self.hasBody = hasBody
-            self.learned = learned
-            self.domain = domain
-        }
+    package init(
+        origin: Origin, site: ThreeChecks.Check, permitted: [AuthenticationScheme], plaintextPermitted: Bool,
+        clientAuthorizes: Bool, originTrusted: Bool, hasBody: Bool, learned: ExchangeMachine.Learned? = nil, domain: String? = nil
+    ) {
+        self.origin = origin
+        self.site = site
+        self.permitted = permitted
+        self.plaintextPermitted = plaintextPermitted
+        self.clientAuthorizes = clientAuthorizes
+        self.originTrusted = originTrusted
+        self.hasBody = hasBody
+        self.learned = learned
+        self.domain = domain
     }
+}
 
+extension ExchangeMachine {
     /// A protection space that has challenged and accepted in this run.
     package enum Learned: Equatable, Sendable {
         /// The answer that was accepted: it goes with the request at once (RFC 7617 §2.2).
-        case basic(Authorization, realm: String, credential: CredentialReference)
+        case basic(AuthorizationField, realm: String, credential: CredentialReference)
         /// The dialogue is opened at once, which spares the first 401. The question is still asked.
         case ntlm(OfferKind)
 
@@ -70,11 +70,11 @@ extension ChallengeExchange {
     /// What the driver does next; one for each event.
     package enum Action: Equatable, Sendable {
         /// Send the whole request, with our answer; nil: as the client sent it. Answered by `responseReceived`.
-        case send(Authorization?)
+        case send(AuthorizationField?)
         /// Send NTLM's first message: a request with a body goes with `Content-Length: 0`. Answered by `responseReceived`.
-        case sendOpening(Authorization)
-        /// Put the question. Answered by `dispositionReceived`.
-        case ask(AuthenticationChallenge)
+        case sendOpening(AuthorizationField)
+        /// Put the question. Answered by `decisionReceived`.
+        case ask(CredentialRequest)
         /// Make an NTLM message; a nil `serverToken` wants the first one. Answered by `tokenComputed` or `tokenFailed`.
         case computeToken(OfferKind, PasswordCredential, serverToken: [UInt8]?)
         /// Give the client the response whose head is held, or streams from now on.
@@ -98,7 +98,7 @@ extension ChallengeExchange {
     }
 }
 
-extension ChallengeExchange.Terms {
+extension RequestContext {
     /// A check fails before anything is sent.
     var isRefused: Bool { !site.passed || !originTrusted || clientAuthorizes }
 
@@ -117,7 +117,7 @@ extension ChallengeExchange.Terms {
     }
 
     /// What may be used of ``learned`` under the site's line as it is now.
-    var usableLearned: ChallengeExchange.Learned? {
+    var usableLearned: ExchangeMachine.Learned? {
         guard let learned, plaintextRefusal == nil, permitted.contains(learned.kind.method.scheme)
         else { return nil }
         return learned

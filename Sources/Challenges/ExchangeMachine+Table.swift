@@ -2,7 +2,7 @@
 
 // One function for each event; each names every state. An answer that comes after the end, as the driver gave up over the
 // body meanwhile, is not wanted any more: `wait`.
-extension ChallengeExchange {
+extension ExchangeMachine {
     mutating func decideStarted() -> Action? {
         switch state {
         case .ready:
@@ -50,7 +50,7 @@ extension ChallengeExchange {
         }
     }
 
-    mutating func decideDisposition(_ disposition: ChallengeDisposition) -> Action? {
+    mutating func decideDecision(_ disposition: CredentialDecision) -> Action? {
         switch state {
         case .asked(let question):
             return answered(question, disposition)
