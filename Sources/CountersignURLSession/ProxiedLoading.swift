@@ -8,7 +8,7 @@ import Synchronization
     import FoundationNetworking
 #endif
 
-/// Loads the requests of the sessions of one ``Route`` through its proxy.
+/// Loads requests through the proxy of one ``SessionRoute``.
 final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
     private let running = Mutex<(transfer: URLSessionTransfer.Handle?, isStopped: Bool)>((nil, false))
 
@@ -19,12 +19,12 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
     override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
 
     override func startLoading() {
-        let route = Routes.route(Number.value)
+        let route = SessionRoutes.route(Number.value)
         do {
             let message = try ProxiedRequest(
-                request, along: route, isUpload: task is URLSessionUploadTask,
+                request, with: route.settings, isUpload: task is URLSessionUploadTask,
                 isDownload: task is URLSessionDownloadTask)
-            send(message, along: route, by: .now() + route.patience, redirects: 0)
+            send(message, along: route, by: .now() + route.settings.patience, redirects: 0)
         } catch {
             client?.urlProtocol(self, didFailWithError: error)
         }
@@ -38,8 +38,8 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
         transfer?.cancel()
     }
 
-    private func send(_ message: ProxiedRequest, along route: Route, by deadline: NIODeadline, redirects: Int) {
-        let loading = Loading(self)
+    private func send(_ message: ProxiedRequest, along route: SessionRoute, by deadline: NIODeadline, redirects: Int) {
+        let loading = SendableReference(self)
         let transfer = route.link.send(message, by: deadline) { result in
             loading.value.received(result, to: message, along: route, by: deadline, redirects: redirects)
         }
@@ -51,7 +51,7 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
     }
 
     private func received(
-        _ result: Result<ProxiedResponse, URLError>, to message: ProxiedRequest, along route: Route,
+        _ result: Result<ProxiedResponse, URLError>, to message: ProxiedRequest, along route: SessionRoute,
         by deadline: NIODeadline, redirects: Int
     ) {
         guard !running.withLock({ $0.isStopped }) else { return }
@@ -59,13 +59,13 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
             let response = try result.get()
             if let failure = response.failure(at: message.url) { throw failure }
             let http = try response.foundation(for: message.url)
-            if let cookies = route.cookies { response.keepCookies(of: message, in: cookies) }
-            if let next = try message.redirected(by: response, cookies: route.cookies) {
+            if let cookies = route.settings.cookies { response.storeCookies(of: message.url, in: cookies) }
+            if let next = try message.redirected(by: response, cookies: route.settings.cookies) {
                 guard redirects < 20 else { throw URLError(.httpTooManyRedirects) }
                 return send(next, along: route, by: deadline, redirects: redirects + 1)
             }
             client?.urlProtocol(self, didReceive: http, cacheStoragePolicy: .notAllowed)
-            // Once: a task with a completion handler keeps the last piece alone.
+            // In one piece: a task with a completion handler keeps only the last piece.
             client?.urlProtocol(self, didLoad: response.body)
             client?.urlProtocolDidFinishLoading(self)
         } catch {
@@ -73,10 +73,10 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
         }
     }
 
-    /// Unchecked, as URLProtocol is not Sendable: what is shared between the session, which starts and stops, and the
-    /// event loop, which reports the end, is `running`, and `client`, which is set once before the start and takes
-    /// calls from any thread.
-    private struct Loading: @unchecked Sendable {
+    /// Unchecked because URLProtocol is not Sendable. The session's thread, which starts and stops loading, and the
+    /// event loop, which reports the end, share only `running`, which has a lock, and `client`, which is set before the
+    /// start and accepts calls from any thread.
+    private struct SendableReference: @unchecked Sendable {
         let value: ProxiedLoading
         init(_ value: ProxiedLoading) { self.value = value }
     }

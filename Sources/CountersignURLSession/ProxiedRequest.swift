@@ -7,15 +7,15 @@ import NIOCore
     import FoundationNetworking
 #endif
 
-/// A request as it goes to the proxy: in absolute-form, also where it is https (RFC 9112 §3.2.2).
+/// A request to the proxy, in absolute-form even for https (RFC 9112 §3.2.2).
 struct ProxiedRequest: Sendable {
     /// Absolute, http or https.
     let url: URL
     let method: String
-    /// Without Host and Content-Length, which ``bytes`` adds.
+    /// Excludes Host and Content-Length, which ``bytes()`` adds.
     let fields: [(name: String, value: String)]
     let body: Data?
-    /// Without a byte from the proxy.
+    /// The longest time without data from the proxy.
     let patience: TimeAmount
 
     private init(
@@ -28,25 +28,25 @@ struct ProxiedRequest: Sendable {
         self.patience = patience
     }
 
-    /// Throws `URLError`: `badURL` for what cannot be sent, `unsupportedURL` for a task that cannot be served here.
-    init(_ request: URLRequest, along route: Route, isUpload: Bool, isDownload: Bool) throws {
+    /// Throws `URLError`: `badURL` if the request is invalid, `unsupportedURL` if the kind of task is not supported.
+    init(_ request: URLRequest, with settings: SessionSettings, isUpload: Bool, isDownload: Bool) throws {
         guard let url = request.url, url.host?.isEmpty == false, url.user == nil else { throw URLError(.badURL) }
         let body = try Self.body(of: request)
         guard !isDownload, !isUpload || body != nil else { throw URLError(.unsupportedURL) }
         var fields = (request.allHTTPHeaderFields ?? [:]).map { (name: $0.key, value: $0.value) }
         let names = Set(fields.map { $0.name.lowercased() })
-        fields += route.additionalFields.filter { !names.contains($0.key.lowercased()) }.map {
+        fields += settings.additionalFields.filter { !names.contains($0.key.lowercased()) }.map {
             (name: $0.key, value: $0.value)
         }
-        if request.httpShouldHandleCookies, let cookies = route.cookies {
+        if request.httpShouldHandleCookies, let cookies = settings.cookies {
             fields += Self.cookieFields(for: url, from: cookies, besides: fields)
         }
         try self.init(
             url: url, method: Self.token(request.httpMethod ?? "GET"), fields: Self.checked(fields), body: body,
-            patience: .seconds(upTo: Self.timeout(of: request) ?? route.requestSeconds))
+            patience: .seconds(upTo: Self.timeout(of: request) ?? settings.requestSeconds))
     }
 
-    /// Foundation does not tell whether it was set: what is as it is by itself counts as not.
+    /// Nil for the default of 60 seconds: Foundation does not reveal whether it was set explicitly.
     private static func timeout(of request: URLRequest) -> TimeInterval? {
         request.timeoutInterval == 60 ? nil : request.timeoutInterval
     }
@@ -74,7 +74,7 @@ struct ProxiedRequest: Sendable {
         return HTTPCookie.requestHeaderFields(with: cookies).map { (name: $0.key, value: $0.value) }
     }
 
-    /// A name or method (RFC 9110 §5.6.2).
+    /// Validates a field name or method (RFC 9110 §5.6.2).
     private static func token(_ text: String) throws -> String {
         let isToken =
             !text.isEmpty
@@ -85,7 +85,7 @@ struct ProxiedRequest: Sendable {
         return text
     }
 
-    /// Nothing that would end a line, and nothing that is the connection's.
+    /// Rejects control characters, and drops fields that concern only the connection.
     private static func checked(
         _ fields: [(name: String, value: String)]
     ) throws -> [(name: String, value: String)] {
@@ -99,7 +99,7 @@ struct ProxiedRequest: Sendable {
         }
     }
 
-    /// The request on the wire.
+    /// The serialised request.
     func bytes() throws -> [UInt8] {
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { throw URLError(.badURL) }
         parts.fragment = nil
@@ -115,8 +115,8 @@ struct ProxiedRequest: Sendable {
 
     // MARK: Redirects
 
-    /// The request that a response sends us on to, or nil (RFC 9110 §15.4). A password or cookie of the program's own
-    /// does not go to another origin.
+    /// The request to follow a redirect with, or nil if the response is not one (RFC 9110 §15.4). Drops the program's
+    /// own `Authorization` and `Cookie` fields if the redirect leads to another origin.
     func redirected(by response: ProxiedResponse, cookies: HTTPCookieStorage?) throws -> ProxiedRequest? {
         guard [301, 302, 303, 307, 308].contains(response.status), let location = response.value(of: "location"),
             let target = URL(string: location, relativeTo: url)?.absoluteURL

@@ -6,20 +6,20 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// What came back from the proxy: the origin's response, or its own.
+/// A response from the proxy: the origin's, or the proxy's own.
 struct ProxiedResponse: Sendable {
     let status: Int
     let fields: [(name: String, value: String)]
     let body: Data
 
-    /// The values of a field, in lower case, joined as RFC 9110 §5.3 has it.
+    /// The combined value of a field (RFC 9110 §5.3). `name` must be in lower case.
     func value(of name: String) -> String? {
         let values = fields.filter { $0.name.lowercased() == name }.map(\.value)
         return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
-    /// The response as Foundation has it. Its 401 does not name its challenge as such: URLSession on Linux would wait
-    /// for a credential that nobody gives.
+    /// The response for Foundation. Renames the `WWW-Authenticate` field of a 401, because URLSession on Linux would
+    /// wait forever for a credential.
     func foundation(for url: URL) throws -> HTTPURLResponse {
         var joined: [String: String] = [:]
         for field in fields {
@@ -35,11 +35,12 @@ struct ProxiedResponse: Sendable {
         return response
     }
 
-    // MARK: The proxy's own
+    // MARK: The proxy's own responses
 
-    /// Why there is no response of the origin's, in the words of URLSession; nil where there is one.
+    /// The error with which URLSession would fail, if this is the proxy's response; nil if it is the origin's.
     ///
-    /// What an origin sent has passed the proxy, which adds a Via to it (RFC 9110 §7.6.3). So no origin can pretend.
+    /// The proxy adds `Via` to every response that it forwards (RFC 9110 §7.6.3), so an origin cannot fake a response
+    /// of the proxy.
     func failure(at url: URL) -> URLError? {
         guard value(of: "via") == nil, let status = value(of: "proxy-status"),
             let error = Self.parameter("error", of: status)
@@ -49,7 +50,7 @@ struct ProxiedResponse: Sendable {
         return URLError(Self.code(for: error), userInfo: userInfo)
     }
 
-    /// By the names of RFC 9209 §2.3.
+    /// Maps the error types of RFC 9209 §2.3.
     private static func code(for error: String) -> URLError.Code {
         switch error {
         case "dns_error": .cannotFindHost
@@ -63,7 +64,7 @@ struct ProxiedResponse: Sendable {
         }
     }
 
-    /// A parameter of the proxy's own item, which is a token or a string (RFC 8941 §3.3).
+    /// A parameter of the `Proxy-Status` item, which is a token or a string (RFC 8941 §3.3).
     private static func parameter(_ name: String, of item: String) -> String? {
         guard let start = item.range(of: "; \(name)=")?.upperBound else { return nil }
         let rest = item[start...]
@@ -80,14 +81,14 @@ struct ProxiedResponse: Sendable {
 
     // MARK: Cookies
 
-    func keepCookies(of request: ProxiedRequest, in storage: HTTPCookieStorage) {
+    func storeCookies(of url: URL, in storage: HTTPCookieStorage) {
         let cookies = fields.filter { $0.name.lowercased() == "set-cookie" }
-            .compactMap { Self.cookie($0.value, of: request.url) }
-        storage.setCookies(cookies, for: request.url, mainDocumentURL: nil)
+            .compactMap { Self.cookie($0.value, of: url) }
+        storage.setCookies(cookies, for: url, mainDocumentURL: nil)
     }
 
-    /// The one cookie of a field. Foundation takes what follows a comma for another one, which the field's grammar does
-    /// not know (RFC 6265 §4.1.1): so it sees no comma but a date's.
+    /// The cookie in a `Set-Cookie` field. Foundation treats a comma as the start of another cookie, which the field's
+    /// grammar does not allow (RFC 6265 §4.1.1), so all commas except those of dates are hidden from it.
     private static func cookie(_ field: String, of url: URL) -> HTTPCookie? {
         var parts = field.split(separator: ";", omittingEmptySubsequences: false)[...]
         guard let pair = parts.popFirst(), let equals = pair.firstIndex(of: "=") else { return nil }

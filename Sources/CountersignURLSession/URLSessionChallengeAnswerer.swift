@@ -9,30 +9,30 @@ import Synchronization
     import FoundationNetworking
 #endif
 
-/// A session's delegate that answers what URLSession asks, with what the home of a `ChallengeController` has.
+/// A URLSession delegate that answers challenges from the home of a `ChallengeController`.
 ///
-/// On Linux URLSession asks about Basic and about nothing else: a Digest, NTLM, Negotiate or Bearer challenge is
-/// delivered as a plain 401, client certificates cannot be shown, and server trust is never put to a delegate. For all
-/// of these there is `URLSessionConfiguration.answering(through:)`.
+/// On Linux, URLSession passes only Basic challenges to its delegate: it delivers Digest, NTLM, Negotiate and Bearer
+/// challenges as a 401, cannot present client certificates, and does not ask about server trust. For these, use
+/// `URLSessionConfiguration.answering(through:)`.
 ///
-/// Where a server offers NTLM or Negotiate beside Basic, and the site's line permits that, Basic is not answered: the
-/// password would go out although it need not. Proxies that ask are never answered.
+/// If a server also offers NTLM or Negotiate, and the site's line permits them, the delegate does not answer Basic,
+/// which would reveal the password needlessly. It never answers challenges from proxies.
 ///
-/// On Linux a Basic challenge that is not answered ends its task with `URLError.cancelled`: default handling, as
-/// URLSession has it there, leaves a task without a proposed credential waiting for ever.
+/// On Linux, a task whose Basic challenge is not answered fails with `URLError.cancelled`: with default handling,
+/// URLSession would wait forever if it has no proposed credential.
 ///
-/// Until a site has taken a credential, one task at a time tries it; the others wait for that task's response.
+/// Until a site has accepted a credential, one task at a time tries it, and the others wait for its response.
 public final class URLSessionChallengeAnswerer: NSObject, URLSessionTaskDelegate {
     private let controller: ChallengeController
-    /// What the tasks asked whose answers others wait for.
+    /// The challenges whose outcome other tasks are waiting for, by task.
     private let open = Mutex<[ObjectIdentifier: Countersign.AuthenticationChallenge]>([:])
 
-    /// Answers from the home of `controller`.
+    /// Creates a delegate that answers from the home of `controller`.
     public init(_ controller: ChallengeController) {
         self.controller = controller
     }
 
-    /// Puts the challenge to `ChallengeController.handle`.
+    /// Answers the challenge with `ChallengeController.handle`.
     public func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
@@ -52,15 +52,15 @@ public final class URLSessionChallengeAnswerer: NSObject, URLSessionTaskDelegate
         }
     }
 
-    /// The task is over: whoever waits for it may go on.
+    /// Reports the outcome of the task's challenge, so that waiting tasks can continue.
     public func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         guard let asked = open.withLock({ $0.removeValue(forKey: ObjectIdentifier(task)) }) else { return }
         guard let response = task.response as? HTTPURLResponse, response.statusCode != 401 else { return }
         controller.answerAccepted(asked)
     }
 
-    /// On Linux URLSession does not tell the delegate of the end of a task that has a completion handler, and
-    /// `data(from:)` makes such ones.
+    /// Polls until the task ends. On Linux, URLSession does not notify the delegate when a task with a completion
+    /// handler ends, and `data(from:)` creates such tasks.
     private func watch(_ task: URLSessionTask, _ asked: Countersign.AuthenticationChallenge) {
         open.withLock { $0[ObjectIdentifier(task)] = asked }
         Task { [weak self] in
@@ -72,13 +72,13 @@ public final class URLSessionChallengeAnswerer: NSObject, URLSessionTaskDelegate
         }
     }
 
-    /// The controller's answer in Foundation's words.
+    /// Converts the controller's answer to Foundation's types.
     static func foundation(
         _ disposition: Countersign.ChallengeDisposition, _ credential: Countersign.Credential?, hasProposal: Bool
     ) -> (URLSession.AuthChallengeDisposition, URLCredential?) {
         switch (disposition, credential) {
         case (.useCredential, .password(let user, let password)?):
-            // URLSession takes no password that is not text.
+            // URLSession only accepts passwords that are text.
             guard let text = password.text else { return (defaultHandling(hasProposal: hasProposal), nil) }
             return (.useCredential, URLCredential(user: user, password: text, persistence: .none))
         case (.cancelAuthenticationChallenge, _):
@@ -90,8 +90,8 @@ public final class URLSessionChallengeAnswerer: NSObject, URLSessionTaskDelegate
         }
     }
 
-    /// Whether the server asks for Basic beside what is answered too and does not give the password away, or so that it
-    /// cannot be told.
+    /// Whether the server offers, besides Basic, a scheme that can be answered without revealing the password. True
+    /// also if its challenges cannot be parsed.
     private func offersBetter(
         _ challenge: URLAuthenticationChallenge, than space: Countersign.ProtectionSpace
     ) -> Bool {
@@ -107,7 +107,7 @@ public final class URLSessionChallengeAnswerer: NSObject, URLSessionTaskDelegate
         }
     }
 
-    /// Default handling where it ends.
+    /// Default handling, unless URLSession would wait forever.
     private static func defaultHandling(hasProposal: Bool) -> URLSession.AuthChallengeDisposition {
         #if canImport(FoundationNetworking)
             hasProposal ? .performDefaultHandling : .cancelAuthenticationChallenge
@@ -118,8 +118,7 @@ public final class URLSessionChallengeAnswerer: NSObject, URLSessionTaskDelegate
 }
 
 extension Countersign.AuthenticationChallenge {
-    /// URLSession's challenge in the words of Countersign. The proposed credential stays behind: it is not one of the
-    /// home's.
+    /// Converts URLSession's challenge. Drops the proposed credential, because it is not one of the home's.
     init(_ challenge: URLAuthenticationChallenge) {
         self.init(
             protectionSpace: Countersign.ProtectionSpace(challenge.protectionSpace),
@@ -128,8 +127,8 @@ extension Countersign.AuthenticationChallenge {
 }
 
 extension Countersign.ProtectionSpace {
-    /// URLSession's protection space in the words of Countersign. That of a proxy asks in no way that is answered, and one
-    /// that says no protocol names no site.
+    /// Converts URLSession's protection space. A proxy's gets a method that is never answered. One without a protocol
+    /// does not match any site.
     init(_ space: URLProtectionSpace) {
         let method = AuthenticationMethod(urlSession: space.authenticationMethod)
         self.init(
@@ -139,7 +138,7 @@ extension Countersign.ProtectionSpace {
 }
 
 extension AuthenticationMethod {
-    /// From the value of one of Foundation's `NSURLAuthenticationMethod…` constants.
+    /// Converts one of Foundation's `NSURLAuthenticationMethod…` constants.
     init(urlSession name: String) {
         switch name {
         case NSURLAuthenticationMethodHTTPBasic, NSURLAuthenticationMethodDefault: self = .basic

@@ -11,8 +11,9 @@ import CountersignUpstream
     import FoundationNetworking
 #endif
 
-/// The way to a proxy in this process: an event loop, and the connections that wait on it for the next request. They are
-/// pairs of sockets, and go by no port that another process might have taken. Does not keep the proxy.
+/// Connects URLSession to a proxy in the same process: an event loop, and idle connections for later requests. The
+/// connections are socket pairs rather than TCP connections, so another process that takes over the proxy's port cannot
+/// receive requests. Holds the proxy weakly.
 final class ProxyLink: Sendable {
     private static let idleConnections = 4
 
@@ -26,8 +27,8 @@ final class ProxyLink: Sendable {
         idle = .makeBoxSendingValue([], eventLoop: loop)
     }
 
-    /// Sends a request and reads its response whole, by the deadline. `completion` runs on the event loop, once, or never
-    /// after a cancellation.
+    /// Sends a request and reads the complete response before the deadline. Calls `completion` once, on the event loop,
+    /// or not at all after a cancellation.
     func send(
         _ request: ProxiedRequest, by deadline: NIODeadline,
         completion: @escaping @Sendable (Result<ProxiedResponse, URLError>) -> Void
@@ -42,7 +43,7 @@ final class ProxyLink: Sendable {
 
     // MARK: On the event loop
 
-    /// A connection that has been used before, if one is free.
+    /// Takes an idle connection, if there is one.
     func takeIdle() -> OriginConnection? {
         while let connection = idle.value.popLast() {
             if connection.isReusable { return connection }
@@ -50,12 +51,13 @@ final class ProxyLink: Sendable {
         return nil
     }
 
-    /// How often somebody has said yes to a server that does not verify.
+    /// How often the delegate has accepted an unverified server.
     var serversAgreedTo: Int { proxy?.serversAgreedTo ?? 0 }
 
-    /// `agreed`: as ``serversAgreedTo`` was when the request went out. A yes counts for the connection that it was given
-    /// on, and that connection is of one task alone.
-    func giveBack(_ connection: OriginConnection, agreed: Int) {
+    /// Makes a connection available again, unless the delegate has accepted a server since the request was sent: such a
+    /// decision applies to the connection on which it was made, which must not serve another task. `agreed` is the
+    /// value of ``serversAgreedTo`` when the request was sent.
+    func returnConnection(_ connection: OriginConnection, agreed: Int) {
         connection.delegate = nil
         guard connection.isReusable, agreed == serversAgreedTo, idle.value.count < Self.idleConnections else {
             return connection.close()
@@ -63,7 +65,7 @@ final class ProxyLink: Sendable {
         idle.value.append(connection)
     }
 
-    /// A new connection, or nil where the proxy does not run.
+    /// Opens a connection, or passes nil if the proxy is not running.
     func connect(_ completion: @escaping (OriginConnection?) -> Void) {
         guard let descriptor = proxy?.connect() else { return completion(nil) }
         ClientBootstrap(group: loop)
@@ -78,7 +80,7 @@ final class ProxyLink: Sendable {
 
 /// One request and its response, on one event loop.
 final class URLSessionTransfer: OriginConnectionDelegate {
-    /// What another thread holds of it.
+    /// A handle for other threads.
     struct Handle: Sendable {
         private let loop: any EventLoop
         private let transfer: NIOLoopBoundBox<URLSessionTransfer?>
@@ -96,7 +98,7 @@ final class URLSessionTransfer: OriginConnectionDelegate {
             transfer.start()
         }
 
-        /// Nothing more is heard of it.
+        /// Cancels the transfer. Its completion is not called.
         func cancel() {
             loop.execute {
                 isCancelled.value = true
@@ -136,7 +138,7 @@ final class URLSessionTransfer: OriginConnectionDelegate {
         } catch {
             return finish(.failure(URLError(.badURL)))
         }
-        wait()
+        restartTimeout()
         if let idle = link.takeIdle() {
             isReused = true
             send(bytes, on: idle)
@@ -166,8 +168,8 @@ final class URLSessionTransfer: OriginConnectionDelegate {
         connection.flush()
     }
 
-    /// From now on, once more.
-    private func wait() {
+    /// Restarts the time-out.
+    private func restartTimeout() {
         deadline?.cancel()
         let end = min(.now() + request.patience, latest)
         deadline = loop.assumeIsolated().scheduleTask(deadline: end) { [weak self] in
@@ -185,20 +187,20 @@ final class URLSessionTransfer: OriginConnectionDelegate {
         completion = nil
         deadline?.cancel()
         deadline = nil
-        if let connection { link.giveBack(connection, agreed: agreed) }
+        if let connection { link.returnConnection(connection, agreed: agreed) }
         connection = nil
     }
 
-    // MARK: What the proxy says
+    // MARK: Events from the connection
 
     func originResponded(_ head: ResponseHead, framing: BodyFraming) {
-        wait()
+        restartTimeout()
         guard !head.isInformational else { return }
         self.head = head
     }
 
     func originSent(_ content: ByteBuffer) {
-        wait()
+        restartTimeout()
         body.append(contentsOf: content.readableBytesView)
     }
 

@@ -24,7 +24,7 @@ struct InterceptionStoreTests {
         store = InterceptionStore(home: home)
     }
 
-    private func authority(day: Int64, hosts: [String] = Self.hosts) throws -> InterceptionStore.Kept {
+    private func authority(day: Int64, hosts: [String] = Self.hosts) throws -> InterceptionStore.Loaded {
         try store.authority(for: hosts, in: vault, at: Self.start + day * Self.day)
     }
 

@@ -88,7 +88,7 @@ final class JavaStoreTests: StoreBench {
             Issue.record("it did not fail")
             return
         }
-        #expect(diagnostic.hint == "use --store system, and Java follows")
+        #expect(diagnostic.hint == "use --store system, which updates it too")
     }
 
     @Test func aKeystoreThatCannotBeWrittenTakesSudo() throws {

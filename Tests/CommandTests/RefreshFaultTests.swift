@@ -86,7 +86,7 @@ struct RefreshFaultTests {
         for attempt in 1...2 as ClosedRange<UInt32> {
             let result = try place.refresh("laptop")
             #expect(result.status == 1)
-            #expect(result.error.contains("does not take the certificate that it has issued"), "\(result.said)")
+            #expect(result.error.contains("does not accept the certificate that it issued"), "\(result.said)")
             #expect(try place.leaf() == leaf)
             #expect(try place.vault.contents.pendingEnrollments["laptop"]?.attempts == attempt)
         }

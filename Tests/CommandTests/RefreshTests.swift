@@ -209,7 +209,7 @@ struct RefreshTests {
         #expect(result.output.split(separator: "\n").count == 2)
         #expect(Set(result.output.split(separator: "\n")).count == 1)
         // The second may come when the first is done already.
-        let said = "another process refreshes identity \"laptop\""
+        let said = "another process is renewing identity \"laptop\""
         #expect(result.error.isEmpty || result.error.contains(said), "\(result.said)")
         #expect(place.server.requests("simplereenroll").count == 1)
     }
@@ -230,7 +230,7 @@ struct RefreshTests {
         let file = open("\(place.sandbox.home)/run/refresh-laptop.lock", O_RDWR)
         try #require(flock(file, LOCK_EX) == 0)
         let result = try place.refresh("laptop", "--no-wait")
-        #expect(result.status == 1 && result.error.contains("another process refreshes identity"), "\(result.said)")
+        #expect(result.status == 1 && result.error.contains("another process is renewing identity"), "\(result.said)")
         #expect(try await renewal(place).refreshIfUnlocked("laptop", patience: .milliseconds(150)) == nil)
         // Children of other tests may have a copy of the descriptor while they are started.
         flock(file, LOCK_UN)

@@ -55,7 +55,7 @@ struct RefreshTokenTests {
         #expect(first.waitForExit(seconds: 15) == 0)
         let second = try serve()
         #expect(
-            poll(seconds: 10) { second.errorOutput.contains("refused that PIN before") ? true : nil } == true,
+            poll(seconds: 10) { second.errorOutput.contains("refused the PIN before") ? true : nil } == true,
             "\(second.errorOutput)")
         second.send(SIGTERM)
         #expect(second.waitForExit(seconds: 15) == 0)
@@ -71,7 +71,7 @@ struct RefreshTokenTests {
         let result = try certificate(
             "enroll", "card", "--replace", "--est", "https://127.0.0.1:1", "--anchor",
             try TestPKI.shared.originAnchor)
-        #expect(result.status == 1 && result.error.contains("lies in a token"), "\(result.said)")
+        #expect(result.status == 1 && result.error.contains("is in a token"), "\(result.said)")
         #expect(try vault.contents.tokenKeys["card"] == before)
         #expect(try vault.contents.pendingEnrollments.isEmpty)
     }

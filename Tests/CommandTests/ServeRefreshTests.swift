@@ -64,7 +64,7 @@ struct ServeRefreshTests {
             try #require(try place.refresh("laptop").status == 0)
             try place.control(["fault": "503", "faultFor": "simplereenroll"])
         })
-        #expect(scene.waits(for: "countersign: warning: identity \"laptop\" has no new certificate, tried again 20"))
+        #expect(scene.waits(for: "countersign: warning: cannot renew identity \"laptop\", next attempt 20"))
         #expect(try scene.get() == "200")
         let record = try #require(try scene.place.vault.contents.enrollments["laptop"])
         #expect(record.failures == 1 && record.lastFailure > 1_700_000_000)
@@ -72,7 +72,7 @@ struct ServeRefreshTests {
 
     @Test func aDamagedChainIsWrittenAgain() throws {
         let scene = try Scene(before: { place in unlink(place.chainPath()) })
-        #expect(scene.waits(for: "the chain of identity \"laptop\" was written again"))
+        #expect(scene.waits(for: "repaired Certs/identities/laptop.pem, the certificate chain of identity \"laptop\""))
         #expect(try scene.place.isVerified())
     }
 
@@ -80,7 +80,7 @@ struct ServeRefreshTests {
         let scene = try Scene(before: { place in
             try place.sandbox.succeed("vault", "rekey", "--passphrase", "--password-stdin", input: "canary-pass\n")
         })
-        let said = "no certificate is refreshed while the vault is locked"
+        let said = "certificates are not renewed while the vault is locked"
         #expect(scene.waits(for: said))
         #expect(scene.proxy.errorOutput.components(separatedBy: said).count == 2)
     }
@@ -153,7 +153,8 @@ struct ServeRefreshTests {
         let first = try scene.place.leaf()
         try scene.place.control(["tls": version, "revoked": [first.serialNumberHex]])
         #expect(try scene.get(flags, path) == usual, "\(scene.proxy.errorOutput)\(scene.place.server.log)")
-        #expect(scene.proxy.errorOutput.contains("an origin rejects identity \"laptop\": it is refreshed"))
+        #expect(
+            scene.proxy.errorOutput.contains("an origin rejected identity \"laptop\": requesting a new certificate"))
         let second = try scene.place.leaf()
         #expect(second != first)
         #expect(scene.place.server.requests("simpleenroll").count { $0.user != nil } == 2)
@@ -186,7 +187,7 @@ struct ServeRefreshTests {
         try #require(flock(file, LOCK_EX) == 0)
         try scene.place.control(["revoked": [try scene.place.leaf().serialNumberHex]])
         Thread.detachNewThread {
-            _ = scene.waits(for: "an origin rejects identity \"laptop\": it is refreshed")
+            _ = scene.waits(for: "an origin rejected identity \"laptop\": requesting a new certificate")
             flock(file, LOCK_UN)
             close(file)
         }
@@ -210,7 +211,7 @@ struct ServeRefreshTests {
         let old = try #require(try scene.place.vault.contents.enrollments["laptop"]?.previous?.chain.first)
         try scene.place.control(["revoked": [new.serialNumberHex]])
         #expect(try scene.get() == "200", "\(scene.proxy.errorOutput)")
-        #expect(scene.proxy.errorOutput.contains("the one before is used again"))
+        #expect(scene.proxy.errorOutput.contains("using the previous one again"))
         #expect(try scene.place.leaf().der == old)
         #expect(scene.place.server.requests("simpleenroll").count { $0.user != nil } == 1)
     }

@@ -150,7 +150,7 @@ struct ServeTests {
         let server = try sandbox.serve("--access-log", log)
         try sandbox.folder.write(
             "home/AllowedSites/work.sites", "https://localhost:2\nhttps://a.example awnser=basic\n")
-        try waitForTalk(server, "countersign: warning: the list that was in force stays\n")
+        try waitForTalk(server, "countersign: warning: keeping the previous list of sites\n")
         #expect(server.errorOutput.contains("error: AllowedSites/work.sites:2:19: unknown option \"awnser\"\n"))
         #expect(server.errorOutput.contains("hint: did you mean \"answer\"?\n"))
         #expect(try connectStatus(server) == "502")
@@ -180,7 +180,7 @@ struct ServeTests {
     func aFaultyAnchorLeavesTheRestToBeReadAgain() throws {
         let server = try sandbox.serve()
         try sandbox.folder.write("home/Certs/anchors/bad.pem", "hello")
-        try waitForTalk(server, "countersign: warning: the anchors that were in force stay\n")
+        try waitForTalk(server, "countersign: warning: keeping the previous trust anchors\n")
         try sandbox.succeed("sites", "add", "https://localhost:2")
         try waitForTalk(server, "again: 2 sites")
     }
@@ -277,7 +277,8 @@ struct ServeTests {
         let first = try sandbox.serve()
         let second = try sandbox.serve()
         try waitForTalk(
-            second, "countersign: warning: another server of this home listens on \(sandbox.home)/run/control.sock\n")
+            second,
+            "countersign: warning: another server of this home is listening on \(sandbox.home)/run/control.sock\n")
         second.send(SIGTERM)
         #expect(second.waitForExit(seconds: 5) == 0)
         #expect(try sandbox.succeed("vault", "status").contains("process \(first.pid), open"))

@@ -72,7 +72,7 @@ final class SystemStoreTests: StoreBench {
             Issue.record("the other certificate was replaced")
             return
         }
-        #expect(diagnostic.message.hasSuffix("is there already, with another certificate"))
+        #expect(diagnostic.message.hasSuffix("exists already, with another certificate"))
         #expect(TextFile.bytes(folder.file(place)) == TextFile.bytes(Tool.fixture("client-b-root.pem")))
     }
 

@@ -36,7 +36,7 @@ struct TrustDecisionTests {
 
     private func keeper(_ now: @escaping @Sendable () -> Int64) throws -> PolicyKeeper {
         try PolicyKeeper(
-            home: home, authority: .never, environment: [:],
+            home: home, interception: .never, environment: [:],
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, now: now
         ) { throw CountersignError(.environment, "unasked") }
     }

@@ -13,31 +13,31 @@ import Testing
         try body(HomeFile(path: path, name: "the file"))
     }
 
-    @Test(arguments: [0, 1, 4095, 4096, 300_001]) func aFileIsReadWhole(_ count: Int) throws {
+    @Test(arguments: [0, 1, 4095, 4096, 300_001]) func aFileIsReadCompletely(_ count: Int) throws {
         let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
         try Self.with(bytes) { file in
-            let (whole, again) = (try file.read(upTo: count), try file.read(upTo: count + 1))
-            let isWhole = whole == bytes && again == bytes
+            let (exact, larger) = (try file.read(upTo: count), try file.read(upTo: count + 1))
+            let isWhole = exact == bytes && larger == bytes
             #expect(isWhole)
         }
     }
 
-    @Test func oneThatIsTooLargeIsRefused() throws {
+    @Test func aFileThatIsTooLargeIsRefused() throws {
         try Self.with([1, 2, 3]) { file in
             let error = #expect(throws: CountersignError.self) { try file.read(upTo: 2) }
             #expect(error.map(String.init(describing:))?.contains("the file is larger than 2 bytes") == true)
         }
     }
 
-    @Test func oneThatGivesAllAtTheFirstReadingIsReadWhole() throws {
+    @Test func aKernelFileThatReportsNoSizeIsReadCompletely() throws {
         let path = "/proc/sys/kernel/pid_max"
         let bytes = try HomeFile(path: path).read(upTo: 100)
         #expect(bytes.count > 2)
         #expect(FileManager.default.contents(atPath: path).map(Array.init) == bytes)
     }
 
-    /// As one that another program is writing to.
-    @Test func oneThatHasMoreThanItWasSaidToHaveIsReadWhole() throws {
+    /// For example, because another program is appending to it.
+    @Test func aFileThatIsLongerThanExpectedIsReadCompletely() throws {
         let bytes = (0..<300_001).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
         try Self.with(bytes) { file in
             let isWhole = try Self.contents(of: file, upTo: bytes.count) == bytes
@@ -53,7 +53,7 @@ import Testing
         return try file.contents(of: descriptor, about: 1, upTo: limitBytes)
     }
 
-    @Test func oneThatIsNotThereIsNil() throws {
+    @Test func aMissingFileIsNil() throws {
         let nothing = try HomeFile(path: "/nowhere/at/all").readIfThere(upTo: 1)
         #expect(nothing == nil)
         #expect(throws: CountersignError.self) { try HomeFile(path: "/nowhere/at/all").read(upTo: 1) }

@@ -119,7 +119,7 @@ struct LibraryRefreshTests {
         let home = try LibraryHome("https://git.corp.example\n")
         let controller = try home.controller()
         try home.enroll("later", user: "later")
-        await controller.fetchDueCertificates()
+        await controller.renewals.refreshDueIdentities()
         #expect(controller.keeper.vault?.contents.credentials["later"] != nil)
     }
 

@@ -232,15 +232,14 @@ struct LibraryURLSessionTests {
     func noRequestEndsALineTooMany(
         _ text: String, _ method: String, _ name: String, _ value: String, _ start: String?
     ) async throws {
-        let proxy = ChallengeProxy(try LibraryHome("").controller())
         let configuration = URLSessionConfiguration.ephemeral
         // A URLRequest itself takes no value that would end the line.
         configuration.httpAdditionalHeaders = [name: value]
-        let route = Route(link: ProxyLink(to: proxy), configuration: configuration)
+        let settings = SessionSettings(configuration)
         var request = URLRequest(url: try Self.url(text))
         request.httpMethod = method
         func bytes() throws -> [UInt8] {
-            try ProxiedRequest(request, along: route, isUpload: false, isDownload: false).bytes()
+            try ProxiedRequest(request, with: settings, isUpload: false, isDownload: false).bytes()
         }
         guard let start else {
             let error = #expect(throws: URLError.self) { _ = try bytes() }
@@ -266,11 +265,7 @@ struct LibraryURLSessionTests {
             ], body: Data())
         let storage = try #require(URLSessionConfiguration.ephemeral.httpCookieStorage)
         for cookie in storage.cookies ?? [] { storage.deleteCookie(cookie) }
-        let proxy = ChallengeProxy(try LibraryHome("").controller())
-        let request = try ProxiedRequest(
-            URLRequest(url: url), along: Route(link: ProxyLink(to: proxy), configuration: .ephemeral), isUpload: false,
-            isDownload: false)
-        response.keepCookies(of: request, in: storage)
+        response.storeCookies(of: url, in: storage)
         let cookies = (storage.cookies ?? []).sorted { $0.name < $1.name }
         #expect(cookies.map(\.name) == ["a", "b", "d", "f"])
         #expect(cookies.map(\.value) == ["1", "x, c=injected", "1", "\"quoted, i=too\""])

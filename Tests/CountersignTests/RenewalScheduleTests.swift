@@ -7,7 +7,7 @@ import Testing
 struct RenewalScheduleTests {
     private static let day: Int64 = 86_400
 
-    /// Lives from a minute to ten years, at several places of the jitter.
+    /// Lifetimes from a minute to ten years, with several values of the jitter.
     private static let schedules: [RenewalSchedule] = [60, 3600, day, 7 * day, 30 * day, 90 * day, 3653 * day].flatMap {
         life in
         [-1, -0.37, 0, 0.5, 1].map {
@@ -19,13 +19,13 @@ struct RenewalScheduleTests {
         arguments: [
             (0.0, 60), (1.0, 64), (-1.0, 55), (7.0, 64), (.nan, 60), (-.infinity, 60),
         ] as [(Double, Int64)])
-    func twoThirdsOfNinetyDaysAndATwentiethOfThem(jitter: Double, day: Int64) {
+    func aNinetyDayCertificateIsDueAfterSixtyDaysPlusJitter(jitter: Double, day: Int64) {
         let schedule = RenewalSchedule(notBefore: 0, notAfter: 90 * Self.day, jitter: jitter)
         #expect(schedule.due / Self.day == day)
     }
 
     @Test(arguments: schedules)
-    func itIsDueInTheSecondHalfOfItsLifeAndNeverBehindIt(schedule: RenewalSchedule) {
+    func theDueTimeIsInTheLastThirdOfTheLifetimePlusJitter(schedule: RenewalSchedule) {
         let life = schedule.notAfter - schedule.notBefore
         #expect(schedule.due >= schedule.notBefore + life * 61 / 100)
         #expect(schedule.due <= schedule.notBefore + life * 72 / 100 + 1)
@@ -42,7 +42,7 @@ struct RenewalScheduleTests {
     }
 
     @Test(arguments: schedules)
-    func aDelayIsAtMostATwentiethOfWhatIsLeft(schedule: RenewalSchedule) {
+    func aDelayIsAtMostATwentiethOfTheRemainingLifetime(schedule: RenewalSchedule) {
         var time = schedule.due
         for failures in 1...200 as ClosedRange<UInt32> where time < schedule.notAfter {
             let next = schedule.nextAttempt(failures: failures, lastFailure: time)
@@ -52,7 +52,7 @@ struct RenewalScheduleTests {
         }
     }
 
-    @Test func afterTheEndTheDelaysAreThoseOfTheFailuresAlone() {
+    @Test func afterExpiryDelaysDependOnlyOnTheFailures() {
         let schedule = RenewalSchedule(notBefore: 0, notAfter: 1000, jitter: 0)
         #expect(schedule.nextAttempt(failures: 1, lastFailure: 5000) == 5060)
         #expect(schedule.nextAttempt(failures: 4, lastFailure: 5000) == 5480)
@@ -60,7 +60,7 @@ struct RenewalScheduleTests {
         #expect(RenewalSchedule.overdue.nextAttempt(failures: 2, lastFailure: 5000) == 5120)
     }
 
-    @Test func aFailureBeforeItIsDueChangesNothing() {
+    @Test func aFailureBeforeTheDueTimeChangesNothing() {
         let schedule = RenewalSchedule(notBefore: 0, notAfter: 90 * Self.day, jitter: 0)
         #expect(schedule.nextAttempt(failures: 3, lastFailure: Self.day) == schedule.due)
     }
@@ -68,7 +68,7 @@ struct RenewalScheduleTests {
     @Test(arguments: [
         (Int64.min, Int64.max), (.max, .min), (.max, .max), (.min, .min), (0, .max), (253_402_300_799, 0),
     ])
-    func datesOutOfRangeAreNoTrap(notBefore: Int64, notAfter: Int64) {
+    func datesOutOfRangeDoNotTrap(notBefore: Int64, notAfter: Int64) {
         for jitter in [-1.0, 0, 1] {
             let schedule = RenewalSchedule(notBefore: notBefore, notAfter: notAfter, jitter: jitter)
             #expect((0...253_402_300_799).contains(schedule.due))
@@ -78,9 +78,9 @@ struct RenewalScheduleTests {
         }
     }
 
-    /// The server is down for four fifths of the last third: there is an attempt in what remains.
+    /// If the server is down for four fifths of the last third of the lifetime, an attempt is made in the rest.
     @Test(arguments: schedules)
-    func anOutageOfFourFifthsOfTheLastThirdIsOutlived(schedule: RenewalSchedule) {
+    func anOutageOfFourFifthsOfTheLastThirdIsSurvived(schedule: RenewalSchedule) {
         let life = schedule.notAfter - schedule.notBefore
         guard life >= 3600 else { return }
         let outage = (schedule.notAfter - life / 3)..<(schedule.notAfter - life / 15)
@@ -94,7 +94,7 @@ struct RenewalScheduleTests {
         if failures > 0 { #expect(time - outage.upperBound <= (schedule.notAfter - outage.upperBound) / 18) }
     }
 
-    @Test func theJitterIsTheFingerprintsAndSpread() {
+    @Test func theJitterIsDerivedFromTheFingerprint() {
         #expect(RenewalSchedule.jitter(of: [0, 0, 9]) == -1)
         #expect(RenewalSchedule.jitter(of: [0xFF, 0xFF]) == 1)
         #expect(RenewalSchedule.jitter(of: []) == 0)

@@ -7,7 +7,7 @@ import CountersignVault
 
 @testable import Countersign
 
-/// When an identity is tried next, by what the vault says of it.
+/// The time of an identity's next renewal attempt, as computed from the vault.
 struct RenewalStateTests {
     private static let now: Int64 = 1_800_000_000
     private static let year: Int64 = 366 * 86_400
@@ -22,9 +22,9 @@ struct RenewalStateTests {
             RenewalState(named: "laptop", in: contents, home: Home(path: "/nonexistent/countersign"), now: Self.now))
     }
 
-    /// A clock that was years ahead, and is right again.
+    /// Times in the future were recorded by a clock that was years ahead.
     @Test(arguments: [(-30, 30), (0, 60), (1, 0), (10 * year, 0)] as [(Int64, Int64)])
-    func aFailureToComeDoesNotCount(since: Int64, wait: Int64) throws {
+    func aFailureInTheFutureIsIgnored(since: Int64, wait: Int64) throws {
         var (contents, record) = (VaultContents(), Self.record())
         record.failures = 1
         record.lastFailure = Self.now + since
@@ -33,7 +33,7 @@ struct RenewalStateTests {
     }
 
     @Test(arguments: [(60, 60), (86_400, 86_400), (86_401, 0), (10 * year, 0)] as [(Int64, Int64)])
-    func aWaitThatNoServerCanHaveAskedForDoesNotCount(asked: Int64, wait: Int64) throws {
+    func aRetryTimeThatNoServerCanRequestIsIgnored(asked: Int64, wait: Int64) throws {
         var contents = VaultContents()
         try contents.setEnrollment(Self.record())
         var pending = PendingEnrollment(name: "laptop", privateKey: Secret([1]), created: Self.now)
@@ -42,8 +42,8 @@ struct RenewalStateTests {
         #expect(max(0, try state(contents).nextAttempt - Self.now) == wait)
     }
 
-    /// A plan counts when the server has it, or when there is nothing else.
-    @Test func aPlanThatNobodyHasSeenDoesNotStandInTheWay() throws {
+    /// A plan counts if the server has received it, or if there is no other enrolment.
+    @Test func aPlanThatNoServerHasReceivedIsIgnored() throws {
         var contents = VaultContents()
         var (plan, pending) = (Self.record(), PendingEnrollment(name: "laptop", privateKey: Secret([1]), created: 1))
         plan.server = "https://other.example"

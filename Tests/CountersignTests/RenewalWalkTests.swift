@@ -4,8 +4,8 @@ import Testing
 
 @testable import Countersign
 
-/// Four hundred days with a clock of numbers: an authority that issues for 30 days and is away for four fifths of the last third of
-/// each certificate's life, and one that looks once a minute.
+/// Simulates 400 days, minute by minute, with a CA that issues certificates for 30 days and is unavailable for four
+/// fifths of the last third of each certificate's lifetime.
 struct RenewalWalkTests {
     private static let day: Int64 = 86_400
     private static let life = 30 * day
@@ -16,7 +16,7 @@ struct RenewalWalkTests {
         let jitter: Double
 
         var schedule: RenewalSchedule { RenewalSchedule(notBefore: notBefore, notAfter: notAfter, jitter: jitter) }
-        /// Four fifths of the last third.
+        /// Four fifths of the last third of the lifetime.
         var outage: Range<Int64> { (notAfter - life / 3)..<(notAfter - life / 15) }
     }
 
@@ -44,19 +44,19 @@ struct RenewalWalkTests {
     }
 
     @Test(arguments: [-1.0, -0.5, 0, 0.5, 1])
-    func thereIsACertificateInEveryMinute(jitter: Double) {
+    func aCertificateIsValidInEveryMinute(jitter: Double) {
         var walk = Walk()
         for minute in 0..<(400 * Self.day / 60) { walk.minute(minute * 60, jitter: jitter) }
         #expect(walk.minutesWithout == 0)
-        // 400 days are 14 to 22 lives of 18.5 to 29 days.
+        // A renewal takes place every 18.5 to 29 days.
         #expect((14...22).contains(walk.renewals))
-        // The outages cost attempts, and not many: a server that is away is not hammered.
+        // The outages cause additional attempts, but not enough to flood the server.
         #expect(walk.attempts >= walk.renewals)
         #expect(walk.attempts < walk.renewals * 60)
     }
 
-    /// What makes the walk above worth anything.
-    @Test func withoutASecondAttemptThereWouldBeNone() {
+    /// Shows that the simulation above would detect a missing retry.
+    @Test func withoutRetriesCertificatesExpire() {
         var walk = Walk()
         var hasTried = false
         for minute in 0..<(400 * Self.day / 60) {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Countersign
 
-/// Both files are what they should be after a start, whatever was there before; and are left alone where they are.
+/// Writing a bundle makes both files correct regardless of their state before, and does not touch correct files.
 struct TrustBundleTests {
     private let folder: TemporaryFolder
     private let home: Home
@@ -31,7 +31,7 @@ struct TrustBundleTests {
         return "\(tests)/../../Certs/dev/pki/\(name)"
     }
 
-    /// What was written before is older than a second where `later`.
+    /// With `later`, the clock is two seconds ahead, so that files written before are older than a second.
     private func bundle(later: Bool = false) -> TrustBundle {
         TrustBundle(home: home, environment: ["SSL_CERT_FILE": system]) { Int64(time(nil)) + (later ? 2 : 0) }
     }
@@ -42,20 +42,20 @@ struct TrustBundleTests {
 
     private var contents: [[UInt8]] { [home.bundle.path, home.javaBundle.path].map(TextFile.bytes) }
 
-    /// The files' inodes: another one after each replacement.
+    /// The files' inodes, which change with each replacement.
     private func inodes() throws -> [Int] {
         try [home.bundle.path, home.javaBundle.path].map { path in
             try #require(try FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber] as? Int)
         }
     }
 
-    /// What the files are to be, by the certificates themselves.
+    /// The expected contents, generated from the certificates.
     private func expected() throws -> [[UInt8]] {
         let text = TextFile.bytes(system) + Array((anchors + [root]).map(\.pem).joined().utf8)
         return [text, JavaTrustStore.pkcs12(of: try Certificate.readPEM(text))]
     }
 
-    @Test func filesThatAreRightAreLeftAlone() throws {
+    @Test func correctFilesAreNotTouched() throws {
         try write()
         #expect(contents == (try expected()))
         let before = try inodes()
@@ -64,12 +64,12 @@ struct TrustBundleTests {
     }
 
     enum Damage: CaseIterable {
-        case missing, empty, cutOff, oneByte, longer
+        case missing, empty, truncated, oneByte, longer
     }
 
-    /// Whatever a crash between the two files, or anybody, leaves behind.
+    /// As a crash between the two files, or another program, may leave them behind.
     @Test(arguments: Damage.allCases, [([0], false), ([1], false), ([0, 1], false), ([0], true), ([1], true)])
-    func filesThatAreNotRightAreWrittenAgain(_ damage: Damage, _ which: (files: [Int], later: Bool)) throws {
+    func damagedFilesAreWrittenAgain(_ damage: Damage, _ which: (files: [Int], later: Bool)) throws {
         let (files, later) = which
         try write()
         try write(later: later)
@@ -81,7 +81,7 @@ struct TrustBundleTests {
                 try FileManager.default.removeItem(atPath: path)
                 continue
             case .empty: bytes = []
-            case .cutOff: bytes.removeLast(bytes.count / 2)
+            case .truncated: bytes.removeLast(bytes.count / 2)
             case .oneByte: bytes[bytes.count / 2] ^= 1
             case .longer: bytes.append(0x0A)
             }
@@ -92,37 +92,37 @@ struct TrustBundleTests {
     }
 
     @Test(arguments: [false, true])
-    func anotherSystemFileIsTaken(later: Bool) throws {
+    func aChangedSystemFileIsUsed(later: Bool) throws {
         for _ in 0..<2 { try write(later: later) }
         try folder.write("system.pem", anchors[0].pem)
         try write(later: later)
         #expect(contents == (try expected()))
     }
 
-    @Test func anAnchorLessIsOneLess() throws {
+    @Test func aRemovedAnchorIsRemovedFromTheBundle() throws {
         for _ in 0..<2 { try write(later: true) }
         try write(later: true, anchors: [])
         #expect(contents[0] == TextFile.bytes(system) + Array(root.pem.utf8))
     }
 
-    /// Files of other bytes are left, where what is known of them from outside says that they are right.
-    @Test func whatNobodyTouchedIsNotLookedInto() throws {
+    /// Files are not read if their metadata is unchanged, even if their contents are wrong.
+    @Test func unchangedFilesAreNotRead() throws {
         try write()
         for path in [home.bundle.path, home.javaBundle.path] { try Data().write(to: URL(fileURLWithPath: path)) }
         let state = try #require(bundle(later: true).state(of: anchors + [root]))
         try home.bundleState.replace(with: state)
         try write(later: true)
         #expect(contents == [[], []])
-        // Which nobody says in the second of the change.
+        // The metadata is not relied on in the second of a change.
         let sooner = TrustBundle(home: home, environment: ["SSL_CERT_FILE": system]) { 0 }
         #expect(sooner.state(of: anchors + [root]) == nil)
         try sooner.write(root: root, anchors: anchors)
         #expect(contents == (try expected()))
     }
 
-    /// What is not plain enough to be taken apart at once is left to OpenSSL, each time.
+    /// Text that the fast PEM scanner does not accept is parsed by OpenSSL each time.
     @Test(arguments: ["\r\n", " \n"])
-    func aSystemFileOfAnotherFormCountsToo(_ lineEnd: String) throws {
+    func aSystemFileWithUnusualLineEndsIsRead(_ lineEnd: String) throws {
         try folder.write("system.pem", TextFile.text(system).replacing("\n", with: lineEnd))
         for _ in 0..<2 {
             try write()
@@ -130,7 +130,7 @@ struct TrustBundleTests {
         }
     }
 
-    @Test func aFaultySystemFileIsNamedAndChangesNothing() throws {
+    @Test func aFaultySystemFileIsNamedInTheErrorAndChangesNothing() throws {
         try write()
         let before = contents
         try folder.write("system.pem", "-----BEGIN CERTIFICATE-----\nAAEC\n-----END CERTIFICATE-----\n")
@@ -139,7 +139,7 @@ struct TrustBundleTests {
         #expect(contents == before)
     }
 
-    @Test func aSystemWithoutAnchorsGivesThisHomesAlone() throws {
+    @Test func withoutSystemAnchorsTheBundleHasOnlyTheHomes() throws {
         try folder.write("system.pem", "")
         try write()
         #expect(contents == (try expected()))

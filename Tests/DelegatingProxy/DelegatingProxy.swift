@@ -8,18 +8,18 @@ import CountersignProxy
 import CountersignTLS
 import CountersignVault
 
-/// A program that uses the library, and decides about servers that are not trusted: `DelegatingProxy HOME yes|no|FILE [SECONDS]`.
+/// Runs a proxy with a delegate that decides about unverified servers: `DelegatingProxy HOME yes|no|FILE [SECONDS]`.
 ///
-/// It says `listening 127.0.0.1:PORT`, then each question as a line of JSON. In place of yes or no it may wait until FILE is
-/// there, and says yes then; SECONDS is how long the proxy waits for it.
+/// Prints `listening 127.0.0.1:PORT`, then each question as a line of JSON. Instead of answering yes or no immediately, it
+/// can wait until FILE exists and then answer yes; SECONDS is how long the proxy waits for an answer.
 @main struct DelegatingProxy {
     static func main() async throws {
         let arguments = CommandLine.arguments
         guard arguments.count >= 3 else { throw Misuse() }
         let keeper = try PolicyKeeper(
-            home: Home(path: arguments[1]), authority: .whenNeeded, environment: [:],
+            home: Home(path: arguments[1]), interception: .whenNeeded, environment: [:],
             logger: Logger(label: "countersign"), now: { Int64(time(nil)) },
-            passphrase: { throw VaultError(.passphraseNeeded, "nobody to ask") })
+            passphrase: { throw VaultError(.passphraseNeeded, "there is no terminal") })
         var configuration = ProxyConfiguration()
         configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]
         if arguments.count > 3, let seconds = Int64(arguments[3]) { configuration.trustQuestion = .seconds(seconds) }
@@ -30,7 +30,7 @@ import CountersignVault
         while true { try await Task.sleep(for: .seconds(3600)) }
     }
 
-    /// One write each, so that no line is torn.
+    /// Writes with one system call, so that lines are not interleaved.
     fileprivate static func say(_ line: [UInt8]) { _ = write(1, line, line.count) }
 
     private struct Misuse: Error {}
@@ -48,10 +48,10 @@ private struct Decider: CountersignProxy.ServerTrustDelegate {
     }
 
     func decide(_ question: CountersignProxy.ServerTrustQuestion) async -> TrustAnswer {
-        let told = Question(
+        let description = Question(
             place: "\(question.host):\(question.port)", reasons: question.trust.reasons.map { "\($0)" },
             chain: question.trust.chain.map(\.pem), address: question.address, tls: question.tlsVersion)
-        if let line = try? JSONEncoder().encode(told) { DelegatingProxy.say(Array(line) + [0x0A]) }
+        if let line = try? JSONEncoder().encode(description) { DelegatingProxy.say(Array(line) + [0x0A]) }
         switch word {
         case "yes": return .proceed(answering: true)
         case "no": return .refuse

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The variables by which programs are told of the proxy and of whom to trust, without any trust store.
+/// The environment variables that configure programs to use the proxy and to trust its CA, without changing a trust
+/// store.
 ///
-/// | variable | who reads it | where that is written |
+/// | Variable | Read by | Documented in |
 /// |---|---|---|
-/// | `SSL_CERT_FILE` | OpenSSL and what uses its defaults: Python's ssl, aiohttp, httpx; Ruby; PHP; .NET | SSL_CTX_load_verify_locations(3) |
+/// | `SSL_CERT_FILE` | OpenSSL and its users: Python, Ruby, PHP, .NET | SSL_CTX_load_verify_locations(3) |
 /// | | Go | crypto/x509, root_unix.go |
 /// | | Rust: rustls-native-certs, native-tls; uv | openssl-probe; uv, "TLS certificates" |
 /// | `CURL_CA_BUNDLE` | curl | curl(1), --cacert |
@@ -18,18 +19,18 @@
 /// | `CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE` | gcloud | gcloud, core/custom_ca_certs_file |
 /// | `GRPC_DEFAULT_SSL_ROOTS_FILE_PATH` | gRPC | grpc, environment_variables.md |
 /// | `NIX_SSL_CERT_FILE` | programs of Nixpkgs, before `SSL_CERT_FILE` | Nix, nix.conf(5) |
-/// | `NODE_USE_ENV_PROXY` | Node 24 and later: heed `https_proxy` | node(1) |
+/// | `NODE_USE_ENV_PROXY` | Node 24 and later, to enable `https_proxy` | node(1) |
 /// | `JAVA_TOOL_OPTIONS` | Java | ``JavaOptions`` |
 ///
-/// GNU Wget is built with GnuTLS on some systems and reads no variable then: `ca install` is its way.
+/// On systems that build GNU Wget with GnuTLS, it does not read any of these variables. Use `ca install` there.
 package struct ClientEnvironment: Equatable, Sendable {
     /// In the order in which they are printed.
     package let set: [(name: String, value: String)]
-    /// What must not be inherited: `NO_PROXY` in both cases, because a list that names a site would lead past the proxy, and
-    /// `HTTP_PROXY`, which some programs prefer to `http_proxy` and CGI programs take from a request's `Proxy` field.
+    /// The variables to remove: `NO_PROXY` in both spellings, because sites that it lists would bypass the proxy, and
+    /// `HTTP_PROXY`, which some programs prefer to `http_proxy`, and which CGI sets from a request's `Proxy` field.
     package static let unset = ["HTTP_PROXY", "NO_PROXY", "no_proxy"]
 
-    /// Those that name the proxy. `http_proxy` is in lower case only: see ``unset``.
+    /// The variables that name the proxy. `http_proxy` in lower case only: see ``unset``.
     private static let proxyNames = ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
     private static let anchorNames = [
         "SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "PIP_CERT", "NODE_EXTRA_CA_CERTS",
@@ -37,11 +38,11 @@ package struct ClientEnvironment: Equatable, Sendable {
         "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "NIX_SSL_CERT_FILE",
     ]
 
-    /// A proxy as clients name it.
+    /// The proxy's address for clients.
     package struct Proxy: Equatable, Sendable {
         package let host: String
         package let port: Int
-        /// What clients have to send as the password of `countersign`.
+        /// The password that clients must send for the user `countersign`, if any.
         package let token: String?
 
         package init(host: String, port: Int, token: String?) {
@@ -56,7 +57,7 @@ package struct ClientEnvironment: Equatable, Sendable {
         }
     }
 
-    /// The paths are absolute: of the bundle in PEM and of the one for Java. `inherited` is where they are to be set.
+    /// `bundlePath` and `javaBundlePath` are absolute. `inherited` is the environment that will be extended.
     package init(proxy: Proxy, bundlePath: String, javaBundlePath: String, inherited: [String: String]) {
         let name = "JAVA_TOOL_OPTIONS"
         let java = JavaOptions(
@@ -67,7 +68,7 @@ package struct ClientEnvironment: Equatable, Sendable {
             + [("NODE_USE_ENV_PROXY", "1"), (name, java.text)]
     }
 
-    /// `inherited` as a child process is to have it.
+    /// The environment for a child process.
     package func applied(to inherited: [String: String]) -> [String: String] {
         var environment = inherited
         for name in Self.unset { environment[name] = nil }
@@ -79,15 +80,15 @@ package struct ClientEnvironment: Equatable, Sendable {
         left.set.elementsEqual(right.set) { $0 == $1 }
     }
 
-    // MARK: For a shell
+    // MARK: Shells
 
     package enum Shell: String, CaseIterable, Sendable {
-        /// Every shell with POSIX syntax.
+        /// Any shell with POSIX syntax.
         case sh
         case fish
     }
 
-    /// Commands that set the variables, one a line.
+    /// Shell commands that set the variables, one per line.
     package func script(for shell: Shell) -> String {
         var lines: [String] = []
         switch shell {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// `JAVA_TOOL_OPTIONS`: how a Java runtime is told of the proxy and of whom to trust, as it reads neither `https_proxy` nor a PEM
-/// file (JVM Tool Interface, "The JAVA_TOOL_OPTIONS Environment Variable"; Java networking and proxies; JSSE Reference Guide).
+/// The value of `JAVA_TOOL_OPTIONS`, which configures a Java runtime's proxy and trust store: Java reads neither
+/// `https_proxy` nor PEM files (JVM Tool Interface, "The JAVA_TOOL_OPTIONS Environment Variable"; Java networking and
+/// proxies; JSSE Reference Guide).
 struct JavaOptions {
     /// The variable's value.
     let text: String
@@ -9,9 +10,9 @@ struct JavaOptions {
     private static let first = "-Djavax.net.ssl.trustStore="
     private static let last = "-Dhttp.nonProxyHosts="
 
-    /// `trustStore` is a path. `inherited` is what the variable says already; it stays, but for what an earlier value of this
-    /// type added. `asksForPassword`: the proxy does, and programs with a java.net.Authenticator may answer it with Basic, which
-    /// a runtime otherwise keeps from tunnels.
+    /// `trustStore` is a path. `inherited` is the variable's current value, which is kept except for options added by
+    /// an earlier value of this type. With `asksForPassword`, programs may answer the proxy with Basic through a
+    /// `java.net.Authenticator`, which Java otherwise disables for tunnels.
     init(trustStore: String, host: String, port: Int, asksForPassword: Bool, after inherited: String?) {
         var options = [
             Self.quoted(Self.first + trustStore), "-Djavax.net.ssl.trustStoreType=PKCS12",
@@ -19,14 +20,14 @@ struct JavaOptions {
             "-Dhttps.proxyPort=\(port)",
         ]
         if asksForPassword { options.append("-Djdk.http.auth.tunneling.disabledSchemes=") }
-        // Empty: without it, hosts of this machine are asked for past the proxy.
+        // Must be set although it is empty: by default, Java bypasses the proxy for local hosts.
         options.append(Self.last)
         let kept = inherited.map(Self.withoutOwn) ?? ""
         text = ((kept.isEmpty ? [] : [kept]) + options).joined(separator: " ")
     }
 
-    /// An option as the runtime parses it: in single or double quotes where it has a space, and both kinds in turn where it
-    /// has one of them.
+    /// Quotes an option for the runtime's parser if it contains spaces or quotes. Single quotes are put in double
+    /// quotes and all else in single quotes.
     private static func quoted(_ option: String) -> String {
         guard option.contains(where: { $0.isWhitespace || $0 == "'" || $0 == "\"" }) else { return option }
         return option.split(separator: "'", omittingEmptySubsequences: false).map { $0.isEmpty ? "" : "'\($0)'" }

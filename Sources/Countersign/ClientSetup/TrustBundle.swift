@@ -4,20 +4,22 @@ import CountersignCertificates
 import CountersignCryptography
 import Glibc
 
-/// `Certs/interception/bundle.pem` and the same as `bundle.p12` for Java: the system's anchors, those of `Certs/anchors`, and
-/// the interception CA's root, for clients whose CA variable takes the place of the system's anchors and does not add to them.
+/// `Certs/interception/bundle.pem`, and `bundle.p12` with the same certificates for Java: the system's anchors, those
+/// in `Certs/anchors`, and the interception CA's root. Needed because the CA variables of most clients replace the
+/// system's anchors.
 package struct TrustBundle: Sendable {
     private let home: Home
     private let systemFiles: [String]
     private let now: @Sendable () -> Int64
 
-    /// Where distributions keep their anchors in one PEM file.
+    /// The PEM files in which distributions store the system's anchors.
     private static let systemFiles = [
         "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
         "/etc/ssl/cert.pem",
     ]
 
-    /// `SSL_CERT_FILE` of `environment` is the system's file, unless it is this bundle. `now` gives seconds since 1970.
+    /// Uses `SSL_CERT_FILE` of `environment` as the system's file, unless it names this bundle. `now` returns seconds
+    /// since 1970.
     package init(
         home: Home, environment: [String: String], now: @escaping @Sendable () -> Int64 = { Int64(time(nil)) }
     ) {
@@ -27,13 +29,13 @@ package struct TrustBundle: Sendable {
         systemFiles = chosen.map { [$0] } ?? Self.systemFiles
     }
 
-    /// Writes both files, where they are not as they should be already. Throws for anchors of the system that cannot be read.
+    /// Writes both files if they are not up to date. Throws if the system's anchors cannot be read.
     package func write(root: Certificate, anchors: [Certificate]) throws(CountersignError) {
         let own = anchors + [root]
         let seen = state(of: own)
         if let seen, Self.content(of: home.bundleState) == seen { return }
         try writeIfNeeded(own)
-        // What was touched meanwhile may not be what was read.
+        // If a file has changed in the meantime, the recorded state would not describe what was read.
         guard let seen, state(of: own) == seen else { return }
         try? HomeFile.makeFolder(HomeFile.folder(of: home.bundleState.path), mode: 0o700)
         try? home.bundleState.replace(with: seen)
@@ -51,17 +53,17 @@ package struct TrustBundle: Sendable {
         let systemBytes = bytes
         if let last = bytes.last, last != UInt8(ascii: "\n") { bytes.append(UInt8(ascii: "\n")) }
         for certificate in own { bytes += Array(certificate.pem.utf8) }
-        if isThere(bytes) { return }
+        if isUpToDate(bytes) { return }
         let certificates = try Self.certificates(in: systemBytes, system)
         try home.bundle.replace(with: bytes)
         try home.javaBundle.replace(with: JavaTrustStore.pkcs12(of: certificates + own))
     }
 
-    /// Another one for files that are made otherwise of the same.
+    /// Changes when this program generates different files from the same certificates.
     private static let format = "bundle 1\n"
 
-    /// What both files are made of and what they are, without a look into any: when each was last touched. Nil where one is not
-    /// there, or was touched in this second: it may be once more, and nobody would see.
+    /// Identifies the inputs and both files by their metadata, without reading them. Nil if a file is missing, or was
+    /// changed in the current second, because another change in the same second would go unnoticed.
     func state(of own: [Certificate]) -> [UInt8]? {
         guard let bundle = FileState(of: home.bundle.path), let java = FileState(of: home.javaBundle.path) else {
             return nil
@@ -74,9 +76,8 @@ package struct TrustBundle: Sendable {
         return Array((Self.format + files.map { "\($0.text)\n" }.joined() + digest + "\n").utf8)
     }
 
-    /// Whether both files are what `bytes` make. Found without decoding the certificates, which would take longer than all
-    /// else that is done before the doors open.
-    private func isThere(_ bytes: [UInt8]) -> Bool {
+    /// Whether both files are up to date. Does not decode the certificates, which would dominate the start-up time.
+    private func isUpToDate(_ bytes: [UInt8]) -> Bool {
         guard let certificates = PEMText.certificates(in: bytes), Self.content(of: home.bundle) == bytes else {
             return false
         }
@@ -93,12 +94,12 @@ package struct TrustBundle: Sendable {
         } catch {
             throw CountersignError(
                 .environment, "the system's anchors in \(path): \(error.detail)",
-                hint: "mend the file, or have SSL_CERT_FILE name another")
+                hint: "repair the file, or set SSL_CERT_FILE to another")
         }
     }
 }
 
-/// A file as it is without being read. Whatever is done to it, the time of its last change is another one.
+/// A file's identity and the time of its last status change, which every modification updates.
 private struct FileState {
     let text: String
     /// Seconds since 1970.
@@ -113,7 +114,7 @@ private struct FileState {
 }
 
 extension Home {
-    /// What ``TrustBundle`` found to be right last.
+    /// The state that ``TrustBundle`` last found up to date.
     var bundleState: HomeFile { file("run/bundle.state") }
 
     /// ``bundle`` for Java.

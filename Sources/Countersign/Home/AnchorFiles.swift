@@ -2,21 +2,21 @@
 
 import CountersignCertificates
 
-/// What `Certs/anchors` holds: whom to trust beside the system's anchors, and what the authorities have revoked.
+/// The contents of `Certs/anchors`: trust anchors in addition to the system's, and certificate revocation lists.
 package struct AnchorFiles: Sendable {
-    /// Each once.
+    /// Without duplicates.
     package private(set) var certificates: [Certificate] = []
     package private(set) var revocationLists: [RevocationList] = []
-    /// The files that have revocation lists in them.
+    /// The contents of the files with revocation lists, for comparison.
     private var revoking: [[UInt8]] = []
 
     package init() {}
 
-    /// Takes a PEM file's certificates and revocation lists. Throws for a file that is cut off, or has neither.
+    /// Adds the certificates and revocation lists of a PEM file. Throws if the file is truncated or contains neither.
     mutating func add(_ bytes: [UInt8]) throws(CertificateError) {
         let boundaries = bytes.split { $0 == 0x0A || $0 == 0x0D }.filter { $0.starts(with: "-----".utf8) }
         guard boundaries.count.isMultiple(of: 2) else {
-            throw CertificateError(.malformed, "a block of the PEM text is cut off")
+            throw CertificateError(.malformed, "a block of the PEM text is truncated")
         }
         let label = Array("-----BEGIN X509 CRL-----".utf8)
         let hasLists = boundaries.contains { $0.starts(with: label) }

@@ -4,42 +4,42 @@ import CountersignCertificates
 import CountersignSitePolicy
 
 extension Home {
-    /// The largest allowed-sites file, and the largest PEM file, that is read.
+    /// The largest allowed-sites or PEM file that is read, in bytes.
     package static let fileLimitBytes = 4 << 20
     /// The public-suffix list of the Debian package `publicsuffix`.
     private static let systemPublicSuffixes = "/usr/share/publicsuffix/public_suffix_list.dat"
 
-    // MARK: Who may be answered
+    // MARK: Allowed sites
 
-    /// The files of `AllowedSites`, with the names that errors call them by.
+    /// The files of `AllowedSites`, with their names for errors.
     package func siteFiles() throws(CountersignError) -> [(name: String, text: String)] {
         var texts: [(name: String, text: String)] = []
         for file in try files(in: Self.sitesFolder, suffix: ".sites") {
             let bytes = try file.read(upTo: Self.fileLimitBytes)
-            // What is not UTF-8 becomes U+FFFD, for which the parser gives the line and column.
+            // Invalid UTF-8 becomes U+FFFD, which the parser reports with line and column.
             texts.append((file.name, String(decoding: bytes, as: UTF8.self)))
         }
         return texts
     }
 
-    /// The list in force for these files. Throws ``SiteListError`` with every fault, or ``CountersignError``.
+    /// The list of allowed sites. Throws ``SiteListError`` with all its faults, or ``CountersignError``.
     package func sites() throws -> SiteList {
         try SiteList(files: siteFiles(), publicSuffixes: Self.publicSuffixes)
     }
 
-    /// The system's list where it has one, else the short list of this build.
+    /// The system's public-suffix list if there is one, else the short built-in list.
     package static let publicSuffixes: PublicSuffixes = {
         let file = HomeFile(path: systemPublicSuffixes)
         guard let bytes = try? file.readIfThere(upTo: fileLimitBytes) else { return .builtIn }
         return PublicSuffixes(parsing: bytes)
     }()
 
-    // MARK: Whom to trust
+    // MARK: Trust anchors
 
-    /// Every certificate of `Certs/anchors`, each once.
+    /// The certificates in `Certs/anchors`, without duplicates.
     package func anchors() throws(CountersignError) -> [Certificate] { try anchorFiles().certificates }
 
-    /// What `Certs/anchors` holds. Throws for the first file that cannot be read, is cut off or has nothing in it.
+    /// The contents of `Certs/anchors`. Throws on the first file that is unreadable, truncated or empty.
     package func anchorFiles() throws(CountersignError) -> AnchorFiles {
         var anchors = AnchorFiles()
         for file in try files(in: Self.anchorsFolder, suffix: ".pem") {
@@ -49,29 +49,27 @@ extension Home {
             } catch {
                 throw CountersignError(
                     .configuration, "\(file.name): \(error.detail)",
-                    hint:
-                        "the file is to hold whole certificates or revocation lists in PEM, from -----BEGIN to -----END"
-                )
+                    hint: "the file must contain complete certificates or revocation lists in PEM")
             }
         }
         return anchors
     }
 
-    // MARK: What to answer with
+    // MARK: Identities
 
-    /// The identities that have a chain, by name.
+    /// The names of the identities that have a chain.
     package func identityNames() throws(CountersignError) -> [String] {
         try files(in: Self.identitiesFolder, suffix: ".pem").map { file in
             String(file.name.dropFirst(Self.identitiesFolder.count + 1).dropLast(".pem".count))
         }
     }
 
-    /// The identity's chain, leaf first, or nil where there is none.
+    /// The identity's chain, leaf first, or nil if there is none.
     package func chain(named name: String) throws(CountersignError) -> [Certificate]? {
         try certificatesIfThere(in: identityChain(named: name))
     }
 
-    /// The certificates of a PEM file. Throws for a file without any.
+    /// The certificates of a PEM file. Throws if it contains none.
     func certificates(in file: HomeFile) throws(CountersignError) -> [Certificate] {
         try parse(file.read(upTo: Self.fileLimitBytes), of: file)
     }
@@ -89,7 +87,7 @@ extension Home {
         } catch {
             throw CountersignError(
                 .configuration, "\(file.name): \(error.detail)",
-                hint: "the file is to hold whole certificates in PEM, from BEGIN to END CERTIFICATE")
+                hint: "the file must contain complete certificates in PEM")
         }
     }
 }

@@ -2,9 +2,10 @@
 
 import Glibc
 
-/// The folder that holds everything of one Countersign: who may be answered, whom to trust, what to answer with.
+/// The folder with everything that one user of Countersign configures: allowed sites, trust anchors, credentials and
+/// identities.
 package struct Home: Sendable, Equatable {
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     package let path: String
 
     package init(path: String) {
@@ -13,8 +14,8 @@ package struct Home: Sendable, Equatable {
         self.path = path
     }
 
-    /// `flag`, else `COUNTERSIGN_HOME`, else `countersign` in `XDG_CONFIG_HOME` or `~/.config`. An empty variable counts as
-    /// none, a relative `XDG_CONFIG_HOME` too, as its specification has it.
+    /// Uses `flag`, else `COUNTERSIGN_HOME`, else `countersign` in `XDG_CONFIG_HOME` or `~/.config`. Ignores empty
+    /// variables, and a relative `XDG_CONFIG_HOME` as its specification requires.
     package static func locate(flag: String?, environment: [String: String]) throws(CountersignError) -> Home {
         func variable(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
         if let flag {
@@ -25,41 +26,41 @@ package struct Home: Sendable, Equatable {
         if let base = variable("XDG_CONFIG_HOME"), base.hasPrefix("/") { return Home(path: "\(base)/countersign") }
         guard let user = variable("HOME") else {
             throw CountersignError(
-                .environment, "there is no home folder to look into: HOME is not set", hint: "use --home DIR")
+                .environment, "there is no home folder: HOME is not set", hint: "use --home DIR")
         }
         return Home(path: "\(user)/.config/countersign")
     }
 
-    /// Makes the folder, mode 0700, where it is missing. Whatever writes into the home asks for this first.
+    /// Creates the folder with mode 0700 if it is missing. Call this before writing into the home.
     package func prepare() throws(CountersignError) {
         try HomeFile.makeFolder(path, mode: 0o700)
     }
 
-    // MARK: What is where
+    // MARK: Files and folders
 
     package static let sitesFolder = "AllowedSites"
     package static let anchorsFolder = "Certs/anchors"
     package static let identitiesFolder = "Certs/identities"
     package static let interceptionFolder = "Certs/interception"
 
-    /// A file of the home, which errors call by its path below the home.
+    /// A file of the home. Errors name it by its path relative to the home.
     package func file(_ name: String) -> HomeFile { HomeFile(path: "\(path)/\(name)", name: name) }
 
     /// The chain of an identity, leaf first.
     package func identityChain(named name: String) -> HomeFile { file("\(Self.identitiesFolder)/\(name).pem") }
 
-    /// The interception CA's root: what clients are to trust.
+    /// The interception CA's root, which clients must trust.
     package var rootCertificate: HomeFile { file("\(Self.interceptionFolder)/root.pem") }
 
     package var issuingCertificate: HomeFile { file("\(Self.interceptionFolder)/issuing.pem") }
 
-    /// Everything that a client is to trust, for its CA variables.
+    /// The certificates that a client must trust, for variables such as `SSL_CERT_FILE`.
     package var bundle: HomeFile { file("\(Self.interceptionFolder)/bundle.pem") }
 
-    /// Where a running server takes `vault lock` and its like.
+    /// The socket on which a running server accepts commands such as `vault lock`.
     package var controlSocket: HomeFile { file("run/control.sock") }
 
-    /// The names of a folder's files that end in `suffix` and do not begin with a dot, in the order of their bytes.
+    /// The files in a folder whose names end in `suffix` and do not begin with a dot, in byte order.
     package func files(in folder: String, suffix: String) throws(CountersignError) -> [HomeFile] {
         guard let entries = opendir("\(path)/\(folder)") else {
             if errno == ENOENT || errno == ENOTDIR { return [] }

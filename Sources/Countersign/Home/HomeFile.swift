@@ -3,7 +3,7 @@
 import Glibc
 import Synchronization
 
-/// One file that is read whole or replaced whole. `name` is what errors call it.
+/// A file that is read or replaced as a whole. Errors refer to it by `name`.
 package struct HomeFile: Sendable {
     package let path: String
     package let name: String
@@ -13,7 +13,7 @@ package struct HomeFile: Sendable {
         self.name = name ?? path
     }
 
-    /// The bytes, or nil where there is no such file. A folder, a pipe or more than `limitBytes` is an error.
+    /// The contents, or nil if there is no such file. Throws if it is not a regular file or exceeds `limitBytes`.
     package func readIfThere(upTo limitBytes: Int) throws(CountersignError) -> [UInt8]? {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
         guard file >= 0 else {
@@ -32,22 +32,22 @@ package struct HomeFile: Sendable {
         return try contents(of: file, about: Int(found.st_size), upTo: limitBytes)
     }
 
-    /// The bytes. Throws for a file that is not there, too.
+    /// The contents. Throws also if there is no such file.
     package func read(upTo limitBytes: Int) throws(CountersignError) -> [UInt8] {
         guard let bytes = try readIfThere(upTo: limitBytes) else { throw .system(ENOENT, "cannot read \(name)") }
         return bytes
     }
 
-    /// `size`: what it is likely to have. The system says nothing for files of its own, some of which give all at the first reading
-    /// or never.
+    /// Reads to the end. `size` is the expected size: the kernel reports 0 for its own files, some of which must be
+    /// read with a single call.
     func contents(of file: Int32, about size: Int, upTo limitBytes: Int) throws(CountersignError) -> [UInt8] {
         var bytes: [UInt8] = []
-        var roomBytes = max(size + 1, 4096)
+        var capacity = max(size + 1, 4096)
         while true {
             var count = 0
             var reason: Int32 = 0
-            let piece = [UInt8](unsafeUninitializedCapacity: roomBytes) { room, filled in
-                count = Glibc.read(file, room.baseAddress, room.count)
+            let piece = [UInt8](unsafeUninitializedCapacity: capacity) { buffer, filled in
+                count = Glibc.read(file, buffer.baseAddress, buffer.count)
                 reason = errno
                 filled = max(count, 0)
             }
@@ -58,15 +58,15 @@ package struct HomeFile: Sendable {
             guard bytes.count <= limitBytes else {
                 throw CountersignError(.configuration, "\(name) is larger than \(limitBytes) bytes")
             }
-            roomBytes = 64 << 10
+            capacity = 64 << 10
         }
     }
 
-    /// How many were written: two threads of a process may be at the same one.
+    /// Numbers the temporary files, because two threads of a process may replace the same file.
     private static let written = Atomic(0)
 
-    /// Puts `bytes` in the file's place, whole or not at all, and makes the folders above it. A file that has these bytes
-    /// already is left alone.
+    /// Replaces the contents atomically, creating the folders above the file. Does nothing if the contents are the same
+    /// already.
     package func replace(with bytes: [UInt8], mode: mode_t = 0o644) throws(CountersignError) {
         if (try? readIfThere(upTo: bytes.count)) == bytes { return }
         try Self.makeFolders(above: path)
@@ -88,7 +88,7 @@ package struct HomeFile: Sendable {
         Self.syncFolder(above: path)
     }
 
-    /// Whether there was such a file to remove.
+    /// Removes the file, and returns whether it existed.
     @discardableResult
     package func remove() throws(CountersignError) -> Bool {
         guard unlink(path) == 0 else {
@@ -112,22 +112,24 @@ package struct HomeFile: Sendable {
 
     // MARK: Folders
 
-    /// The folder part of a path, `.` where there is none.
+    /// The folder part of a path, or `.` if there is none.
     static func folder(of path: String) -> String {
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// Makes the folder and those above it that are missing.
+    /// Creates the folder and any missing folders above it.
     static func makeFolder(_ path: String, mode: mode_t) throws(CountersignError) {
         guard mkdir(path, mode) != 0, errno != EEXIST else { return }
         let reason = errno
         let above = folder(of: path)
         guard reason == ENOENT, above != path else {
-            throw .system(reason, "cannot make the folder \(path)", hint: hint(for: reason, path))
+            throw .system(reason, "cannot create the folder \(path)", hint: hint(for: reason, path))
         }
         try makeFolder(above, mode: 0o755)
-        guard mkdir(path, mode) == 0 || errno == EEXIST else { throw .system(errno, "cannot make the folder \(path)") }
+        guard mkdir(path, mode) == 0 || errno == EEXIST else {
+            throw .system(errno, "cannot create the folder \(path)")
+        }
     }
 
     private static func makeFolders(above path: String) throws(CountersignError) {
@@ -142,6 +144,6 @@ package struct HomeFile: Sendable {
     }
 
     private static func hint(for number: Int32, _ path: String) -> String? {
-        number == EACCES || number == EPERM ? "look at `ls -ld \(folder(of: path)) \(path)`" : nil
+        number == EACCES || number == EPERM ? "check the permissions: `ls -ld \(folder(of: path)) \(path)`" : nil
     }
 }

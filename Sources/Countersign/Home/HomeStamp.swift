@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// Which files the home has, and which versions of them: another value after any of them was written, added or removed.
+/// The identities and versions of the home's files. The value changes whenever a file is written, added or removed.
 struct HomeStamp: Equatable, Sendable {
     private struct FileStamp: Equatable, Sendable {
         let inode: UInt64
@@ -19,7 +19,7 @@ struct HomeStamp: Equatable, Sendable {
         ]
         var paths = [home.file("vault").path, home.file("vault.key").path]
         for (folder, suffix) in folders {
-            // A folder that cannot be read stamps as empty; reading it says why.
+            // An unreadable folder counts as empty here; reading its files reports the error.
             paths += ((try? home.files(in: folder, suffix: suffix)) ?? []).map(\.path)
         }
         var files: [String: FileStamp] = [:]

@@ -3,7 +3,7 @@
 import Glibc
 import CountersignSitePolicy
 
-/// The two changes that `countersign sites` makes to a home's list. A list that would be faulty is never written.
+/// Adds and removes lines of a home's list of sites. Never writes a faulty list.
 package struct SiteFiles: Sendable {
     private let home: Home
 
@@ -11,14 +11,14 @@ package struct SiteFiles: Sendable {
         self.home = home
     }
 
-    /// Puts `line` at the end of `AllowedSites/FILE.sites`, and gives it as it is in force then. Throws ``SiteListError`` with
-    /// every fault of the whole list.
+    /// Appends `line` to `AllowedSites/FILE.sites`, and returns the parsed rule. Throws ``SiteListError`` with all
+    /// faults of the resulting list.
     package func add(_ line: String, to file: String) throws -> SiteRule {
         let name = file.hasSuffix(".sites") ? String(file.dropLast(".sites".count)) : file
         guard SiteRule.isStoredName(name), !name.hasPrefix(".") else {
             throw CountersignError(
                 .configuration, "\(file.debugDescription) is not a file name",
-                hint: "names are 1 to 64 of A-Z a-z 0-9 . _ -")
+                hint: "names consist of 1 to 64 characters from A-Z a-z 0-9 . _ -")
         }
         let target = home.file("\(Home.sitesFolder)/\(name).sites")
         return try locked { () throws in
@@ -29,15 +29,15 @@ package struct SiteFiles: Sendable {
             let list = try SiteList(files: files, publicSuffixes: Home.publicSuffixes)
             guard let rule = list.rules.last(where: { $0.file == target.name }), rule.text == line else {
                 throw CountersignError(
-                    .configuration, "\(line.debugDescription) lists no site",
-                    hint: "a line begins with the site: https://git.corp.example answer=basic")
+                    .configuration, "\(line.debugDescription) does not list a site",
+                    hint: "begin the line with the site: https://git.corp.example answer=basic")
             }
             try target.replace(with: Array(text.utf8))
             return rule
         }
     }
 
-    /// Takes the pattern out of every file; gives the files that had it. Throws `unknownName` where none had.
+    /// Removes the pattern from all files, and returns the changed ones. Throws `unknownName` if no file contains it.
     package func remove(_ pattern: SitePattern) throws -> [String] {
         try locked { () throws in
             var changed: [String] = []
@@ -49,13 +49,13 @@ package struct SiteFiles: Sendable {
             guard !changed.isEmpty else {
                 throw CountersignError(
                     .unknownName, "\"\(pattern)\" is not on the list",
-                    hint: "`countersign sites list` shows what is, each as it is to be written here")
+                    hint: "`countersign sites list` prints the patterns as you must write them here")
             }
             return changed
         }
     }
 
-    /// Holds the folder against other processes that change the list.
+    /// Locks the folder against other processes that change the list.
     private func locked<Result>(_ body: () throws -> Result) throws -> Result {
         try home.prepare()
         let path = home.file(Home.sitesFolder).path
@@ -64,7 +64,8 @@ package struct SiteFiles: Sendable {
         guard folder >= 0, flock(folder, LOCK_EX) == 0 else {
             throw CountersignError.system(errno, "cannot lock the folder \(Home.sitesFolder)")
         }
-        // A child that is just being started has a copy of the descriptor, and a lock lasts as long as the last of them.
+        // Unlocked explicitly: a child process has a copy of the descriptor until it calls `exec`, which would keep the
+        // lock.
         defer {
             flock(folder, LOCK_UN)
             close(folder)

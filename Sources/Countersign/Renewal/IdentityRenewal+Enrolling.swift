@@ -5,9 +5,10 @@ import CountersignEnrollment
 import CountersignVault
 
 extension IdentityRenewal {
-    /// A first certificate, by `plan`, which becomes the identity's enrolment with it. `replaces`: an identity of that name may
-    /// be there, and stays what it is until the new one has been proved. When it fails, everything is as it was; what the
-    /// server has already stays pending, unless it was turned down, for ``refresh(_:_:)`` to go on with.
+    /// Obtains a first certificate as described by `plan`, which becomes the identity's enrolment. With `replaces`, an
+    /// existing identity of that name stays in use until the new one has been verified. If the enrolment fails,
+    /// everything is unchanged, except that a request which the server has received and not refused stays pending, for
+    /// ``refresh(_:_:)`` to continue.
     package func enroll(_ plan: EnrollmentRecord, replaces: Bool, _ options: Options = Options()) async throws
         -> Outcome
     {
@@ -17,13 +18,13 @@ extension IdentityRenewal {
         do {
             return try await perform(name, options, isFirst: true, lock)
         } catch {
-            // Where that fails, too, what stays is no more than a key that nobody knows.
+            // If this fails as well, the vault keeps a key that no server has seen, which is harmless.
             _ = try? vault.update { contents in
                 guard contents.identityKeys[name]?.leafSHA256 == before.leafSHA256,
                     contents.pendingEnrollments[name]?.isUnderway != true
                 else { return }
                 contents.removePendingEnrollment(named: name)
-                if let pending = before.pending, pending.plan?.isAskedAs(plan) != true {
+                if let pending = before.pending, pending.plan?.makesSameRequest(as: plan) != true {
                     try contents.setPendingEnrollment(pending)
                 }
             }
@@ -31,7 +32,7 @@ extension IdentityRenewal {
         }
     }
 
-    /// Puts the plan into the vault, as pending; gives what was there.
+    /// Stores the plan in the vault as pending, and returns what it replaced.
     private func begin(
         _ plan: EnrollmentRecord, replaces: Bool
     ) throws -> (pending: PendingEnrollment?, leafSHA256: [UInt8]?) {
@@ -43,22 +44,23 @@ extension IdentityRenewal {
             guard replaces || !isTaken else {
                 throw CountersignError(
                     .nameInUse, "there is an identity \(name.debugDescription) already",
-                    hint: "`countersign certificate refresh \(name)` renews it, --replace takes its place")
+                    hint: "renew it with `countersign certificate refresh \(name)`, or replace it with --replace")
             }
             guard contents.tokenKeys[name] == nil else {
                 throw CountersignError(
-                    .nameInUse, "the key of identity \(name.debugDescription) lies in a token, and nothing keeps it",
-                    hint: "take another name, or `countersign certificate remove \(name)` first")
+                    .nameInUse,
+                    "the key of identity \(name.debugDescription) is in a token and could not be restored",
+                    hint: "choose another name, or run `countersign certificate remove \(name)` first")
             }
             let before = (contents.pendingEnrollments[name], contents.identityKeys[name]?.leafSHA256)
             var plan = plan
             plan.refusedCredential = contents.refusal(of: plan)
-            // What was asked for at another server, or for another name, is not what is asked for now.
+            // A pending request to another server, or for other names, is not the one that the plan describes.
             var pending =
-                if let pending = before.0, pending.plan?.isAskedAs(plan) == true {
+                if let pending = before.0, pending.plan?.makesSameRequest(as: plan) == true {
                     pending
                 } else {
-                    try PendingEnrollment(for: plan, created: now())
+                    try PendingEnrollment(for: plan, created: context.now())
                 }
             pending.plan = plan
             try contents.setPendingEnrollment(pending)
@@ -68,24 +70,15 @@ extension IdentityRenewal {
 }
 
 extension EnrollmentRecord {
-    /// The same is asked of the same server.
-    fileprivate func isAskedAs(_ other: EnrollmentRecord) -> Bool {
+    /// Whether both records describe the same request to the same server.
+    fileprivate func makesSameRequest(as other: EnrollmentRecord) -> Bool {
         server == other.server && subject == other.subject && alternativeNames == other.alternativeNames
             && keySpecification == other.keySpecification
     }
 }
 
-extension PendingEnrollment {
-    /// With a new key of the plan's kind, P-256 where the server may still ask for another.
-    init(for plan: EnrollmentRecord, created: Int64) throws {
-        let key = try PrivateKey.generate(KeySpecification(plan.keySpecification) ?? .ecP256)
-        self.init(name: plan.name, privateKey: try key.pkcs8, created: max(0, created))
-        self.plan = plan
-    }
-}
-
 extension VaultContents {
-    /// The generation of the plan's credential that the plan's server is known to have refused; 0: none.
+    /// The generation of the plan's credential that the plan's server is known to have refused; 0 if there is none.
     fileprivate func refusal(of plan: EnrollmentRecord) -> UInt64 {
         let known = [enrollments[plan.name], pendingEnrollments[plan.name]?.plan].compactMap(\.self)
         return known.filter { $0.server == plan.server && $0.credential == plan.credential }

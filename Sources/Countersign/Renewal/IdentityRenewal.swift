@@ -5,78 +5,60 @@ import CountersignCryptography
 import CountersignEnrollment
 import CountersignVault
 
-/// Gets certificates over EST (RFC 7030) for the identities of a home and keeps them: one refresh of a name at a time, in all
-/// processes together.
+/// Obtains certificates over EST (RFC 7030) for the identities of a home and stores them. A lock permits one renewal
+/// per identity at a time, across all processes.
 ///
-/// What is written, in this order, and each of it whole or not at all:
+/// A renewal writes the following, in this order, each atomically:
 ///
-/// 1. vault: the new key, as pending, before anybody is asked for a certificate; with the plan of a new enrolment
-/// 2. vault: the chain that was issued for it, still pending
-/// 3. vault: key and chain become the identity's, what they replace is kept beside them, nothing is pending any more
-/// 4. `Certs/identities`: the chain, of which 3 has a copy
+/// 1. vault: the new key, as pending, before any server is contacted; for a new enrolment also its plan
+/// 2. vault: the chain issued for that key, still pending
+/// 3. vault: the key and chain become the identity's; the ones they replace are stored beside them; nothing is pending
+/// 4. `Certs/identities`: a copy of the chain
 ///
-/// Whoever is stopped before 3 leaves the identity as it was, and the next refresh goes on with the pending key or chain. Whoever
-/// is stopped after 3 leaves the new identity, and the next refresh, or ``repairFile(of:)``, writes the file.
+/// If a process is stopped before step 3, the identity is unchanged, and the next renewal continues with the pending
+/// key or chain. If it is stopped after step 3, the new identity is in use, and the next renewal or ``repairFile(of:)``
+/// writes the file.
 package struct IdentityRenewal: Sendable {
-    package let home: Home
-    let vault: OpenVault
-    /// Seconds since 1970.
-    let now: @Sendable () -> Int64
-    let report: @Sendable (Progress) -> Void
+    let context: RenewalContext
 
-    /// `report` is told, on any thread, what a refresh waits for.
+    package typealias Progress = RenewalProgress
+    package typealias Outcome = RenewalOutcome
+
+    /// `report` is called, on any thread, with the progress of a renewal.
     package init(
         home: Home, vault: OpenVault, now: @escaping @Sendable () -> Int64,
         report: @escaping @Sendable (Progress) -> Void = { _ in }
     ) {
-        self.home = home
-        self.vault = vault
-        self.now = now
-        self.report = report
+        context = RenewalContext(home: home, vault: vault, now: now, report: report)
     }
 
-    package enum Progress: Equatable, Sendable {
-        /// Another process refreshes this identity: its result is taken.
-        case waitingForOtherProcess
-        case asking(server: String)
-        /// The server will decide later, and is asked again then.
-        case waiting(server: String, until: Int64)
-        /// The server did not ask for a certificate, so that the new one could not be tried before it is used.
-        case notVerified(server: String)
-        /// The new certificate is in use; the file of its chain is to be written by a later run.
-        case fileNotWritten(reason: String)
-    }
+    package var home: Home { context.home }
+    var vault: OpenVault { context.vault }
 
     package struct Options: Equatable, Sendable {
-        /// The new certificate is for the key that the identity has.
+        /// Requests the new certificate for the identity's existing key.
         package var reusesKey = false
-        /// How long in all to wait for a server that will decide later, in seconds.
+        /// How long to wait in total for a server that decides later, in seconds.
         package var patienceSeconds = ESTClient.longestRetryAfter
-        /// Where another process is at it, its result is waited for; else that is an error.
+        /// If another process is renewing the identity, waits for its result; otherwise that is an error.
         package var waitsForOtherProcess = true
 
         package init() {}
     }
 
-    package enum Outcome: Equatable, Sendable {
-        /// The identity's new leaf.
-        case renewed(Certificate)
-        /// The server has not decided yet; it may be asked again at that time.
-        case pending(until: Int64)
-    }
+    // MARK: Renewing
 
-    // MARK: Verbs
-
-    /// A new certificate for an enrolled identity, due or not. Where one is being got already, its result is waited for and
-    /// taken. Throws ``EnrollmentError``, ``VaultError`` and ``CountersignError``; the identity is then as it was.
+    /// Obtains a new certificate for an enrolled identity, whether it is due or not. If another process is doing that
+    /// already, waits for its result and returns it. Throws ``EnrollmentError``, ``VaultError`` and
+    /// ``CountersignError``; the identity is then unchanged.
     package func refresh(_ name: String, _ options: Options = Options()) async throws -> Outcome {
         _ = try enrollment(of: name)
         let seen = vault.contents.identityKeys[name]?.leafSHA256
         return try await refresh(name, options, from: seen, try await lock(name, options))
     }
 
-    /// ``refresh(_:_:)`` without waiting for the server's decision; nil when somebody else is at it for longer than
-    /// `patience`. `leafSHA256` is the leaf that is to be replaced, when that is not the one which the vault is known to have.
+    /// Like ``refresh(_:_:)``, but does not wait for the server's decision, and returns nil if another process holds
+    /// the lock for longer than `patience`. `leafSHA256` is the leaf to replace, if it differs from the vault's.
     package func refreshIfUnlocked(
         _ name: String, from leafSHA256: [UInt8]? = nil, patience: Duration = .zero
     ) async throws -> Outcome? {
@@ -90,36 +72,82 @@ package struct IdentityRenewal: Sendable {
         return try await refresh(name, options, from: seen, lock)
     }
 
-    /// The leaf of before was seen without the lock: where there is another one now, somebody else has been quicker.
+    /// `leafSHA256` was read before the lock was held: if the leaf is another one now, someone else has already
+    /// replaced it.
     private func refresh(
         _ name: String, _ options: Options, from leafSHA256: [UInt8]?, _ lock: RenewalLock
     ) async throws -> Outcome {
         try vault.reload()
-        if case .failed(let detail, let hint) = lock.earlier {
-            lock.leave(.failed(detail, hint: hint))
+        if case .failed(let detail, let hint) = lock.previousOutcome {
+            lock.record(.failed(detail, hint: hint))
             throw CountersignError(.refused, detail, hint: hint)
         }
         let present = vault.contents.identityKeys[name]?.leafSHA256
-        if lock.earlier == .done || present != nil && present != leafSHA256 {
+        if lock.previousOutcome == .done || present != nil && present != leafSHA256 {
             let stored = StoredIdentity(named: name, in: vault.contents, home: home)
             if let identity = stored.identity {
-                lock.leave(.done)
+                lock.record(.done)
                 return .renewed(identity.leaf)
             }
         }
         return try await perform(name, options, isFirst: false, lock)
     }
 
-    /// Writes the file of the chain again where it is not what it should be; whether it was written.
-    @discardableResult
-    package func repairFile(of name: String) throws -> Bool {
-        let stored = StoredIdentity(named: name, in: vault.contents, home: home, readsTokens: false)
-        guard let chain = stored.chain, stored.fileFault != nil else { return false }
-        try home.identityChain(named: name).replace(with: Array(chain.map(\.pem).joined().utf8))
-        return true
+    private func enrollment(of name: String) throws -> EnrollmentRecord {
+        guard let record = vault.contents.plan(of: name) else {
+            guard vault.contents.hasKey(of: name) else {
+                throw CountersignError(
+                    .unknownName, "there is no identity \(name.debugDescription)",
+                    hint: "enrol one with `countersign certificate enroll \(name) --est https://…`")
+            }
+            throw CountersignError(
+                .unknownName,
+                "identity \(name.debugDescription) was imported, not enrolled, so there is no server to renew it",
+                hint: "enrol it with `countersign certificate enroll \(name) --replace --est https://…`, "
+                    + "or import a new file with `countersign certificate import --replace`")
+        }
+        return record
     }
 
-    /// A server has taken the identity whose leaf has that SHA-256: what it replaced is no longer kept.
+    func lock(_ name: String, _ options: Options) async throws -> RenewalLock {
+        let patience = options.waitsForOtherProcess ? Self.longestWait : .zero
+        let lock = try await RenewalLock.acquire(name, of: home, patience: patience) {
+            context.report(.waitingForOtherProcess)
+        }
+        guard let lock else {
+            throw CountersignError(.refused, "another process is renewing identity \(name.debugDescription)")
+        }
+        return lock
+    }
+
+    /// How long to wait for another process: longer than a server can make that process wait.
+    private static let longestWait = Duration.seconds(2 * ESTClient.longestRetryAfter)
+
+    func perform(
+        _ name: String, _ options: Options, isFirst: Bool, _ lock: RenewalLock
+    ) async throws -> Outcome {
+        do {
+            let attempt = RenewalAttempt(
+                context: context, name: name, reusesKey: options.reusesKey, isFirst: isFirst)
+            let outcome = try await attempt.run(patienceSeconds: options.patienceSeconds)
+            if case .renewed = outcome { lock.record(.done) }
+            return outcome
+        } catch {
+            let diagnostic = Diagnostic.all(in: error).first
+            if !error.isCancellation {
+                lock.record(.failed(diagnostic?.message ?? "the renewal failed", hint: diagnostic?.hint))
+            }
+            throw error
+        }
+    }
+
+    // MARK: Previous certificates and files
+
+    /// Writes the chain's file again if it differs from the vault's copy, and returns whether it was written.
+    @discardableResult
+    package func repairFile(of name: String) throws -> Bool { try context.repairFile(of: name) }
+
+    /// Discards the certificate that the given leaf replaced, because a server has accepted the new one.
     package func accepted(_ name: String, leafSHA256: [UInt8]) throws {
         try vault.update { contents in
             guard var record = contents.enrollments[name], record.previous != nil,
@@ -130,72 +158,25 @@ package struct IdentityRenewal: Sendable {
         }
     }
 
-    /// Puts back what the identity whose leaf has that SHA-256 took the place of, and enters `failures` for it, so that the next
-    /// attempt is not made at once. False where nothing is kept, or a refresh is going on.
-    func goBack(_ name: String, from leafSHA256: [UInt8], failures: UInt32) throws -> Bool {
+    /// Restores the certificate that the given leaf replaced, and records `failures`, which delays the next renewal.
+    /// Returns false if there is no previous certificate, or a renewal is in progress.
+    func restorePrevious(_ name: String, from leafSHA256: [UInt8], failures: UInt32) throws -> Bool {
         guard let lock = try RenewalLock.acquireIfFree(name, of: home) else { return false }
         defer { withExtendedLifetime(lock) {} }
-        let isBack = try vault.update { contents in
+        let isRestored = try vault.update { contents in
             guard var record = contents.enrollments[name], let previous = record.previous, let leaf = previous.leaf,
                 contents.identityKeys[name]?.leafSHA256 == leafSHA256
             else { return false }
             record.chain = previous.chain
             record.previous = nil
             record.failures = failures
-            record.lastFailure = max(0, now())
+            record.lastFailure = max(0, context.now())
             try contents.setIdentityKey(
                 IdentityKey(name: name, privateKey: previous.privateKey, leafSHA256: leaf.sha256Fingerprint))
             try contents.setEnrollment(record)
             return true
         }
-        if isBack { try repairFile(of: name) }
-        return isBack
-    }
-
-    // MARK: Steps
-
-    func lock(_ name: String, _ options: Options) async throws -> RenewalLock {
-        let patience = options.waitsForOtherProcess ? Self.longestWait : .zero
-        let lock = try await RenewalLock.acquire(name, of: home, patience: patience) { report(.waitingForOtherProcess) }
-        guard let lock else {
-            throw CountersignError(.refused, "another process refreshes identity \(name.debugDescription)")
-        }
-        return lock
-    }
-
-    /// For another process: longer than a server can make that one wait.
-    private static let longestWait = Duration.seconds(2 * ESTClient.longestRetryAfter)
-
-    private func enrollment(of name: String) throws -> EnrollmentRecord {
-        guard let record = vault.contents.plan(of: name) else {
-            guard vault.contents.hasKey(of: name) else {
-                throw CountersignError(
-                    .unknownName, "there is no identity \(name.debugDescription)",
-                    hint: "`countersign certificate enroll \(name) --est https://…` enrols one")
-            }
-            throw CountersignError(
-                .unknownName, "identity \(name.debugDescription) was imported, not enrolled: there is no server to ask",
-                hint: "`countersign certificate enroll \(name) --replace --est https://…` enrols it, "
-                    + "`countersign certificate import --replace` takes a new file")
-        }
-        return record
-    }
-
-    func perform(
-        _ name: String, _ options: Options, isFirst: Bool, _ lock: RenewalLock
-    ) async throws -> Outcome {
-        do {
-            let attempt = RenewalAttempt(
-                renewal: self, name: name, reusesKey: options.reusesKey, isFirst: isFirst)
-            let outcome = try await attempt.run(patienceSeconds: options.patienceSeconds)
-            if case .renewed = outcome { lock.leave(.done) }
-            return outcome
-        } catch {
-            let diagnostic = Diagnostic.all(in: error).first
-            if !error.isCancellation {
-                lock.leave(.failed(diagnostic?.message ?? "the refresh failed", hint: diagnostic?.hint))
-            }
-            throw error
-        }
+        if isRestored { try repairFile(of: name) }
+        return isRestored
     }
 }

@@ -2,80 +2,70 @@
 
 import CountersignCertificates
 import CountersignCryptography
-import Logging
 import CountersignProxy
-import Synchronization
 import CountersignVault
+import Dispatch
+import Logging
+import Synchronization
 
-/// Keeps the enrolled identities of a running proxy fresh: looks once a minute which are due, and refreshes one at once when an
-/// origin rejects it. It runs on threads of its own kind, never on an event loop.
+/// Renews the enrolled identities of a home: checks once a minute which of them are due and requests new certificates
+/// for those.
+///
+/// There must be only one for a home in a process: a ``ChallengeController`` shares its own with every proxy that it
+/// runs.
 package final class RenewalKeeper: Sendable {
-    private let policyKeeper: PolicyKeeper
-    private let now: @Sendable () -> Int64
+    let policyKeeper: PolicyKeeper
+    let now: @Sendable () -> Int64
     private let logger: Logger
     private let refreshed: (@Sendable (String, (any Error)?) -> Void)?
-    private let state = Mutex(State())
-    private let looking = Mutex<Task<Void, Never>?>(nil)
+    private let hasLoggedLock = Atomic(false)
+    private let task = Mutex<Task<Void, Never>?>(nil)
+    /// Reads files, so that they do not block a thread of the concurrency pool.
+    private let queue = DispatchQueue(label: "countersign.renewal")
 
-    /// Between two looks.
-    package static let period = Duration.seconds(60)
-    /// An identity that origins reject is refreshed for that reason once in this many seconds.
-    package static let rejectionSeconds: Int64 = 300
-    /// How long a request waits for that; the refresh goes on behind it.
-    package static let patience = Duration.seconds(60)
-    /// Failures that are entered for an identity that went back to what it replaced: the longest delay.
-    private static let failuresOfReturn: UInt32 = 10
+    /// Logged at level trace at the beginning of each check.
+    static let checkMessage = "checking which certificates are due"
+    /// The interval between two checks.
+    private static let period = Duration.seconds(60)
 
-    private struct State: Sendable {
-        /// The locked vault was told of.
-        var hasToldOfLock = false
-        /// By name: when an origin's rejection last led to a refresh.
-        var rejected: [String: Int64] = [:]
-        /// By name: that refresh, while it runs.
-        var running: [String: Task<Bool, Never>] = [:]
-        /// SHA-256 of the leaves that an origin has rejected, and of those that one has taken.
-        var rejectedLeaves: Set<[UInt8]> = []
-        var acceptedLeaves: Set<[UInt8]> = []
-    }
-
-    /// `now` gives seconds since 1970. `refreshed` hears the name of each identity that has a new certificate, or that has
-    /// none for the reason that is given.
+    /// `now` returns seconds since 1970. `refreshed` is called with the name of each identity for which a renewal
+    /// ended: with nil if it has a new certificate, else with the error.
     package init(
         policyKeeper: PolicyKeeper, now: @escaping @Sendable () -> Int64, logger: Logger,
         refreshed: (@Sendable (String, (any Error)?) -> Void)? = nil
     ) {
-        self.refreshed = refreshed
         self.policyKeeper = policyKeeper
         self.now = now
         self.logger = logger
+        self.refreshed = refreshed
     }
 
-    /// Looks now, and every ``period`` until ``stop()``.
+    // MARK: Checking
+
+    /// Checks now, and then periodically until ``stop()`` or until the keeper is released.
     package func start() {
-        looking.withLock { task in
+        task.withLock { task in
             guard task == nil else { return }
             task = Task.detached { [weak self] in
                 while !Task.isCancelled {
-                    await self?.look()
-                    try? await Task.sleep(for: Self.period)
+                    await self?.refreshDueIdentities()
+                    do { try await Task.sleep(for: Self.period) } catch { return }
                 }
             }
         }
     }
 
     package func stop() {
-        looking.withLock { task in
+        task.withLock { task in
             task?.cancel()
             task = nil
         }
-        state.withLock { $0.running.values.forEach { $0.cancel() } }
     }
 
-    // MARK: When it is time
-
-    /// Refreshes what is due.
-    package func look() async {
-        guard let vault = openVault() else { return }
+    /// Repairs the chain files of all enrolled identities, and renews those that are due.
+    package func refreshDueIdentities() async {
+        logger.trace("\(Self.checkMessage)")
+        guard let vault = await currentVault() else { return }
         for name in vault.contents.plannedNames where !Task.isCancelled {
             repairFile(of: name, in: vault)
             let state = RenewalState(named: name, in: vault.contents, home: policyKeeper.home, now: now())
@@ -84,19 +74,27 @@ package final class RenewalKeeper: Sendable {
         }
     }
 
-    /// The vault as it is in the file; nil while it is shut, which is told of once where anything is enrolled.
-    private func openVault() -> OpenVault? {
+    /// The vault, read again; nil while it is locked, which is logged once if there is one.
+    func currentVault() async -> OpenVault? {
+        await withCheckedContinuation { continuation in
+            queue.async { [self] in continuation.resume(returning: readVault()) }
+        }
+    }
+
+    private func readVault() -> OpenVault? {
+        // Another process may have created the vault, or enrolled an identity.
+        policyKeeper.refresh()
         guard let vault = policyKeeper.vault else {
-            let tells = policyKeeper.isLocked && !state.withLock(\.hasToldOfLock)
-            state.withLock { $0.hasToldOfLock = $0.hasToldOfLock || tells }
-            if tells { logger.notice("no certificate is refreshed while the vault is locked") }
+            if policyKeeper.isLocked, !hasLoggedLock.exchange(true, ordering: .relaxed) {
+                logger.notice("certificates are not renewed while the vault is locked")
+            }
             return nil
         }
-        state.withLock { $0.hasToldOfLock = false }
+        hasLoggedLock.store(false, ordering: .relaxed)
         do {
             try vault.reload()
         } catch {
-            logger.warning("no certificate is refreshed: \(error.detail)")
+            logger.warning("certificates are not renewed: \(error.detail)")
             return nil
         }
         return vault
@@ -105,144 +103,69 @@ package final class RenewalKeeper: Sendable {
     private func repairFile(of name: String, in vault: OpenVault) {
         do {
             guard try renewal(vault).repairFile(of: name) else { return }
-            logger.notice(
-                "the chain of identity \"\(name)\" was written again: \(policyKeeper.home.identityChain(named: name).name)"
-            )
+            let file = policyKeeper.home.identityChain(named: name).name
+            logger.notice("repaired \(file), the certificate chain of identity \"\(name)\"")
         } catch {
-            report("the chain of identity \"\(name)\" cannot be written", error)
+            report("cannot write the certificate chain of identity \"\(name)\"", error)
         }
     }
 
-    /// Whether there is a new certificate, in force.
-    private func refresh(
+    // MARK: Renewing one identity
+
+    /// Renews an identity, and returns whether it has a new certificate that is in effect. `leaf` is the SHA-256 of the
+    /// certificate to replace, if that is known. If another process is renewing the identity, this waits for
+    /// `patience`.
+    func refresh(
         _ name: String, in vault: OpenVault, from leaf: [UInt8]? = nil, patience: Duration = .zero
     ) async -> Bool {
         do {
             switch try await renewal(vault).refreshIfUnlocked(name, from: leaf, patience: patience) {
             case .renewed(let leaf):
-                logger.notice("identity \"\(name)\" has a new certificate, valid until \(Self.text(leaf.notAfter))")
-                policyKeeper.refresh(force: true)
+                logger.notice(
+                    "identity \"\(name)\" has a new certificate, valid until \(WallClock.rfc3339(leaf.notAfter))")
+                await applyChange()
                 refreshed?(name, nil)
                 return true
             case .pending(let until):
                 logger.info(
-                    "the new certificate of identity \"\(name)\" is pending, asked for again \(Self.text(until))")
+                    "the new certificate of identity \"\(name)\" is pending, next request \(WallClock.rfc3339(until))")
             case nil:
-                logger.debug("identity \"\(name)\" is being refreshed by another process")
+                logger.debug("another process is renewing identity \"\(name)\"")
             }
         } catch {
             if error.isCancellation { return false }
             let next = RenewalState(named: name, in: vault.contents, home: policyKeeper.home, now: now())?.nextAttempt
-            let again = next.map { ", tried again \(Self.text($0))" } ?? ""
-            report("identity \"\(name)\" has no new certificate\(again)", error)
+            let retry = next.map { ", next attempt \(WallClock.rfc3339($0))" } ?? ""
+            report("cannot renew identity \"\(name)\"\(retry)", error)
             refreshed?(name, error)
         }
         return false
     }
 
-    private func renewal(_ vault: OpenVault) -> IdentityRenewal {
+    /// Makes a change to the vault's identities take effect in the policy.
+    func applyChange() async {
+        await withCheckedContinuation { continuation in
+            queue.async { [policyKeeper] in
+                policyKeeper.refresh(force: true)
+                continuation.resume()
+            }
+        }
+    }
+
+    func renewal(_ vault: OpenVault) -> IdentityRenewal {
         IdentityRenewal(home: policyKeeper.home, vault: vault, now: now)
     }
 
-    private func report(_ consequence: String, _ error: any Error) {
+    // MARK: Logging
+
+    func notice(_ message: Logger.Message) { logger.notice(message) }
+
+    func warn(_ message: Logger.Message) { logger.warning(message) }
+
+    /// Logs each fault in `error` as the reason for `consequence`.
+    func report(_ consequence: String, _ error: any Error) {
         for diagnostic in Diagnostic.all(in: error) {
             logger.warning("\(consequence): \(diagnostic.message)", metadata: diagnostic.hint.map { ["hint": "\($0)"] })
         }
-    }
-
-    private static func text(_ seconds: Int64) -> String { WallClock.rfc3339(seconds) }
-
-    // MARK: What origins say
-
-    /// An origin has rejected `identity`. Whether another one of its name is in force now; at most one refresh in
-    /// ``rejectionSeconds`` is made for that, and everybody who asks meanwhile waits for it.
-    package func rejected(_ identity: Identity) async -> Bool {
-        let (name, leaf) = (identity.name, identity.leaf.sha256Fingerprint)
-        if isReplaced(name, leaf) { return true }
-        let task = state.withLock { state -> Task<Bool, Never>? in
-            if state.rejectedLeaves.count < 1024 { state.rejectedLeaves.insert(leaf) }
-            if let running = state.running[name] { return running }
-            if let last = state.rejected[name], abs(now() - last) < Self.rejectionSeconds { return nil }
-            state.rejected[name] = now()
-            let task = Task.detached {
-                let isReplaced = await self.replace(name, leaf)
-                self.state.withLock { $0.running[name] = nil }
-                return isReplaced
-            }
-            state.running[name] = task
-            return task
-        }
-        guard let task else { return false }
-        return await withCheckedContinuation { continuation in
-            let answer = FirstAnswer(continuation)
-            Task.detached { answer.give(await task.value) }
-            Task.detached {
-                try? await Task.sleep(for: Self.patience)
-                answer.give(false)
-            }
-        }
-    }
-
-    /// An origin has taken `identity`.
-    package func accepted(_ identity: Identity) {
-        let leaf = identity.leaf.sha256Fingerprint
-        let isNews = state.withLock { state in
-            if state.acceptedLeaves.count >= 1024 { state.acceptedLeaves = [] }
-            return state.acceptedLeaves.insert(leaf).inserted
-        }
-        guard isNews else { return }
-        Task.detached { [self] in
-            guard let vault = policyKeeper.vault, vault.contents.enrollments[identity.name]?.previous != nil else {
-                return
-            }
-            do {
-                try renewal(vault).accepted(identity.name, leafSHA256: leaf)
-            } catch {
-                report("what identity \"\(identity.name)\" replaced stays in the vault", error)
-            }
-        }
-    }
-
-    private func isReplaced(_ name: String, _ leaf: [UInt8]) -> Bool {
-        guard case .open(_, let identities) = policyKeeper.policy.current.enrollment,
-            let present = identities.first(where: { $0.name == name })
-        else { return false }
-        return present.leaf.sha256Fingerprint != leaf
-    }
-
-    /// By the certificate of before, when the rejected one never was accepted; else by a new one.
-    private func replace(_ name: String, _ leaf: [UInt8]) async -> Bool {
-        guard let vault = openVault(), let record = vault.contents.enrollments[name] else { return false }
-        if let previous = record.previous?.leaf, previous.isValid(at: now()),
-            !state.withLock({ $0.rejectedLeaves.contains(previous.sha256Fingerprint) })
-        {
-            do {
-                if try renewal(vault).goBack(name, from: leaf, failures: Self.failuresOfReturn) {
-                    logger.warning(
-                        "origins reject the new certificate of identity \"\(name)\": the one before is used again")
-                    policyKeeper.refresh(force: true)
-                    return isReplaced(name, leaf)
-                }
-            } catch {
-                report("identity \"\(name)\" cannot go back to its certificate of before", error)
-            }
-        }
-        logger.notice("an origin rejects identity \"\(name)\": it is refreshed")
-        return await refresh(name, in: vault, from: leaf, patience: Self.patience)
-    }
-}
-
-/// Resumes once, with what comes first.
-private final class FirstAnswer: Sendable {
-    private let continuation: Mutex<CheckedContinuation<Bool, Never>?>
-
-    init(_ continuation: CheckedContinuation<Bool, Never>) { self.continuation = Mutex(continuation) }
-
-    func give(_ answer: Bool) {
-        let waiting = continuation.withLock { continuation in
-            defer { continuation = nil }
-            return continuation
-        }
-        waiting?.resume(returning: answer)
     }
 }

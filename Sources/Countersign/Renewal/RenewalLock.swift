@@ -3,40 +3,41 @@
 import CountersignCryptography
 import Glibc
 
-/// The right to refresh one identity of a home: `run/refresh-NAME.lock`, held by one process, and by one task of it, at a time.
-/// What it came to stands in the file for those who waited.
+/// The exclusive right to renew one identity of a home: a lock on `run/refresh-NAME.lock`, held by one task of one
+/// process at a time. The holder records the outcome in the file, for the processes that wait for the lock.
 package final class RenewalLock: Sendable {
     private let descriptor: Int32
-    /// What the holder before came to, when this one had to wait for it and it came to an end.
-    let earlier: Note?
+    /// The outcome of the previous holder; nil if this one did not have to wait, or the previous holder was stopped.
+    let previousOutcome: Outcome?
 
-    /// What a refresh came to, for another one.
-    enum Note: Equatable, Sendable {
+    /// The outcome of a renewal.
+    enum Outcome: Equatable, Sendable {
         case done
         case failed(String, hint: String?)
     }
 
-    private static let noteBytes = 4096
+    /// The largest size of the file, in bytes.
+    private static let outcomeBytes = 4096
 
-    private init(descriptor: Int32, earlier: Note?) {
+    private init(descriptor: Int32, previousOutcome: Outcome?) {
         self.descriptor = descriptor
-        self.earlier = earlier
+        self.previousOutcome = previousOutcome
     }
 
     deinit { Self.release(descriptor) }
 
-    /// Said in so many words: a child that is just being started has a copy of the descriptor until it is the other program,
-    /// and a lock lasts as long as the last of them.
+    /// Unlocks explicitly instead of relying on `close`: a child process has a copy of the descriptor until it calls
+    /// `exec`, and the lock would last until the last copy is closed.
     private static func release(_ descriptor: Int32) {
         flock(descriptor, LOCK_UN)
         close(descriptor)
     }
 
-    /// The lock, or nil where somebody has it.
+    /// Acquires the lock, or returns nil if it is held.
     package static func acquireIfFree(_ name: String, of home: Home) throws(CountersignError) -> RenewalLock? {
-        let descriptor = try file(name, of: home)
+        let descriptor = try openFile(name, of: home)
         do throws(CountersignError) {
-            if try isLocked(descriptor, name) { return try taken(descriptor, earlier: nil, name) }
+            if try tryLock(descriptor, name) { return try claim(descriptor, previousOutcome: nil, name) }
         } catch {
             release(descriptor)
             throw error
@@ -45,16 +46,15 @@ package final class RenewalLock: Sendable {
         return nil
     }
 
-    /// The lock, as soon as nobody else has it; nil when that takes longer than `patience`. `waits` is called once when
-    /// somebody has.
+    /// Waits for the lock, or returns nil if it is not free within `patience`. Calls `waits` once if it has to wait.
     static func acquire(
         _ name: String, of home: Home, patience: Duration, waits: () -> Void
     ) async throws -> RenewalLock? {
-        let descriptor = try file(name, of: home)
+        let descriptor = try openFile(name, of: home)
         let deadline = ContinuousClock.now + patience
         var isWaiting = false
         do {
-            while try !isLocked(descriptor, name) {
+            while try !tryLock(descriptor, name) {
                 guard ContinuousClock.now < deadline else {
                     release(descriptor)
                     return nil
@@ -63,21 +63,21 @@ package final class RenewalLock: Sendable {
                 isWaiting = true
                 try await Task.sleep(for: .milliseconds(100))
             }
-            return try taken(descriptor, earlier: isWaiting ? note(in: descriptor) : nil, name)
+            return try claim(descriptor, previousOutcome: isWaiting ? outcome(in: descriptor) : nil, name)
         } catch {
             release(descriptor)
             throw error
         }
     }
 
-    /// Tells those who wait what this refresh came to.
-    func leave(_ note: Note) {
+    /// Records the outcome for the processes that wait.
+    func record(_ outcome: Outcome) {
         let text =
-            switch note {
+            switch outcome {
             case .done: "done\n"
             case .failed(let detail, let hint): "failed\n\(Self.line(detail))\n\(hint.map(Self.line) ?? "")\n"
             }
-        let bytes = Array(text.utf8.prefix(Self.noteBytes))
+        let bytes = Array(text.utf8.prefix(Self.outcomeBytes))
         _ = bytes.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) }
     }
 
@@ -85,8 +85,8 @@ package final class RenewalLock: Sendable {
         String(text.map { $0.isNewline ? " " : $0 })
     }
 
-    private static func note(in descriptor: Int32) -> Note? {
-        var bytes = [UInt8](repeating: 0, count: noteBytes)
+    private static func outcome(in descriptor: Int32) -> Outcome? {
+        var bytes = [UInt8](repeating: 0, count: outcomeBytes)
         let count = bytes.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, 0) }
         let lines = String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
             .split(separator: "\n", omittingEmptySubsequences: false)
@@ -98,7 +98,7 @@ package final class RenewalLock: Sendable {
         }
     }
 
-    private static func file(_ name: String, of home: Home) throws(CountersignError) -> Int32 {
+    private static func openFile(_ name: String, of home: Home) throws(CountersignError) -> Int32 {
         let path = home.file("run/refresh-\(name).lock").path
         try home.prepare()
         try HomeFile.makeFolder(HomeFile.folder(of: path), mode: 0o700)
@@ -107,21 +107,21 @@ package final class RenewalLock: Sendable {
         return descriptor
     }
 
-    private static func isLocked(_ descriptor: Int32, _ name: String) throws(CountersignError) -> Bool {
+    private static func tryLock(_ descriptor: Int32, _ name: String) throws(CountersignError) -> Bool {
         if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
         guard errno == EWOULDBLOCK || errno == EINTR else {
-            throw .system(errno, "cannot lock the refresh of identity \(name.debugDescription)")
+            throw .system(errno, "cannot lock the renewal of identity \(name.debugDescription)")
         }
         return false
     }
 
-    /// Nobody is to take an older note for this holder's, should it be stopped.
-    private static func taken(
-        _ descriptor: Int32, earlier: Note?, _ name: String
+    /// Clears the file, so that a waiting process cannot mistake an earlier outcome for this holder's if it is killed.
+    private static func claim(
+        _ descriptor: Int32, previousOutcome: Outcome?, _ name: String
     ) throws(CountersignError) -> RenewalLock {
         guard ftruncate(descriptor, 0) == 0 else {
-            throw .system(errno, "cannot lock the refresh of identity \(name.debugDescription)")
+            throw .system(errno, "cannot lock the renewal of identity \(name.debugDescription)")
         }
-        return RenewalLock(descriptor: descriptor, earlier: earlier)
+        return RenewalLock(descriptor: descriptor, previousOutcome: previousOutcome)
     }
 }

@@ -2,27 +2,27 @@
 
 import Glibc
 
-/// Why the home, or the proxy over it, cannot be used as it is. Never contains a secret; equality looks at the code only.
+/// A fault in a home, or in running a proxy for it. Never contains a secret. Two errors are equal if their codes are.
 package struct CountersignError: Error, Equatable, Sendable, CustomStringConvertible {
     package enum Code: Equatable, Sendable {
-        /// A file of the home does not say what it should.
+        /// A file of the home has invalid contents.
         case configuration
-        /// The system does not let the process do that: a file, a socket, a port.
+        /// The system refused an operation on a file, socket or port.
         case environment
-        /// There is nothing of that name.
+        /// No object has that name.
         case unknownName
-        /// There is something of that name already.
+        /// The name is in use.
         case nameInUse
-        /// No server of this home answers.
+        /// No server of this home is running.
         case notRunning
         /// A running server refused.
         case refused
     }
 
     package let code: Code
-    /// A short sentence without a full stop that names the file or input at fault.
+    /// A short sentence, without a full stop, that names the faulty file or input.
     package let detail: String
-    /// What the person can do about it.
+    /// What the user can do about it.
     package let hint: String?
 
     package init(_ code: Code, _ detail: String, hint: String? = nil) {
@@ -31,7 +31,7 @@ package struct CountersignError: Error, Equatable, Sendable, CustomStringConvert
         self.hint = hint
     }
 
-    /// The failed system call's reason behind what was tried.
+    /// `attempt`, followed by the description of the error number of the failed system call.
     static func system(_ number: Int32, _ attempt: String, hint: String? = nil) -> CountersignError {
         CountersignError(.environment, "\(attempt): \(String(cString: strerror(number)))", hint: hint)
     }

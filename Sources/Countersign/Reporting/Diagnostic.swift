@@ -8,7 +8,8 @@ import CountersignProxy
 import CountersignSitePolicy
 import CountersignVault
 
-/// An error as a person is told of it: what is wrong, and what to do about it. Neither ends in a full stop or has a secret.
+/// An error for display to the user: what is wrong, and what to do about it. Neither ends in a full stop or contains a
+/// secret.
 package struct Diagnostic: Equatable, Sendable {
     package let message: String
     package let hint: String?
@@ -18,7 +19,7 @@ package struct Diagnostic: Equatable, Sendable {
         self.hint = hint
     }
 
-    /// What `error` has to say, one diagnostic for each fault that it found.
+    /// The diagnostics for `error`, one for each fault that it describes.
     package static func all(in error: any Error) -> [Diagnostic] {
         switch error {
         case let error as SiteListError: error.problems.map { Diagnostic($0.description, hint: $0.hint) }

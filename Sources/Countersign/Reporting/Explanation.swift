@@ -6,20 +6,20 @@ import CountersignCryptography
 import CountersignProxy
 import CountersignSitePolicy
 
-/// The three checks for one URL, kind of challenge by kind of challenge, as the proxy would make them now. Nothing is sent.
+/// The results of the three checks for one URL and each kind of challenge, without sending a request.
 package struct Explanation: Equatable, Sendable {
-    /// What would become of a request.
+    /// How the proxy would handle a request.
     package enum Handling: String, Equatable, Sendable, Encodable {
-        /// Carried without being looked at.
+        /// As an opaque tunnel.
         case tunnel
-        /// TLS ends at the proxy, challenges are put to the three checks.
+        /// Terminates TLS, and checks challenges.
         case intercept
-        /// Plain http: challenges are put to the three checks.
+        /// Forwards plain http, and checks challenges.
         case forward
         case refuse
     }
 
-    /// One kind of challenge that the site's server might send.
+    /// The checks for one kind of challenge.
     package struct Scheme: Equatable, Sendable {
         package let scheme: AuthenticationScheme
         package let checks: ThreeChecks
@@ -28,12 +28,12 @@ package struct Explanation: Equatable, Sendable {
     package let origin: Origin
     package let handling: Handling
     package let site: ThreeChecks.Check
-    /// The line that lists the site, if one does.
+    /// The line that lists the site, if there is one.
     package let rule: SiteRule?
-    /// Every scheme that this build can answer, strongest first; empty when the site check fails.
+    /// All schemes that this build supports, strongest first; empty if the site check fails.
     package let schemes: [Scheme]
 
-    /// The person's decisions to go on there although the certificate does not verify, those that count.
+    /// The trust exceptions for the site that are in effect.
     package let standing: [StandingTrust]
 
     /// `now` is in seconds since 1970.
@@ -99,7 +99,7 @@ package struct Explanation: Equatable, Sendable {
 // MARK: As text
 
 extension Explanation: CustomStringConvertible {
-    /// A small table for people, with a line break behind each line.
+    /// A table for display. Each line ends in a line break.
     package var description: String {
         var text = "site         \(origin)\n"
         text += "handling     \(sentence)\n"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Rows of cells as aligned text.
+/// Rows of cells, formatted as aligned columns of text.
 package struct TextTable: Equatable, Sendable {
     private let rows: [[String]]
 
@@ -8,7 +8,7 @@ package struct TextTable: Equatable, Sendable {
         self.rows = rows
     }
 
-    /// Two spaces between columns, none at a line's end, a line break behind each row.
+    /// Columns are separated by two spaces. Lines have no trailing spaces, and each ends in a line break.
     package var text: String {
         var widths: [Int] = []
         for row in rows {

@@ -3,18 +3,18 @@
 import FoundationEssentials
 import Glibc
 
-/// What `countersign vault` asks of a running server: one JSON object a line, each answered by one.
+/// A command that `countersign vault` sends to a running server: one JSON object per line, each answered by one.
 package enum ControlRequest: Equatable, Sendable {
     case status
     case lock
-    /// The passphrase's bytes, where one opens the vault. They travel in Base64.
+    /// The passphrase's bytes, if the vault requires one. Encoded in Base64.
     case unlock(passphrase: [UInt8]?)
 }
 
-/// What a running server answers.
+/// The reply of a running server.
 package struct ControlReply: Equatable, Sendable, Codable {
     package var isLocked: Bool
-    /// What went wrong; the vault is as it was.
+    /// Why the command failed; the vault is unchanged then.
     package var error: String?
     package var hint: String?
     package var processIdentifier: Int32

@@ -5,22 +5,23 @@ import Dispatch
 import FoundationEssentials
 import Glibc
 
-/// `run/control.sock` of a home: where a running server takes orders about its vault, from processes of its own user only.
+/// The control socket of a home, `run/control.sock`. A running server accepts commands for its vault on it, from
+/// processes of its own user only.
 package final class ControlSocket: Sendable {
     private let path: String
     private let descriptor: Int32
     private let answer: @Sendable (ControlRequest) -> ControlReply
 
-    /// Listens until ``stop()``. `answer` is called on a thread of its own. Throws `environment` where another server of this
-    /// home listens already.
+    /// Listens until ``stop()``. Calls `answer` on a separate thread. Throws `environment` if another server of this
+    /// home is listening.
     package init(home: Home, answer: @escaping @Sendable (ControlRequest) -> ControlReply) throws(CountersignError) {
         path = home.controlSocket.path
         try home.prepare()
         try HomeFile.makeFolder(HomeFile.folder(of: path), mode: 0o700)
         if try LocalSocket.connect(to: path) != nil {
             throw CountersignError(
-                .environment, "another server of this home listens on \(path)",
-                hint: "`countersign vault lock` and `unlock` reach that one only")
+                .environment, "another server of this home is listening on \(path)",
+                hint: "`countersign vault lock` and `unlock` reach only that server")
         }
         descriptor = try LocalSocket.listen(at: path)
         self.answer = answer
@@ -29,7 +30,7 @@ package final class ControlSocket: Sendable {
 
     package func stop() {
         _ = unlink(path)
-        // Wakes the thread, which closes it.
+        // Makes `accept` return; its thread closes the socket.
         shutdown(descriptor, Int32(SHUT_RDWR))
     }
 
@@ -59,14 +60,15 @@ package final class ControlSocket: Sendable {
         }
     }
 
-    // MARK: The other end
+    // MARK: Client
 
-    /// Asks the running server of a home. Throws `notRunning` where there is none, and `refused` with its reason.
+    /// Sends a request to the running server of a home. Throws `notRunning` if there is none, and `refused` with the
+    /// server's reason.
     package static func ask(_ request: ControlRequest, of home: Home) throws -> ControlReply {
         guard let connection = try LocalSocket.connect(to: home.controlSocket.path) else {
             throw CountersignError(
                 .notRunning, "no server of \(home.path) is running",
-                hint: "start one with `countersign serve`; a vault without a server is shut")
+                hint: "start one with `countersign serve`")
         }
         guard connection.send(line: Array(try JSONEncoder().encode(request))), let line = connection.receiveLine(),
             let reply = try? JSONDecoder().decode(ControlReply.self, from: Data(line))

@@ -2,26 +2,26 @@
 
 import Glibc
 
-/// A connection over a unix-domain socket that carries lines. Every call blocks, for ``patienceSeconds`` at most.
+/// A connection over a Unix-domain socket that exchanges lines. Every call blocks for up to ``timeoutSeconds``.
 struct LocalSocket: ~Copyable {
     private let descriptor: Int32
 
-    static let patienceSeconds = 5
-    /// The longest line, in bytes.
+    static let timeoutSeconds = 5
+    /// The longest accepted line, in bytes.
     static let lineBytes = 64 << 10
 
-    /// Takes over a descriptor.
+    /// Takes ownership of a descriptor.
     init(adopting descriptor: Int32) {
         self.descriptor = descriptor
-        var patience = timeval(tv_sec: Self.patienceSeconds, tv_usec: 0)
+        var timeout = timeval(tv_sec: Self.timeoutSeconds, tv_usec: 0)
         let length = socklen_t(MemoryLayout<timeval>.size)
-        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, length)
-        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, length)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, length)
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, length)
     }
 
     deinit { close(descriptor) }
 
-    /// Nil where nobody listens.
+    /// Returns nil if no process is listening.
     static func connect(to path: String) throws(CountersignError) -> LocalSocket? {
         let descriptor = try make()
         let reached = try withAddress(path) { Glibc.connect(descriptor, $0, $1) }
@@ -34,7 +34,8 @@ struct LocalSocket: ~Copyable {
         return LocalSocket(adopting: descriptor)
     }
 
-    /// A descriptor that listens at `path`, mode 0600. What a server that is gone has left there is removed.
+    /// Returns a descriptor that listens at `path` with mode 0600. Removes a socket file that an earlier server has
+    /// left behind.
     static func listen(at path: String) throws(CountersignError) -> Int32 {
         _ = unlink(path)
         let descriptor = try make()
@@ -54,16 +55,16 @@ struct LocalSocket: ~Copyable {
         return descriptor
     }
 
-    /// The user of the process at the other end, as the kernel says.
+    /// The user of the process at the other end, as reported by the kernel.
     var peerUser: UInt32? {
-        // A struct ucred of <sys/socket.h>, which the Glibc module leaves out.
+        // `struct ucred` of <sys/socket.h>, which the Glibc module does not export.
         var credentials: (process: pid_t, user: uid_t, group: gid_t) = (0, 0, 0)
         var length = socklen_t(MemoryLayout.size(ofValue: credentials))
         guard getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 else { return nil }
         return credentials.user
     }
 
-    /// Whether all of it went out.
+    /// Returns whether the whole line was sent.
     func send(line: [UInt8]) -> Bool {
         let bytes = line + [UInt8(ascii: "\n")]
         var sent = 0
@@ -77,7 +78,7 @@ struct LocalSocket: ~Copyable {
         return true
     }
 
-    /// The next line without its end; nil when the other side has closed, is too slow, or sends too long a line.
+    /// The next line without its terminator; nil if the peer closes, times out, or sends a line that is too long.
     func receiveLine() -> [UInt8]? {
         var line: [UInt8] = []
         var byte: UInt8 = 0
@@ -91,11 +92,11 @@ struct LocalSocket: ~Copyable {
         return nil
     }
 
-    // MARK: Making
+    // MARK: Sockets
 
     private static func make() throws(CountersignError) -> Int32 {
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        guard descriptor >= 0 else { throw .system(errno, "cannot make a socket") }
+        guard descriptor >= 0 else { throw .system(errno, "cannot create a socket") }
         return descriptor
     }
 
@@ -104,10 +105,10 @@ struct LocalSocket: ~Copyable {
     ) throws(CountersignError) -> Int32 {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
-        let room = MemoryLayout.size(ofValue: address.sun_path)
-        guard path.utf8.count < room else {
+        let capacity = MemoryLayout.size(ofValue: address.sun_path)
+        guard path.utf8.count < capacity else {
             throw CountersignError(
-                .environment, "the path \(path) is longer than the \(room - 1) bytes that a socket's may have",
+                .environment, "the path \(path) is longer than \(capacity - 1) bytes, the limit for a socket",
                 hint: "use a home with a shorter path")
         }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }

@@ -9,29 +9,32 @@ import NIOPosix
 import CountersignProxy
 import CountersignVault
 
-/// A proxy that runs over a home: its doors, the policy behind them, and the look at the home's files once a second.
+/// A running proxy for a home: its listening sockets, the policy, and the timer that reads the home's files again.
 package final class ProxyRuntime: Sendable {
-    /// Each door as `host:port` or `unix:PATH`, in the order of the configuration.
+    /// The listening addresses as `host:port` or `unix:PATH`, in the order of the configuration.
     package let addresses: [String]
     private let keeper: PolicyKeeper
     private let group: MultiThreadedEventLoopGroup
     private let listener: ProxyListener
     private let control: ControlSocket?
-    private let looking: RepeatedTask
+    private let refreshTask: RepeatedTask
     private let suppliedCredentials: ReplacementCredentials?
-    private let renewals: RenewalKeeper
-    /// Reads the home: one at a time, and never on an event loop.
+    private let rejectedIdentities: RejectedIdentities
+    /// The runtime's own keeper of certificates; nil if the caller has one.
+    private let ownRenewals: RenewalKeeper?
+    /// Reads the home serially, off the event loops.
     private let queue: DispatchQueue
 
-    /// Opens the doors. `hasControlSocket`: whether it takes orders at the home's socket; that it cannot is a warning.
-    /// `serverTrustDelegate` is asked about listed origins that do not verify. `observer` is told what becomes of challenges,
-    /// `refreshed` of each identity that was refreshed, or why it was not.
+    /// Starts listening. With `hasControlSocket`, accepts commands on the home's control socket, and logs a warning if
+    /// that is not possible. `serverTrustDelegate` decides about listed origins that cannot be verified. `observer` is
+    /// notified of challenges. `renewals` is the keeper of the home's certificates if the caller runs one; otherwise
+    /// the runtime runs its own.
     package init(
         keeper: PolicyKeeper, configuration: ProxyConfiguration, accessLog: AccessLog?, threads: Int,
         hasControlSocket: Bool, breaker: BreakerBoard = BreakerBoard(),
         serverTrustDelegate: (any CountersignProxy.ServerTrustDelegate)? = nil,
         suppliedCredentials: ReplacementCredentials? = nil, observer: ChallengeObserver? = nil,
-        refreshed: (@Sendable (String, (any Error)?) -> Void)? = nil, logger: Logger
+        renewals: RenewalKeeper? = nil, logger: Logger
     ) async throws {
         for case .unix(let path) in configuration.listeningAddresses {
             try HomeFile.makeFolder(HomeFile.folder(of: path), mode: 0o700)
@@ -39,12 +42,21 @@ package final class ProxyRuntime: Sendable {
                 throw CountersignError(.environment, "another process listens on unix:\(path)")
             }
         }
-        let renewals = RenewalKeeper(
-            policyKeeper: keeper, now: { Int64(time(nil)) }, logger: logger, refreshed: refreshed)
+        let ownRenewals: RenewalKeeper?
+        let rejectedIdentities: RejectedIdentities
+        if let renewals {
+            ownRenewals = nil
+            rejectedIdentities = RejectedIdentities(renewals: renewals)
+        } else {
+            let renewals = RenewalKeeper(policyKeeper: keeper, now: { Int64(time(nil)) }, logger: logger)
+            ownRenewals = renewals
+            rejectedIdentities = RejectedIdentities(renewals: renewals)
+        }
         let services = ProxyServices(
             configuration: configuration, policy: keeper.policy, accessLog: accessLog, breaker: breaker,
             serverTrustDelegate: serverTrustDelegate, suppliedCredentials: suppliedCredentials,
-            identityRefresher: IdentityRefresher(rejected: renewals.rejected, accepted: renewals.accepted),
+            identityRefresher: IdentityRefresher(
+                rejected: rejectedIdentities.identityRejected, accepted: rejectedIdentities.identityAccepted),
             observer: observer,
             pseudonym: "countersign-\(Hex.encode(Randomness.bytes(4)))", wallClock: { Int64(time(nil)) })
         let group = MultiThreadedEventLoopGroup(numberOfThreads: threads)
@@ -63,19 +75,20 @@ package final class ProxyRuntime: Sendable {
         }
         self.keeper = keeper
         self.suppliedCredentials = suppliedCredentials
+        self.rejectedIdentities = rejectedIdentities
+        self.ownRenewals = ownRenewals
         self.group = group
         control = hasControlSocket ? Self.control(keeper, logger) : nil
         let queue = DispatchQueue(label: "countersign.home")
         self.queue = queue
-        looking = group.next().scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
+        refreshTask = group.next().scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
             queue.async { keeper.refresh() }
         }
-        self.renewals = renewals
-        renewals.start()
+        ownRenewals?.start()
     }
 
-    /// A connection of this process to the proxy, through none of its doors; nil where the system has none to give.
-    /// The caller closes it. Not to be called once ``stop()`` has been.
+    /// Connects this process to the proxy through a socket pair rather than a listening address. Returns nil if the
+    /// system has no descriptors left. The caller closes the descriptor. Must not be called after ``stop()``.
     package func connect() -> Int32? { listener.connect() }
 
     /// Reads the whole home again.
@@ -83,17 +96,18 @@ package final class ProxyRuntime: Sendable {
         queue.async { [keeper] in keeper.refresh(force: true) }
     }
 
-    /// Lets what is in flight finish, for as long as the configuration says, and closes everything.
+    /// Waits for exchanges in progress, up to the configured limit, and closes everything.
     package func stop() async {
-        looking.cancel()
-        renewals.stop()
+        refreshTask.cancel()
+        ownRenewals?.stop()
+        rejectedIdentities.cancel()
         control?.stop()
         await suppliedCredentials?.stop()
         await listener.stop()
         try? await group.shutdownGracefully()
     }
 
-    // MARK: The control socket
+    // MARK: Control socket
 
     private static func control(_ keeper: PolicyKeeper, _ logger: Logger) -> ControlSocket? {
         do {
@@ -119,9 +133,11 @@ package final class ProxyRuntime: Sendable {
         return ControlReply(isLocked: keeper.isLocked, error: diagnostic?.message, hint: diagnostic?.hint)
     }
 
-    private static func explained(_ error: any Error, _ doors: [ProxyConfiguration.ListeningAddress]) -> CountersignError {
-        let names = doors.map { door in
-            switch door {
+    private static func explained(
+        _ error: any Error, _ addresses: [ProxyConfiguration.ListeningAddress]
+    ) -> CountersignError {
+        let names = addresses.map { address in
+            switch address {
             case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
             case .unix(let path): "unix:\(path)"
             }
@@ -129,6 +145,6 @@ package final class ProxyRuntime: Sendable {
         let reason = Diagnostic.all(in: error).map(\.message).joined(separator: "; ")
         return CountersignError(
             .environment, "cannot listen on \(names.joined(separator: ", ")): \(reason)",
-            hint: "choose another with --listen; port 0 picks a free one")
+            hint: "choose another address with --listen; port 0 selects a free one")
     }
 }

@@ -2,21 +2,21 @@
 
 import Glibc
 
-/// A program of the system that is run to its end: what it is given, and what it said.
+/// Runs a system program to completion, and collects its output.
 struct HelperProgram {
     struct Outcome {
-        /// As a shell has it: the program's own, or 128 and the number of the signal that ended it.
+        /// The exit status, or 128 plus the number of the signal that ended the program, as in a shell.
         let status: Int32
         let output: [UInt8]
         let error: [UInt8]
 
-        /// The first three lines that it said, on standard error or else on standard output.
-        var words: String {
+        /// The first three lines of standard error, or of standard output if standard error is empty.
+        var excerpt: String {
             for bytes in [error, output] {
                 let lines = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline).prefix(3)
                 if !lines.isEmpty { return lines.joined(separator: "; ") }
             }
-            return "it said nothing"
+            return "no output"
         }
     }
 
@@ -24,12 +24,12 @@ struct HelperProgram {
     let words: [String]
     var environment: [String: String]
 
-    /// Gives `input` to its standard input and waits for it. A terminal, if there is one, stays the program's.
+    /// Runs the program with `input` as its standard input, and waits for it. It keeps access to the terminal.
     func run(input: [UInt8] = []) throws(CountersignError) -> Outcome {
         var standardInput: [Int32] = [-1, -1]
         var streams: [[Int32]] = [[-1, -1], [-1, -1]]
         defer { for end in standardInput + streams.flatMap(\.self) where end >= 0 { close(end) } }
-        // A socket, because its writer can do without a signal when nobody reads.
+        // A socket rather than a pipe, because MSG_NOSIGNAL prevents SIGPIPE if the program does not read its input.
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &standardInput) == 0, pipe(&streams[0]) == 0,
             pipe(&streams[1]) == 0
         else { throw .system(errno, "cannot run \(words[0])") }
@@ -57,7 +57,7 @@ struct HelperProgram {
                         standardInput[1], $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT)
                     )
                 }
-                // Whoever reads no further wants no more.
+                // The program has closed its standard input; discard the rest.
                 rest = count > 0 ? rest.dropFirst(count) : errno == EAGAIN || errno == EINTR ? rest : []
             }
             for index in 0..<2 where waiting[index + 1].revents != 0 {
@@ -70,13 +70,13 @@ struct HelperProgram {
         return Outcome(status: Self.wait(for: child), output: said[0], error: said[1])
     }
 
-    /// Runs it and gives its standard output. Throws what it said where it fails.
+    /// Runs the program and returns its standard output. Throws an excerpt of its output if it fails.
     @discardableResult
     func succeed(input: [UInt8] = []) throws(CountersignError) -> [UInt8] {
         let outcome = try run(input: input)
         guard outcome.status == 0 else {
             let name = words[0].split(separator: "/").last.map(String.init) ?? words[0]
-            throw CountersignError(.environment, "\(name) failed with \(outcome.status): \(outcome.words)")
+            throw CountersignError(.environment, "\(name) failed with \(outcome.status): \(outcome.excerpt)")
         }
         return outcome.output
     }
@@ -104,7 +104,7 @@ struct HelperProgram {
         return child
     }
 
-    /// Whether there may be more.
+    /// Returns whether there may be more to read.
     private static func read(_ descriptor: Int32, into bytes: inout [UInt8]) -> Bool {
         var chunk = [UInt8](repeating: 0, count: 16 << 10)
         let count = Glibc.read(descriptor, &chunk, chunk.count)
@@ -124,16 +124,17 @@ struct HelperProgram {
 }
 
 extension StoreLayout {
-    /// A program with this layout's environment, speaking English: what it says is read.
+    /// A program with this layout's environment, in the C locale because its output is parsed.
     func helper(_ words: [String]) -> HelperProgram {
         var environment = environment
         environment["LC_ALL"] = "C"
-        // A Java program would speak of these before anything else, and might be kept from running by them.
+        // Java programs print a notice about these variables, and may fail because of them.
         for name in ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"] { environment[name] = nil }
         return HelperProgram(words: words, environment: environment)
     }
 
-    /// A script for `sh` with `arguments` as `$1` and on, run by root where `asRoot` says so and this process is not.
+    /// A script for `sh`, with `arguments` as `$1` and following. With `asRoot`, uses `sudo` unless this process is
+    /// root.
     func script(_ text: String, _ arguments: [String], asRoot: Bool) throws(CountersignError) -> HelperProgram {
         let words = ["/bin/sh", "-c", text, "sh"] + arguments
         guard asRoot, privilege != .own else { return helper(words) }

@@ -3,22 +3,22 @@
 import CountersignCertificates
 import CountersignCryptography
 
-/// The anchors of Java runtimes: one `cacerts`, which several of them may share. It is read and written by `keytool`, with the
-/// password that every runtime is delivered with.
+/// A `cacerts` keystore with the trust anchors of one or more Java runtimes. It is read and written with `keytool`,
+/// using the default password.
 struct JavaStore: TrustStore {
     let kind = TrustStoreKind.java
     let layout: StoreLayout
-    /// The keystore, without symbolic links.
+    /// The keystore's path, with symbolic links resolved.
     let place: String
     private let keytool: String?
 
     private static let password = "changeit"
-    /// Keystores that are made anew from the system's anchors whenever those change: of Fedora, Arch and SUSE.
+    /// Keystores that Fedora, Arch and SUSE generate from the system's anchors.
     private static let derived = [
         "/etc/pki/ca-trust/extracted/", "/etc/ca-certificates/extracted/", "/var/lib/ca-certificates/",
     ]
 
-    /// The keystores of `JAVA_HOME`, of `java` in the path, and of every runtime in `/usr/lib/jvm`.
+    /// The keystores of `JAVA_HOME`, of `java` in the path, and of all runtimes in `/usr/lib/jvm`.
     static func all(_ layout: StoreLayout) -> [JavaStore] {
         var homes: [String] = []
         if let home = layout.environment["JAVA_HOME"], !home.isEmpty { homes += [home, "\(home)/jre"] }
@@ -50,7 +50,7 @@ struct JavaStore: TrustStore {
     var obstacle: Diagnostic? {
         guard keytool == nil else { return nil }
         return Diagnostic(
-            "keytool is not installed, which reads and writes \(place)", hint: "a Java runtime has it in its folder bin"
+            "\(place) requires keytool, which is not installed", hint: "keytool is in the bin folder of a Java runtime"
         )
     }
 
@@ -59,7 +59,7 @@ struct JavaStore: TrustStore {
     func roots(like root: Certificate?) throws(CountersignError) -> [StoredRoot] {
         let output = String(decoding: try run(["-list", "-rfc", "-keystore", place]), as: UTF8.self)
         var roots: [StoredRoot] = []
-        // `Alias name: …` before each entry; a trusted certificate's is followed by the one certificate, in PEM.
+        // Each entry begins with `Alias name: …`. A trusted certificate's entry contains one certificate, in PEM.
         for entry in output.components(after: "Alias name: ") {
             let alias = entry.prefix { !$0.isNewline }
             let name = Self.name(of: alias)
@@ -73,7 +73,8 @@ struct JavaStore: TrustStore {
         return roots
     }
 
-    /// Debian's own keystore follows the system's anchors, with the file's name in the alias; a file that has gone it keeps.
+    /// Debian's keystore follows the system's anchors, with the file's name in the alias. It keeps the entries of
+    /// deleted files.
     private static func name(of alias: Substring) -> String {
         guard alias.hasPrefix("debian:"), alias.hasSuffix(".pem") else { return String(alias) }
         return String(alias.dropFirst("debian:".count).dropLast(".pem".count))
@@ -86,7 +87,7 @@ struct JavaStore: TrustStore {
     func barrier(to change: StoreChange) -> Diagnostic? {
         if Self.derived.contains(where: { place.hasPrefix(layout.path($0)) }) {
             return Diagnostic(
-                "\(place) is made from the system's anchors", hint: "use --store system, and Java follows")
+                "\(place) is generated from the system's anchors", hint: "use --store system, which updates it too")
         }
         guard layout.privilege == .none, !isWritable else { return nil }
         let tool = keytool ?? "keytool"
@@ -94,7 +95,8 @@ struct JavaStore: TrustStore {
             switch change {
             case .add(_, let name):
                 [
-                    "countersign ca export | sudo \(tool) -importcert -noprompt -trustcacerts -alias \(name.text) -keystore \(place)"
+                    "countersign ca export | sudo \(tool) -importcert -noprompt -trustcacerts "
+                        + "-alias \(name.text) -keystore \(place)"
                 ]
             case .remove(let roots): roots.map { "sudo \(tool) -delete -alias \($0.entry) -keystore \(place)" }
             }
@@ -111,8 +113,8 @@ struct JavaStore: TrustStore {
         }
     }
 
-    /// `$1` is the keystore; the rest is keytool, which works on a copy, because it writes in place. The first line of standard
-    /// input is the password.
+    /// `$1` is the keystore, the rest is the keytool command. keytool modifies files in place, so it is run on a copy.
+    /// The first line of standard input is the password.
     private static let script = """
         IFS= read -r COUNTERSIGN_STOREPASS; export COUNTERSIGN_STOREPASS
         store=$1; shift
@@ -149,7 +151,7 @@ struct JavaStore: TrustStore {
 }
 
 extension String {
-    /// What follows each `marker` at a line's beginning, up to the next.
+    /// The parts that begin after each `marker` at the start of a line, up to the next marker.
     fileprivate func components(after marker: String) -> [Substring] {
         var parts: [Substring] = []
         var start: Substring.Index?

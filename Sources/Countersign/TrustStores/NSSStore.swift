@@ -3,8 +3,8 @@
 import CountersignCertificates
 import Glibc
 
-/// One database of NSS, as Firefox and Chromium keep them: `cert9.db` (`sql:`), or the old `cert8.db` (`dbm:`). It is read and
-/// written by `certutil`, which asks on the terminal for the database's password where it has one.
+/// An NSS database, as used by Firefox and Chromium: `cert9.db` (`sql:`), or the older `cert8.db` (`dbm:`). It is read
+/// and written with `certutil`, which prompts on the terminal if the database has a password.
 struct NSSStore: TrustStore {
     let kind = TrustStoreKind.nss
     let layout: StoreLayout
@@ -12,8 +12,8 @@ struct NSSStore: TrustStore {
     let place: String
     private let method: String
 
-    /// The folders that may have a folder for each profile of Firefox, and those that Chromium and Chrome use, below the home
-    /// folder: of the distributions' packages, of snaps, and of Flatpaks.
+    /// The folders with Firefox's profiles, and the database folders of Chromium and Chrome, relative to the home
+    /// folder: as installed from packages, snaps and Flatpaks.
     private static let profileFolders = [
         ".mozilla/firefox", ".config/mozilla/firefox", "snap/firefox/common/.mozilla/firefox",
         ".var/app/org.mozilla.firefox/.mozilla/firefox", ".var/app/org.mozilla.firefox/config/mozilla/firefox",
@@ -22,12 +22,12 @@ struct NSSStore: TrustStore {
         ".pki/nssdb", "snap/chromium/current/.pki/nssdb", ".var/app/org.chromium.Chromium/.pki/nssdb",
         ".var/app/com.google.Chrome/.pki/nssdb",
     ]
-    /// Programs that read `~/.pki/nssdb`, and would make it with their first certificate.
+    /// Programs that read `~/.pki/nssdb`, and create it when they store their first certificate.
     private static let browsers = [
         "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge", "brave-browser",
     ]
 
-    /// Every database of the user, and the one that is to be made where a browser would look for it.
+    /// All databases of the user, and the one that a browser would use if it does not exist yet.
     static func all(_ layout: StoreLayout) -> [NSSStore] {
         var stores: [NSSStore] = []
         var places: Set<String> = []
@@ -61,25 +61,25 @@ struct NSSStore: TrustStore {
         self.method = method
     }
 
-    /// There is no database yet.
+    /// Whether the database does not exist yet.
     private var isMissing: Bool { !StoreLayout.exists("\(place)/\(method == "sql" ? "cert9" : "cert8").db") }
 
     var obstacle: Diagnostic? {
         guard layout.program("certutil") == nil else { return nil }
         return Diagnostic(
-            "certutil is not installed, which reads and writes \(place)",
+            "\(place) requires certutil, which is not installed",
             hint: "install libnss3-tools (Debian, Ubuntu), nss-tools (Fedora), nss (Arch) or mozilla-nss-tools (SUSE)")
     }
 
     func barrier(to change: StoreChange) -> Diagnostic? {
         guard !isMissing, !layout.isWritable(place) else { return nil }
-        return Diagnostic("\(place) cannot be written", hint: "look at `ls -ld \(place)`")
+        return Diagnostic("\(place) cannot be written", hint: "check the permissions: `ls -ld \(place)`")
     }
 
     func description(of change: StoreChange) -> String {
         switch change {
         case .add(_, let name):
-            (isMissing ? "make the database \(place) for Chromium, and " : "in \(place) ") + "add \(name.text)"
+            (isMissing ? "create the database \(place) for Chromium, and " : "in \(place) ") + "add \(name.text)"
         case .remove(let roots): "in \(place) remove \(roots.map(\.entry).joined(separator: ", "))"
         }
     }
@@ -91,12 +91,12 @@ struct NSSStore: TrustStore {
         var roots: [StoredRoot] = []
         let list = String(decoding: try certutil(["-L"]), as: UTF8.self)
         for line in list.split(whereSeparator: \.isNewline) {
-            // A nickname, which may have spaces in it, and `C,,`: trust for TLS, mail and code (certutil(1)).
+            // A nickname, which may contain spaces, and `C,,`: trust for TLS, mail and code signing (certutil(1)).
             let line = Self.trimmed(line)
             guard let space = line.lastIndex(of: " ") else { continue }
             let flags = line[line.index(after: space)...].split(separator: ",", omittingEmptySubsequences: false)
             let nickname = Self.trimmed(line[..<space])
-            // A root that was imported by hand is called by its common name.
+            // A root that was imported by hand has its common name as the nickname.
             guard flags.count == 3, nickname.lowercased().hasPrefix("countersign") else { continue }
             let text = try certutil(["-L", "-n", String(nickname), "-a"])
             for certificate in (try? Certificate.readPEM(text)) ?? []
@@ -110,7 +110,7 @@ struct NSSStore: TrustStore {
         return roots
     }
 
-    /// Without spaces at its end.
+    /// Removes trailing spaces.
     private static func trimmed(_ text: Substring) -> Substring {
         var text = text
         while text.last == " " { text.removeLast() }
@@ -133,7 +133,7 @@ struct NSSStore: TrustStore {
     }
 
     private func add(_ root: Certificate, _ name: RootName) throws(CountersignError) {
-        // One that is there without being trusted keeps its nickname, whatever certutil is told.
+        // If the certificate exists without being trusted, certutil would ignore the new nickname.
         for stored in try roots(like: root) where stored.certificate == root {
             try certutil(["-M", "-n", stored.entry, "-t", "C,,"])
             return
@@ -141,7 +141,7 @@ struct NSSStore: TrustStore {
         try certutil(["-A", "-n", name.text, "-t", "C,,", "-a"], input: Array(root.pem.utf8))
     }
 
-    /// Makes the database and fills it; where that fails, what was made is taken away again.
+    /// Creates the database and fills it. Removes it again if that fails.
     private func makeDatabase(_ fill: () throws(CountersignError) -> Void) throws(CountersignError) {
         let isNewFolder = !StoreLayout.exists(place)
         try HomeFile.makeFolder(place, mode: 0o700)

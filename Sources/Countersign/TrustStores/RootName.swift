@@ -3,18 +3,18 @@
 import CountersignCertificates
 import CountersignCryptography
 
-/// What a root is called in every trust store: `countersign-HOME-ROOT`.
+/// The name of a root in a trust store: `countersign-HOME-ROOT`.
 ///
-/// HOME is the beginning of the SHA-256 of the home folder's path, so that two homes do not take out each other's roots, and a
-/// home's earlier roots are found again when neither their certificates nor anything else of the home is left. ROOT is the
-/// beginning of the certificate's SHA-256, which an entry has to match before it is taken out: a name alone is no proof.
+/// HOME is a prefix of the SHA-256 of the home folder's path. It keeps two homes from removing each other's roots, and
+/// identifies a home's earlier roots even after the home was deleted. ROOT is a prefix of the certificate's SHA-256. An
+/// entry is removed only if its certificate matches, because a name alone proves nothing.
 struct RootName: Equatable {
     let text: String
     private let homePart: Substring
     private let rootPart: Substring
 
     private static let prefix = "countersign-"
-    /// 4 and 8 bytes.
+    /// Hexadecimal digits for 4 and 8 bytes.
     private static let (homeDigits, rootDigits) = (8, 16)
 
     init(of root: Certificate, in home: Home) {
@@ -27,7 +27,7 @@ struct RootName: Equatable {
         self.rootPart = rootPart
     }
 
-    /// Nil for a name that is not of this form.
+    /// Returns nil if the name does not have this form.
     init?(parsing text: String) {
         guard text.hasPrefix(Self.prefix) else { return nil }
         let parts = text.dropFirst(Self.prefix.count).split(separator: "-", omittingEmptySubsequences: false)
@@ -37,7 +37,7 @@ struct RootName: Equatable {
         self.init(homePart: parts[0], rootPart: parts[1])
     }
 
-    /// The entry of that name is a root of `home`.
+    /// Whether this is the name of `certificate` as a root of `home`.
     func names(_ certificate: Certificate, of home: Home) -> Bool {
         homePart == Self.homePart(home) && Hex.encode(certificate.sha256Fingerprint).hasPrefix(rootPart)
     }

@@ -2,9 +2,9 @@
 
 import Glibc
 
-/// Where the trust stores of a machine and of its user are, and what this process may do with them.
+/// The locations of the trust stores of a machine and its user, and this process's permissions for them.
 package struct StoreLayout: Sendable {
-    /// How files of the system are written.
+    /// How system files can be written.
     package enum Privilege: Equatable, Sendable {
         /// This process is root.
         case own
@@ -14,7 +14,7 @@ package struct StoreLayout: Sendable {
         case none
     }
 
-    /// What stands before every path of the system: nothing, or the folder of another system's tree.
+    /// The prefix of all system paths: empty, or the folder of another system's tree.
     let root: String
     /// The user's home folder.
     let home: String
@@ -33,12 +33,12 @@ package struct StoreLayout: Sendable {
         self.isWritable = isWritable
     }
 
-    /// This machine's. Throws where the user has no home folder.
+    /// The layout of this machine. Throws if the user has no home folder.
     package static func ofThisMachine(
         environment: [String: String], hasTerminal: Bool
     ) throws(CountersignError) -> StoreLayout {
         guard let home = environment["HOME"], home.hasPrefix("/") else {
-            throw CountersignError(.environment, "there is no home folder to look into: HOME is not set")
+            throw CountersignError(.environment, "there is no home folder: HOME is not set")
         }
         let layout = StoreLayout(home: home, environment: environment, privilege: .sudo)
         let privilege: Privilege =
@@ -46,10 +46,10 @@ package struct StoreLayout: Sendable {
         return StoreLayout(home: home, environment: environment, privilege: privilege)
     }
 
-    /// A path of the system.
+    /// A system path, with the prefix.
     func path(_ absolute: String) -> String { root + absolute }
 
-    /// The path of a program, from `PATH` and the folders of system programs, which not every user's `PATH` has.
+    /// The path of a program. Searches `PATH`, and the folders of system programs, which some users' `PATH` lacks.
     func program(_ name: String) -> String? {
         let folders = (environment["PATH"] ?? "").split(separator: ":").map(String.init)
         return (folders + ["/usr/local/sbin", "/usr/sbin", "/sbin"]).lazy.map { "\($0)/\(name)" }.first {
@@ -57,7 +57,7 @@ package struct StoreLayout: Sendable {
         }
     }
 
-    /// The path, without links, of a program that belongs to the system whose stores these are.
+    /// The resolved path of a program, if it belongs to this layout's system.
     func installedProgram(_ name: String) -> String? {
         program(name).flatMap(Self.resolved).flatMap { root.isEmpty || $0.hasPrefix("\(root)/") ? $0 : nil }
     }
@@ -71,14 +71,14 @@ package struct StoreLayout: Sendable {
 
     static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-    /// The path without symbolic links, or nil where there is nothing.
+    /// The path with symbolic links resolved, or nil if it does not exist.
     static func resolved(_ path: String) -> String? {
         guard let resolved = realpath(path, nil) else { return nil }
         defer { free(resolved) }
         return String(cString: resolved)
     }
 
-    /// The names in a folder, but for those with a dot before them, in the order of their bytes; none where it cannot be read.
+    /// The names in a folder, except those that begin with a dot, in byte order. Empty if the folder cannot be read.
     static func names(in folder: String) -> [String] {
         guard let entries = opendir(folder) else { return [] }
         defer { closedir(entries) }

@@ -2,22 +2,23 @@
 
 import CountersignCertificates
 
-/// The system's anchors: a folder of certificates, and a program that makes of it what other programs read.
+/// The system's trust anchors: a folder of certificates, and a program that generates from it the files that other
+/// programs read.
 struct SystemStore: TrustStore {
     /// A family of distributions.
     struct Family: Sendable {
-        /// Where an administrator's anchors are put.
+        /// The folder for the administrator's anchors.
         let folder: String
         let suffix: String
-        /// What has to be run when the folder has changed.
+        /// The command to run after the folder has changed.
         let update: [String]
-        /// The file that comes of it.
+        /// The generated file with all anchors.
         let bundle: String
-        /// Where the program leaves links to files that have gone, if it does.
+        /// The folder in which the program leaves dangling links to deleted files, if it does.
         var links: String?
 
         static let all = [
-            // Fedora, RHEL and their kin: update-ca-trust(8).
+            // Fedora, RHEL and derivatives: update-ca-trust(8).
             Family(
                 folder: "/etc/pki/ca-trust/source/anchors", suffix: ".pem", update: ["update-ca-trust", "extract"],
                 bundle: "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"),
@@ -40,7 +41,7 @@ struct SystemStore: TrustStore {
     let layout: StoreLayout
     private let family: Family
 
-    /// Nil where the system has none that is known.
+    /// Returns nil if the system has no known folder.
     init?(_ layout: StoreLayout) {
         guard let family = Family.all.first(where: { StoreLayout.isFolder(layout.path($0.folder)) }) else { return nil }
         self.layout = layout
@@ -52,16 +53,16 @@ struct SystemStore: TrustStore {
     var obstacle: Diagnostic? {
         guard layout.program(family.update[0]) == nil else { return nil }
         return Diagnostic(
-            "\(family.update[0]) is not installed, which takes \(place) up",
+            "\(place) requires \(family.update[0]), which is not installed",
             hint: family.update[0] == "trust" ? "install the package p11-kit" : "install the package ca-certificates")
     }
 
     func roots(like root: Certificate?) throws(CountersignError) -> [StoredRoot] {
-        let inForce = try bundle()
+        let trusted = try bundle()
         var roots: [StoredRoot] = []
         for file in StoreLayout.names(in: place) where file.hasSuffix(family.suffix) {
             let name = String(file.dropLast(family.suffix.count))
-            // What others put there may be unreadable for its own reasons.
+            // Files from other sources may be unreadable, which is not an error.
             guard let bytes = try? HomeFile(path: "\(place)/\(file)").readIfThere(upTo: 64 << 10),
                 let certificates = try? Certificate.readPEM(bytes), certificates.count == 1,
                 let certificate = certificates.first, RootName(parsing: name) != nil || certificate == root
@@ -69,12 +70,12 @@ struct SystemStore: TrustStore {
             roots.append(
                 StoredRoot(
                     entry: "\(place)/\(file)", name: name, certificate: certificate,
-                    isInForce: inForce.contains(certificate)))
+                    isInForce: trusted.contains(certificate)))
         }
         return roots
     }
 
-    /// What other programs read.
+    /// The certificates in the generated file.
     private func bundle() throws(CountersignError) -> Set<Certificate> {
         let file = HomeFile(path: layout.path(family.bundle))
         guard let bytes = try file.readIfThere(upTo: Home.fileLimitBytes) else { return [] }
@@ -101,11 +102,10 @@ struct SystemStore: TrustStore {
                 ["countersign ca export | sudo tee \(path(of: name)) >/dev/null"]
             case .remove(let roots): roots.map { "sudo rm \($0.entry)" }
             }
+        let script = (commands + ["sudo \(family.update.joined(separator: " "))"]).joined(separator: " && ")
         return Diagnostic(
             "only root may write \(place), and there is no terminal for sudo to ask on",
-            hint:
-                "as root, or by hand: \((commands + ["sudo \(family.update.joined(separator: " "))"]).joined(separator: " && "))"
-        )
+            hint: "as root, or by hand: \(script)")
     }
 
     func description(of change: StoreChange) -> String {
@@ -119,7 +119,7 @@ struct SystemStore: TrustStore {
 
     private func path(of name: RootName) -> String { "\(place)/\(name.text)\(family.suffix)" }
 
-    /// `$1` is the file; the rest is the program that takes it up. What fails leaves no file behind.
+    /// `$1` is the file, the rest is the update command. Removes the file if the command fails.
     private static let adding = """
         file=$1; shift; umask 022
         trap 'rm -f "$file.new"' EXIT
@@ -128,9 +128,9 @@ struct SystemStore: TrustStore {
         status=$?; rm -f "$file"; "$@" >/dev/null 2>&1; exit $status
         """
 
-    /// `$1` is the file, `$2` the folder of links or nothing; the rest is the program. What fails leaves the file where it was.
-    /// Only the links that the file leaves dangling are removed, by name and then by hash: `update-ca-certificates --fresh`
-    /// would for a moment take away all of them.
+    /// `$1` is the file, `$2` the folder with links or empty, the rest is the update command. Restores the file if the
+    /// command fails. Removes only the links to the deleted file, first the one by name and then the one by hash:
+    /// `update-ca-certificates --fresh` would temporarily remove all links.
     private static let removing = """
         file=$1; links=$2; shift 2; umask 022
         kept=$(cat "$file") && rm "$file" || exit
@@ -154,12 +154,12 @@ struct SystemStore: TrustStore {
             if let bytes = try HomeFile(path: file).readIfThere(upTo: 64 << 10),
                 let other = try? Certificate.readPEM(bytes).first, other != root
             {
-                throw CountersignError(.environment, "\(file) is there already, with another certificate")
+                throw CountersignError(.environment, "\(file) exists already, with another certificate")
             }
             try layout.script(Self.adding, [file] + update, asRoot: !isWritable).succeed(input: Array(root.pem.utf8))
             guard try bundle().contains(root) else {
                 throw CountersignError(
-                    .environment, "\(update[0]) ended well, but \(layout.path(family.bundle)) has not the root")
+                    .environment, "\(update[0]) succeeded, but \(layout.path(family.bundle)) does not contain the root")
             }
         case .remove(let roots):
             let links = family.links.map(layout.path) ?? ""
@@ -170,12 +170,12 @@ struct SystemStore: TrustStore {
             guard left.isEmpty else {
                 throw CountersignError(
                     .environment,
-                    "\(layout.path(family.bundle)) still has the root, from another file than Countersign's")
+                    "\(layout.path(family.bundle)) still contains the root, from a file that is not Countersign's")
             }
         }
     }
 
-    /// The program with its path, and with the tree's folders where that is not the machine's own.
+    /// The update command, with options for the folders if the layout is not the machine's own.
     private func updateProgram() throws(CountersignError) -> [String] {
         guard let program = layout.program(family.update[0]) else {
             throw CountersignError(.environment, "\(family.update[0]) is not installed")

@@ -2,10 +2,11 @@
 
 import CountersignCertificates
 
-/// Puts a home's root into the trust stores of this machine and takes it out again, each store for itself.
+/// Installs a home's root into the trust stores of this machine, and removes it. Each store is handled independently.
 ///
-/// What is taken out is the root, under whatever name, and every earlier root of this home, by its ``RootName``: roots that were
-/// rotated away, or whose home is gone, need no list kept anywhere.
+/// Removal covers the root under any name, and all earlier roots of the home, which are recognised by their
+/// ``RootName``. So roots that were replaced, or whose home was deleted, can be removed without a separate record of
+/// them.
 package struct TrustInstaller: Sendable {
     private let home: Home
     private let layout: StoreLayout
@@ -16,9 +17,9 @@ package struct TrustInstaller: Sendable {
     }
 
     package enum Goal: Sendable {
-        /// Every store trusts the root.
+        /// All stores trust the root.
         case present(Certificate)
-        /// No store has the root, or an earlier one of this home.
+        /// No store contains the root or an earlier root of this home.
         case absent(Certificate?)
 
         fileprivate var root: Certificate? {
@@ -29,10 +30,10 @@ package struct TrustInstaller: Sendable {
         }
     }
 
-    /// What is to be done about one store.
+    /// The change that one store needs.
     package struct Step: Sendable {
         package let kind: TrustStoreKind
-        /// The store's folder or file; empty where there is no store of that kind.
+        /// The store's folder or file; empty if there is no store of that kind.
         package let place: String
         package let plan: Plan
         fileprivate let store: (any TrustStore)?
@@ -49,13 +50,13 @@ package struct TrustInstaller: Sendable {
     }
 
     package enum Plan: Equatable, Sendable {
-        /// It has to be written, in the way that the clause says.
+        /// The store must be changed, as the text describes.
         case write(String)
-        /// It is as it should be.
+        /// The store needs no change.
         case asWanted
-        /// The program that would look is not installed.
+        /// The program that reads the store is not installed.
         case unknown(Diagnostic)
-        /// It has to be written, or looked at, and cannot be.
+        /// The store must be changed or read, but cannot be.
         case blocked(Diagnostic)
     }
 
@@ -65,10 +66,10 @@ package struct TrustInstaller: Sendable {
         case failed(Diagnostic)
     }
 
-    // MARK: Verbs
+    // MARK: Planning and performing
 
-    /// What there is to do, store by store. `kinds`: those that are asked for; empty for every store that is found. Writes
-    /// nothing; takes about a second where there is a Java.
+    /// The steps to reach the goal in stores of the given kinds, or in all stores if `kinds` is empty. Does not change
+    /// anything. Takes about a second if a Java runtime is installed.
     package func steps(to goal: Goal, in kinds: [TrustStoreKind]) -> [Step] {
         var steps: [Step] = []
         for kind in TrustStoreKind.allCases where kinds.isEmpty || kinds.contains(kind) {
@@ -83,10 +84,10 @@ package struct TrustInstaller: Sendable {
         return steps
     }
 
-    /// Does what the step says, and looks whether it is in force.
+    /// Performs the step, and verifies the result.
     package func perform(_ step: Step, to goal: Goal) -> Outcome {
         guard let store = step.store else { return Self.outcome(of: step) }
-        // An earlier step may have done it: Debian's Java follows the system's anchors.
+        // An earlier step may have done this already: on Debian, Java's keystore follows the system's anchors.
         let now = self.step(for: store, goal)
         guard case .write = now.plan, let change = now.change else { return Self.outcome(of: now) }
         do {
@@ -97,11 +98,12 @@ package struct TrustInstaller: Sendable {
         switch self.step(for: store, goal).plan {
         case .asWanted: return .done
         case .unknown(let diagnostic), .blocked(let diagnostic): return .failed(diagnostic)
-        case .write: return .failed(Diagnostic("\(store.place) was written, and is not as it should be"))
+        case .write:
+            return .failed(Diagnostic("\(store.place) was changed, but does not contain the expected certificates"))
         }
     }
 
-    /// The places that have a root of this home which is not `root`.
+    /// The places that contain a root of this home other than `root`.
     package func places(withRootsBesides root: Certificate) -> [(kind: TrustStoreKind, place: String)] {
         TrustStoreKind.allCases.flatMap(stores).filter { store in
             let roots = (try? store.roots(like: root)) ?? []
@@ -155,7 +157,7 @@ package struct TrustInstaller: Sendable {
 
     private static func absence(of kind: TrustStoreKind) -> String {
         switch kind {
-        case .system: "this system has no folder for an administrator's anchors that is known"
+        case .system: "this system has no known folder for an administrator's anchors"
         case .nss: "this user has no database of Firefox or Chromium"
         case .java: "there is no Java runtime in JAVA_HOME, in the path or in /usr/lib/jvm"
         }

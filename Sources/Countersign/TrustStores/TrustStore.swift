@@ -2,7 +2,7 @@
 
 import CountersignCertificates
 
-/// The kinds of trust stores that a root can be installed into.
+/// The kinds of trust store into which a root can be installed.
 package enum TrustStoreKind: String, CaseIterable, Sendable {
     /// The system's anchors, which OpenSSL, GnuTLS, curl, git and most programs read.
     case system
@@ -14,33 +14,33 @@ package enum TrustStoreKind: String, CaseIterable, Sendable {
 
 /// One certificate in a trust store.
 struct StoredRoot: Equatable, Sendable {
-    /// What the store calls it: a file's path, a nickname, an alias.
+    /// The store's name for it: a file's path, a nickname or an alias.
     let entry: String
-    /// The entry without what the store puts around it.
+    /// The entry without prefixes and suffixes that the store adds.
     let name: String
     let certificate: Certificate
-    /// The store's programs trust it as an authority for servers.
+    /// Whether programs that use the store trust it for server certificates.
     let isInForce: Bool
 }
 
-/// One trust store: a folder, a database, a keystore. Its verbs run other programs and take up to seconds.
+/// One trust store: a folder, a database or a keystore. Its methods run other programs, which may take seconds.
 protocol TrustStore: Sendable {
     var kind: TrustStoreKind { get }
-    /// What a person knows it by: the path of its folder or file.
+    /// The path of its folder or file, for display.
     var place: String { get }
-    /// Why it cannot be used as it is, such as a program that is missing; nil: it can.
+    /// Why the store cannot be used, for example a missing program; nil if it can.
     var obstacle: Diagnostic? { get }
-    /// Why it cannot be written by this process; nil: it can.
+    /// Why this process cannot make the change; nil if it can.
     func barrier(to change: StoreChange) -> Diagnostic?
-    /// The certificates in it that are Countersign's, by their names, and `root` under whatever name.
+    /// The certificates in it whose names are Countersign's, and `root` under any name.
     func roots(like root: Certificate?) throws(CountersignError) -> [StoredRoot]
-    /// What the change will do, as a clause without a full stop.
+    /// What the change will do, in a clause without a full stop.
     func description(of change: StoreChange) -> String
-    /// Does it, whole or not at all.
+    /// Makes the change, completely or not at all.
     func make(_ change: StoreChange) throws(CountersignError)
 }
 
-/// What is to be done to a trust store.
+/// A change to a trust store.
 enum StoreChange: Equatable, Sendable {
     case add(Certificate, name: RootName)
     case remove([StoredRoot])

@@ -54,7 +54,7 @@ struct ExecCommand: AsyncParsableCommand {
         let door = VaultDoor(home: home, secrets: secrets.input)
         Startup.reportHardening()
         let keeper = try PolicyKeeper(
-            home: home, authority: .always, environment: inherited, logger: logger, now: { Int64(time(nil)) },
+            home: home, interception: .always, environment: inherited, logger: logger, now: { Int64(time(nil)) },
             passphrase: door.passphrase)
         if let shut = keeper.vaultErrorAtStart { throw shut }
         let token = Secret(utf8: Hex.encode(Randomness.bytes(16)))

@@ -34,7 +34,8 @@ struct ExplainCommand: ParsableCommand {
         let door = VaultDoor(home: home, secrets: secrets.input)
         let now = Int64(time(nil))
         let keeper = try PolicyKeeper(
-            home: home, authority: .never, environment: [:], logger: ConsoleLogHandler.logger(.warning), now: { now },
+            home: home, interception: .never, environment: [:], logger: ConsoleLogHandler.logger(.warning),
+            now: { now },
             passphrase: door.passphrase)
         if let shut = keeper.vaultErrorAtStart {
             Console.warning("\(shut.detail); what it holds is not looked at", hint: shut.hint)

@@ -88,7 +88,7 @@ struct ServeCommand: AsyncParsableCommand {
         let door = VaultDoor(home: home, secrets: secrets.input)
         Startup.reportHardening()
         let keeper = try PolicyKeeper(
-            home: home, authority: .whenNeeded, environment: ProcessInfo.processInfo.environment, logger: logger,
+            home: home, interception: .whenNeeded, environment: ProcessInfo.processInfo.environment, logger: logger,
             now: { Int64(time(nil)) }, passphrase: door.passphrase)
         if let shut = keeper.vaultErrorAtStart {
             Console.warning("\(shut.detail); challenges are not answered", hint: "`countersign vault unlock` opens it")

@@ -70,7 +70,7 @@ struct DemoCommand: AsyncParsableCommand {
     private func show(_ servers: [DemoServer], _ home: Home, _ door: VaultDoor) async throws {
         let environment = ProcessInfo.processInfo.environment
         let keeper = try PolicyKeeper(
-            home: home, authority: .always, environment: environment, logger: ConsoleLogHandler.logger(.warning),
+            home: home, interception: .always, environment: environment, logger: ConsoleLogHandler.logger(.warning),
             now: { Int64(time(nil)) }, passphrase: door.passphrase)
         if let shut = keeper.vaultErrorAtStart { throw shut }
         let runtime = try await start(keeper)

@@ -77,36 +77,13 @@ extension ChallengeController {
 
     /// Seconds since 1970.
     @Sendable static func now() -> Int64 { Int64(time(nil)) }
+}
 
-    // MARK: What is due
-
-    /// Looks which certificates are due, now and every ``RenewalKeeper/period``, until the task is cancelled or the
-    /// controller is gone.
-    static func keepFresh(_ controller: ChallengeController) -> Task<Void, Never> {
-        Task.detached { [weak controller] in
-            while !Task.isCancelled {
-                await controller?.fetchDueCertificates()
-                do { try await Task.sleep(for: RenewalKeeper.period) } catch { return }
-            }
-        }
-    }
-
-    func fetchDueCertificates() async {
-        // Another process may have enrolled one.
-        _ = await policyNow()
-        guard let vault = keeper.vault else { return }
-        let renewal = IdentityRenewal(home: keeper.home, vault: vault, now: Self.now)
-        let contents = vault.contents
-        for name in contents.plannedNames where !Task.isCancelled {
-            let state = RenewalState(named: name, in: contents, home: keeper.home, now: Self.now())
-            guard let state, state.isDue, state.nextAttempt <= Self.now() else { continue }
-            do {
-                if case .renewed = try await renewal.refreshIfUnlocked(name) { await refreshed(name) }
-            } catch {
-                guard !Task.isCancelled else { return }
-                listeners.tell(.notRefreshed(identity: name, ChallengeError(refreshing: error)))
-            }
-        }
+extension Listeners {
+    /// Reports the end of a renewal that a ``RenewalKeeper`` started.
+    @Sendable func renewalEnded(_ name: String, _ error: (any Error)?) {
+        guard let error else { return tell(.refreshed(identity: name)) }
+        tell(.notRefreshed(identity: name, ChallengeError(refreshing: error)))
     }
 }
 

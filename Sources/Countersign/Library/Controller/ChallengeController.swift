@@ -31,7 +31,8 @@ public final class ChallengeController: Sendable {
     private let queue = DispatchQueue(label: "countersign.controller")
     /// How many proxies run over it.
     private let proxies = NIOLockedValueBox(0)
-    private let keepingFresh = NIOLockedValueBox<Task<Void, Never>?>(nil)
+    /// Renews the home's certificates, for this controller and for every proxy over it.
+    let renewals: RenewalKeeper
 
     /// Opens the home's vault, reads its list, its certificates and its trust anchors, and begins to fetch certificates
     /// that are due.
@@ -53,7 +54,7 @@ public final class ChallengeController: Sendable {
             let home = try Self.locate(path, environment)
             try Self.checkFolder(home)
             keeper = try PolicyKeeper(
-                home: home, authority: .never, environment: environment, logger: logger, now: Self.now
+                home: home, interception: .never, environment: environment, logger: logger, now: Self.now
             ) { () throws in
                 do throws(ChallengeError) {
                     return try Self.asked(passphrase)
@@ -68,10 +69,12 @@ public final class ChallengeController: Sendable {
         if let shut = keeper.vaultErrorAtStart { throw refusal ?? ChallengeError(shut) }
         self.logger = logger
         breaker = BreakerBoard()
-        keepingFresh.withLockedValue { $0 = Self.keepFresh(self) }
+        renewals = RenewalKeeper(
+            policyKeeper: keeper, now: Self.now, logger: logger, refreshed: listeners.renewalEnded)
+        renewals.start()
     }
 
-    deinit { keepingFresh.withLockedValue { $0?.cancel() } }
+    deinit { renewals.stop() }
 
     /// The home that is meant, also after the process has gone to another folder.
     private static func locate(_ path: String?, _ environment: [String: String]) throws(ChallengeError) -> Home {

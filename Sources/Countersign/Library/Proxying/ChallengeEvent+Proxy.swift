@@ -11,14 +11,6 @@ extension ChallengeController {
             listeners.tell(ChallengeEvent(news, isEnabled: isIntegratedAuthenticationEnabled))
         }
     }
-
-    /// Tells whoever listens what a proxy over this controller has refreshed, or why not.
-    var refreshed: @Sendable (String, (any Error)?) -> Void {
-        { [weak self] name, error in
-            guard let error else { return self?.listeners.tell(.refreshed(identity: name)) ?? () }
-            self?.listeners.tell(.notRefreshed(identity: name, ChallengeError(refreshing: error)))
-        }
-    }
 }
 
 extension ChallengeEvent {

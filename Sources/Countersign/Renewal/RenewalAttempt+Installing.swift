@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCertificates
+import CountersignEnrollment
+import CountersignVault
+
+extension RenewalAttempt {
+    /// If the server does not accept a certificate that it issued, a new one is requested after this many attempts.
+    private static let verificationAttempts: UInt32 = 3
+
+    /// Verifies the issued certificate with the server and makes it the identity's. Returns the leaf, or nil if the
+    /// issued chain is unusable, which discards it.
+    func install() async throws -> Certificate? {
+        guard let pending = vault.contents.pendingEnrollments[name], case .issued(let issued) = pending.state,
+            let chain = try? issued.map({ try Certificate(der: $0) }),
+            let identity = try? Identity(name: name, chain: chain, key: PrivateKey(pkcs8: pending.privateKey)),
+            identity.leaf.isValid(at: now), pending.attempts < Self.verificationAttempts
+        else {
+            try vault.update { contents in
+                if let plan = plan(in: contents) {
+                    try contents.setPendingEnrollment(PendingEnrollment(for: plan, created: now))
+                } else {
+                    contents.removePendingEnrollment(named: name)
+                }
+            }
+            return nil
+        }
+        try await verify(identity)
+        try commit(identity)
+        return identity.leaf
+    }
+
+    private func verify(_ identity: Identity) async throws {
+        let record = try record()
+        do {
+            guard try await session().verify(identity) else {
+                return context.report(.notVerified(server: record.server))
+            }
+        } catch let error as EnrollmentError {
+            // If there is no working identity, an unverified one is better than none.
+            if workingIdentity == nil, error.isTransient {
+                return context.report(.notVerified(server: record.server))
+            }
+            guard error.code == .identityRefused else { throw error }
+            try vault.update { contents in
+                guard var pending = contents.pendingEnrollments[name] else { return }
+                pending.attempts = pending.attempts &+ 1
+                try contents.setPendingEnrollment(pending)
+            }
+            throw EnrollmentError(
+                .wrongCertificate, "\(record.server) does not accept the certificate that it issued: \(error.detail)",
+                hint: "the identity is unchanged")
+        }
+    }
+
+    private func commit(_ identity: Identity) throws {
+        let time = now
+        try vault.update { contents in
+            var record = try record(in: contents)
+            let before = StoredIdentity(named: name, in: contents, home: home).identity
+            record.previous = contents.enrollments[name]?.previous
+            let isKept = record.previous?.leaf?.isValid(at: time) ?? false
+            if let before, !isKept, !before.key.isInToken, before.leaf != identity.leaf {
+                record.previous = KeptIdentity(privateKey: try before.key.pkcs8, chain: before.chain.map(\.der))
+            }
+            record.chain = identity.chain.map(\.der)
+            record.failures = 0
+            record.lastFailure = 0
+            try contents.setIdentityKey(
+                IdentityKey(
+                    name: name, privateKey: try identity.key.pkcs8, leafSHA256: identity.leaf.sha256Fingerprint))
+            try contents.setEnrollment(record)
+            contents.removePendingEnrollment(named: name)
+        }
+        do {
+            try context.repairFile(of: name)
+        } catch {
+            // The vault has a copy, so the identity is complete.
+            context.report(.fileNotWritten(reason: Diagnostic.all(in: error).first?.message ?? "it cannot be written"))
+        }
+    }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCertificates
+import CountersignEnrollment
+import CountersignVault
+
+/// The home and vault that a renewal works on, its clock, and the observer of its progress.
+struct RenewalContext: Sendable {
+    let home: Home
+    let vault: OpenVault
+    /// Seconds since 1970.
+    let now: @Sendable () -> Int64
+    let report: @Sendable (RenewalProgress) -> Void
+
+    /// Writes the chain's file again if it differs from the vault's copy, and returns whether it was written.
+    @discardableResult
+    func repairFile(of name: String) throws -> Bool {
+        let stored = StoredIdentity(named: name, in: vault.contents, home: home, readsTokens: false)
+        guard let chain = stored.chain, stored.fileFault != nil else { return false }
+        try home.identityChain(named: name).replace(with: Array(chain.map(\.pem).joined().utf8))
+        return true
+    }
+}
+
+/// A step of a renewal that takes time, or a result short of the expected.
+package enum RenewalProgress: Equatable, Sendable {
+    /// Another process is renewing this identity; its result will be used.
+    case waitingForOtherProcess
+    case asking(server: String)
+    /// The server has not decided yet and will be asked again at that time.
+    case waiting(server: String, until: Int64)
+    /// The server did not request a certificate, so the new one could not be verified before its first use.
+    case notVerified(server: String)
+    /// The new certificate is in use, but its chain could not be written to the file.
+    case fileNotWritten(reason: String)
+}
+
+/// The result of a renewal that did not fail.
+package enum RenewalOutcome: Equatable, Sendable {
+    /// The identity's new leaf.
+    case renewed(Certificate)
+    /// The server has not decided yet; ask again at that time.
+    case pending(until: Int64)
+}
+
+extension Error {
+    /// The task was cancelled, which is not a failure of the renewal.
+    var isCancellation: Bool { self is CancellationError || (self as? EnrollmentError)?.code == .cancelled }
+}

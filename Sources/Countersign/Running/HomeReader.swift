@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCertificates
+import CountersignCryptography
+import CountersignProxy
+import CountersignSitePolicy
+import CountersignTLS
+import CountersignVault
+import Logging
+
+/// Reads a home's files into a ``HomeSnapshot``, and creates or renews the interception CA if that is required.
+///
+/// Every method reads files and may block for about a second.
+struct HomeReader: Sendable {
+    let home: Home
+    let environment: [String: String]
+    let logger: Logger
+    /// Seconds since 1970.
+    let now: @Sendable () -> Int64
+
+    /// Reads everything, and throws on the first fault. If the vault requires a passphrase and `passphrase` throws, the
+    /// snapshot is locked and the error is returned with it.
+    func read(
+        need: InterceptionNeed, passphrase: () throws -> Secret
+    ) throws -> (snapshot: HomeSnapshot, vaultError: VaultError?) {
+        let sites = try home.sites()
+        let anchors = try home.anchorFiles()
+        let root = try InterceptionStore(home: home).root()
+        var snapshot = HomeSnapshot(
+            stamp: HomeStamp(home), sites: sites, anchors: anchors, root: root,
+            originTLS: try originTLS(anchors: anchors, root: root))
+        var vaultError: VaultError?
+        do {
+            snapshot.vault = try openVault(creating: need.isMet(by: sites), passphrase: passphrase)
+        } catch let error as VaultError where error.code == .passphraseNeeded {
+            snapshot.lockReason = HomeSnapshot.vaultIsLocked
+            vaultError = error
+        }
+        try readIdentities(into: &snapshot)
+        for fault in snapshot.faults { report(fault) }
+        try renewInterceptionAuthority(need, in: &snapshot)
+        snapshot.selectTrustExceptions(at: now())
+        return (snapshot, vaultError)
+    }
+
+    /// Reads each part again. A fault in one part is logged and keeps that part, and only that part, unchanged.
+    func reread(_ snapshot: inout HomeSnapshot, need: InterceptionNeed) {
+        attempt("keeping the previous list of sites") { snapshot.sites = try home.sites() }
+        attempt("keeping the previous trust anchors") { snapshot.anchors = try home.anchorFiles() }
+        if snapshot.lockReason == nil {
+            attempt("keeping the previous credentials") {
+                if let vault = snapshot.vault {
+                    try vault.reload()
+                } else {
+                    snapshot.vault = try openVault(creating: need.isMet(by: snapshot.sites)) { () throws in
+                        throw VaultError(.passphraseNeeded, "the vault requires a passphrase")
+                    }
+                }
+            }
+            let before = snapshot.faults
+            attempt("keeping the previous identities") { try readIdentities(into: &snapshot) }
+            for fault in snapshot.faults where !before.contains(fault) { report(fault) }
+            attempt("keeping the previous interception CA") {
+                try renewInterceptionAuthority(need, in: &snapshot)
+            }
+        }
+        attempt("keeping the previous trust anchors") {
+            snapshot.root = try InterceptionStore(home: home).root()
+            snapshot.originTLS = try originTLS(anchors: snapshot.anchors, root: snapshot.root)
+        }
+        snapshot.selectTrustExceptions(at: now())
+    }
+
+    /// Opens the vault with a passphrase given at run time; nil is enough if a key file opens it.
+    func openVault(passphrase: Secret?) throws -> OpenVault {
+        try VaultFile(home: home.path).open { () throws in
+            guard let passphrase else {
+                throw VaultError(.passphraseNeeded, "the vault requires a passphrase, and none was given")
+            }
+            return passphrase
+        }
+    }
+
+    private func openVault(creating: Bool, passphrase: () throws -> Secret) throws -> OpenVault? {
+        let file = VaultFile(home: home.path)
+        if creating { return try file.openOrCreate(passphrase: passphrase) }
+        return try file.exists() ? try file.open(passphrase: passphrase) : nil
+    }
+
+    private func readIdentities(into snapshot: inout HomeSnapshot) throws {
+        guard let vault = snapshot.vault else { return }
+        let enrolled = try EnrolledIdentities(vault.contents, home: home)
+        snapshot.identities = enrolled.identities
+        snapshot.faults = enrolled.faults
+        guard !enrolled.refusedPINs.isEmpty else { return }
+        // If the vault cannot be written, this process still does not use the refused PINs again.
+        try? vault.update { contents in enrolled.refusedPINs.forEach { contents.refusePIN(of: $0) } }
+    }
+
+    // MARK: Interception CA
+
+    private func renewInterceptionAuthority(_ need: InterceptionNeed, in snapshot: inout HomeSnapshot) throws {
+        guard let vault = snapshot.vault, need.isMet(by: snapshot.sites) else {
+            snapshot.interceptionAuthority = nil
+            return
+        }
+        let hosts = InterceptionStore.hosts(of: snapshot.sites)
+        let loaded = try InterceptionStore(home: home).authority(for: hosts, in: vault, at: now())
+        if loaded.hasNewRoot {
+            logger.notice(
+                "created a new interception CA: clients must trust \(home.rootCertificate.path)",
+                metadata: [
+                    "hint": "`countersign exec` and `countersign env` configure that; `countersign ca export` prints it"
+                ])
+        }
+        snapshot.interceptionAuthority = loaded.authority
+        if snapshot.root != loaded.authority.root {
+            snapshot.root = loaded.authority.root
+            snapshot.originTLS = try originTLS(anchors: snapshot.anchors, root: snapshot.root)
+        }
+        try TrustBundle(home: home, environment: environment).write(
+            root: loaded.authority.root, anchors: snapshot.anchors.certificates)
+    }
+
+    /// TLS to origins: trusts the system's and the home's anchors, and refuses certificates of our own interception CA.
+    private func originTLS(anchors: AnchorFiles, root: Certificate?) throws -> TLSClientContext {
+        let verifier = ChainVerifier(
+            anchors: try TrustAnchors(system: true, additional: anchors.certificates),
+            refusing: root.map { [$0] } ?? [], revocationLists: anchors.revocationLists,
+            isPublicSuffix: { name in
+                guard let host = try? HostName(canonicalizing: name, for: .forwarded) else { return true }
+                return Home.publicSuffixes.isPublicSuffix(host)
+            })
+        return try TLSClientContext(verifier: verifier, now: now)
+    }
+
+    // MARK: Logging
+
+    private func attempt(_ consequence: Logger.Message, _ body: () throws -> Void) {
+        do {
+            try body()
+        } catch {
+            for diagnostic in Diagnostic.all(in: error) {
+                logger.error("\(diagnostic.message)", metadata: diagnostic.hint.map { ["hint": "\($0)"] })
+            }
+            logger.warning(consequence)
+        }
+    }
+
+    private func report(_ fault: EnrolledIdentities.Fault) {
+        logger.warning("identity \"\(fault.name)\" is not used: \(fault.reason)")
+    }
+}

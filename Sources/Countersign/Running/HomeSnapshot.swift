@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCertificates
+import CountersignChallenges
+import CountersignProxy
+import CountersignSitePolicy
+import CountersignTLS
+import CountersignVault
+
+/// The contents of a home as last read, from which a ``Policy`` is made.
+struct HomeSnapshot: Sendable {
+    var stamp: HomeStamp
+    var vault: OpenVault?
+    /// Why the vault is locked; nil while it is not.
+    var lockReason: String?
+    var sites: SiteList
+    /// While false, the policy contains no sites.
+    var isAnswering = true
+    var anchors: AnchorFiles
+    var root: Certificate?
+    var originTLS: TLSClientContext
+    var identities: [Identity] = []
+    var faults: [EnrolledIdentities.Fault] = []
+    var interceptionAuthority: InterceptionAuthority?
+    var generation: UInt64 = 0
+    /// The trust exceptions in effect when the policy was made.
+    var trustExceptions: [TrustDecision] = []
+    /// When a renewal of the interception CA was last attempted.
+    var lastRenewalAttempt: Int64 = 0
+
+    /// The parts of a snapshot that a policy depends on. If they are equal, so are the policies.
+    struct PolicyInputs: Equatable {
+        let rules: [SiteRule]
+        let anchors: AnchorFiles
+        let root: Certificate?
+        let credentials: [String: PasswordCredential]?
+        let identities: [Identity]
+        let issuing: [Certificate]?
+        let lockReason: String?
+        let trustExceptions: [TrustDecision]
+    }
+
+    var policyInputs: PolicyInputs {
+        PolicyInputs(
+            rules: sites.rules, anchors: anchors, root: root, credentials: vault?.contents.credentials,
+            identities: identities, issuing: interceptionAuthority?.issuing, lockReason: lockReason,
+            trustExceptions: trustExceptions)
+    }
+
+    /// Selects the vault's trust exceptions that are in effect at `now`.
+    mutating func selectTrustExceptions(at now: Int64) {
+        trustExceptions = (vault?.contents.trustDecisions ?? []).filter { $0.counts(at: now) }
+    }
+
+    /// The lock reason of a vault that the user has locked, or whose passphrase has not been entered.
+    static let vaultIsLocked = "the vault is locked"
+
+    /// Discards everything that comes from the vault.
+    mutating func lock() {
+        vault = nil
+        identities = []
+        interceptionAuthority = nil
+        trustExceptions = []
+        lockReason = Self.vaultIsLocked
+    }
+
+    /// The policy for this snapshot, with the next generation number.
+    mutating func makePolicy() -> Policy {
+        generation += 1
+        let enrollment: Policy.Enrollment =
+            if let lockReason {
+                .closed(reason: lockReason)
+            } else {
+                .open(credentials: vault?.contents.credentials ?? [:], identities: identities)
+            }
+        let exceptions = Dictionary(grouping: trustExceptions) { Origin(scheme: .https, host: $0.host, port: $0.port) }
+        return Policy(
+            sites: isAnswering ? sites : .empty, enrollment: enrollment, originTLS: originTLS,
+            authority: interceptionAuthority,
+            standingTrust: exceptions.mapValues { decisions in
+                decisions.map { StandingTrust(leaf: $0.leafSHA256, until: $0.until, answers: $0.answers) }
+            },
+            generation: generation)
+    }
+
+    /// The counts for the log: `3 sites, 1 credential, 0 identities`.
+    var summary: String {
+        func count(_ number: Int, _ one: String, _ many: String) -> String { "\(number) \(number == 1 ? one : many)" }
+        let sites = count(sites.rules.count, "site", "sites")
+        guard lockReason == nil else { return "\(sites), the vault is locked" }
+        let credentials = count(vault?.contents.credentials.count ?? 0, "credential", "credentials")
+        return "\(sites), \(credentials), \(count(identities.count, "identity", "identities"))"
+    }
+}
