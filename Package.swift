@@ -10,10 +10,10 @@ let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 
-// Target names are unique within a whole package graph, and an app may have a `Proxy` or a `TLS` of its own: ours start with
-// `Countersign`. Their folders in Sources and Tests have the short names.
+// A target name must be unique in a whole package graph, and an app may have a target named `Proxy` or `TLS`. Ours
+// therefore begin with `Countersign`; the folders in Sources and Tests have the short names.
 
-/// The module in `Sources/FOLDER` and the modules that it imports, which are all above it in the list of targets.
+/// The module in `Sources/FOLDER`, with the modules that it imports. They are all above it in the list of targets.
 func module(_ folder: String, _ modules: [String] = [], _ products: [Target.Dependency] = []) -> Target {
     .target(name: prefixed(folder), dependencies: dependencies(modules, products), path: "Sources/\(folder)")
 }
@@ -54,7 +54,7 @@ let package = Package(
         .systemLibrary(
             name: "CountersignCOpenSSL", path: "Sources/COpenSSL", pkgConfig: "openssl",
             providers: [.apt(["libssl-dev"])]),
-        // Only the headers: the library is loaded by the first command that needs it.
+        // Only the headers: the first command that needs libcurl loads it at run time.
         .systemLibrary(
             name: "CountersignCCurl", path: "Sources/CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CountersignCLinux", path: "Sources/CLinux"),
