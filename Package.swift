@@ -81,12 +81,16 @@ let package = Package(
                 "Cryptography", "COpenSSL",
             ], nio + [logging, lifecycle]),
         module("CountersignURLSession", ["Countersign", "Upstream", "HTTP1", "Challenges"], nio),
+        // The servers of `countersign demo`, with an NTLM acceptor and a client CA that tests use too.
+        module(
+            "Demo",
+            ["HTTP1", "TLS", "NTLM", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl"], nio),
         .executableTarget(
             name: "CountersignCLI",
             dependencies: dependencies(
                 [
-                    "Countersign", "Proxy", "HTTP1", "NTLM", "TLS", "Vault", "Enrollment", "SitePolicy", "Certificates",
-                    "Challenges", "Cryptography", "CCurl", "CLinux",
+                    "Countersign", "Demo", "Proxy", "TLS", "Vault", "Enrollment", "SitePolicy", "Certificates",
+                    "Challenges", "Cryptography", "CLinux",
                 ], nio + [argumentParser, logging])),
         // Real servers in temporary folders, for the tests.
         .target(name: "CountersignTestOrigin", path: "Tests/TestOrigin", exclude: ["Servers", "Clients"]),
@@ -97,9 +101,9 @@ let package = Package(
         tests("CryptographyTests", ["Cryptography"]),
         tests("HTTP1Tests", ["HTTP1"], [.product(name: "NIOHTTP1", package: "swift-nio"), embedded]),
         tests("ChallengesTests", ["Challenges", "Cryptography"]),
-        tests("NTLMTests", ["NTLM", "Challenges", "Cryptography"]),
+        tests("NTLMTests", ["NTLM", "Demo", "Challenges", "Cryptography"]),
         tests("SitePolicyTests", ["SitePolicy", "Challenges"]),
-        tests("CertificatesTests", ["Certificates", "Cryptography", "TestOrigin", "COpenSSL"]),
+        tests("CertificatesTests", ["Certificates", "Demo", "Cryptography", "TestOrigin", "COpenSSL"]),
         tests("VaultTests", ["Vault", "Challenges", "Cryptography"]),
         tests(
             "TLSTests", ["TLS", "TestOrigin", "Certificates", "Challenges", "Cryptography", "COpenSSL"],
@@ -108,13 +112,13 @@ let package = Package(
         tests("UpstreamTests", ["Upstream", "HTTP1", "TLS", "Certificates", "Challenges"], nio + [embedded]),
         tests(
             "ProxyTests",
-            ["Proxy", "Upstream", "HTTP1", "TLS", "SitePolicy", "Certificates", "Challenges", "Cryptography"],
+            ["Proxy", "Demo", "Upstream", "HTTP1", "TLS", "SitePolicy", "Certificates", "Challenges", "Cryptography"],
             nio + [embedded]),
         tests(
             "CountersignTests",
             [
-                "Countersign", "CountersignURLSession", "TestOrigin", "Proxy", "TLS", "NTLM", "Vault", "Enrollment",
-                "SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl",
+                "Countersign", "CountersignURLSession", "Demo", "TestOrigin", "Proxy", "TLS", "NTLM", "Vault",
+                "Enrollment", "SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl",
             ], nio + [logging, lifecycle]),
         tests(
             "CommandTests",

@@ -2,6 +2,7 @@
 
 import CountersignCertificates
 import CountersignCryptography
+import CountersignDemo
 import Foundation
 import Testing
 
@@ -69,7 +70,7 @@ struct CertificateMessageTests {
 
     @Test func tooManyCertificatesAreRefused() throws {
         let folder = try TemporaryFolder()
-        let authority = try ClientAuthority(commonName: "many", at: TestPKI.now)
+        let authority = try ClientCA(commonName: "many", at: TestPKI.now)
         for (count, expected) in [(64, nil), (65, CertificateError.Code.malformed)] {
             let made = try (0..<count).map {
                 try authority.issue("x", commonName: "c\($0)", lifetime: 3600, at: TestPKI.now).leaf.pem

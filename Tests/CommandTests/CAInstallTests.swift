@@ -4,7 +4,7 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-/// `ca install`, `ca uninstall` and `ca rotate` before a person at a terminal.
+/// `ca install`, `ca uninstall` and `ca rotate` on a terminal.
 struct CAInstallTests {
     private let sandbox: Sandbox
     private let database: String
@@ -25,36 +25,38 @@ struct CAInstallTests {
     }
 
     @Test(arguments: ["y\r", "Yes\r"])
-    func yesInstalls(_ answer: String) throws {
+    func installProceedsAfterYes(_ answer: String) throws {
         let terminal = try start("ca", "install", "--store", "nss")
         try terminal.when("Install it? [y/N] ", type: answer)
         #expect(terminal.waitForExit() == 0, "\(terminal.screen)")
         #expect(terminal.screen.hasSuffix("nssdb: installed\r\n"))
         #expect(try isInstalled())
         let again = try start("ca", "uninstall", "--store", "nss")
-        try again.when("Take it out? [y/N] ", type: answer)
+        try again.when("Remove it? [y/N] ", type: answer)
         #expect(again.waitForExit() == 0, "\(again.screen)")
         #expect(try !isInstalled())
     }
 
     @Test(arguments: ["\r", "n\r", "yesterday\r", "\u{4}"])
-    func anythingElseDoesNot(_ answer: String) throws {
+    func installStopsAfterAnyOtherAnswer(_ answer: String) throws {
         let terminal = try start("ca", "install", "--store", "nss")
         try terminal.when("Install it? [y/N] ", type: answer)
         #expect(terminal.waitForExit() == 1)
-        #expect(terminal.screen.hasSuffix("countersign: error: nothing was written\r\n"), "\(terminal.screen)")
+        #expect(
+            terminal.screen.hasSuffix("countersign: error: not confirmed; nothing was written\r\n"),
+            "\(terminal.screen)")
         #expect(try !isInstalled())
     }
 
     @Test
-    func anUnwantedRotationLeavesTheRoot() throws {
+    func declinedRotationKeepsTheRoot() throws {
         let root = try sandbox.succeed("ca", "export")
         let terminal = try start("ca", "rotate")
-        try terminal.when("Make a new interception CA? [y/N] ", type: "n\r")
+        try terminal.when("Create a new interception CA? [y/N] ", type: "n\r")
         #expect(terminal.waitForExit() == 1)
         #expect(try sandbox.succeed("ca", "export") == root)
         let wanted = try start("ca", "rotate")
-        try wanted.when("Make a new interception CA? [y/N] ", type: "y\r")
+        try wanted.when("Create a new interception CA? [y/N] ", type: "y\r")
         #expect(wanted.waitForExit() == 0)
         #expect(try sandbox.succeed("ca", "export") != root)
     }

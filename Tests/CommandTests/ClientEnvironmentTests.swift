@@ -7,7 +7,7 @@ import Testing
 
 @testable import Countersign
 
-/// The variables as the programs that they are for take them.
+/// The variables, as the programs read them.
 struct ClientEnvironmentTests {
     private let folder: TemporaryFolder
 
@@ -20,17 +20,17 @@ struct ClientEnvironmentTests {
     }
 
     @Test
-    func everyNameIsSetOnceAndNoneIsUnsetToo() {
+    func eachVariableIsSetOnceAndNotAlsoUnset() {
         let names = environment().set.map(\.name)
         #expect(Set(names).count == names.count)
         #expect(Set(names).isDisjoint(with: ClientEnvironment.unset))
     }
 
     @Test
-    func theTokenIsInTheProxysURLAndNotInWhatJavaShows() {
+    func tokenIsInTheProxyURLButNotInTheJavaOptions() {
         let set = Dictionary(uniqueKeysWithValues: environment(token: "canary").set)
         #expect(set["https_proxy"] == "http://countersign:canary@127.0.0.1:3128")
-        // A runtime writes the variable to standard error as it starts.
+        // The Java runtime prints this variable to standard error when it starts.
         #expect(set["JAVA_TOOL_OPTIONS"]?.contains("canary") == false)
         #expect(set["JAVA_TOOL_OPTIONS"]?.contains("-Djdk.http.auth.tunneling.disabledSchemes= ") == true)
     }
@@ -43,7 +43,7 @@ struct ClientEnvironmentTests {
         ).text
     }
 
-    /// The properties of a runtime that is started with the options, as it tells them itself.
+    /// The system properties that a Java runtime reports when started with the options.
     private func properties(_ options: String) throws -> [String: String] {
         let result = try Command.run(
             Tool.path("java"), ["-XshowSettings:properties", "-version"],
@@ -61,7 +61,7 @@ struct ClientEnvironmentTests {
     @Test(arguments: [
         "/home/bundle.p12", "/a home/bundle.p12", "/it's a home/b.p12", "/\"quoted\" it's/b.p12", "/''/b",
     ])
-    func javaReadsThePathWhateverItIsCalled(_ path: String) throws {
+    func javaReadsPathsWithSpecialCharacters(_ path: String) throws {
         let properties = try properties(options(path))
         #expect(properties["javax.net.ssl.trustStore"] == path)
         #expect(properties["javax.net.ssl.trustStoreType"] == "PKCS12")
@@ -71,7 +71,7 @@ struct ClientEnvironmentTests {
     }
 
     @Test(arguments: ["/home/bundle.p12", "/it's a home/b.p12"])
-    func whatWasSaidBeforeStaysAndTheOwnIsSaidOnce(_ path: String) throws {
+    func existingJavaOptionsAreKeptAndOursAddedOnce(_ path: String) throws {
         let once = options(path, after: "-Xmx64m  -Dx=y")
         #expect(once.hasPrefix("-Xmx64m -Dx=y ") || once.hasPrefix("-Xmx64m  -Dx=y "))
         #expect(options(path, after: once) == once)
@@ -79,7 +79,7 @@ struct ClientEnvironmentTests {
         #expect(try properties(once)["x"] == "y")
     }
 
-    /// Every runtime of this machine.
+    /// All Java runtimes on this machine.
     private static let keytools = {
         let folder = "/usr/lib/jvm"
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
@@ -89,12 +89,12 @@ struct ClientEnvironmentTests {
     }()
 
     @Test
-    func javaTakesEveryAnchorOfTheBundleForOne() throws {
+    func javaTrustsAllAnchorsInTheBundle() throws {
         #expect(!Self.keytools.isEmpty, "there is no Java: run Scripts/test")
         let home = Home(path: folder.file("home"))
         let root = try InterceptionAuthority.create(at: Int64(time(nil))).root
         let anchor = try #require(try Certificate.readPEM(TextFile.bytes(Tool.fixture("origin-root.pem"))).first)
-        // An anchor that the system has already, too.
+        // Also contains an anchor that the system already has.
         let system = try folder.write("system.pem", anchor.pem + TextFile.text(Tool.fixture("client-a-root.pem")))
         try TrustBundle(home: home, environment: ["SSL_CERT_FILE": system]).write(root: root, anchors: [anchor])
         for keytool in Self.keytools {
@@ -107,7 +107,7 @@ struct ClientEnvironmentTests {
                 separator: ":")
             #expect(list.output.contains("SHA256: \(fingerprint)"))
         }
-        // OpenSSL's reading of the same file.
+        // The same file, read by OpenSSL.
         let shown = try Command.run(
             Tool.path("openssl"), ["pkcs12", "-in", home.javaBundle.path, "-nokeys", "-nomacver", "-passin", "pass:"],
             in: folder)

@@ -4,7 +4,7 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-/// Programs that know nothing of Countersign, behind `exec`, against a site that only `exec`'s CA makes them trust.
+/// Unmodified programs run by `exec`, with a site whose certificate is trusted only through `exec`'s CA variables.
 struct ClientTrustTests {
     private static let java = """
         import java.net.*; import java.net.http.*;
@@ -23,9 +23,10 @@ struct ClientTrustTests {
             io.Copy(os.Stdout, response.Body)
         }
         """
-    /// Node heeds a proxy by itself from version 24 on: the tunnel is made by hand, the trust is its own.
+    /// Node supports proxy variables from version 24 on; for older versions, the program opens the tunnel itself.
     private static let node = """
-        const http = require('http'), tls = require('tls'), u = new URL(process.argv[2]), p = new URL(process.env.https_proxy);
+        const http = require('http'), tls = require('tls');
+        const u = new URL(process.argv[2]), p = new URL(process.env.https_proxy);
         http.request({ host: p.hostname, port: p.port, method: 'CONNECT', path: u.host }).on('connect', (r, s) => {
             const t = tls.connect({ socket: s, servername: u.hostname }, () =>
                 t.write('GET / HTTP/1.1\\r\\nHost: ' + u.host + '\\r\\nConnection: close\\r\\n\\r\\n'));
@@ -44,7 +45,7 @@ struct ClientTrustTests {
         ("node", ["node", "program.js"], node), ("java", ["java", "program.java"], java),
         ("go", ["go", "run", "program.go"], go),
     ])
-    func aProgramTrustsTheSiteByItsEnvironmentAlone(_ name: String, _ words: [String], _ program: String) throws {
+    func programTrustsTheSiteThroughItsEnvironment(_ name: String, _ words: [String], _ program: String) throws {
         _ = try Tool.path(name)
         let sandbox = try Sandbox()
         let folder = sandbox.folder
@@ -61,7 +62,7 @@ struct ClientTrustTests {
         let command = (words + [url]).map { "'\($0)'" }.joined(separator: " ")
         let result = try sandbox.sh(
             "GOCACHE='\(Tool.repository)/.build/go-cache' countersign exec -- \(command)", seconds: 240)
-        // git finds no repository there, and says so behind the handshake.
+        // After the handshake, git fails because there is no repository.
         let isAnswered =
             name == "git" ? result.error.contains("not valid: is this a git repository") : result.status == 0
         #expect(isAnswered, "\(result.said)")

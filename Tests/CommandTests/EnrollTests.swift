@@ -5,33 +5,33 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-/// `certificate enroll` against a server whose certificates the openssl command makes.
+/// `certificate enroll` with a test server that issues certificates with openssl.
 struct EnrollTests {
-    @Test func whatIsEnrolledVerifiesWithOpenSSL() throws {
+    @Test func enrolledCertificateVerifiesWithOpenSSL() throws {
         let place = try EnrolledSandbox()
         let result = try place.enroll()
         #expect(result.status == 0, "\(result.said)")
-        #expect(result.output.hasPrefix("identity \"laptop\" is enrolled: CN=jdoe, valid until 20"))
+        #expect(result.output.hasPrefix("identity \"laptop\" enrolled: CN=jdoe, valid until 20"))
         #expect(result.error.isEmpty)
         #expect(try place.isVerified())
         #expect(try place.identity() != nil)
         #expect(!TextFile.text(place.chainPath()).contains("PRIVATE"))
         #expect(try place.vault.contents.pendingEnrollments.isEmpty)
-        // Proved before it was used: the server has seen it on a connection of its own.
+        // The certificate was tested on a separate connection before use.
         #expect(place.server.log.last?.client == "CN=jdoe")
     }
 
     @Test(arguments: [
         ("ec-p256", "EC P-256"), ("ec-p384", "EC P-384"), ("rsa-2048", "RSA 2048"), ("rsa-3072", "RSA 3072"),
     ])
-    func theKeyIsOfTheKindThatWasAskedFor(kind: String, shown: String) throws {
+    func keyHasTheRequestedKind(kind: String, shown: String) throws {
         let place = try EnrolledSandbox()
         let result = try place.enroll("--key", kind)
         #expect(result.status == 0, "\(result.said)")
         #expect(try place.leaf().keyDescription == shown)
     }
 
-    @Test func subjectAndNamesAreWhatWasAskedFor() throws {
+    @Test func certificateHasTheRequestedSubjectAndNames() throws {
         let place = try EnrolledSandbox()
         let result = try place.enroll(
             "--subject", "CN=Laptop of jdoe,O=ACME", "--san", "dns:laptop.corp.example", "--san",
@@ -42,7 +42,7 @@ struct EnrollTests {
         #expect(text.output.contains("DNS:laptop.corp.example, email:jdoe@acme.example"))
     }
 
-    @Test func anIdentityMayEnrolAnother() throws {
+    @Test func identityCanEnrolAnother() throws {
         let place = try EnrolledSandbox()
         #expect(try place.enroll(name: "first").status == 0)
         try place.sandbox.succeed("credential", "remove", "enrollment")
@@ -52,30 +52,30 @@ struct EnrollTests {
         #expect(try place.isVerified("second"))
     }
 
-    // MARK: Whom to trust
+    // MARK: Trust in the server
 
     private func fingerprint(_ place: EnrolledSandbox, _ authority: String) throws -> String {
         try #require(try Certificate.readPEM(TextFile.bytes(place.server.certificate(authority))).first).fingerprintText
     }
 
-    @Test func aFingerprintIsEnough() throws {
+    @Test func fingerprintIsSufficient() throws {
         let place = try EnrolledSandbox()
         let result = try place.enroll("--fingerprint", try fingerprint(place, "ca"))
         #expect(result.status == 0, "\(result.said)")
     }
 
-    @Test func anotherFingerprintIsRefusedBeforeAnythingIsShown() throws {
+    @Test func wrongFingerprintFailsBeforeAnythingIsSent() throws {
         let place = try EnrolledSandbox()
         let result = try place.enroll("--fingerprint", try fingerprint(place, "other-ca"))
         #expect(result.status == 1)
         #expect(result.error.contains("none of the server's authorities has the fingerprint"), "\(result.said)")
-        // The end of a connection that was cut may be told too.
+        // The server may also log the aborted connection.
         let requests = place.server.log.filter { $0.method != nil }
         #expect(!requests.isEmpty && requests.allSatisfy { $0.authorization == "" && $0.operation == "cacerts" })
         #expect(try place.hasNothing())
     }
 
-    @Test func anotherAnchorIsRefusedBeforeAnythingIsShown() throws {
+    @Test func wrongAnchorFailsBeforeAnythingIsSent() throws {
         let place = try EnrolledSandbox()
         let result = try place.enroll("--anchor", place.server.certificate("other-ca"))
         #expect(result.status == 1)
@@ -83,7 +83,7 @@ struct EnrollTests {
         #expect(try place.hasNothing())
     }
 
-    @Test func withoutATerminalTheFingerprintToPassIsShown() throws {
+    @Test func withoutATerminalTheErrorShowsTheFingerprint() throws {
         let place = try EnrolledSandbox()
         let result = try place.sandbox.countersign(
             "certificate", "enroll", "laptop", "--est", place.server.address())
@@ -94,21 +94,21 @@ struct EnrollTests {
     }
 
     @Test(arguments: [("y\r", 0), ("n\r", 1), ("\r", 1)] as [(String, Int32)])
-    func onATerminalThePersonConfirms(answer: String, status: Int32) throws {
+    func terminalAsksForConfirmation(answer: String, status: Int32) throws {
         let place = try EnrolledSandbox()
         let terminal = try PseudoTerminal(
             [try Sandbox.executable, "certificate", "enroll", "laptop", "--est", place.server.address()],
             environment: try place.sandbox.environment())
         try terminal.waits(for: try fingerprint(place, "ca"))
         #expect(place.server.requests("simpleenroll").isEmpty)
-        try terminal.when("Trust it? [y/N] ", type: answer)
+        try terminal.when("Trust this CA? [y/N] ", type: answer)
         #expect(terminal.waitForExit() == status, "\(terminal.screen)")
         #expect(try place.hasNothing() == (status != 0))
     }
 
-    // MARK: What goes wrong
+    // MARK: Failures
 
-    @Test func aWrongPasswordLeavesNothing() throws {
+    @Test func wrongPasswordLeavesNothingBehind() throws {
         let place = try EnrolledSandbox(credential: "canary-wrong")
         let result = try place.enroll()
         #expect(result.status == 1)
@@ -118,7 +118,7 @@ struct EnrollTests {
         #expect(try place.hasNothing())
     }
 
-    @Test func aNameInUseStaysAsItIsUnlessItIsReplaced() throws {
+    @Test func existingNameRequiresReplace() throws {
         let place = try EnrolledSandbox()
         #expect(try place.enroll().status == 0)
         let first = try place.leaf()
@@ -131,7 +131,7 @@ struct EnrollTests {
         #expect(try place.vault.contents.enrollments["laptop"]?.subject == "CN=other")
     }
 
-    @Test func aReplacementThatFailsChangesNothing() throws {
+    @Test func failedReplacementChangesNothing() throws {
         let place = try EnrolledSandbox()
         #expect(try place.enroll().status == 0)
         let (leaf, record) = (try place.leaf(), try place.vault.contents.enrollments["laptop"])
@@ -144,7 +144,7 @@ struct EnrollTests {
         #expect(try place.refresh("laptop").status == 0)
     }
 
-    /// A fault of the server, and what the error has to say of it.
+    /// A fault of the server and the expected error text.
     static let faults: [(fault: String, said: String)] = [
         ("html", "<html"), ("empty-pkcs7", "no certificate"), ("other-key", "another key"),
         ("other-ca", "does not end in a trust anchor"), ("not-base64", "base64"), ("junk-pkcs7", "PKCS#7"),
@@ -155,7 +155,7 @@ struct EnrollTests {
     ]
 
     @Test(arguments: faults)
-    func aFaultOfTheServerLeavesNothingAndTheNextRunGoesOn(fault: String, said: String) throws {
+    func serverFaultLeavesNothingAndTheNextRunSucceeds(fault: String, said: String) throws {
         let place = try EnrolledSandbox()
         try place.control(["fault": fault, "faultFor": "simpleenroll"])
         let result = try place.enroll()
@@ -168,24 +168,26 @@ struct EnrollTests {
         #expect(next.status == 0, "\(next.said)")
     }
 
-    // MARK: A server that decides later
+    // MARK: Deferred decisions
 
-    @Test func aServerThatDecidesLaterIsWaitedFor() throws {
+    @Test func enrollWaitsForADeferredDecision() throws {
         let place = try EnrolledSandbox(["pending": 2, "retryAfter": "1"])
         let result = try place.enroll()
         #expect(result.status == 0, "\(result.said)")
-        #expect(result.error.contains("decides later: asked again 20"))
+        #expect(result.error.contains("has deferred its decision; next poll at 20"))
         #expect(place.server.requests("simpleenroll").count { $0.authorization == "Basic" } >= 3)
     }
 
-    @Test func anEnrolmentThatIsPendingGoesOnWithTheSameKeyInAnotherProcess() throws {
+    @Test func anotherProcessContinuesAPendingEnrolmentWithTheSameKey() throws {
         let place = try EnrolledSandbox(["pending": 1, "retryAfter": "1"])
         let result = try place.enroll("--no-wait")
         #expect(result.status == 1)
-        #expect(result.error.contains("has not decided about identity \"laptop\" yet"), "\(result.said)")
+        #expect(result.error.contains("has not yet decided about identity \"laptop\""), "\(result.said)")
         let pending = try #require(try place.vault.contents.pendingEnrollments["laptop"])
         #expect(pending.state == .requested && !pending.request.isEmpty && pending.attempts == 1)
-        #expect(try place.needsRefresh("laptop").output.contains("laptop: yes, its first certificate has not come"))
+        #expect(
+            try place.needsRefresh("laptop").output.contains(
+                "laptop: yes, its first certificate has not been issued yet"))
         let listed = try place.sandbox.countersign("certificate", "list")
         #expect(listed.output.isEmpty && listed.error.isEmpty)
 
@@ -195,14 +197,14 @@ struct EnrollTests {
         #expect(try identity.key.pkcs8 == pending.privateKey)
     }
 
-    @Test func aReplacementThatIsPendingIsAskedForAsItWas() throws {
+    @Test func pendingReplacementRepeatsTheOriginalRequest() throws {
         let place = try EnrolledSandbox()
         try #require(try place.enroll().status == 0)
         let before = try place.leaf()
         try place.control(["pending": 1, "retryAfter": "1"])
         #expect(try place.enroll("--replace", "--subject", "CN=other", "--no-wait").status == 1)
         #expect(try place.identity()?.leaf == before)
-        // A server that is away for a moment costs nothing of it.
+        // A temporary outage of the server does not lose the request.
         let pending = try #require(try place.vault.contents.pendingEnrollments["laptop"])
         try place.control(["fault": "reset"])
         #expect(try place.enroll("--replace", "--subject", "CN=other").status == 1)
@@ -216,7 +218,7 @@ struct EnrollTests {
         #expect(place.server.requests("simplereenroll").isEmpty)
     }
 
-    @Test func aTerminalCountsTheSecondsDown() throws {
+    @Test func terminalShowsACountdown() throws {
         let place = try EnrolledSandbox(["pending": 1, "retryAfter": "2"])
         let terminal = try PseudoTerminal(
             [
@@ -224,7 +226,7 @@ struct EnrollTests {
                 place.server.certificate("ca"),
             ], environment: try place.sandbox.environment())
         try terminal.waits(for: "waiting for \(place.server.address()): 1 s")
-        try terminal.waits(for: "identity \"laptop\" is enrolled")
+        try terminal.waits(for: "identity \"laptop\" enrolled")
         #expect(terminal.waitForExit() == 0)
     }
 }

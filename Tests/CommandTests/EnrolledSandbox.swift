@@ -8,19 +8,19 @@ import CountersignTestOrigin
 import Testing
 import CountersignVault
 
-/// A home, and an EST server that it can enrol at.
+/// A home and an EST server.
 final class EnrolledSandbox: Sendable {
     let sandbox: Sandbox
     let server: ESTServer
-    /// Added to the environment of the server and of every command.
+    /// Extra environment variables for the server and all commands.
     private let environment: [String: String]
 
-    /// Asks for a password, and for a client certificate in its place.
+    /// The server requires a password or a client certificate.
     static let usual: [String: any Sendable] = ["auth": "basic", "clientCertificate": "optional"]
 
     /// - Parameters:
-    ///   - control: more of est_server.py's keys.
-    ///   - credential: the password that is enrolled for ESTServer.user; nil: none.
+    ///   - control: extra configuration keys for est_server.py.
+    ///   - credential: the password to store for ESTServer.user, or nil for none.
     init(
         _ control: [String: any Sendable] = [:], credential: String? = ESTServer.password,
         environment: [String: String] = [:]
@@ -31,7 +31,7 @@ final class EnrolledSandbox: Sendable {
         if let credential { try set(credential: credential) }
     }
 
-    /// Replaces what the server does.
+    /// Replaces the server's configuration.
     func control(_ control: [String: any Sendable] = [:]) throws { try server.set(try Self.text(control)) }
 
     private static func text(_ control: [String: any Sendable]) throws -> String {
@@ -46,7 +46,7 @@ final class EnrolledSandbox: Sendable {
 
     // MARK: Commands
 
-    /// `certificate enroll laptop`, by the server's anchor unless told otherwise.
+    /// `certificate enroll laptop`, with the server's anchor unless `flags` choose another.
     func enroll(_ flags: String..., name: String = "laptop") throws -> CommandResult {
         let trusts = flags.contains("--anchor") || flags.contains("--fingerprint")
         return try run(
@@ -58,7 +58,7 @@ final class EnrolledSandbox: Sendable {
 
     func needsRefresh(_ arguments: String...) throws -> CommandResult { try run(["needs-refresh"] + arguments) }
 
-    /// `certificate` with its clock so many days ahead.
+    /// Runs `certificate` with the clock set `days` ahead.
     func certificate(_ arguments: String..., daysAhead days: Int) throws -> CommandResult {
         try run(arguments, environment: try FakeTime.environment(days: days))
     }
@@ -68,7 +68,7 @@ final class EnrolledSandbox: Sendable {
     }
 
     private func run(_ arguments: [String], environment own: [String: String]) throws -> CommandResult {
-        // What waits for the command has its environment, and what is replaced by what waits has not: see FakeTime.
+        // Only the innermost command gets these variables, not its wrappers; see FakeTime.
         let waiting =
             own.isEmpty
             ? ["/usr/bin/setsid", "--wait"]
@@ -78,7 +78,7 @@ final class EnrolledSandbox: Sendable {
             environment: try sandbox.environment(), folder: sandbox.folder.path, in: sandbox.folder)
     }
 
-    // MARK: What is there
+    // MARK: State
 
     func chainPath(_ name: String = "laptop") -> String { "\(sandbox.home)/Certs/identities/\(name).pem" }
 
@@ -86,17 +86,18 @@ final class EnrolledSandbox: Sendable {
         get throws { try VaultFile(home: sandbox.home).open { throw HarnessError("the vault wants a passphrase") } }
     }
 
-    /// The identity as a proxy would read it; nil where it is not whole.
+    /// The identity as a proxy would load it, or nil if it is incomplete.
     func identity(_ name: String = "laptop") throws -> Identity? {
         StoredIdentity(named: name, in: try vault.contents, home: Home(path: sandbox.home)).identity
     }
 
-    /// The leaf of the chain's file.
+    /// The leaf in the chain file.
     func leaf(_ name: String = "laptop") throws -> Certificate {
         try #require(try Certificate.readPEM(TextFile.bytes(chainPath(name))).first)
     }
 
-    /// Whether the openssl command takes the file for a client's certificate of the server's authority; `at` in seconds since 1970.
+    /// Whether openssl verifies the file as a client certificate issued by the server's CA, at the time `time` (seconds
+    /// since 1970).
     func isVerified(_ name: String = "laptop", by authority: String = "ca", at time: Int64? = nil) throws -> Bool {
         try openssl(
             ["verify", "-CAfile", server.certificate(authority), "-purpose", "sslclient"]
@@ -108,7 +109,7 @@ final class EnrolledSandbox: Sendable {
         try Command.run(try Tool.path("openssl"), arguments, in: sandbox.folder)
     }
 
-    /// Nothing of the name is left: no record, no chain.
+    /// Whether neither a record nor a chain of that name exists.
     func hasNothing(of name: String = "laptop") throws -> Bool {
         let contents = try vault.contents
         return contents.enrollments[name] == nil && contents.pendingEnrollments[name] == nil

@@ -4,7 +4,7 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-/// Signals on their way through `countersign exec`.
+/// Signals sent to `countersign exec`.
 struct ExecTests {
     private let sandbox: Sandbox
 
@@ -19,7 +19,7 @@ struct ExecTests {
     }
 
     @Test(arguments: [(SIGTERM, "TERM"), (SIGINT, "INT"), (SIGHUP, "HUP"), (SIGQUIT, "QUIT")])
-    func aSignalThatAProcessSendsIsPassedOn(_ signal: Int32, _ name: String) throws {
+    func signalFromAProcessIsForwarded(_ signal: Int32, _ name: String) throws {
         let process = try start("trap 'echo caught; exit 3' \(name); echo ready; while :; do sleep 0.02; done")
         process.send(signal)
         #expect(process.waitForExit(seconds: 5) == 3)
@@ -27,14 +27,14 @@ struct ExecTests {
     }
 
     @Test
-    func aCommandThatASignalEndsIsReportedAsAShellDoes() throws {
+    func deathBySignalGivesTheShellsExitStatus() throws {
         let process = try start("echo ready; exec sleep 30")
         process.send(SIGTERM)
         #expect(process.waitForExit(seconds: 5) == 128 + SIGTERM)
     }
 
     @Test
-    func theProxyGoesWithItsCommand() throws {
+    func proxyEndsWithTheCommand() throws {
         let process = try start("echo ready $http_proxy")
         let port = try #require(process.output.split(separator: ":").last.flatMap { Int($0.dropLast()) })
         #expect(process.waitForExit(seconds: 5) == 0)
@@ -42,7 +42,7 @@ struct ExecTests {
     }
 
     @Test
-    func aCommandHasTheDescriptorsThatItWouldHaveWithoutUsAndNoSocketOfTheProxy() throws {
+    func commandInheritsOnlyOurInheritedDescriptors() throws {
         let plain = try sandbox.sh("ls /proc/self/fd 7</dev/null")
         let executed = try sandbox.sh("countersign exec -- ls /proc/self/fd 7</dev/null")
         #expect(plain.output.split(separator: "\n").last == "7")

@@ -8,8 +8,8 @@ import CountersignVault
 @testable import CountersignCertificates
 @testable import Countersign
 
-/// A list for several issuing certificates that is replaced by another, by a process that is killed at every call that writes,
-/// syncs or renames a file, by strace.
+/// Replacing a list that needs several issuing certificates, in a process that strace kills at each call that writes,
+/// syncs or renames a file.
 struct InterceptionCrashTests {
     private let sandbox: Sandbox
     private let home: Home
@@ -27,7 +27,7 @@ struct InterceptionCrashTests {
         try sandbox.folder.write("home/AllowedSites/many.sites", hosts.map { "https://\($0)\n" }.joined())
     }
 
-    /// The issuing certificates of the file, which have to be the root's.
+    /// The issuing certificates in the file, verified against the root.
     private func issuing() throws -> [Certificate] {
         let found = try Certificate.readPEM(Array(sandbox.folder.text("home/Certs/interception/issuing.pem").utf8))
         let root = try #require(try InterceptionStore(home: home).root())
@@ -39,7 +39,7 @@ struct InterceptionCrashTests {
         try certificates.flatMap { try #require(NameConstraints(of: $0)).names }
     }
 
-    /// What of the files and the vault a next process would take on for `hosts`, without making anything.
+    /// The CA that the next process would load for `hosts` from the files and the vault, without creating anything.
     private func serves(_ hosts: [String]) throws -> Bool {
         let keys = try VaultFile(home: home.path).open { throw CancellationError() }.contents.interception
         let root = try #require(try InterceptionStore(home: home).root())
@@ -49,7 +49,7 @@ struct InterceptionCrashTests {
     }
 
     @Test(arguments: [("rename", 2), ("fsync", 4), ("write", 3), ("unlink", 1)])
-    func aNewListThatIsKilledInTheMakingLeavesTheOldCertificatesOrTheNew(call: String, least: Int) throws {
+    func killedReissueLeavesTheOldOrTheNewCertificates(call: String, least: Int) throws {
         let root = try InterceptionStore(home: home).root()
         #expect(try issuing().count > 2)
         var count = 1

@@ -29,10 +29,11 @@ struct InterceptionStoreTests {
     }
 
     @Test
-    func theSameAuthorityServesUntilTenDaysBeforeItsEnd() throws {
+    func issuingCertificateIsReplacedTenDaysBeforeItExpires() throws {
         let first = try authority(day: 0)
         #expect(first.hasNewRoot)
-        // Of 30 days one is past at the start: on the 18th day 11 are left, on the 19th less than 10 days and a second.
+        // One of the 30 days has passed at the start: on day 18, 11 days remain; on day 19, less than 10 days and a
+        // second.
         for day: Int64 in [0, 1, 18] {
             let later = try authority(day: day)
             #expect(later.authority.issuing == first.authority.issuing, "day \(day)")
@@ -45,7 +46,7 @@ struct InterceptionStoreTests {
     }
 
     @Test
-    func aRootIsReplacedTenDaysBeforeItsEnd() throws {
+    func rootIsReplacedTenDaysBeforeItExpires() throws {
         let first = try authority(day: 0)
         #expect(try authority(day: 718).authority.root == first.authority.root)
         let last = try authority(day: 719)
@@ -57,7 +58,7 @@ struct InterceptionStoreTests {
     @Test(arguments: [
         ["git.corp.example"], ["git.corp.example", "*.wiki.corp.example", "127.0.0.1", "::1"], [],
     ])
-    func anotherListMakesAnotherIssuingCertificate(_ hosts: [String]) throws {
+    func changedListReissuesTheIssuingCertificate(_ hosts: [String]) throws {
         let first = try authority(day: 0)
         let second = try authority(day: 0, hosts: hosts)
         #expect(second.authority.issuing != first.authority.issuing)
@@ -66,7 +67,7 @@ struct InterceptionStoreTests {
     }
 
     @Test
-    func aSecondProcessFindsWhatTheFirstHasMade() throws {
+    func secondProcessLoadsTheCAOfTheFirst() throws {
         let other = try VaultFile(home: home.path).open { throw CancellationError() }
         let first = try authority(day: 0)
         let second = try InterceptionStore(home: home).authority(for: Self.hosts, in: other, at: Self.start)
@@ -75,9 +76,9 @@ struct InterceptionStoreTests {
         #expect(!second.hasNewRoot)
     }
 
-    /// A process that was stopped between writing the certificates and the vault.
+    /// State after a process was killed between writing the certificates and the vault.
     @Test
-    func certificatesWithoutTheirKeysAreMadeAgain() throws {
+    func certificatesWithoutKeysAreReissued() throws {
         let first = try authority(day: 0)
         try vault.update { try $0.setInterception(nil) }
         let second = try authority(day: 0)
@@ -86,9 +87,9 @@ struct InterceptionStoreTests {
         #expect(try authority(day: 0).authority.root == second.authority.root)
     }
 
-    // MARK: A new root
+    // MARK: Rotation
 
-    /// What this thread has worked, however long it waited for its turn.
+    /// The CPU time of this thread.
     private static var threadSeconds: Double {
         var time = timespec()
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
@@ -96,7 +97,7 @@ struct InterceptionStoreTests {
     }
 
     @Test
-    func aRotationLeavesNothingOfTheOldAuthority() throws {
+    func rotationRemovesTheOldCA() throws {
         let first = try authority(day: 0)
         let begun = Self.threadSeconds
         let second = try store.rotate(for: Self.hosts, in: vault, at: Self.start)
@@ -110,21 +111,21 @@ struct InterceptionStoreTests {
 
     private var next: String { "home/Certs/interception/root.pem.next" }
 
-    /// A process that was stopped after it had written the certificate, and before the vault.
+    /// State after a process was killed after writing the certificate and before writing the vault.
     @Test
-    func aRotationThatDidNotReachTheVaultDidNotHappen() throws {
+    func rotationWithoutTheVaultHasNoEffect() throws {
         let first = try authority(day: 0)
         let stranger = try InterceptionAuthority.create(at: Self.start).root
         try folder.write(next, stranger.pem)
         #expect(try authority(day: 0).authority.root == first.authority.root)
-        // Whoever writes next clears it away.
+        // The next write cleans up.
         #expect(try authority(day: 0, hosts: ["other.example"]).authority.root == first.authority.root)
         #expect(!FileManager.default.fileExists(atPath: folder.file(next)))
     }
 
-    /// A process that was stopped when the vault had the new keys and `root.pem` was still the old one.
+    /// State after a process was killed when the vault contained the new keys and `root.pem` was still the old one.
     @Test(arguments: [true, false])
-    func aRotationThatReachedTheVaultIsFinishedByTheNext(_ hadRoot: Bool) throws {
+    func nextProcessCompletesARotationThatReachedTheVault(_ hadRoot: Bool) throws {
         let first = try authority(day: 0)
         let (old, oldIssuing) = (first.authority.root.pem, first.authority.issuing[0].pem)
         let second = try store.rotate(for: Self.hosts, in: vault, at: Self.start)
@@ -146,7 +147,7 @@ struct InterceptionStoreTests {
     }
 
     @Test
-    func twoRotationsAtOnceLeaveOneWholeAuthority() async throws {
+    func concurrentRotationsLeaveOneConsistentCA() async throws {
         _ = try authority(day: 0)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<4 {
@@ -163,7 +164,7 @@ struct InterceptionStoreTests {
         #expect(kept.authority.root == root && !kept.hasNewRoot)
     }
 
-    // MARK: More hosts than one certificate has room for
+    // MARK: More hosts than fit into one certificate
 
     private static let many = hosts(10_000)
 
@@ -174,7 +175,7 @@ struct InterceptionStoreTests {
     private var issuingFile: String { "home/Certs/interception/issuing.pem" }
 
     @Test(arguments: [10_000, 100_000])
-    func certificatesForManyHostsAreMadeOnceAndFoundByTheNextProcess(count: Int) throws {
+    func certificatesForManyHostsAreReusedByTheNextProcess(count: Int) throws {
         let hosts = Self.hosts(count)
         let first = try authority(day: 0, hosts: hosts)
         #expect(first.authority.issuing.count > count / 300)
@@ -189,9 +190,10 @@ struct InterceptionStoreTests {
         #expect(try authority(day: 19, hosts: hosts).authority.issuing != first.authority.issuing)
     }
 
-    /// A line that goes takes its key with it: what was signed for the old list is of no use to whoever steals the new key.
+    /// Removing a line replaces the key, so that certificates issued for the old list are useless to a thief of the new
+    /// key.
     @Test
-    func anotherLineMakesAnotherKeyForEveryPart() throws {
+    func changedListReplacesTheKeyOfAllParts() throws {
         let first = try authority(day: 0, hosts: Self.many).authority
         let second = try authority(day: 0, hosts: Array(Self.many.dropFirst())).authority
         #expect(second.root == first.root)
@@ -200,9 +202,9 @@ struct InterceptionStoreTests {
         #expect(try authority(day: 0, hosts: ["git.corp.example"]).authority.issuing.count == 1)
     }
 
-    /// One certificate for all hosts, however many: what there was before they were parted.
+    /// One certificate for all hosts, as earlier versions issued it.
     @Test(arguments: [(10, true), (1_000, false)])
-    func anAuthorityOfOneCertificateIsTakenOnIfItIsSmallEnough(count: Int, isTakenOn: Bool) throws {
+    func singleCertificateIsKeptIfItIsSmallEnough(count: Int, isTakenOn: Bool) throws {
         let hosts = (0..<count).map { "host\($0).dept\($0 % 97).corp.example" }
         let root = try authority(day: 0, hosts: []).authority.root
         let rootKey = try PrivateKey(pkcs8: try #require(vault.contents.interception).rootKey)
@@ -230,11 +232,11 @@ struct InterceptionStoreTests {
         #expect(kept.authority.serves(hosts, at: Self.start))
     }
 
-    /// NID_name_constraints of OpenSSL.
+    /// OpenSSL's NID_name_constraints.
     private static let nameConstraints: Int32 = 666
 
     @Test(arguments: ["a part is missing", "cut off", "parts of two keys", "nothing"])
-    func aFileThatIsNotWholeIsMadeAgain(fault: String) throws {
+    func damagedFileIsReissued(fault: String) throws {
         let first = try authority(day: 0, hosts: Self.many).authority
         let file = home.issuingCertificate
         switch fault {

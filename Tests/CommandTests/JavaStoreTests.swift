@@ -7,9 +7,9 @@ import Testing
 
 @testable import Countersign
 
-/// The root in keystores of Java runtimes, by their own program.
+/// The root in Java keystores, using keytool.
 final class JavaStoreTests: StoreBench {
-    /// A keystore of a runtime in the tree, in the way that `keytool` is told, with one anchor in it.
+    /// A runtime's keystore with one anchor, created with `keytool`.
     private func makeKeystore(_ type: String, at path: String = "tree/usr/lib/jvm/one") throws -> String {
         let place = try folder.write("\(path)/lib/security/.keep", "")
         let store = String(place.dropLast(".keep".count)) + "cacerts"
@@ -26,7 +26,7 @@ final class JavaStoreTests: StoreBench {
     }
 
     @Test(arguments: ["JKS", "PKCS12"])
-    func aKeystoreHasTheRoot(_ type: String) throws {
+    func rootIsAddedAndRemoved(_ type: String) throws {
         let store = try makeKeystore(type)
         chmod(store, 0o664)
         #expect(run(installer(), .present(root), .java) == [.done])
@@ -42,7 +42,7 @@ final class JavaStoreTests: StoreBench {
         #expect(listing("\(tree)/usr/lib/jvm/one/lib/security").keys.sorted() == [".keep", "cacerts"])
     }
 
-    @Test func runtimesThatShareAKeystoreAreOne() throws {
+    @Test func runtimesSharingAKeystoreAreOneStore() throws {
         let store = try makeKeystore("JKS")
         for name in ["two", "three"] {
             try folder.write("tree/usr/lib/jvm/\(name)/lib/security/.keep", "")
@@ -56,7 +56,7 @@ final class JavaStoreTests: StoreBench {
         #expect(try aliases(other) == [name, "other"])
     }
 
-    @Test func whatDebianLeavesOfAFileThatHasGoneIsTakenOut() throws {
+    @Test func leftoverOfDebiansHookIsRemoved() throws {
         let store = try makeKeystore("JKS")
         try tool(
             "keytool", "-importcert", "-noprompt", "-alias", "debian:\(name).pem", "-keystore", store, "-storepass",
@@ -66,7 +66,7 @@ final class JavaStoreTests: StoreBench {
         #expect(try aliases(store) == ["other"])
     }
 
-    @Test func aKeystoreWithAnotherPasswordIsLeftAsItIs() throws {
+    @Test func keystoreWithAnotherPasswordIsLeftAlone() throws {
         let store = try makeKeystore("JKS")
         try tool("keytool", "-storepasswd", "-keystore", store, "-storepass", "changeit", "-new", "another one")
         let bytes = TextFile.bytes(store)
@@ -78,7 +78,7 @@ final class JavaStoreTests: StoreBench {
         #expect(TextFile.bytes(store) == bytes)
     }
 
-    @Test func aKeystoreThatFollowsTheSystemsAnchorsIsLeftToThem() throws {
+    @Test func keystoreManagedByTheSystemIsLeftAlone() throws {
         _ = try makeKeystore("JKS", at: "tree/etc/pki/ca-trust/extracted/java")
         try folder.write("tree/usr/lib/jvm/one/lib/security/.keep", "")
         try FileManager.default.createSymbolicLink(
@@ -91,7 +91,7 @@ final class JavaStoreTests: StoreBench {
         #expect(diagnostic.hint == "use --store system, which updates it too")
     }
 
-    @Test func aKeystoreThatCannotBeWrittenTakesSudo() throws {
+    @Test func unwritableKeystoreUsesSudo() throws {
         let store = try makeKeystore("JKS")
         guard
             case .failed(let diagnostic)? = run(

@@ -3,9 +3,9 @@
 import CountersignTestOrigin
 import Testing
 
-/// libcurl and all that is below it take as long to load as the rest of a command takes to start.
+/// Loading libcurl and its dependencies takes as long as the rest of a command's start-up.
 struct LibcurlTests {
-    @Test func noCommandLoadsItAtItsStart() throws {
+    @Test func commandsDoNotLoadLibcurlAtStart() throws {
         let sandbox = try Sandbox()
         let result = try Command.run(
             try Sandbox.executable, ["--version"],
@@ -15,7 +15,7 @@ struct LibcurlTests {
         #expect(!result.output.contains("libcurl"), "\(result.output)")
     }
 
-    @Test func whereItCannotBeLoadedEnrolmentSaysSo() throws {
+    @Test func enrolmentReportsMissingLibcurl() throws {
         let libraries = try TemporaryFolder("libraries")
         _ = try libraries.write("libcurl.so.4", "no library")
         let place = try EnrolledSandbox(environment: ["LD_LIBRARY_PATH": libraries.path])

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Countersign
 
-/// The root in databases of Firefox and Chromium, by NSS's own program.
+/// The root in the NSS databases of Firefox and Chromium, using certutil.
 final class NSSStoreTests: StoreBench {
     private func makeDatabase(_ path: String, method: String = "sql") throws {
         let place = folder.file("user/\(path)")
@@ -20,7 +20,7 @@ final class NSSStoreTests: StoreBench {
         try tool("certutil", "-L", "-d", "\(method):\(folder.file("user/\(path)"))").output
     }
 
-    @Test func everyDatabaseOfTheUserHasTheRoot() throws {
+    @Test func rootIsAddedToAllDatabasesOfTheUser() throws {
         let places = [
             ".mozilla/firefox/abc.default", "snap/firefox/common/.mozilla/firefox/def.default",
             ".var/app/org.mozilla.firefox/.mozilla/firefox/ghi.default", ".pki/nssdb",
@@ -42,7 +42,7 @@ final class NSSStoreTests: StoreBench {
         #expect(run(installer(), .absent(root), .nss) == places.map { _ in .asWanted })
     }
 
-    @Test func theOldKindOfDatabaseIsWrittenToo() throws {
+    @Test func legacyDatabaseIsSupported() throws {
         let place = ".mozilla/firefox/old.default"
         try makeDatabase(place, method: "dbm")
         try #require(FileManager.default.fileExists(atPath: folder.file("user/\(place)/cert8.db")))
@@ -52,12 +52,12 @@ final class NSSStoreTests: StoreBench {
         #expect(try !certutilLists(place, method: "dbm").contains(name))
     }
 
-    @Test func aRootThatWasImportedByHandIsFoundByItsFingerprint() throws {
+    @Test func manuallyImportedRootIsFoundByItsFingerprint() throws {
         try makeDatabase(".pki/nssdb")
         let database = "sql:\(folder.file("user/.pki/nssdb"))"
         let nickname = "Countersign interception root by hand"
         try tool("certutil", "-A", "-n", nickname, "-t", ",,", "-a", "-d", database, input: root.pem)
-        // There, and not trusted: it is trusted now, under the name that it has.
+        // It was present but not trusted; now it is trusted under its existing name.
         #expect(run(installer(), .present(root), .nss) == [.done])
         #expect(
             try certutilLists(".pki/nssdb").split(separator: "\n").contains {
@@ -67,7 +67,7 @@ final class NSSStoreTests: StoreBench {
         #expect(try !certutilLists(".pki/nssdb").contains(nickname))
     }
 
-    @Test func chromiumsDatabaseIsMadeOnlyWhereThereIsAChromium() throws {
+    @Test func chromiumsDatabaseIsCreatedOnlyIfChromiumIsInstalled() throws {
         #expect(installer(path: "/nowhere").steps(to: .present(root), in: []).isEmpty)
         #expect(installer().steps(to: .present(root), in: []).isEmpty)
         chmod(try folder.write("tree/bin/chromium", "#!/bin/sh\n"), 0o755)
@@ -79,7 +79,7 @@ final class NSSStoreTests: StoreBench {
         #expect(run(installer, .present(root), .nss) == [.asWanted])
     }
 
-    @Test func aMissingCertutilIsNamedWithItsPackage() throws {
+    @Test func errorNamesThePackageOfAMissingCertutil() throws {
         try makeDatabase(".pki/nssdb")
         guard case .failed(let diagnostic)? = run(installer(path: "/nowhere"), .present(root), .nss).first else {
             Issue.record("it did not fail")
@@ -89,7 +89,7 @@ final class NSSStoreTests: StoreBench {
         #expect(diagnostic.hint?.contains("libnss3-tools") == true)
     }
 
-    @Test func aDatabaseThatCannotBeReadIsAFailureAndTheNextIsWritten() throws {
+    @Test func unreadableDatabaseFailsAndTheNextIsWritten() throws {
         try makeDatabase(".mozilla/firefox/good.default")
         try folder.write("user/.mozilla/firefox/broken.default/cert9.db", "this is no database, by any means\n")
         let outcomes = run(installer(), .present(root), .nss)

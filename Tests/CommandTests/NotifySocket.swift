@@ -3,11 +3,11 @@
 import Foundation
 import CountersignTestOrigin
 
-/// What systemd listens on for a service of Type=notify.
+/// The socket that systemd provides to a service of Type=notify.
 final class NotifySocket {
     private let descriptor: Int32
 
-    /// A path, or an abstract name behind `@`.
+    /// A path, or `@` and an abstract name.
     init(_ name: String) throws {
         descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var patience = timeval(tv_sec: 10, tv_usec: 0)
@@ -26,7 +26,7 @@ final class NotifySocket {
 
     deinit { close(descriptor) }
 
-    /// The next message; nil after ten seconds without one.
+    /// The next message, or nil after ten seconds.
     func receive() -> String? {
         var buffer = [UInt8](repeating: 0, count: 256)
         let count = recv(descriptor, &buffer, buffer.count, 0)

@@ -3,18 +3,18 @@
 import Foundation
 import CountersignTestOrigin
 
-/// A program with a terminal, and the person before it.
+/// A program on a pseudoterminal that the test controls.
 final class PseudoTerminal {
     private let person: Int32
     private let pid: pid_t
-    /// Everything that the terminal has shown.
+    /// The terminal's output so far.
     private(set) var screen = ""
 
-    // TIOCSPTLCK and TIOCGPTN of <asm/ioctls.h>, for what unlockpt(3) and ptsname(3) do.
+    // TIOCSPTLCK and TIOCGPTN from <asm/ioctls.h>, in place of unlockpt(3) and ptsname(3).
     private static let setLock: UInt = 0x4004_5431
     private static let getNumber: UInt = 0x8004_5430
 
-    /// The program is the leader of a session whose terminal is this one; its three streams are the terminal.
+    /// The program leads a session whose controlling terminal is this one, which is also its three standard streams.
     init(_ command: [String], environment: [String: String]) throws {
         person = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
         var unlocked: Int32 = 0
@@ -34,7 +34,8 @@ final class PseudoTerminal {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        // POSIX_SPAWN_SETSID, which <spawn.h> has for GNU sources only: the first terminal opened becomes the session's.
+        // POSIX_SPAWN_SETSID, which <spawn.h> declares for GNU sources only. The first terminal that the program opens
+        // becomes its controlling terminal.
         posix_spawnattr_setflags(&attributes, 0x80)
         var arguments = command.map { strdup($0) } + [nil]
         var variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
@@ -52,13 +53,13 @@ final class PseudoTerminal {
         close(person)
     }
 
-    /// Waits until the screen has the text, ten seconds at most, and then types.
+    /// Waits up to ten seconds until the screen contains the text, then types.
     func when(_ text: String, type keys: String) throws {
         try waits(for: text)
         _ = Array(keys.utf8).withUnsafeBytes { write(person, $0.baseAddress, $0.count) }
     }
 
-    /// Waits until the screen has the text, ten seconds at most.
+    /// Waits up to ten seconds until the screen contains the text.
     func waits(for text: String) throws {
         guard
             poll(
@@ -71,13 +72,13 @@ final class PseudoTerminal {
         }
     }
 
-    /// What is set for the terminal.
+    /// The terminal's settings.
     var echoes: Bool {
         var settings = termios()
         return tcgetattr(person, &settings) == 0 && settings.c_lflag & tcflag_t(ECHO) != 0
     }
 
-    /// The exit status, 128 + n after signal n; nil after ten seconds.
+    /// The exit status, or 128 + n after signal n; nil after ten seconds.
     func waitForExit() -> Int32? {
         var status: Int32 = 0
         let ended: Bool? = poll(seconds: 10) {

@@ -4,10 +4,10 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-/// Every command of the README, run as it is written and in its order, in a home of its own. `Scripts/run` and its output are
-/// checked by Scripts/test, because it builds.
+/// Runs every command in the README in order, in a new home. Scripts/test checks `Scripts/run` and its output, because
+/// that builds.
 struct ReadmeTests {
-    /// A command, and the lines that the README shows of its output.
+    /// A command and the output lines that the README shows.
     private struct Step {
         let command: String
         var shown: [String] = []
@@ -29,7 +29,7 @@ struct ReadmeTests {
         return steps
     }
 
-    @Test func everyCommandRunsAsItIsWritten() throws {
+    @Test func everyCommandInTheReadmeRuns() throws {
         let sandbox = try Sandbox()
         let pki = "\(Tool.repository)/Certs/dev/pki"
         try FileManager.default.copyItem(atPath: "\(pki)/client-a.p12", toPath: sandbox.folder.file("laptop.p12"))
@@ -49,7 +49,7 @@ struct ReadmeTests {
         }
     }
 
-    @Test func theCommandsThatItNamesInPassingAreThere() throws {
+    @Test func everyMentionedCommandExists() throws {
         let sandbox = try Sandbox()
         for command in [
             "serve", "exec", "env", "demo", "explain", "sites", "credential", "certificate", "ca", "trust", "vault",

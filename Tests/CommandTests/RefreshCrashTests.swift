@@ -5,12 +5,12 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-/// Enrolments and refreshes that are killed at every call that writes, renames, syncs or removes a file, by strace.
+/// Enrolments and refreshes that strace kills at each call that writes, renames, syncs or removes a file.
 struct RefreshCrashTests {
-    /// What has been written, renamed, synced and removed by a whole run, at least. Strace counts the calls of each thread, and on a
-    /// busy machine some of the writes and removals may be those of another.
+    /// The minimum number of writes, renames, syncs and removals in a complete run. Strace counts calls per thread, and
+    /// on a busy machine another thread may do some of the writes and removals.
     @Test(arguments: [("rename", 7), ("fsync", 12), ("write", 5), ("unlink", 5), ("ftruncate", 1), ("pwrite64", 1)])
-    func aRefreshThatIsKilledLeavesAWorkingIdentityAndTheNextOneGoesOn(call: String, least: Int) throws {
+    func killedRefreshLeavesAWorkingIdentityAndTheNextContinues(call: String, least: Int) throws {
         let place = try EnrolledSandbox()
         try #require(try place.enroll().status == 0)
         var count = 1
@@ -29,7 +29,7 @@ struct RefreshCrashTests {
             #expect(try place.isVerified(), comment)
             #expect(try place.vault.contents.pendingEnrollments.isEmpty, comment)
             if let pending {
-                // The key is the one that was asked for, and a chain that was issued is not asked for again.
+                // The key is the requested one, and a chain that was issued is not requested again.
                 #expect(try now.key.pkcs8 == pending.privateKey, comment)
                 let again = place.server.requests("simplereenroll").count - issued
                 #expect(again == (pending.state == .requested ? 1 : 0), comment)
@@ -41,7 +41,7 @@ struct RefreshCrashTests {
     }
 
     @Test(arguments: [("rename", 7), ("fsync", 12)])
-    func anEnrolmentThatIsKilledLeavesNothingHalfAndTheNextRunGoesOn(call: String, least: Int) throws {
+    func killedEnrolmentLeavesNothingPartialAndTheNextContinues(call: String, least: Int) throws {
         let place = try EnrolledSandbox()
         let enrolling = [
             "certificate", "enroll", "laptop", "--est", place.server.address(), "--anchor",
@@ -51,10 +51,10 @@ struct RefreshCrashTests {
         while try place.sandbox.isKilled(at: call, count, enrolling) {
             let comment = Comment(rawValue: "killed at \(call) \(count)")
             let contents = try place.vault.contents
-            // A key without its chain, or a chain without its key, is nowhere.
+            // There is no key without its chain and no chain without its key.
             #expect((contents.identityKeys["laptop"] == nil) == (try place.identity() == nil), comment)
             let listed = try place.sandbox.countersign("certificate", "list")
-            #expect(!listed.error.contains("left out"), "\(call) \(count): \(listed.said)")
+            #expect(!listed.error.contains("is not listed"), "\(call) \(count): \(listed.said)")
 
             let next = contents.identityKeys["laptop"] == nil ? try place.enroll() : try place.refresh("laptop")
             #expect(next.status == 0, "\(call) \(count): \(next.said)")

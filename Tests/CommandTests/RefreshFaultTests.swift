@@ -5,7 +5,7 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-/// What a server can do wrong during a refresh: the identity works as it did, and the next refresh goes on.
+/// Server faults during a refresh: the identity keeps working and the next refresh continues.
 struct RefreshFaultTests {
     private func enrolled() throws -> EnrolledSandbox {
         let place = try EnrolledSandbox()
@@ -14,7 +14,7 @@ struct RefreshFaultTests {
         return place
     }
 
-    /// The identity is what it was, and a refresh by a server without faults succeeds.
+    /// The identity is unchanged, and a refresh with a server without faults succeeds.
     private func check(_ place: EnrolledSandbox, is leaf: Certificate, _ said: String) throws {
         #expect(try place.leaf() == leaf, "\(said)")
         #expect(try place.identity()?.leaf == leaf, "\(said)")
@@ -28,10 +28,10 @@ struct RefreshFaultTests {
     }
 
     @Test(arguments: EnrollTests.faults)
-    func theIdentityStays(fault: String, said: String) throws {
+    func identityIsUnchanged(fault: String, said: String) throws {
         let place = try enrolled()
         let leaf = try place.leaf()
-        // The credential's way is no way out of this one.
+        // Falling back to the credential does not help here.
         try place.sandbox.succeed("credential", "remove", "enrollment")
         try place.control(["fault": fault, "faultFor": "simplereenroll"])
         let result = try place.refresh("laptop")
@@ -42,7 +42,7 @@ struct RefreshFaultTests {
     }
 
     @Test(arguments: ["html", "cut-inside-head", "reset", "500"], ["cacerts", "csrattrs"])
-    func itStaysAtEveryStage(fault: String, operation: String) throws {
+    func identityIsUnchangedAtEveryStage(fault: String, operation: String) throws {
         let place = try enrolled()
         let leaf = try place.leaf()
         try place.control(["fault": fault, "faultFor": operation])
@@ -51,7 +51,7 @@ struct RefreshFaultTests {
         try check(place, is: leaf, result.said)
     }
 
-    @Test func anAuthorityThatChangedIsNotFollowed() throws {
+    @Test func changedCAIsNotTrusted() throws {
         let place = try enrolled()
         let leaf = try place.leaf()
         try place.control(["issuer": "other-ca", "cacerts": ["other-ca"], "server": "server-other"])
@@ -61,8 +61,8 @@ struct RefreshFaultTests {
         try check(place, is: leaf, result.said)
     }
 
-    /// RFC 4210 §4.4: the old authority has signed the new one.
-    @Test func anAuthorityThatIsVouchedForBecomesAnAnchor() throws {
+    /// RFC 4210 §4.4: the old CA has signed the new one.
+    @Test func crossSignedCABecomesAnAnchor() throws {
         let place = try enrolled()
         try place.control([
             "issuer": "new-ca", "cacerts": ["ca", "new-ca", "new-by-old"], "clientAuthorities": ["ca", "new-ca"],
@@ -71,7 +71,7 @@ struct RefreshFaultTests {
         #expect(result.status == 0, "\(result.said)")
         #expect(try place.isVerified(by: "new-ca"))
         #expect(try place.vault.contents.enrollments["laptop"]?.anchors.count == 2)
-        // The server goes on with the new one alone.
+        // The server continues with only the new CA.
         try place.control([
             "issuer": "new-ca", "cacerts": ["new-ca"], "server": "server-new", "clientAuthorities": ["new-ca"],
         ])
@@ -79,7 +79,7 @@ struct RefreshFaultTests {
         #expect(next.status == 0, "\(next.said)")
     }
 
-    @Test func aCertificateThatItsOwnServerDoesNotTakeDoesNotReplaceTheOldOne() throws {
+    @Test func certificateRejectedInTheTestHandshakeIsNotUsed() throws {
         let place = try enrolled()
         let leaf = try place.leaf()
         try place.control(["issuer": "new-ca", "cacerts": ["ca", "new-ca", "new-by-old"], "clientAuthorities": ["ca"]])
@@ -90,29 +90,29 @@ struct RefreshFaultTests {
             #expect(try place.leaf() == leaf)
             #expect(try place.vault.contents.pendingEnrollments["laptop"]?.attempts == attempt)
         }
-        // It was issued once and tried twice.
+        // It was issued once and tested twice.
         #expect(place.server.requests("simplereenroll").count == 1)
-        // Once the server takes it, it needs no other.
+        // Once the server accepts it, no other is requested.
         try place.control(["cacerts": ["ca", "new-ca", "new-by-old"], "clientAuthorities": ["ca", "new-ca"]])
         #expect(try place.refresh("laptop").status == 0)
         #expect(place.server.requests("simplereenroll").count == 1)
         #expect(try place.leaf() != leaf && place.isVerified(by: "new-ca"))
     }
 
-    @Test func whatWasIssuedIsNotAskedForAgain() throws {
+    @Test func issuedCertificateIsNotRequestedAgain() throws {
         let place = try enrolled()
         let leaf = try place.leaf()
-        // The answer comes, the trial behind it does not.
+        // The response arrives, but the test handshake fails.
         try place.control(["pending": 1, "retryAfter": "20"])
         #expect(try place.refresh("laptop", "--no-wait").status == 1)
         #expect(try place.leaf() == leaf)
-        #expect(try place.refresh("laptop", "--no-wait").error.contains("has not decided"))
+        #expect(try place.refresh("laptop", "--no-wait").error.contains("has not yet decided"))
         #expect(place.server.requests("simplereenroll").count == 1)
         #expect(try place.refresh("laptop").status == 0)
         #expect(place.server.requests("simplereenroll").count == 2)
     }
 
-    @Test func aRefusedCredentialIsTriedOnceAndAgainWhenItChanged() throws {
+    @Test func rejectedCredentialIsTriedOnceUntilItChanges() throws {
         let place = try enrolled()
         let leaf = try place.leaf()
         try place.control(["password": "canary-changed", "revoked": [leaf.serialNumberHex]])

@@ -6,7 +6,7 @@ import CountersignTestOrigin
 import Testing
 import CountersignVault
 
-/// What stands in the vault when an enrolment that is to replace something, or a request that waits, is interrupted.
+/// The vault's contents when a replacement or a pending request is interrupted.
 struct RefreshSafetyTests {
     private func enrolled(_ control: [String: any Sendable] = [:]) throws -> EnrolledSandbox {
         let place = try EnrolledSandbox(control)
@@ -15,30 +15,30 @@ struct RefreshSafetyTests {
         return place
     }
 
-    /// Nothing can be renamed over a folder that has something in it.
+    /// rename(2) cannot replace a folder that is not empty.
     private func obstruct(_ path: String) throws {
         try FileManager.default.removeItem(atPath: path)
         try FileManager.default.createDirectory(atPath: "\(path)/in the way", withIntermediateDirectories: true)
     }
 
     @Test(arguments: [["enroll", "--replace"], ["refresh"]])
-    func aChainFileThatCannotBeWrittenCostsNothing(command: [String]) throws {
+    func unwritableChainFileLosesNothing(command: [String]) throws {
         let place = try enrolled()
         let before = try place.leaf()
         try obstruct(place.chainPath())
         let result = command == ["refresh"] ? try place.refresh("laptop") : try place.enroll("--replace")
         #expect(result.status == 0, "\(result.said)")
-        #expect(result.error.contains("the file of its chain is not written"), "\(result.said)")
+        #expect(result.error.contains("its chain file was not written"), "\(result.said)")
         let identity = try #require(try place.identity())
         #expect(identity.leaf != before)
         #expect(try place.vault.contents.enrollments["laptop"]?.previous?.chain.first == before.der)
         try FileManager.default.removeItem(atPath: place.chainPath())
-        #expect(try place.refresh().output == "the chain of identity \"laptop\" is written again\n")
+        #expect(try place.refresh().output == "identity \"laptop\": chain file restored\n")
         #expect(try place.leaf() == identity.leaf && place.isVerified())
     }
 
-    /// Stopped before the server has answered at all.
-    @Test func aReplacementThatIsKilledLeavesTheEnrolmentAsItWas() throws {
+    /// Killed before the server has responded.
+    @Test func killedReplacementKeepsTheEnrolment() throws {
         let place = try enrolled()
         let (leaf, record) = (try place.leaf(), try place.vault.contents.enrollments["laptop"])
         let other = try ESTServer(#"{"fault": "slow", "faultFor": "cacerts"}"#)
@@ -52,7 +52,7 @@ struct RefreshSafetyTests {
         try #require(result.status == 0 && other.requests("cacerts").count == 1, "\(result.said)")
         #expect(try place.vault.contents.enrollments["laptop"] == record)
         #expect(try place.identity()?.leaf == leaf)
-        // What is done by itself from now on is done with the server of before.
+        // Automatic renewal still uses the previous server.
         let next = try place.refresh("laptop")
         #expect(next.status == 0, "\(next.said)")
         #expect(try place.leaf() != leaf && place.isVerified())
@@ -61,7 +61,7 @@ struct RefreshSafetyTests {
         #expect(other.log.count == 1)
     }
 
-    @Test func aReplacementThatIsTurnedDownInTheEndLeavesTheEnrolmentAsItWas() throws {
+    @Test func finallyRejectedReplacementKeepsTheEnrolment() throws {
         let place = try enrolled()
         let (leaf, record) = (try place.leaf(), try place.vault.contents.enrollments["laptop"])
         try place.control(["pending": 1, "retryAfter": "1"])
@@ -77,13 +77,13 @@ struct RefreshSafetyTests {
         #expect(try place.leaf().subject == "CN=jdoe")
     }
 
-    /// None of these is a no to the request that waits.
+    /// None of these responses rejects the pending request.
     @Test(
         arguments: [
             ["fault": "html", "faultFor": "simpleenroll"], ["fault": "403", "faultFor": "cacerts"],
             ["password": "changed"], ["server": "server-other"], ["cacerts": ["other-ca"]],
         ] as [[String: any Sendable]])
-    func aRequestThatWaitsSurvivesWhatIsNoAnswerToIt(control: [String: any Sendable]) throws {
+    func pendingRequestSurvivesUnrelatedErrors(control: [String: any Sendable]) throws {
         let place = try EnrolledSandbox(["pending": 1, "retryAfter": "1"])
         #expect(try place.enroll("--no-wait").status == 1)
         let pending = try #require(try place.vault.contents.pendingEnrollments["laptop"])
@@ -101,8 +101,8 @@ struct RefreshSafetyTests {
         #expect(try place.identity()?.key.pkcs8 == pending.privateKey)
     }
 
-    /// The server goes away between the answer and the trial of the certificate.
-    @Test func whatWasIssuedToAReplacementStaysWhenItCannotBeProvedYet() throws {
+    /// The server fails between the response and the test handshake.
+    @Test func replacementCertificateIsKeptWhileItCannotBeTested() throws {
         let place = try enrolled()
         let leaf = try place.leaf()
         try place.control(["close": true, "faultAfter": 2, "fault": "reset", "faultFor": "cacerts"])
@@ -118,8 +118,8 @@ struct RefreshSafetyTests {
         #expect(try place.identity()?.key.pkcs8 == pending.privateKey)
     }
 
-    /// The clock was years ahead when the server said "later".
-    @Test func aWaitOfYearsIsNotBelieved() throws {
+    /// The clock was years ahead when the server deferred its decision.
+    @Test func implausiblyLongWaitIsIgnored() throws {
         let place = try EnrolledSandbox(["pending": 1, "retryAfter": "1"])
         #expect(try place.enroll("--no-wait").status == 1)
         try place.vault.update { contents in
@@ -132,9 +132,9 @@ struct RefreshSafetyTests {
 
     // MARK: Credentials
 
-    /// An account that is locked, say, and a second 401 that is not whole: the password is not sent again.
+    /// For example a locked account, with a truncated second 401: the password is not sent again.
     @Test(arguments: ["403", "401-cut"])
-    func aCredentialThatWasTurnedDownIsNotSentAgain(fault: String) throws {
+    func rejectedCredentialIsNotSentAgain(fault: String) throws {
         let place = try enrolled()
         try place.control(["revoked": [try place.leaf().serialNumberHex], "fault": fault, "faultFor": "simpleenroll"])
         func tries() -> Int { place.server.requests("simpleenroll").count { $0.authorization == "Basic" } }
@@ -150,7 +150,7 @@ struct RefreshSafetyTests {
     }
 
     @Test(arguments: [["auth": "negotiate"], ["clientCertificate": "required"]] as [[String: any Sendable]])
-    func aCredentialThatWasNotSentIsNotRefused(control: [String: any Sendable]) throws {
+    func unsentCredentialIsNotMarkedRejected(control: [String: any Sendable]) throws {
         let place = try enrolled()
         let revoked = [try place.leaf().serialNumberHex]
         try place.control(control.merging(["revoked": revoked]) { own, _ in own })
@@ -162,7 +162,7 @@ struct RefreshSafetyTests {
         #expect(next.status == 0, "\(next.said)")
     }
 
-    @Test func aReplacementDoesNotSendARefusedPasswordAgain() throws {
+    @Test func replacementDoesNotResendARejectedPassword() throws {
         let place = try enrolled()
         try place.control(["password": "canary-changed"])
         func tries() -> Int { place.server.log.count { $0.authorization == "Basic" } }

@@ -15,13 +15,13 @@ struct RefreshTests {
         return place
     }
 
-    @Test func theIdentitySpeaksForItselfAndGetsANewKey() throws {
+    @Test func identityAuthenticatesItsRefreshAndGetsANewKey() throws {
         let place = try enrolled()
         let before = try place.leaf()
         let asked = place.server.log.count
         let result = try place.refresh("laptop")
         #expect(result.status == 0, "\(result.said)")
-        #expect(result.output.hasPrefix("identity \"laptop\" is refreshed: CN=jdoe, valid until "))
+        #expect(result.output.hasPrefix("identity \"laptop\" refreshed: CN=jdoe, valid until "))
         #expect(try place.isVerified())
         #expect(try place.leaf().publicKeyDER != before.publicKeyDER)
         let requests = place.server.log.dropFirst(asked)
@@ -30,7 +30,7 @@ struct RefreshTests {
         #expect(requests.contains { $0.operation == "simplereenroll" })
     }
 
-    @Test func theKeyIsKeptWhereThatIsAskedFor() throws {
+    @Test func reuseKeyKeepsTheKey() throws {
         let place = try enrolled()
         let before = try place.leaf()
         #expect(try place.refresh("laptop", "--reuse-key").status == 0)
@@ -38,19 +38,19 @@ struct RefreshTests {
         #expect(try place.leaf() != before)
     }
 
-    @Test func theOldOneIsKeptUntilTheNewOneWasAccepted() throws {
+    @Test func oldCertificateIsKeptUntilTheNewOneIsAccepted() throws {
         let place = try enrolled()
         let first = try place.leaf()
         #expect(try place.refresh("laptop").status == 0)
         let kept = try #require(try place.vault.contents.enrollments["laptop"]?.previous)
         #expect(kept.chain.first == first.der)
-        // The second has now spoken for itself.
+        // The second certificate has now authenticated a request.
         let second = try place.leaf()
         #expect(try place.refresh("laptop").status == 0)
         #expect(try place.vault.contents.enrollments["laptop"]?.previous?.chain.first == second.der)
     }
 
-    @Test func aRevokedOneIsReplacedByTheCredential() throws {
+    @Test func revokedCertificateIsReplacedUsingTheCredential() throws {
         let place = try enrolled()
         let before = try place.leaf()
         try place.control(["revoked": [before.serialNumberHex]])
@@ -61,7 +61,7 @@ struct RefreshTests {
         #expect(place.server.log.contains { $0.handshake != nil })
     }
 
-    @Test func aRevokedOneWithoutACredentialStaysAndTheErrorSaysWhatToDo() throws {
+    @Test func revokedCertificateWithoutACredentialIsKeptWithAHint() throws {
         let place = try enrolled()
         let before = try place.leaf()
         try place.sandbox.succeed("credential", "remove", "enrollment")
@@ -74,7 +74,7 @@ struct RefreshTests {
     }
 
     @Test(arguments: ["missing", "junk", "cut", "another's"])
-    func aDamagedChainIsMendedWithoutTheServer(damage: String) throws {
+    func damagedChainFileIsRestoredWithoutTheServer(damage: String) throws {
         let place = try enrolled()
         let whole = TextFile.bytes(place.chainPath())
         let damaged: [UInt8]
@@ -89,18 +89,18 @@ struct RefreshTests {
         } else {
             try Data(damaged).write(to: URL(fileURLWithPath: place.chainPath()))
         }
-        // It is in the vault too, so that it goes on working.
+        // The vault has a copy, so the identity still works.
         #expect(try place.identity() != nil)
         #expect(try place.needsRefresh("laptop").status == 0)
         let asked = place.server.log.count
         let result = try place.refresh()
-        #expect(result.output == "the chain of identity \"laptop\" is written again\n", "\(result.said)")
+        #expect(result.output == "identity \"laptop\": chain file restored\n", "\(result.said)")
         #expect(TextFile.bytes(place.chainPath()) == whole)
         #expect(place.server.log.count == asked)
         #expect(try place.needsRefresh("laptop").status == 1)
     }
 
-    @Test func aLostKeyIsReplacedByTheCredential() throws {
+    @Test func lostKeyIsReplacedUsingTheCredential() throws {
         let place = try enrolled()
         try place.vault.update { _ = $0.removeIdentityKey(named: "laptop") }
         #expect(try place.needsRefresh("laptop").status == 0)
@@ -109,9 +109,9 @@ struct RefreshTests {
         #expect(try place.identity() != nil && place.isVerified())
     }
 
-    // MARK: Which ones
+    // MARK: Selection
 
-    @Test func withoutANameOnlyTheDueOnesAreRefreshed() throws {
+    @Test func withoutANameOnlyDueIdentitiesAreRefreshed() throws {
         let place = try enrolled()
         #expect(try place.enroll(name: "young").status == 0)
         #expect(try place.refresh().output == "nothing is due\n")
@@ -122,12 +122,12 @@ struct RefreshTests {
         #expect(try place.needsRefresh("young").status == 1)
         try place.control()
         let result = try place.refresh()
-        #expect(result.output.hasPrefix("identity \"laptop\" is refreshed") && !result.output.contains("young"))
+        #expect(result.output.hasPrefix("identity \"laptop\" refreshed") && !result.output.contains("young"))
         #expect(try place.leaf() != old)
         #expect(try place.leaf("young") == young)
     }
 
-    /// The server's answer is a certificate that is past three quarters of its life.
+    /// The server issues a certificate that is past three quarters of its lifetime.
     static var late: [String: any Sendable] { dates(from: -30, to: 10) }
 
     static func dates(from: Double, to: Double) -> [String: any Sendable] {
@@ -141,7 +141,7 @@ struct RefreshTests {
         return ["notBefore": text(from), "notAfter": text(to)]
     }
 
-    @Test func oneFailureDoesNotKeepTheOthersFromIt() throws {
+    @Test func oneFailureDoesNotStopTheOthers() throws {
         let place = try enrolled(Self.late)
         let other = try ESTServer(#"{"auth": "basic", "clientCertificate": "optional"}"#)
         let enrolled = try place.sandbox.countersign(
@@ -154,10 +154,10 @@ struct RefreshTests {
         let result = try place.refresh()
         #expect(result.status == 1)
         #expect(result.error.contains("countersign: error: identity \"gone\": "), "\(result.said)")
-        #expect(result.output.hasPrefix("identity \"laptop\" is refreshed"))
+        #expect(result.output.hasPrefix("identity \"laptop\" refreshed"))
     }
 
-    @Test func whatWasImportedCannotBeRefreshed() throws {
+    @Test func importedIdentityCannotBeRefreshed() throws {
         let place = try EnrolledSandbox()
         try place.sandbox.succeed(
             "certificate", "import", "\(Tool.repository)/Certs/dev/pki/client-a.p12", "--name", "file",
@@ -170,17 +170,17 @@ struct RefreshTests {
         #expect(try place.refresh("nobody").error.contains("there is no identity \"nobody\""))
     }
 
-    @Test func whatIsRemovedIsForgottenWhole() throws {
+    @Test func removedIdentityLeavesNothingBehind() throws {
         let place = try enrolled()
         try place.sandbox.succeed("certificate", "remove", "laptop")
         #expect(try place.hasNothing())
         #expect(try place.needsRefresh("laptop").status == 2)
     }
 
-    // MARK: Time
+    // MARK: Due dates
 
     @Test(arguments: [(0, 1), (18, 1), (22, 0), (31, 0)] as [(Int, Int32)])
-    func twoThirdsOfTheLifeDecide(days: Int, status: Int32) throws {
+    func identityIsDueAfterTwoThirdsOfItsLifetime(days: Int, status: Int32) throws {
         let place = try enrolled()
         let result = try place.certificate("needs-refresh", "laptop", daysAhead: days)
         #expect(result.status == status, "\(result.said)")
@@ -189,7 +189,7 @@ struct RefreshTests {
         #expect(all.output.contains("\"needsRefresh\" : \(status == 0)"))
     }
 
-    @Test func anExpiredOneIsReplacedByTheCredential() throws {
+    @Test func expiredCertificateIsReplacedUsingTheCredential() throws {
         let place = try enrolled()
         try place.control(Self.dates(from: 0, to: 90))
         let result = try place.certificate("refresh", daysAhead: 40)
@@ -199,23 +199,23 @@ struct RefreshTests {
         #expect(try place.isVerified())
     }
 
-    // MARK: At once
+    // MARK: Concurrency
 
-    @Test func twoAtOnceAreOne() throws {
+    @Test func concurrentRefreshesAreOne() throws {
         let place = try enrolled()
         let result = try place.sandbox.sh(
             "countersign certificate refresh laptop & countersign certificate refresh laptop & wait $! && wait")
         #expect(result.status == 0, "\(result.said)")
         #expect(result.output.split(separator: "\n").count == 2)
         #expect(Set(result.output.split(separator: "\n")).count == 1)
-        // The second may come when the first is done already.
+        // The second may start after the first has finished.
         let said = "another process is renewing identity \"laptop\""
         #expect(result.error.isEmpty || result.error.contains(said), "\(result.said)")
         #expect(place.server.requests("simplereenroll").count == 1)
     }
 
-    /// It was decided on before the other one had finished.
-    @Test func oneThatComesJustBehindAnotherTakesItsResult() async throws {
+    /// This refresh was due before the other one had finished.
+    @Test func refreshRightAfterAnotherUsesItsResult() async throws {
         let place = try enrolled()
         let renewals = [try renewal(place), try renewal(place)]
         #expect(try place.refresh("laptop").status == 0)
@@ -225,22 +225,22 @@ struct RefreshTests {
         #expect(place.server.requests("simplereenroll").count == 1)
     }
 
-    @Test func oneThatDoesNotWaitDoesNotWaitForAnother() async throws {
+    @Test func noWaitDoesNotWaitForAnotherProcess() async throws {
         let place = try enrolled()
         let file = open("\(place.sandbox.home)/run/refresh-laptop.lock", O_RDWR)
         try #require(flock(file, LOCK_EX) == 0)
         let result = try place.refresh("laptop", "--no-wait")
-        #expect(result.status == 1 && result.error.contains("another process is renewing identity"), "\(result.said)")
+        #expect(result.status == 1 && result.error.contains("another process"), "\(result.said)")
         #expect(try await renewal(place).refreshIfUnlocked("laptop", patience: .milliseconds(150)) == nil)
-        // Children of other tests may have a copy of the descriptor while they are started.
+        // Children that other tests are starting may hold a copy of the descriptor.
         flock(file, LOCK_UN)
         close(file)
         let free = try place.refresh("laptop", "--no-wait")
         #expect(free.status == 0, "\(free.said)")
     }
 
-    /// As a child has that is not yet the other program.
-    @Test func aLockEndsWithItsHolderThoughThereIsACopyOfItsDescriptor() throws {
+    /// Like a child between fork and exec.
+    @Test func lockEndsWithItsHolderDespiteACopiedDescriptor() throws {
         let sandbox = try Sandbox()
         let home = Home(path: sandbox.home)
         var lock = try RenewalLock.acquireIfFree("laptop", of: home)
@@ -257,8 +257,8 @@ struct RefreshTests {
         #expect(try RenewalLock.acquireIfFree("laptop", of: home) != nil)
     }
 
-    /// Who was stopped has no result for those who wait.
-    @Test func oneThatIsCancelledTellsTheOthersNothing() async throws {
+    /// A cancelled refresh has no result for the processes that wait.
+    @Test func cancelledRefreshGivesWaitersNoResult() async throws {
         let place = try enrolled(["retryAfter": "60"])
         try place.control(["pending": 1, "retryAfter": "60"])
         let (waiting, isWaiting) = AsyncStream.makeStream(of: Void.self)
@@ -279,11 +279,12 @@ struct RefreshTests {
             now: { Int64(Date().timeIntervalSince1970) }, report: report)
     }
 
-    @Test func theFailureOfOneIsTheFailureOfBoth() throws {
+    @Test func waitersShareTheFailure() throws {
         let place = try enrolled()
         try place.control(["fault": "500", "faultFor": "simplereenroll"])
         let result = try place.sandbox.sh(
-            "countersign certificate refresh laptop & countersign certificate refresh laptop; code=$?; wait $! || exit $code"
+            "countersign certificate refresh laptop & "
+                + "countersign certificate refresh laptop; code=$?; wait $! || exit $code"
         )
         #expect(result.status == 1, "\(result.said)")
         #expect(place.server.requests("simplereenroll").count == 1)

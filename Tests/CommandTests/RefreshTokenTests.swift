@@ -7,7 +7,7 @@ import CountersignTestOrigin
 import Testing
 import CountersignVault
 
-/// Identities whose keys stay in a token, which locks itself after a few wrong PINs.
+/// Identities with keys in a token, which locks itself after a few wrong PINs.
 struct RefreshTokenTests {
     private let sandbox: Sandbox
     private let token: SoftToken
@@ -33,13 +33,13 @@ struct RefreshTokenTests {
 
     private func serve() throws -> ChildProcess { try sandbox.serve(environment: token.environment) }
 
-    @Test func aRefusedPINIsShownToTheTokenOnceByAllProcessesTogether() throws {
+    @Test func rejectedPINIsTriedOnceAcrossAllProcesses() throws {
         let key = try #require(try vault.contents.tokenKeys["card"])
         let pin = Secret(utf8: "canary-wrong")
         try vault.update {
             try $0.setTokenKey(TokenKey(name: "card", uri: key.uri, pin: pin, leafSHA256: key.leafSHA256))
         }
-        // These need no key.
+        // These commands need no key.
         for command in ["list", "needs-refresh"] {
             let result = try certificate(command)
             #expect(result.output.contains("card") && result.error.isEmpty, "\(result.said)")
@@ -66,7 +66,7 @@ struct RefreshTokenTests {
         #expect(try vault.contents.tokenKeys["card"]?.isPINRefused == false)
     }
 
-    @Test func anEnrolmentDoesNotTakeThePlaceOfAKeyInAToken() throws {
+    @Test func enrolmentDoesNotReplaceATokenKey() throws {
         let before = try #require(try vault.contents.tokenKeys["card"])
         let result = try certificate(
             "enroll", "card", "--replace", "--est", "https://127.0.0.1:1", "--anchor",

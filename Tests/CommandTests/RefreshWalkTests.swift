@@ -6,12 +6,12 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-/// Four hundred days of `certificate refresh`, one every five days, against a server that lives in the same time (libfaketime) and is
-/// away from the moment that a certificate is due to the last fifth of the last third of its life.
+/// `certificate refresh` every five days for 400 days, with a server that shares the clock (libfaketime) and is
+/// unavailable from each certificate's due date until the last fifteenth of its lifetime.
 struct RefreshWalkTests {
     private static let day: Int64 = 86_400
 
-    @Test func thereIsAWorkingCertificateAtEveryStep() throws {
+    @Test func aWorkingCertificateExistsAtEveryStep() throws {
         let folder = try TemporaryFolder("walk")
         let time = try folder.write("time", "+0d\n")
         let place = try EnrolledSandbox(["days": 90], environment: try FakeTime.environment(readFrom: time))
@@ -37,12 +37,12 @@ struct RefreshWalkTests {
             #expect(leaf.isValid(at: now()), comment)
             #expect(try place.isVerified(at: now()), comment)
             #expect(try place.identity()?.leaf == leaf, comment)
-            // Five days are never all that is left.
+            // More than one day always remains.
             #expect(leaf.notAfter - now() > Self.day, comment)
         }
         #expect((4...6).contains(renewals), "\(renewals)")
         #expect(failures >= renewals * 3, "\(failures)")
-        // All of it by the identities themselves: a password was asked for once.
+        // The password was requested only once; the identities authenticated all renewals.
         #expect(place.server.requests("simpleenroll").count { $0.user != nil } == 1)
         #expect(place.server.requests("simplereenroll").count == renewals)
     }

@@ -5,9 +5,10 @@ import CountersignTestOrigin
 import Testing
 
 extension Sandbox {
-    /// Runs `countersign ARGUMENTS` and has it killed, by strace, as it makes its `count`th call of `call`; whether it was.
+    /// Runs `countersign ARGUMENTS` under strace, which kills it at its `count`th call of `call`. Returns whether it
+    /// was killed.
     func isKilled(at call: String, _ count: Int, _ arguments: [String]) throws -> Bool {
-        // On one processor there is one thread for all tasks, since strace counts the calls of each thread.
+        // Pinned to one processor, so that all tasks share one thread: strace counts calls per thread.
         let result = try Command.run(
             try Tool.path("taskset"),
             [
@@ -21,7 +22,7 @@ extension Sandbox {
         return false
     }
 
-    /// The first that this process may run on.
+    /// The first processor that this process may use.
     private static let processor: String = {
         let line = TextFile.lines("/proc/self/status").first { $0.hasPrefix("Cpus_allowed_list:") } ?? ""
         return String(line.dropFirst("Cpus_allowed_list:".count).drop { $0.isWhitespace }.prefix { $0.isNumber })

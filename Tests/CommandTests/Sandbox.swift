@@ -3,7 +3,7 @@
 import Foundation
 import CountersignTestOrigin
 
-/// A folder with a home in it, and the built executable in the path of what is run there.
+/// A folder with a home, and commands that find the built executable in their path.
 final class Sandbox: Sendable {
     let folder: TemporaryFolder
 
@@ -29,7 +29,7 @@ final class Sandbox: Sendable {
         }
     }
 
-    /// What commands find in their environment.
+    /// The environment of the commands.
     func environment(adding own: [String: String] = [:]) throws -> [String: String] {
         let programs = URL(fileURLWithPath: try Self.executable).deletingLastPathComponent().path
         return [
@@ -38,7 +38,7 @@ final class Sandbox: Sendable {
         ].merging(own) { _, new in new }
     }
 
-    /// Runs a line of sh in the folder, in a session without a terminal.
+    /// Runs a line of sh in the folder, without a controlling terminal.
     func sh(_ command: String, input: String = "", seconds: Double = 60) throws -> CommandResult {
         try Command.run(
             "/usr/bin/setsid", ["--wait", "/bin/sh", "-c", command], environment: try environment(),
@@ -53,7 +53,7 @@ final class Sandbox: Sendable {
             folder: folder.path, input: input, in: folder)
     }
 
-    /// Runs `countersign`, which has to end with 0; gives its output.
+    /// Runs `countersign`, expects status 0 and returns the output.
     @discardableResult
     func succeed(_ arguments: String..., input: String = "") throws -> String {
         let result = try Command.run(
@@ -65,7 +65,7 @@ final class Sandbox: Sendable {
         return result.output
     }
 
-    /// Starts `countersign serve` on a free port and waits until it answers.
+    /// Starts `countersign serve` on a free port and waits until it is ready.
     func serve(_ flags: String..., environment own: [String: String] = [:]) throws -> ChildProcess {
         let server = try ChildProcess(
             try Self.executable, ["serve", "--listen", "127.0.0.1:0"] + flags,

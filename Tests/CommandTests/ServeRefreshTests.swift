@@ -7,9 +7,10 @@ import CountersignTestOrigin
 import Testing
 import CountersignVault
 
-/// `serve` over enrolled identities. The EST server is the origin too: it asks for a client certificate, and rejects revoked ones.
+/// `serve` with enrolled identities. The EST server is also the origin: it requests a client certificate and rejects
+/// revoked ones.
 struct ServeRefreshTests {
-    /// A home with an enrolled identity for the server's own site, and a proxy over it.
+    /// A home with an identity enrolled for the server's site, and a running proxy.
     private final class Scene: Sendable {
         let place: EnrolledSandbox
         let proxy: ChildProcess
@@ -30,7 +31,7 @@ struct ServeRefreshTests {
             port = try proxy.line(after: "countersign: listening on 127.0.0.1:")
         }
 
-        /// The status that curl gets of the origin through the proxy, and what the proxy said of it.
+        /// The status that curl receives from the origin through the proxy, and the proxy's log.
         func get(_ flags: String = "", _ path: String = "/.well-known/est/cacerts") throws -> String {
             try place.sandbox.sh(
                 "curl -s -o body -w '%{http_code}' --cacert home/Certs/interception/bundle.pem "
@@ -43,9 +44,9 @@ struct ServeRefreshTests {
         }
     }
 
-    // MARK: By itself
+    // MARK: Automatic renewal
 
-    @Test func whatIsDueIsRefreshedAndInForce() throws {
+    @Test func dueIdentityIsRefreshedAndUsed() throws {
         let scene = try Scene(before: { place in
             try place.control(RefreshTests.late)
             try #require(try place.refresh("laptop").status == 0)
@@ -58,7 +59,7 @@ struct ServeRefreshTests {
         #expect(scene.place.server.log.last?.client == "CN=jdoe")
     }
 
-    @Test func aFailureIsToldOfWithTheTimeOfTheNextAttemptAndTheOldOneServes() throws {
+    @Test func failureIsLoggedWithTheNextAttemptAndTheOldCertificateIsUsed() throws {
         let scene = try Scene(before: { place in
             try place.control(RefreshTests.late)
             try #require(try place.refresh("laptop").status == 0)
@@ -70,13 +71,13 @@ struct ServeRefreshTests {
         #expect(record.failures == 1 && record.lastFailure > 1_700_000_000)
     }
 
-    @Test func aDamagedChainIsWrittenAgain() throws {
+    @Test func damagedChainFileIsRestored() throws {
         let scene = try Scene(before: { place in unlink(place.chainPath()) })
         #expect(scene.waits(for: "repaired Certs/identities/laptop.pem, the certificate chain of identity \"laptop\""))
         #expect(try scene.place.isVerified())
     }
 
-    @Test func aLockedVaultIsToldOfOnceAndRefreshesNothing() throws {
+    @Test func lockedVaultIsLoggedOnceAndNothingIsRefreshed() throws {
         let scene = try Scene(before: { place in
             try place.sandbox.succeed("vault", "rekey", "--passphrase", "--password-stdin", input: "canary-pass\n")
         })
@@ -85,7 +86,7 @@ struct ServeRefreshTests {
         #expect(scene.proxy.errorOutput.components(separatedBy: said).count == 2)
     }
 
-    @Test func withoutAnEnrolmentNothingIsSaid() throws {
+    @Test func nothingIsLoggedWithoutAnEnrolment() throws {
         let sandbox = try Sandbox()
         let proxy = try sandbox.serve()
         proxy.send(SIGTERM)
@@ -93,13 +94,13 @@ struct ServeRefreshTests {
         #expect(proxy.errorOutput.isEmpty)
     }
 
-    // MARK: Without dropping anything
+    // MARK: Requests in progress
 
-    @Test func aResponseOnItsWayIsWholeAndTheNextRequestHasTheNewCertificate() throws {
+    @Test func responseInProgressCompletesAndTheNextRequestUsesTheNewCertificate() throws {
         let nginx = try NginxOrigin()
         let pki = try TestPKI.shared
         let place = try EnrolledSandbox()
-        // The authority that nginx accepts issues here, too.
+        // The CA that nginx accepts also issues here.
         try place.server.add(
             authority: "client-ca-a", certificate: pki.certificate("client-ca-a"), key: pki.key("client-ca-a"))
         try place.control([
@@ -127,25 +128,26 @@ struct ServeRefreshTests {
         let refreshed = try place.refresh("laptop")
         #expect(refreshed.status == 0, "\(refreshed.said)")
         #expect(poll(seconds: 10) { proxy.errorOutput.contains("again: ") ? true : nil } == true)
-        // The rest of what was on its way under the old one.
+        // The rest of the response that began with the old certificate.
         let length =
             size - (head.utf8.count - (head.range(of: "\r\n\r\n").map { head[..<$0.upperBound].utf8.count } ?? 0))
         #expect(client.receive { $0.utf8.count >= length }.utf8.count == length)
         try client.send(
-            "GET \(site)/who HTTP/1.1\r\nHost: refresh.test.localhost:\(nginx.mutual13Port)\r\nConnection: close\r\n\r\n"
+            "GET \(site)/who HTTP/1.1\r\nHost: refresh.test.localhost:\(nginx.mutual13Port)\r\n"
+                + "Connection: close\r\n\r\n"
         )
         #expect(client.receive().contains("TLSv1.3 CN=jdoe"))
         #expect(try place.leaf() != before)
-        // It was taken by an origin: what it replaced is not kept any longer.
+        // An origin has accepted it, so the old one is discarded.
         #expect(
             try poll(seconds: 10) { try place.vault.contents.enrollments["laptop"]?.previous == nil ? true : nil }
                 == true)
     }
 
-    // MARK: What origins say
+    // MARK: Rejections by origins
 
     @Test(arguments: ["1.2", "1.3"], ["", "-H 'Connection: close' --data-binary @home/Certs/interception/bundle.pem"])
-    func aRejectedOneIsReplacedAndTheSameRequestTriedOnceMore(version: String, flags: String) throws {
+    func rejectedCertificateIsReplacedAndTheRequestRetriedOnce(version: String, flags: String) throws {
         let scene = try Scene(["tls": version])
         let path = flags.isEmpty ? "/.well-known/est/cacerts" : "/.well-known/est/nothing"
         let usual = try scene.get(flags, path)
@@ -159,16 +161,16 @@ struct ServeRefreshTests {
         #expect(second != first)
         #expect(scene.place.server.requests("simpleenroll").count { $0.user != nil } == 2)
 
-        // Not more than one in five minutes: the origin's no comes through.
+        // At most one refresh in five minutes: the client receives the origin's rejection.
         try scene.place.control(["tls": version, "revoked": [first.serialNumberHex, second.serialNumberHex]])
         #expect(["502", "000"].contains(try scene.get(flags, path)))
         #expect(try scene.place.leaf() == second)
         #expect(scene.place.server.requests("simpleenroll").count { $0.user != nil } == 2)
     }
 
-    /// Without a CONNECT it is the request itself that makes the connection.
+    /// Without a CONNECT, the request itself opens the connection.
     @Test(arguments: ["1.2", "1.3"])
-    func soIsOneInAbsoluteForm(version: String) throws {
+    func absoluteFormRequestIsRetriedToo(version: String) throws {
         let scene = try Scene(["tls": version])
         try scene.place.control(["tls": version, "revoked": [try scene.place.leaf().serialNumberHex]])
         let client = try RawConnection(port: try #require(Int(scene.port)))
@@ -180,8 +182,8 @@ struct ServeRefreshTests {
         #expect(scene.place.server.requests("simpleenroll").count { $0.user != nil } == 2)
     }
 
-    /// Somebody else is at a refresh of it: the request waits for that and is tried again all the same.
-    @Test func aRejectedOneThatAnotherProcessRefreshesIsWaitedFor() throws {
+    /// Another process is refreshing the identity: the request waits for it and is then retried.
+    @Test func requestWaitsForARefreshByAnotherProcess() throws {
         let scene = try Scene()
         let file = open("\(scene.place.sandbox.home)/run/refresh-laptop.lock", O_RDWR | O_TRUNC)
         try #require(flock(file, LOCK_EX) == 0)
@@ -194,7 +196,7 @@ struct ServeRefreshTests {
         #expect(try scene.get() == "200", "\(scene.proxy.errorOutput)")
     }
 
-    @Test func manyThatAreRejectedAtOnceAreOneRefresh() throws {
+    @Test func concurrentRejectionsCauseOneRefresh() throws {
         let scene = try Scene()
         try scene.place.control(["revoked": [try scene.place.leaf().serialNumberHex]])
         let address = "\(scene.place.server.address())/.well-known/est/cacerts"
@@ -205,7 +207,7 @@ struct ServeRefreshTests {
         #expect(scene.place.server.requests("simpleenroll").count { $0.user != nil } == 2)
     }
 
-    @Test func aNewOneThatNobodyTakesGivesWayToTheOneBefore() throws {
+    @Test func newCertificateRejectedEverywhereIsRolledBack() throws {
         let scene = try Scene(before: { place in try #require(try place.refresh("laptop").status == 0) })
         let new = try scene.place.leaf()
         let old = try #require(try scene.place.vault.contents.enrollments["laptop"]?.previous?.chain.first)
@@ -216,7 +218,7 @@ struct ServeRefreshTests {
         #expect(scene.place.server.requests("simpleenroll").count { $0.user != nil } == 1)
     }
 
-    @Test func whatWasImportedIsNotRefreshedAndTheOriginsNoComesThrough() throws {
+    @Test func importedIdentityIsNotRefreshedAndTheRejectionIsPassedOn() throws {
         let scene = try Scene()
         let name = try #require(try scene.place.identity())
         try scene.place.vault.update { contents in

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Countersign
 
-/// `countersign serve` as a process: doors, signals, reloads, the vault, systemd.
+/// `countersign serve` as a process: listening addresses, signals, reloads, the vault, systemd.
 struct ServeTests {
     private let sandbox: Sandbox
 
@@ -15,7 +15,8 @@ struct ServeTests {
         try sandbox.succeed("sites", "add", "https://localhost:1", "answer=basic")
     }
 
-    /// The proxy's status for a CONNECT to a listed site where nobody listens: 502 when it tried, 503 while the vault is shut.
+    /// The proxy's status for a CONNECT to a listed site that is down: 502 if it tried to connect, 503 while the vault
+    /// is locked.
     private func connectStatus(_ server: ChildProcess, login: String = "") throws -> String {
         let port = try server.line(after: "countersign: listening on 127.0.0.1:")
         return try sandbox.sh(
@@ -28,10 +29,10 @@ struct ServeTests {
         try #require(isThere == true, "no \(text.debugDescription) in: \(server.errorOutput)")
     }
 
-    // MARK: Doors
+    // MARK: Listening addresses
 
     @Test
-    func everyDoorAnswersOnceItsLineIsPrinted() throws {
+    func everyAddressAcceptsConnectionsOnceItIsPrinted() throws {
         let socket = sandbox.folder.file("new/folder/door.sock")
         let server = try sandbox.serve("--listen", "[::1]:0", "--listen", "unix:\(socket)")
         let lines = server.output.split(separator: "\n")
@@ -40,14 +41,14 @@ struct ServeTests {
         #expect(lines.dropFirst().first?.hasPrefix("countersign: listening on [::1]:") == true)
         #expect(lines.last == "countersign: listening on unix:\(socket)")
         #expect(try connectStatus(server) == "502")
-        // A request to the proxy itself, not through it.
+        // A request for the proxy itself.
         let overUnix = try sandbox.sh("curl -s -o /dev/null -w '%{http_code}' --unix-socket \(socket) http://a/")
         #expect(overUnix.output == "400", "\(overUnix.said)")
         #expect(try sandbox.sh("stat -c %a \(socket) new/folder").output == "600\n700\n")
     }
 
     @Test
-    func aPortThatIsTakenIsAnErrorWithItsName() throws {
+    func portInUseIsAnErrorNamingTheAddress() throws {
         let port = try sandbox.serve().line(after: "countersign: listening on ")
         let server = try sandbox.serve()
         let taken = try server.line(after: "countersign: listening on ")
@@ -58,7 +59,7 @@ struct ServeTests {
     }
 
     @Test
-    func aLiveUnixDoorIsNotTakenOverAndADeadOneIs() throws {
+    func staleUnixSocketIsReplacedAndALiveOneIsNot() throws {
         let socket = sandbox.folder.file("door.sock")
         let first = try sandbox.serve("--listen", "unix:\(socket)")
         let second = try sandbox.countersign("serve", "--listen", "unix:\(socket)")
@@ -71,7 +72,7 @@ struct ServeTests {
     }
 
     @Test
-    func aClientTokenIsAskedFor() throws {
+    func clientTokenIsRequired() throws {
         try sandbox.folder.write("token", "0123456789abcdef\n")
         chmod(sandbox.folder.file("token"), 0o600)
         let server = try sandbox.serve("--client-token-file", "token")
@@ -83,7 +84,7 @@ struct ServeTests {
     // MARK: Signals
 
     @Test(arguments: [SIGTERM, SIGINT])
-    func aSignalStopsItWithStatusZeroAndNothingIsLeft(_ signal: Int32) throws {
+    func signalStopsItWithStatusZeroAndCleansUp(_ signal: Int32) throws {
         let socket = sandbox.folder.file("door.sock")
         let server = try sandbox.serve("--listen", "unix:\(socket)")
         server.send(signal)
@@ -94,9 +95,9 @@ struct ServeTests {
             !server.errorOutput.contains("error:") && !server.errorOutput.contains("warning:"), "\(server.errorOutput)")
     }
 
-    /// OpenSSL then has no provider of its own make keys on a curve from their parts.
+    /// With this configuration, no OpenSSL provider can create elliptic-curve keys from their parameters.
     @Test
-    func itsKeysAreReadWhereOpenSSLIsToldToHaveAnEngineForAll() throws {
+    func keysLoadWithAnOpenSSLEngineConfiguredForAllAlgorithms() throws {
         try sandbox.succeed("exec", "--", "true")
         let configuration = try sandbox.folder.write(
             "openssl.cnf",
@@ -118,10 +119,10 @@ struct ServeTests {
     }
 
     @Test
-    func aSecondSignalEndsItAtOnce() throws {
+    func secondSignalStopsItImmediately() throws {
         let server = try sandbox.serve()
         let port = try server.line(after: "countersign: listening on 127.0.0.1:")
-        // A request that has no answer keeps the first signal waiting.
+        // A request without a response delays the first signal's shutdown.
         let origin = try SilentOrigin()
         let client = try ChildProcess(
             "/usr/bin/curl", ["-s", "-x", "http://127.0.0.1:\(port)", "http://127.0.0.1:\(origin.port)/"],
@@ -135,7 +136,7 @@ struct ServeTests {
     }
 
     @Test
-    func hangupReadsTheHomeAgain() throws {
+    func hangupReloadsTheHome() throws {
         let server = try sandbox.serve()
         server.send(SIGHUP)
         try waitForTalk(server, "countersign: info: read \(sandbox.home) again: 1 site, 0 credentials, 0 identities\n")
@@ -145,7 +146,7 @@ struct ServeTests {
     // MARK: Reloads
 
     @Test
-    func aFaultyListLeavesInForceWhatWas() throws {
+    func invalidListKeepsThePreviousOne() throws {
         let log = sandbox.folder.file("access.log")
         let server = try sandbox.serve("--access-log", log)
         try sandbox.folder.write(
@@ -162,12 +163,12 @@ struct ServeTests {
         try waitForTalk(server, "again: 2 sites")
     }
 
-    /// A policy that is replaced costs every kept connection: only a change is a reason.
+    /// Replacing the policy closes all pooled connections, so it happens only on a change.
     @Test
-    func aFileThatIsWrittenAsItWasChangesNothing() throws {
+    func rewritingAFileUnchangedHasNoEffect() throws {
         let server = try sandbox.serve()
         let good = sandbox.folder.text("home/AllowedSites/local.sites")
-        // Each fault is told of when the files were looked at: so they were between the two, with the list as it was.
+        // Each error is logged when the files are checked, so the unchanged list was checked between the two errors.
         for fault in ["one", "two"] {
             try sandbox.folder.write("home/AllowedSites/local.sites", "https://a.example \(fault)=\n")
             try waitForTalk(server, "unknown option \"\(fault)\"")
@@ -177,7 +178,7 @@ struct ServeTests {
     }
 
     @Test
-    func aFaultyAnchorLeavesTheRestToBeReadAgain() throws {
+    func invalidAnchorDoesNotStopOtherReloads() throws {
         let server = try sandbox.serve()
         try sandbox.folder.write("home/Certs/anchors/bad.pem", "hello")
         try waitForTalk(server, "countersign: warning: keeping the previous trust anchors\n")
@@ -186,7 +187,7 @@ struct ServeTests {
     }
 
     @Test
-    func aCredentialIsInForceWithoutARestart() throws {
+    func newCredentialIsUsedWithoutARestart() throws {
         let server = try sandbox.serve()
         try sandbox.succeed("credential", "set", "--user", "jdoe", "--password-stdin", input: "canary\n")
         try waitForTalk(server, "again: 1 site, 1 credential, 0 identities\n")
@@ -200,24 +201,24 @@ struct ServeTests {
     // MARK: The vault
 
     @Test
-    func aLockedVaultInterceptsNothingUntilItIsUnlocked() throws {
+    func lockedVaultInterceptsNothing() throws {
         let server = try sandbox.serve()
         #expect(try connectStatus(server) == "502")
-        #expect(try sandbox.succeed("vault", "lock") == "the vault is locked\n")
+        #expect(try sandbox.succeed("vault", "lock") == "vault locked\n")
         #expect(try connectStatus(server) == "503")
         #expect(try sandbox.succeed("vault", "status").contains("\nserver     process \(server.pid), locked\n"))
-        // What changes in the home does not open it.
+        // Changes to the home do not unlock it.
         try sandbox.succeed("credential", "set", "--user", "jdoe", "--password-stdin", input: "canary\n")
         try sandbox.succeed("sites", "add", "https://localhost:2")
         try waitForTalk(server, "again: 2 sites, the vault is locked\n")
         #expect(try connectStatus(server) == "503")
-        #expect(try sandbox.succeed("vault", "unlock") == "the vault is unlocked\n")
+        #expect(try sandbox.succeed("vault", "unlock") == "vault unlocked\n")
         #expect(try connectStatus(server) == "502")
         #expect(try sandbox.succeed("vault", "status").contains("\nserver     process \(server.pid), open\n"))
     }
 
     @Test
-    func aVaultWithAPassphraseStaysShutUntilThatIsGiven() throws {
+    func vaultWithAPassphraseStaysLockedUntilUnlock() throws {
         try sandbox.succeed("credential", "set", "--user", "jdoe", "--password-stdin", input: "canary\n")
         try sandbox.succeed("vault", "rekey", "--passphrase", "--password-stdin", input: "canary-passphrase\n")
         let server = try sandbox.serve()
@@ -233,7 +234,7 @@ struct ServeTests {
     }
 
     @Test
-    func thePassphraseMayComeOnStandardInput() throws {
+    func passphraseCanComeFromStandardInput() throws {
         try sandbox.succeed("credential", "set", "--user", "jdoe", "--password-stdin", input: "canary\n")
         try sandbox.succeed("vault", "rekey", "--passphrase", "--password-stdin", input: "canary-passphrase\n")
         let wrong = try sandbox.countersign(
@@ -251,7 +252,7 @@ struct ServeTests {
     // MARK: The control socket
 
     @Test
-    func theControlSocketIsTheUsersOwnAndTakesNoNonsense() throws {
+    func controlSocketIsPrivateAndRejectsInvalidRequests() throws {
         let server = try sandbox.serve()
         #expect(try sandbox.sh("stat -c %a home/run home/run/control.sock").output == "700\n600\n")
         for nonsense in [
@@ -273,7 +274,7 @@ struct ServeTests {
     }
 
     @Test
-    func aSecondServerOfAHomeLeavesTheFirstItsControlSocket() throws {
+    func secondServerDoesNotTakeOverTheControlSocket() throws {
         let first = try sandbox.serve()
         let second = try sandbox.serve()
         try waitForTalk(
@@ -285,7 +286,7 @@ struct ServeTests {
     }
 
     @Test
-    func twoServersThatStartAtOnceShareOneInterceptionCA() throws {
+    func concurrentlyStartedServersShareOneCA() throws {
         let servers = try (0..<4).map { index in
             try ChildProcess(
                 try Sandbox.executable, ["serve", "--listen", "127.0.0.1:0"], environment: try sandbox.environment(),
@@ -302,7 +303,7 @@ struct ServeTests {
     // MARK: systemd
 
     @Test(arguments: [false, true])
-    func systemdIsToldOfStartAndStop(_ isAbstract: Bool) throws {
+    func systemdIsNotifiedOfStartAndStop(_ isAbstract: Bool) throws {
         let name = isAbstract ? "@countersign-\(UUID().uuidString)" : sandbox.folder.file("notify.sock")
         let socket = try NotifySocket(name)
         let server = try sandbox.serve(environment: ["NOTIFY_SOCKET": name])

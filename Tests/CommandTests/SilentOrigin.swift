@@ -3,7 +3,7 @@
 import Foundation
 import CountersignTestOrigin
 
-/// A server on a free port of 127.0.0.1 that takes connections and never answers.
+/// A server on a free port of 127.0.0.1 that accepts connections and never responds.
 final class SilentOrigin {
     private let descriptor: Int32
     let port: Int
@@ -27,7 +27,7 @@ final class SilentOrigin {
 
     deinit { close(descriptor) }
 
-    /// Whether a client has come within ten seconds.
+    /// Whether a client connects within ten seconds.
     func waitForClient() -> Bool {
         var ready = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return Foundation.poll(&ready, 1, 10_000) == 1

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Countersign
 
-/// A root, a home, and the trees and users whose stores it is put into, all below a folder of the test's own.
+/// A root certificate, a home, and fake system and user trees with trust stores, all in a temporary folder.
 class StoreBench {
     let folder: TemporaryFolder
     let home: Home
@@ -20,11 +20,11 @@ class StoreBench {
         try FileManager.default.createDirectory(atPath: folder.file("user"), withIntermediateDirectories: true)
     }
 
-    /// Stands for the root of the file system.
+    /// Takes the place of `/`.
     var tree: String { folder.file("tree") }
     var name: String { RootName(of: root, in: home).text }
 
-    /// An installer for the tree and the user below it.
+    /// An installer that works on the fake trees.
     func installer(
         path: String = "/usr/bin:/bin", java: String? = nil, privilege: StoreLayout.Privilege = .own,
         isWritable: @escaping @Sendable (String) -> Bool = { access($0, W_OK) == 0 }, home: Home? = nil
@@ -51,7 +51,7 @@ class StoreBench {
             in: folder)
     }
 
-    /// Every file below a folder, links as their targets.
+    /// All files in a folder, recursively, with symbolic links as their targets.
     func listing(_ path: String) -> [String: [UInt8]] {
         var files: [String: [UInt8]] = [:]
         for case let name as String in FileManager.default.enumerator(atPath: path) ?? .init() {
@@ -61,8 +61,8 @@ class StoreBench {
         return files
     }
 
-    /// A program in the folder `bin`. Another process writes it: a child that is started here meanwhile would for a moment keep
-    /// the file open, and a file that is open for writing cannot be run.
+    /// Creates a program in the folder `bin`, using another process: a child that another test starts meanwhile could
+    /// inherit our write descriptor, and a file that is open for writing cannot be executed.
     func script(_ name: String, _ text: String) throws {
         let path = try folder.write("bin/\(name)", "")
         try tool(

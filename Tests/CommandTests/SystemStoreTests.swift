@@ -7,9 +7,10 @@ import Testing
 
 @testable import Countersign
 
-/// The root in the system's anchors, by Debian's own program and by stand-ins for the others'.
+/// The root in the system's trust anchors, using Debian's update-ca-certificates and stubs for those of other
+/// distributions.
 final class SystemStoreTests: StoreBench {
-    /// A Debian with two anchors, one of the distribution's and one of an administrator's.
+    /// A Debian tree with two anchors, one from the distribution and one from an administrator.
     private func makeDebian() throws {
         try folder.write("tree/etc/ca-certificates.conf", "test/origin-root.crt\n")
         try folder.write(
@@ -31,7 +32,7 @@ final class SystemStoreTests: StoreBench {
         return try tool("openssl", "verify", other, flag, "\(tree)/etc/ssl/certs\(place)", file).status == 0
     }
 
-    @Test func debiansAnchorsHaveTheRootAndAreTheSameBytesAfterwards() throws {
+    @Test func installAndUninstallRestoreDebiansAnchorsByteForByte() throws {
         try makeDebian()
         let before = listing(tree)
         #expect(run(installer(), .present(root), .system) == [.done])
@@ -46,7 +47,7 @@ final class SystemStoreTests: StoreBench {
         #expect(run(installer(), .absent(root), .system) == [.asWanted])
     }
 
-    @Test func anEarlierRootOfThisHomeGoesTooAndAnotherHomesStays() throws {
+    @Test func uninstallRemovesEarlierRootsOfThisHomeOnly() throws {
         try makeDebian()
         let (earlier, foreign) = try (root, InterceptionAuthority.create(at: Int64(time(nil))).root)
         let new = try InterceptionAuthority.create(at: Int64(time(nil))).root
@@ -55,7 +56,7 @@ final class SystemStoreTests: StoreBench {
         #expect(run(installer(), .present(earlier), .system) == [.done])
         #expect(installer().places(withRootsBesides: new).map(\.kind) == [.system])
         #expect(run(installer(), .present(new), .system) == [.done])
-        // Also where nothing is left of the home that says what its root was.
+        // Works even without the home's files.
         #expect(run(installer(), .absent(nil), .system) == [.done])
         #expect(try !opensslTrusts(new, "-CAfile", "/ca-certificates.crt"))
         #expect(try !opensslTrusts(earlier, "-CAfile", "/ca-certificates.crt"))
@@ -63,7 +64,7 @@ final class SystemStoreTests: StoreBench {
         #expect(installer().places(withRootsBesides: new).isEmpty)
     }
 
-    @Test func aNameAloneIsNoProof() throws {
+    @Test func certificateIsNotRemovedByNameAlone() throws {
         try makeDebian()
         let place = "tree/usr/local/share/ca-certificates/\(name).crt"
         try folder.write(place, TextFile.bytes(Tool.fixture("client-b-root.pem")))
@@ -76,7 +77,7 @@ final class SystemStoreTests: StoreBench {
         #expect(TextFile.bytes(folder.file(place)) == TextFile.bytes(Tool.fixture("client-b-root.pem")))
     }
 
-    /// The other distributions' programs are stood in for by a script: it makes the bundle, and keeps how it was called.
+    /// A script takes the place of the distribution's program: it builds the bundle and records its arguments.
     @Test(arguments: [
         (
             "etc/pki/ca-trust/source/anchors", ".pem", "update-ca-trust", "extract",
@@ -88,7 +89,7 @@ final class SystemStoreTests: StoreBench {
         ),
         ("usr/share/pki/trust/anchors", ".pem", "update-ca-certificates", "", "var/lib/ca-certificates/ca-bundle.pem"),
     ])
-    func everyDistributionHasItsFolderAndProgram(
+    func eachDistributionUsesItsFolderAndProgram(
         _ anchors: String, _ suffix: String, _ program: String, _ argument: String, _ bundle: String
     ) throws {
         try folder.write("tree/\(anchors)/.keep", "")
@@ -106,7 +107,7 @@ final class SystemStoreTests: StoreBench {
         #expect(folder.text("calls") == "\(argument)\n\(argument)\n")
     }
 
-    @Test func aProgramThatFailsLeavesNothingBehindAndIsQuoted() throws {
+    @Test func failingProgramLeavesNothingAndItsOutputIsShown() throws {
         try makeDebian()
         #expect(run(installer(), .present(root), .system) == [.done])
         let before = listing(tree)
@@ -121,14 +122,14 @@ final class SystemStoreTests: StoreBench {
         #expect(listing(tree) == before)
     }
 
-    @Test func aRootThatIsInTheFolderAndNotInForceIsTakenUp() throws {
+    @Test func rootInTheFolderButNotInTheBundleIsInstalled() throws {
         try makeDebian()
         try folder.write("tree/usr/local/share/ca-certificates/\(name).crt", root.pem)
         #expect(run(installer(), .present(root), .system) == [.done])
         #expect(try opensslTrusts(root, "-CAfile", "/ca-certificates.crt"))
     }
 
-    @Test func withoutRootAndTerminalTheCommandsAreShownAndNothingIsWritten() throws {
+    @Test func withoutRootAndTerminalTheCommandsAreShown() throws {
         try makeDebian()
         let before = listing(tree)
         let outcomes = run(installer(privilege: .none, isWritable: { _ in false }), .present(root), .system)
@@ -144,7 +145,7 @@ final class SystemStoreTests: StoreBench {
         #expect(listing(tree) == before)
     }
 
-    @Test func sudoIsGivenTheWholeStep() throws {
+    @Test func sudoRunsTheWholeStep() throws {
         try makeDebian()
         try script("sudo", "echo sudo >> \(folder.file("calls")); shift; exec \"$@\"")
         let path = "\(folder.file("bin")):/usr/bin:/bin"
@@ -160,7 +161,7 @@ final class SystemStoreTests: StoreBench {
         #expect(diagnostic.message == "sudo failed with 1: a password is required")
     }
 
-    @Test func aStoreThatIsAskedForAndNotThereIsAFailure() {
+    @Test func requestedButMissingStoreIsAFailure() {
         for kind in TrustStoreKind.allCases {
             let installer = installer(path: "/nowhere")
             let outcomes = run(installer, .present(root), kind)

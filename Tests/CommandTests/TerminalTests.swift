@@ -4,7 +4,7 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-/// What a person at a terminal sees of prompts and of `exec`.
+/// Prompts and `exec` on a terminal.
 struct TerminalTests {
     private let sandbox: Sandbox
 
@@ -15,30 +15,30 @@ struct TerminalTests {
     }
 
     @Test
-    func aPasswordIsAskedForTwiceAndNotShown() throws {
+    func passwordIsPromptedTwiceWithoutEcho() throws {
         let terminal = try start("credential", "set", "--user", "jdoe")
         try terminal.waits(for: "The password of jdoe: ")
-        // Before the keys: once they are read, the terminal is what it was.
+        // Checked before typing, because the settings are restored afterwards.
         #expect(!terminal.echoes)
         try terminal.when("The password of jdoe: ", type: "canary-one\r")
         try terminal.when("Again: ", type: "canary-one\r")
         #expect(terminal.waitForExit() == 0)
         #expect(terminal.echoes)
-        #expect(terminal.screen == "The password of jdoe: \r\nAgain: \r\ncredential \"enrollment\" is set for jdoe\r\n")
+        #expect(terminal.screen == "The password of jdoe: \r\nAgain: \r\ncredential \"enrollment\" stored for jdoe\r\n")
     }
 
     @Test
-    func twoDifferentPasswordsSetNone() throws {
+    func differentPasswordsAreRejected() throws {
         let terminal = try start("credential", "set", "--user", "jdoe")
         try terminal.when("The password of jdoe: ", type: "canary-one\r")
         try terminal.when("Again: ", type: "canary-two\r")
         #expect(terminal.waitForExit() == 1)
-        #expect(terminal.screen.hasSuffix("countersign: error: the two are not the same\r\n"))
+        #expect(terminal.screen.hasSuffix("countersign: error: the two entries do not match\r\n"))
         #expect(try sandbox.succeed("credential", "list").isEmpty)
     }
 
     @Test
-    func mistypedKeysCanBeTakenBack() throws {
+    func editingKeysWork() throws {
         let terminal = try start("credential", "set", "--user", "jdoe")
         try terminal.when("The password of jdoe: ", type: "wrong\u{15}pässx\u{7F}\u{7F}\u{7F}\u{7F}q\r")
         try terminal.when("Again: ", type: "pq\r")
@@ -46,7 +46,7 @@ struct TerminalTests {
     }
 
     @Test
-    func controlCAtAPromptLeavesTheTerminalAsItWas() throws {
+    func controlCAtAPromptRestoresTheTerminal() throws {
         let terminal = try start("credential", "set", "--user", "jdoe")
         try terminal.when("The password of jdoe: ", type: "canary\u{3}")
         #expect(terminal.waitForExit() == 128 + SIGINT)
@@ -55,7 +55,7 @@ struct TerminalTests {
     }
 
     @Test
-    func thePassphraseIsAskedForWhereTheVaultWantsOne() throws {
+    func vaultPassphraseIsPrompted() throws {
         try sandbox.succeed("credential", "set", "--user", "jdoe", "--password-stdin", input: "canary\n")
         let rekey = try start("vault", "rekey", "--passphrase")
         try rekey.when("The new passphrase: ", type: "canary-passphrase\r")
@@ -68,7 +68,7 @@ struct TerminalTests {
     }
 
     @Test
-    func aFilesPasswordIsAskedFor() throws {
+    func filePasswordIsPrompted() throws {
         let terminal = try start(
             "certificate", "import", "\(Tool.repository)/Certs/dev/pki/client-a.p12", "--name", "laptop")
         try terminal.when("client-a.p12: ", type: "fixture\r")
@@ -77,7 +77,7 @@ struct TerminalTests {
     }
 
     @Test
-    func controlCReachesTheCommandAndNotTheProxy() throws {
+    func controlCReachesOnlyTheCommand() throws {
         let terminal = try start(
             "exec", "--", "/bin/bash", "-c", "trap 'echo caught' INT; echo ready; read line; exit 5")
         try terminal.when("ready", type: "\u{3}")
@@ -85,9 +85,10 @@ struct TerminalTests {
         #expect(terminal.waitForExit() == 5)
     }
 
-    /// The terminal signals the whole foreground by itself. A command that has left it is not to hear of Control-C from us.
+    /// The terminal signals the whole foreground process group. A command that has left it must not receive Control-C
+    /// from us.
     @Test
-    func aSignalOfTheTerminalIsNotPassedOnASecondTime() throws {
+    func terminalSignalIsNotForwarded() throws {
         let script = "trap 'echo caught' INT; echo ready; read line; echo $line; exit 5"
         let terminal = try start("exec", "--", "/usr/bin/setsid", "/bin/bash", "-c", script)
         try terminal.when("ready", type: "\u{3}")

@@ -2,12 +2,12 @@
 
 import Foundation
 
-/// Commands as they were typed and what they said, from a text file.
+/// A text file of commands and their expected output.
 ///
-/// A line that begins with `$ ` is a command for sh; the lines below it are its standard output, those with `! ` before them
-/// its standard error, `< ` before a line makes it standard input, and `=> 1` is its exit status where that is not 0.
-/// `{*}` stands for any text within a line, a line of `{...}` for any lines, and `{folder}` for the test's own folder. Lines
-/// with `#` before them, outside of output, are comments.
+/// A line that starts with `$ ` is a command for sh. The lines after it are its standard output, lines with `! ` its
+/// standard error, and lines with `< ` its standard input; `=> 1` is its exit status if that is not 0. `{*}` matches any
+/// text within a line, a line `{...}` any number of lines, and `{folder}` the test's folder. Lines that start with `#`,
+/// outside of output, are comments.
 struct Transcript: Sendable, CustomStringConvertible {
     struct Step: Sendable {
         let line: Int
@@ -45,7 +45,7 @@ struct Transcript: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Every file of Transcripts.
+    /// All files in Transcripts.
     static let all: [Transcript] = {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Transcripts")
         let files = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
@@ -57,9 +57,9 @@ struct Transcript: Sendable, CustomStringConvertible {
         }
     }()
 
-    // MARK: Comparing
+    // MARK: Comparison
 
-    /// Whether `actual` is what `expected` describes.
+    /// Whether `actual` matches the pattern `expected`.
     static func matches(_ expected: ArraySlice<String>, _ actual: ArraySlice<String>) -> Bool {
         guard let pattern = expected.first else { return actual.isEmpty }
         if pattern == "{...}" {

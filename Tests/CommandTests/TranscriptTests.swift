@@ -4,13 +4,13 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-/// Every command as its user sees it: the files of Transcripts, run with sh over the built executable in a home of their own.
+/// The commands as a user sees them: runs each file in Transcripts with sh and the built executable in a new home.
 struct TranscriptTests {
-    /// Begins every secret of the transcripts.
+    /// The prefix of every secret in the transcripts.
     private static let canary = "canary"
 
     @Test(arguments: Transcript.all)
-    func commandsSayWhatTheTranscriptSays(_ transcript: Transcript) throws {
+    func commandsMatchTheTranscript(_ transcript: Transcript) throws {
         let sandbox = try Sandbox()
         #expect(!transcript.steps.isEmpty)
         for step in transcript.steps {
@@ -33,10 +33,10 @@ struct TranscriptTests {
         return lines
     }
 
-    /// The files of the home that hold the word in one of the ways that secrets are written in.
+    /// The files in the home that contain the word in one of the encodings used for secrets.
     private func secretsInClear(_ sandbox: Sandbox) throws -> [String] {
         let word = Array(Self.canary.utf8)
-        // Eight characters of the Base64 of "canary", as it stands at the beginning of a secret.
+        // The first eight characters of the Base64 encoding of "canary".
         let base64 = Array(Data(word).base64EncodedString().utf8)
         let forms: [[UInt8]] = [
             word, word.flatMap { [$0, 0] }, base64, Array(word.map { String(format: "%02x", $0) }.joined().utf8),

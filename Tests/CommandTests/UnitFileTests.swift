@@ -4,12 +4,12 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-/// The systemd units of Scripts.
+/// The systemd units in Scripts.
 struct UnitFileTests {
     private static let names = ["countersign-refresh.service", "countersign-refresh.timer", "countersign.service"]
     private static let installed = "/usr/local/bin/countersign"
 
-    /// Copies for the executable that was built.
+    /// Copies that run the built executable.
     private func copies() throws -> (folder: TemporaryFolder, paths: [String]) {
         let folder = try TemporaryFolder("units")
         let paths = try Self.names.map { name in
@@ -21,15 +21,15 @@ struct UnitFileTests {
         return (folder, paths)
     }
 
-    @Test func systemdTakesThem() throws {
+    @Test func systemdAcceptsTheUnits() throws {
         let (folder, paths) = try copies()
         let result = try Command.run(try Tool.path("systemd-analyze"), ["verify"] + paths, in: folder)
         #expect(result.status == 0 && result.error.isEmpty, "\(result.said)")
     }
 
-    /// What `ExecStart=` says is a command of this executable.
+    /// `ExecStart=` is a valid command of this executable.
     @Test(arguments: ["countersign-refresh.service", "countersign.service"])
-    func theirCommandsAreOnesThatThereAre(name: String) throws {
+    func unitCommandsExist(name: String) throws {
         let line = try #require(
             TextFile.lines("\(Tool.repository)/Scripts/\(name)").first { $0.hasPrefix("ExecStart=") })
         let words = line.dropFirst("ExecStart=".count).split(separator: " ").dropFirst().map(String.init)
@@ -38,8 +38,8 @@ struct UnitFileTests {
         #expect(help.status == 0 && help.output.contains("USAGE: countersign \(words.joined(separator: " "))"))
     }
 
-    /// Whatever a refresh asks of the kernel is in the filter: none of its calls would be refused.
-    @Test func aRefreshMakesNoCallThatItsFilterRefuses() throws {
+    /// The filter permits all system calls of a refresh.
+    @Test func refreshMakesNoFilteredSystemCall() throws {
         let place = try EnrolledSandbox()
         try #require(try place.enroll().status == 0)
         let trace = place.sandbox.folder.file("trace")
@@ -54,14 +54,14 @@ struct UnitFileTests {
         #expect(used.subtracting(permitted).isEmpty, "\(used.subtracting(permitted))")
     }
 
-    /// The call of `PID name(arguments) = result`; nil for a resumed one and for signals.
+    /// The system call in `PID name(arguments) = result`; nil for a resumed call or a signal.
     private static func call(_ line: String) -> String? {
         let rest = line.drop { $0.isNumber }.drop { $0 == " " }
         let name = rest.prefix { $0.isLetter || $0.isNumber || $0 == "_" }
         return rest.dropFirst(name.count).first == "(" && !name.isEmpty ? String(name) : nil
     }
 
-    /// The calls of a group as `systemd-analyze syscall-filter` shows it, groups within it included.
+    /// The system calls of a group as listed by `systemd-analyze syscall-filter`, including nested groups.
     private static func members(of group: String, in text: String) -> Set<String> {
         var members: Set<String> = []
         var isInside = false

@@ -2,6 +2,7 @@
 
 import CountersignCertificates
 import CountersignCryptography
+import CountersignDemo
 import CountersignNTLM
 import Synchronization
 import CountersignTestOrigin

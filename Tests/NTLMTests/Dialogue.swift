@@ -3,6 +3,7 @@
 import CountersignChallenges
 import CountersignCryptography
 
+@testable import CountersignDemo
 @testable import CountersignNTLM
 
 /// A client and an acceptor of ours with fixed randomness, and what they tell each other.

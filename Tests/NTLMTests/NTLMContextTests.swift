@@ -4,6 +4,7 @@ import CountersignChallenges
 import CountersignCryptography
 import Testing
 
+@testable import CountersignDemo
 @testable import CountersignNTLM
 
 @Suite struct NTLMContextTests {

@@ -5,6 +5,7 @@ import CountersignCryptography
 import FoundationEssentials
 import Testing
 
+@testable import CountersignDemo
 @testable import CountersignNTLM
 
 /// `Tests/Fixtures/ntlm/*.txt`: dialogues with other implementations, replayed byte for byte. A line is `name: value`,

@@ -2,6 +2,7 @@
 
 import CountersignCertificates
 import CountersignChallenges
+import CountersignDemo
 import CountersignTLS
 import Testing
 
@@ -24,7 +25,7 @@ import Testing
     }
 
     @Test func whoHasGoneIsNotSpokenFor() throws {
-        let identity = try ClientAuthority(commonName: "clients", at: 1_799_999_000)
+        let identity = try ClientCA(commonName: "clients", at: 1_799_999_000)
             .issue("me", commonName: "me", lifetime: 86_400, at: 1_799_999_000)
         let bench = try Bench(sites: "https://a.example answer=certificate identity=me", identities: [identity])
         #expect(try Self.shown(bench, to: bench.connection.presence) == ["me"])

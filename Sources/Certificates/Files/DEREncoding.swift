@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Writes the few ASN.1 values that certificate extensions are made of, in DER (X.690 §8, §10).
-enum DEREncoding {
-    static func sequence(_ items: [[UInt8]]) -> [UInt8] { value(tag: 0x30, items) }
+package enum DEREncoding {
+    package static func sequence(_ items: [[UInt8]]) -> [UInt8] { value(tag: 0x30, items) }
 
     static func octets(_ bytes: [UInt8]) -> [UInt8] { value(tag: 0x04, bytes) }
 
@@ -12,7 +12,7 @@ enum DEREncoding {
     static func integer(_ number: UInt8) -> [UInt8] { value(tag: 0x02, [number & 0x7F]) }
 
     /// A BIT STRING of at most eight named bits, bit 0 the highest.
-    static func namedBits(_ bits: UInt8) -> [UInt8] {
+    package static func namedBits(_ bits: UInt8) -> [UInt8] {
         value(tag: 0x03, [UInt8(bits == 0 ? 0 : bits.trailingZeroBitCount), bits])
     }
 

@@ -4,9 +4,9 @@ import CountersignCOpenSSL
 import CountersignCryptography
 
 /// A certificate to be (TBSCertificate, RFC 5280 §4.1.2), which a key then signs.
-struct CertificateTemplate {
+package struct CertificateTemplate {
     /// A name of this house, or one copied from elsewhere.
-    enum Name {
+    package enum Name {
         /// Organisation and common name; a part that is nil is left out.
         case parts(organization: String?, commonName: String?)
         case der([UInt8])
@@ -18,10 +18,16 @@ struct CertificateTemplate {
         }
     }
 
-    struct Extension {
+    package struct Extension {
         let identifier: Int32
-        var isCritical = false
+        let isCritical: Bool
         let value: [UInt8]
+
+        package init(identifier: Int32, isCritical: Bool = false, value: [UInt8]) {
+            self.identifier = identifier
+            self.isCritical = isCritical
+            self.value = value
+        }
     }
 
     var subject: Name
@@ -33,12 +39,20 @@ struct CertificateTemplate {
     var notAfter: Int64
     var extensions: [Extension]
 
+    package init(subject: Name, serial: [UInt8], notBefore: Int64, notAfter: Int64, extensions: [Extension]) {
+        self.subject = subject
+        self.serial = serial
+        self.notBefore = notBefore
+        self.notAfter = notAfter
+        self.extensions = extensions
+    }
+
     /// The longest common name or organisation (RFC 5280 appendix A.1).
     static let maximumNameCharacters = 64
 
     /// A certificate for `key`, signed by `signer` under the name of `issuer`, or under its own when that is nil; the key
     /// identifiers are added. ECDSA and RSA sign over SHA-256.
-    func signed(
+    package func signed(
         for key: PrivateKey, issuer: Certificate?, signer: PrivateKey
     ) throws(CertificateError) -> Certificate {
         ERR_clear_error()

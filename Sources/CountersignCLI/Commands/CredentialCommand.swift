@@ -9,19 +9,19 @@ import CountersignVault
 struct CredentialCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "credential",
-        abstract: "Enrol, show or remove user names with their passwords.",
+        abstract: "Enrol, list or remove user names and their passwords.",
         subcommands: [Set.self, List.self, Remove.self])
 
     struct Set: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "set",
-            abstract: "Enrol a user name with its password, or a new password for it.",
+            abstract: "Store a user name and its password, or a new password.",
             discussion: """
-                A site's line names the credential by credential=NAME; `enrollment` is used where it names none. A rejected \
-                password is not tried again at its site until this command is run again.
+                A site's line chooses a credential with credential=NAME; the default is `enrollment`. A password that \
+                a site has rejected is not sent there again until you run this command again.
 
-                With --password-stdin the password is the first line of standard input, or the second where the vault is \
-                opened by a passphrase, which comes first then.
+                With --password-stdin, standard input contains the vault's passphrase, if it has one, then the \
+                password; one per line.
 
                 EXAMPLES:
                   countersign credential set --user 'ACME\\jdoe'
@@ -34,27 +34,30 @@ struct CredentialCommand: ParsableCommand {
         @Argument(help: ArgumentHelp("The credential's name.", valueName: "name"))
         var name = "enrollment"
 
-        @Option(help: ArgumentHelp("jdoe, ACME\\jdoe or jdoe@acme.example.", valueName: "user"))
+        @Option(help: ArgumentHelp("The user name: jdoe, ACME\\jdoe or jdoe@acme.example.", valueName: "user"))
         var user: String
 
         func validate() throws {
             guard SiteRule.isStoredName(name), VaultLimits.isName(name) else {
-                throw ValidationError("\(name.debugDescription) is not a name: 1 to 64 of A-Z a-z 0-9 . _ -")
+                throw ValidationError(
+                    "\(name.debugDescription) is not a name; use 1 to 64 characters from A-Z a-z 0-9 . _ -")
             }
             guard VaultLimits.isUser(user) else {
                 throw ValidationError(
-                    "the user name is empty, longer than \(VaultLimits.userBytes) bytes, or has a control character")
+                    "the user name is empty, longer than \(VaultLimits.userBytes) bytes, or has a control character"
+                )
             }
         }
 
         func run() throws {
-            let vault = try VaultDoor(home: try homeOption.located(), secrets: secrets.input).openOrCreate()
+            let vault = try VaultAccess(home: try homeOption.located(), secrets: secrets.input).openOrCreate()
             let password = try secrets.input.read("the password of \(user)", twice: true)
             try vault.update { try $0.setCredential(name: name, user: user, password: password) }
-            Console.result("credential \"\(name)\" is set for \(user)\n")
+            Console.result("credential \"\(name)\" stored for \(user)\n")
             if user.contains(":") {
                 Console.warning(
-                    "basic cannot carry the user name \(user.debugDescription): it has a colon (RFC 7617 §2)")
+                    "Basic authentication cannot send the colon in the user name \(user.debugDescription) (RFC 7617 §2)"
+                )
             }
         }
     }
@@ -62,7 +65,7 @@ struct CredentialCommand: ParsableCommand {
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "list",
-            abstract: "Show the credentials' names and users.",
+            abstract: "List the credentials: name, user name.",
             discussion: """
                 EXAMPLES:
                   countersign credential list
@@ -73,7 +76,7 @@ struct CredentialCommand: ParsableCommand {
         @OptionGroup var secrets: SecretOption
 
         func run() throws {
-            let vault = try VaultDoor(home: try homeOption.located(), secrets: secrets.input).openIfThere()
+            let vault = try VaultAccess(home: try homeOption.located(), secrets: secrets.input).openIfThere()
             let credentials = (vault?.contents.credentials ?? [:]).values.sorted { $0.name < $1.name }
             if output.json { return try Console.result(json: credentials.map { ["name": $0.name, "user": $0.user] }) }
             Console.result(TextTable(rows: credentials.map { [$0.name, $0.user] }).text)
@@ -95,23 +98,13 @@ struct CredentialCommand: ParsableCommand {
         var name: String
 
         func run() throws {
-            let vault = try VaultDoor(home: try homeOption.located(), secrets: secrets.input).openIfThere()
+            let vault = try VaultAccess(home: try homeOption.located(), secrets: secrets.input).openIfThere()
             guard let vault, try vault.update({ $0.removeCredential(named: name) }) else {
-                throw CountersignError(
-                    .unknownName, "there is no credential \(name.debugDescription)",
-                    hint: KnownNames.hint(
-                        vault.map { Array($0.contents.credentials.keys) } ?? [], enrolledBy: "credential set"))
+                throw CountersignError.unknown(
+                    "credential", name, known: vault.map { Array($0.contents.credentials.keys) } ?? [],
+                    addedBy: "credential set")
             }
-            Console.result("credential \"\(name)\" is removed\n")
+            Console.result("credential \"\(name)\" removed\n")
         }
-    }
-}
-
-/// What a person may have meant by a name that is not there.
-enum KnownNames {
-    static func hint(_ names: [String], enrolledBy command: String) -> String {
-        names.isEmpty
-            ? "there are none; `countersign \(command)` adds one"
-            : "known are \(names.sorted().joined(separator: ", "))"
     }
 }

@@ -11,13 +11,14 @@ import CountersignProxy
 struct ExecCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "exec",
-        abstract: "Run a command through a proxy of its own.",
+        abstract: "Run a command through its own proxy.",
         discussion: """
-            Starts a proxy on a free loopback port, sets the variables that `countersign env` prints (NO_PROXY, no_proxy and \
-            HTTP_PROXY are unset), and runs the command. The proxy serves the command and the processes below it, as the kernel \
-            tells them, and besides only who sends the token that is in its variables: not every program can send one. \
-            The terminal is the command's; SIGINT, SIGTERM and SIGHUP are passed on. Exit status: the command's own; 127 when \
-            it is not found, 126 when it cannot be run, 128+N when signal N ended it.
+            Starts a proxy on a free loopback port, sets the variables that `countersign env` prints, and runs the \
+            command. The proxy serves only the command and its child processes, which it recognises by process ID, and \
+            clients that send the token contained in the proxy variables.
+
+            The command uses the terminal directly; SIGINT, SIGTERM and SIGHUP are forwarded to it. Exit status: the \
+            command's own; 127 if it is not found; 126 if it cannot be run; 128+N if signal N ended it.
 
             EXAMPLES:
               countersign exec -- curl https://git.corp.example/
@@ -26,7 +27,7 @@ struct ExecCommand: AsyncParsableCommand {
 
     @OptionGroup var homeOption: HomeOption
 
-    @Option(help: ArgumentHelp("Append a JSON object a request to this file.", valueName: "file"))
+    @Option(help: ArgumentHelp("Append one JSON object per request to this file.", valueName: "file"))
     var accessLog: String?
 
     @OptionGroup var secrets: SecretOption
@@ -38,7 +39,7 @@ struct ExecCommand: AsyncParsableCommand {
     private var words: [String] { command.first == "--" ? Array(command.dropFirst()) : command }
 
     func validate() throws {
-        // What stands before the command and is no option of this one is taken for the command.
+        // The parser captures an unknown option before the command as the first word of the command.
         if let first = command.first, first != "--", first.hasPrefix("-") {
             if first == "--help" || first == "-h" { throw CleanExit.helpRequest(Self.self) }
             throw ValidationError("unknown option '\(first)'")
@@ -51,11 +52,11 @@ struct ExecCommand: AsyncParsableCommand {
         let home = try homeOption.located()
         let inherited = ProcessInfo.processInfo.environment
         let logger = ConsoleLogHandler.logger(.warning)
-        let door = VaultDoor(home: home, secrets: secrets.input)
+        let access = VaultAccess(home: home, secrets: secrets.input)
         Startup.reportHardening()
         let keeper = try PolicyKeeper(
             home: home, interception: .always, environment: inherited, logger: logger, now: { Int64(time(nil)) },
-            passphrase: door.passphrase)
+            passphrase: access.passphrase)
         if let shut = keeper.vaultErrorAtStart { throw shut }
         let token = Secret(utf8: Hex.encode(Randomness.bytes(16)))
         var configuration = ProxyConfiguration()
@@ -68,9 +69,9 @@ struct ExecCommand: AsyncParsableCommand {
             accessLog: try accessLog.map { path throws in try AccessLog(path: path) }, threads: 1,
             hasControlSocket: false,
             logger: logger)
-        let opened = try ListenAddress(parsing: runtime.addresses.first ?? "")
-        let environment = try ClientTrust(home: home, door: door).environment(
-            for: opened.door, token: token, inherited: inherited)
+        let listening = try ListenAddress(parsing: runtime.addresses.first ?? "")
+        let environment = try ClientTrust(home: home, access: access).environment(
+            for: listening.address, token: token, inherited: inherited)
         let status: Int32
         do {
             status = try await ChildProcess.run(

@@ -10,11 +10,11 @@ import CountersignSitePolicy
 struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "explain",
-        abstract: "Show the three checks for one URL, and what would be done.",
+        abstract: "Show the three checks for a URL and their result, without sending anything.",
         discussion: """
-            Is the site on the list, may the kind of challenge be answered there, is there a credential or identity to answer \
-            with. Nothing is sent over the network and nothing is made in the home. Exit status: 0, whatever the answer is; \
-            `countersign sites check` answers with its status.
+            The checks: is the site listed, does its line permit the kind of challenge, and is there a credential or \
+            identity to answer with. Sends nothing over the network and creates nothing in the home. Exit status: 0, \
+            whether or not the checks pass; for scripts, see `countersign sites check`.
 
             EXAMPLES:
               countersign explain https://git.corp.example/
@@ -31,14 +31,14 @@ struct ExplainCommand: ParsableCommand {
     func run() throws {
         let home = try homeOption.located()
         let origin = try AbsoluteURL(parsing: url).origin
-        let door = VaultDoor(home: home, secrets: secrets.input)
+        let access = VaultAccess(home: home, secrets: secrets.input)
         let now = Int64(time(nil))
         let keeper = try PolicyKeeper(
             home: home, interception: .never, environment: [:], logger: ConsoleLogHandler.logger(.warning),
             now: { now },
-            passphrase: door.passphrase)
+            passphrase: access.passphrase)
         if let shut = keeper.vaultErrorAtStart {
-            Console.warning("\(shut.detail); what it holds is not looked at", hint: shut.hint)
+            Console.warning("\(shut.detail); its credentials are not taken into account", hint: shut.hint)
         }
         let explanation = Explanation(of: origin, policy: keeper.policy.current, now: now)
         if output.json {

@@ -13,12 +13,16 @@ struct ServeCommand: AsyncParsableCommand {
         commandName: "serve",
         abstract: "Run the proxy in the foreground.",
         discussion: """
-            Prints `countersign: listening on …` for each door once it answers, and tells systemd (Type=notify). What changes in \
-            the home is in force within a second or two; SIGHUP reads everything again. SIGTERM and SIGINT let what is in flight \
-            finish, for 10 seconds; a second one stops at once.
+            Prints `countersign: listening on ADDRESS` for each address when it accepts connections, and notifies \
+            systemd (Type=notify). Changes to the home take effect within a second or two; SIGHUP reloads everything. \
+            On SIGTERM and SIGINT, requests in progress get 10 seconds to finish; a second signal stops immediately.
 
-            Only processes of your own user may use the proxy. Where the vault is opened by a passphrase and nobody is there to \
-            give it, the proxy starts with a locked vault and answers nothing until `countersign vault unlock`.
+            Only processes of your own user may use the proxy. If the vault needs a passphrase and there is no \
+            terminal to ask for it, the proxy starts with a locked vault and answers no challenge until `countersign \
+            vault unlock`.
+
+            The token in --client-token-file has at least 16 characters from A-Z a-z 0-9 _ -, and only you may be able \
+            to read the file.
 
             EXAMPLES:
               countersign serve
@@ -30,49 +34,53 @@ struct ServeCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "A door: HOST:PORT on a loopback address (port 0: a free one), or unix:PATH. May be repeated.",
-            discussion: "Default: 127.0.0.1:3128.", valueName: "door"))
+            "Listen on HOST:PORT, a loopback address (port 0: any free port), or on unix:PATH; may be repeated. "
+                + "(default: 127.0.0.1:3128)",
+            valueName: "address"))
     var listen: [String] = []
 
     @Flag(
         help:
-            "Allow doors that other machines reach. Needs --client-token-file, and asks nobody whose process they are.")
+            "Allow non-loopback addresses. Requires --client-token-file; disables the same-user check.")
     var unsafeListen = false
 
     @Option(
         help: ArgumentHelp(
-            "Serve only clients that send the token in this file's first line, as the password of a proxy URL.",
-            discussion: "16 characters or more of A-Z a-z 0-9 _ -; the file must be yours alone.", valueName: "file"))
+            "Require clients to send the token in this file's first line, as the password of the proxy URL.",
+            valueName: "file"))
     var clientTokenFile: String?
 
-    @Option(help: ArgumentHelp("Append a JSON object a request to this file; - is standard output.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp("Append one JSON object per request to this file; - is standard output.", valueName: "file"))
     var accessLog: String?
 
-    @Option(help: ArgumentHelp("How long an origin may take to its first byte.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("Wait this long for the first byte of a response.", valueName: "seconds"))
     var originTimeout: UInt64 = 300
 
-    @Option(help: ArgumentHelp("Event loops. Default: one a core, two at most.", valueName: "n"))
+    @Option(help: ArgumentHelp("Run this many event loops. (default: one per core, at most two)", valueName: "n"))
     var threads: Int?
 
     @OptionGroup var secrets: SecretOption
 
     func validate() throws {
-        let doors = try doors()
+        let addresses = try addresses()
         guard (1...86_400).contains(originTimeout) else {
-            throw ValidationError("--origin-timeout is 1 to 86400 seconds, not \(originTimeout)")
+            throw ValidationError("--origin-timeout must be 1 to 86400 seconds, not \(originTimeout)")
         }
-        if let threads, !(1...64).contains(threads) { throw ValidationError("--threads is 1 to 64, not \(threads)") }
+        if let threads, !(1...64).contains(threads) {
+            throw ValidationError("--threads must be 1 to 64, not \(threads)")
+        }
         guard !unsafeListen || clientTokenFile != nil else {
-            throw ValidationError("--unsafe-listen needs --client-token-file")
+            throw ValidationError("--unsafe-listen requires --client-token-file")
         }
-        for door in doors where !door.isLocal && !unsafeListen {
+        for address in addresses where !address.isLocal && !unsafeListen {
             throw ValidationError(
-                "--listen \(door.text) can be reached from other machines; that takes --unsafe-listen and --client-token-file"
+                "--listen \(address.text) is not a loopback address: pass --unsafe-listen and --client-token-file"
             )
         }
     }
 
-    private func doors() throws -> [ListenAddress] {
+    private func addresses() throws -> [ListenAddress] {
         try (listen.isEmpty ? ["127.0.0.1:3128"] : listen).map(ListenAddress.init(parsing:))
     }
 
@@ -80,18 +88,18 @@ struct ServeCommand: AsyncParsableCommand {
         let home = try homeOption.located()
         let logger = ConsoleLogHandler.logger()
         var configuration = ProxyConfiguration()
-        configuration.listeningAddresses = try doors().map(\.door)
+        configuration.listeningAddresses = try addresses().map(\.address)
         configuration.originTimeoutSeconds = originTimeout
         configuration.clientToken = try clientTokenFile.map { try ClientTokenFile(path: $0).read() }
         configuration.requiresSameUser = !unsafeListen
         let log = try accessLog.map { path throws in try AccessLog(path: path) }
-        let door = VaultDoor(home: home, secrets: secrets.input)
+        let access = VaultAccess(home: home, secrets: secrets.input)
         Startup.reportHardening()
         let keeper = try PolicyKeeper(
             home: home, interception: .whenNeeded, environment: ProcessInfo.processInfo.environment, logger: logger,
-            now: { Int64(time(nil)) }, passphrase: door.passphrase)
+            now: { Int64(time(nil)) }, passphrase: access.passphrase)
         if let shut = keeper.vaultErrorAtStart {
-            Console.warning("\(shut.detail); challenges are not answered", hint: "`countersign vault unlock` opens it")
+            Console.warning("\(shut.detail); challenges are not answered", hint: "run `countersign vault unlock`")
         }
         Self.raiseFileLimit()
         Self.keepMemoryOfBodies()
@@ -103,7 +111,7 @@ struct ServeCommand: AsyncParsableCommand {
         await Self.waitForStop(runtime)
     }
 
-    /// Returns when everything is closed.
+    /// Handles signals; returns after the proxy has stopped.
     private static func waitForStop(_ runtime: ProxyRuntime) async {
         var stopping: Task<Void, Never>?
         let (stopped, finish) = AsyncStream.makeStream(of: SignalWatch.Arrival?.self)
@@ -129,13 +137,13 @@ struct ServeCommand: AsyncParsableCommand {
 
     static var defaultThreads: Int { max(1, min(2, ProcessInfo.processInfo.activeProcessorCount)) }
 
-    /// A body that is kept for another try takes a megabyte for milliseconds. By default the C library returns it to the system
-    /// each time, and gets it back as pages that have to be zeroed.
+    /// A request body that is buffered for replay takes up to 1 MiB for milliseconds. By default the C library returns
+    /// that memory to the kernel each time, and the kernel zeroes the pages again for the next body.
     private static func keepMemoryOfBodies() {
         csn_mallopt(8 << 20, 1 << 20)
     }
 
-    /// As many open files as the system lets this user have, up to 65,536.
+    /// Raises the soft limit of open files to the hard limit, at most 65,536.
     private static func raiseFileLimit() {
         var limit = rlimit()
         let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)

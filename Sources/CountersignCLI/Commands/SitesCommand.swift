@@ -9,13 +9,13 @@ import CountersignSitePolicy
 struct SitesCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sites",
-        abstract: "Show or change the list of sites that may be answered.",
+        abstract: "Show or change the allowed-sites list.",
         subcommands: [List.self, Check.self, Add.self, Remove.self])
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "list",
-            abstract: "Show every listed site.",
+            abstract: "List the allowed sites: site, options, file and line.",
             discussion: """
                 EXAMPLES:
                   countersign sites list
@@ -35,7 +35,7 @@ struct SitesCommand: ParsableCommand {
     struct Check: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "check",
-            abstract: "Say whether a URL's site is listed: exit status 0 yes, 1 no.",
+            abstract: "Check whether a URL's site is listed: exit status 0 if it is, 1 if not.",
             discussion: """
                 EXAMPLES:
                   countersign sites check https://git.corp.example/tools.git
@@ -62,9 +62,10 @@ struct SitesCommand: ParsableCommand {
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "add",
-            abstract: "Add a line to the list.",
+            abstract: "Add a site to the list.",
             discussion: """
-                The words are the line: the site, then its options. Nothing is written that would make the list faulty.
+                The arguments form the line: the site, then its options. A line that would make the list invalid is \
+                not written.
 
                 EXAMPLES:
                   countersign sites add https://git.corp.example:8443 answer=basic
@@ -75,7 +76,7 @@ struct SitesCommand: ParsableCommand {
 
         @Option(
             help: ArgumentHelp(
-                "The file of AllowedSites that the line goes into, without its .sites.", valueName: "name"))
+                "Add the line to AllowedSites/NAME.sites.", valueName: "name"))
         var file = "local"
 
         @Argument(help: ArgumentHelp("The site and its options.", valueName: "line"))
@@ -83,7 +84,7 @@ struct SitesCommand: ParsableCommand {
 
         func validate() throws {
             guard !line.contains(where: { $0.contains(where: \.isNewline) }) else {
-                throw ValidationError("a line has no line breaks")
+                throw ValidationError("the line must not contain line breaks")
             }
         }
 
@@ -96,7 +97,7 @@ struct SitesCommand: ParsableCommand {
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "remove",
-            abstract: "Take a site off the list.",
+            abstract: "Remove a site from the list.",
             discussion: """
                 EXAMPLES:
                   countersign sites remove https://git.corp.example:8443
@@ -104,11 +105,11 @@ struct SitesCommand: ParsableCommand {
                 """)
 
         @OptionGroup var homeOption: HomeOption
-        @Argument(help: ArgumentHelp("The site as the list has it, without options.", valueName: "site"))
+        @Argument(help: ArgumentHelp("The site as it is listed, without options.", valueName: "site"))
         var site: String
 
         func run() throws {
-            // A pattern that is listed is to be removable, whatever may be listed now.
+            // No public suffixes: a pattern that is listed must be removable even if it could not be added today.
             let pattern = try SitePattern(parsing: site, publicSuffixes: .none)
             let files = try SiteFiles(home: try homeOption.located()).remove(pattern)
             Console.result(files.map { "\($0): \(pattern) removed\n" }.joined())
@@ -116,7 +117,7 @@ struct SitesCommand: ParsableCommand {
     }
 }
 
-/// A rule as JSON.
+/// One rule as JSON.
 private struct ListedSite: Encodable {
     let site: String
     let location: String
@@ -144,7 +145,7 @@ private struct ListedSite: Encodable {
 }
 
 extension SiteRule {
-    /// The options that are not as they would be when left out, in the words of the list.
+    /// The options that differ from their defaults, in the syntax of the list.
     fileprivate var options: String {
         var words: [String] = []
         if answer != AuthenticationScheme.supported {

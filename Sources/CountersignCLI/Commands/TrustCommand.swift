@@ -13,18 +13,18 @@ import CountersignVault
 struct TrustCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "trust",
-        abstract: "Show, make or forget standing decisions about servers whose certificate does not verify.",
+        abstract: "List, add or remove trust exceptions for servers whose certificate does not verify.",
         discussion: """
-            A decision is for one host, one port and one certificate. It says to go on there although the certificate does not \
-            verify; challenges are answered there only if it was made with --answer. A running `countersign serve` follows a \
-            change a moment later.
+            A trust exception applies to one host, one port and one certificate. With it, requests are sent although \
+            the certificate does not verify; challenges are answered only if it was added with --answer. A running \
+            `countersign serve` applies changes within a second or two.
             """,
         subcommands: [List.self, Allow.self, Forget.self])
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "list",
-            abstract: "Show the standing decisions.",
+            abstract: "List the trust exceptions.",
             discussion: """
                 EXAMPLES:
                   countersign trust list
@@ -36,7 +36,7 @@ struct TrustCommand: ParsableCommand {
         @OptionGroup var secrets: SecretOption
 
         func run() throws {
-            let vault = try VaultDoor(home: try homeOption.located(), secrets: secrets.input).openIfThere()
+            let vault = try VaultAccess(home: try homeOption.located(), secrets: secrets.input).openIfThere()
             let decisions = vault?.contents.trustDecisions ?? []
             if output.json { return try Console.result(json: decisions.map(ListedDecision.init)) }
             let now = Int64(time(nil))
@@ -44,7 +44,7 @@ struct TrustCommand: ParsableCommand {
                 [
                     decision.place, TrustFingerprint.text(decision.leafSHA256),
                     decision.answers ? "answered" : "not answered", decision.period(at: now),
-                    "made \(WallClock.rfc3339(decision.made))",
+                    "added \(WallClock.rfc3339(decision.made))",
                 ]
             }
             Console.result(TextTable(rows: rows).text)
@@ -54,63 +54,68 @@ struct TrustCommand: ParsableCommand {
     struct Allow: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "allow",
-            abstract: "Go on to a server although its certificate does not verify.",
+            abstract: "Add a trust exception for one certificate of a server.",
             discussion: """
-                The fingerprint is the SHA-256 of the server's certificate. The proxy's 502 to a request for the site has it, and \
-                so does
+                The fingerprint is the SHA-256 of the server's certificate. The proxy's 502 response for the site \
+                contains it, and this command prints it:
                   openssl s_client -connect HOST:PORT </dev/null | openssl x509 -noout -fingerprint -sha256
-                Compare it with what the server's owner says: over an attacked network it may be the attacker's.
+                Compare it with the one that the server's owner published: on a network under attack, it may be the \
+                attacker's.
 
-                A decision for the same host, port and certificate takes the place of the one there is.
+                Replaces an existing exception for the same host, port and certificate.
 
                 EXAMPLES:
-                  countersign trust allow printer.corp.example --fingerprint sha256:5f70…
-                  countersign trust allow printer.corp.example:8443 --fingerprint sha256:5F:70… --answer --until 2027-03-31
+                  countersign trust allow printer.corp.example --fingerprint sha256:5f70… --answer
+                  countersign trust allow printer.corp.example:8443 --fingerprint sha256:5F:70… --until 2027-03-31
                 """)
 
         @OptionGroup var homeOption: HomeOption
         @OptionGroup var secrets: SecretOption
 
-        @Argument(help: ArgumentHelp("The host, with a port other than 443.", valueName: "host[:port]"))
+        @Argument(
+            help: ArgumentHelp(
+                "The server's host name or address, and its port if it is not 443.", valueName: "host[:port]"))
         var place: String
 
         @Option(
-            help: ArgumentHelp("sha256: and 64 hexadecimal digits, colons between them or not.", valueName: "sha256"))
+            help: ArgumentHelp(
+                "The certificate's fingerprint: sha256: and 64 hexadecimal digits, with or without colons.",
+                valueName: "sha256"))
         var fingerprint: String
 
-        @Flag(help: "Answer the server's challenges, too, as the site's line permits.")
+        @Flag(help: "Also answer the server's challenges, as the site's line permits.")
         var answer = false
 
         @Option(
             help: ArgumentHelp(
-                "The decision's last day, YYYY-MM-DD in UTC, or its last second in RFC 3339. Default: no end.",
+                "Expire at the end of this day (YYYY-MM-DD, UTC) or at this time (RFC 3339). (default: never)",
                 valueName: "date"))
         var until: String?
 
         func run() throws {
             let home = try homeOption.located()
-            let origin = try TrustPlace.origin(place)
-            let leaf = try TrustPlace.leaf(fingerprint, of: place)
+            let origin = try TrustedServer.origin(place)
+            let leaf = try TrustedServer.leaf(fingerprint, of: place)
             let now = Int64(time(nil))
             let end = try until.map { try LastSecond(parsing: $0).seconds }
             if let end, end < now {
                 throw CountersignError(
-                    .configuration, "--until \(WallClock.rfc3339(end)) is past",
-                    hint: "leave it out for a decision that stands until it is forgotten")
+                    .configuration, "--until \(WallClock.rfc3339(end)) is in the past",
+                    hint: "omit --until for an exception that does not expire")
             }
             let sites = try home.sites()
-            let vault = try VaultDoor(home: home, secrets: secrets.input).openOrCreate()
+            let vault = try VaultAccess(home: home, secrets: secrets.input).openOrCreate()
             try vault.update {
                 try $0.setTrustDecision(
                     TrustDecision(
                         host: origin.host, port: origin.port, leafSHA256: leaf, until: end, answers: answer, made: now))
             }
             Console.result(
-                "\(TrustPlace.text(origin)): \(TrustFingerprint.text(leaf)) is allowed"
+                "\(TrustedServer.text(origin)): \(TrustFingerprint.text(leaf)) is allowed"
                     + (end.map { " until \(WallClock.rfc3339($0))" } ?? "")
                     + (answer ? ", challenges are answered\n" : ", challenges are not answered\n"))
             if case .answer = sites.verdict(for: origin) { return }
-            Console.talk(
+            Console.log(
                 "hint",
                 sites.rule(for: origin).map { "it has no effect while \($0.location) says intercept=no" }
                     ?? "it has no effect until the site is listed: `countersign sites add https://\(origin.authority)`")
@@ -120,7 +125,7 @@ struct TrustCommand: ParsableCommand {
     struct Forget: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "forget",
-            abstract: "Forget every standing decision about a server.",
+            abstract: "Remove all trust exceptions for a server.",
             discussion: """
                 EXAMPLES:
                   countersign trust forget printer.corp.example:8443
@@ -129,38 +134,39 @@ struct TrustCommand: ParsableCommand {
         @OptionGroup var homeOption: HomeOption
         @OptionGroup var secrets: SecretOption
 
-        @Argument(help: ArgumentHelp("The host, with a port other than 443.", valueName: "host[:port]"))
+        @Argument(
+            help: ArgumentHelp(
+                "The server's host name or address, and its port if it is not 443.", valueName: "host[:port]"))
         var place: String
 
         func run() throws {
-            let origin = try TrustPlace.origin(place)
-            let vault = try VaultDoor(home: try homeOption.located(), secrets: secrets.input).openIfThere()
+            let origin = try TrustedServer.origin(place)
+            let vault = try VaultAccess(home: try homeOption.located(), secrets: secrets.input).openIfThere()
             let forgotten = try vault?.update { $0.removeTrustDecisions(host: origin.host, port: origin.port) } ?? 0
             guard forgotten > 0 else {
-                throw CountersignError(
-                    .unknownName, "there is no decision about \(TrustPlace.text(origin))",
-                    hint: KnownNames.hint(
-                        Array(Set(vault?.contents.trustDecisions.map(\.place) ?? [])), enrolledBy: "trust allow"))
+                throw CountersignError.unknown(
+                    "there is no trust exception for \(TrustedServer.text(origin))",
+                    known: Set(vault?.contents.trustDecisions.map(\.place) ?? []), addedBy: "trust allow")
             }
-            Console.result(
-                "\(TrustPlace.text(origin)): \(forgotten) \(forgotten == 1 ? "decision" : "decisions") forgotten\n")
+            let count = forgotten == 1 ? "1 trust exception" : "\(forgotten) trust exceptions"
+            Console.result("\(TrustedServer.text(origin)): \(count) removed\n")
         }
     }
 }
 
-/// What the command line says of a server.
-enum TrustPlace {
-    /// `host` or `host:port`, of a site that could be listed.
+/// A server on the command line: parsing and text.
+enum TrustedServer {
+    /// Parses `host` or `host:port`; accepts the same hosts as the allowed-sites list.
     static func origin(_ place: String) throws -> Origin {
         guard !place.contains("*") else {
             throw CountersignError(
-                .configuration, "a decision is for one host, \(place.debugDescription) has a wildcard",
-                hint: "make one for each host")
+                .configuration, "a trust exception is for one host, but \(place.debugDescription) contains a wildcard",
+                hint: "add one exception per host")
         }
         guard !place.contains("/") else {
             throw CountersignError(
-                .configuration, "\(place.debugDescription) is not a host, or host:port",
-                hint: "write it without scheme and path: git.corp.example:8443")
+                .configuration, "\(place.debugDescription) is not HOST or HOST:PORT",
+                hint: "omit the scheme and the path: git.corp.example:8443")
         }
         return try Origin(scheme: .https, authority: place, for: .listed)
     }
@@ -172,7 +178,7 @@ enum TrustPlace {
             throw CountersignError(
                 .configuration, "\(fingerprint.debugDescription) is not a fingerprint: \(error)",
                 hint: """
-                    it is sha256: and 64 hexadecimal digits: the "fingerprint" of the proxy's 502, or what this says
+                    expected sha256: and 64 hexadecimal digits, from the proxy's 502 response or from
                     openssl s_client -connect HOST:PORT </dev/null | openssl x509 -noout -fingerprint -sha256
                     """)
         }
@@ -182,7 +188,7 @@ enum TrustPlace {
     static func text(_ origin: Origin) -> String { "\(origin.uriHost):\(origin.port)" }
 }
 
-/// The end of a decision: a day's last second, or a moment.
+/// The last second of a trust exception, from a date or an RFC 3339 timestamp.
 struct LastSecond {
     /// Since 1970.
     let seconds: Int64
@@ -190,8 +196,8 @@ struct LastSecond {
     init(parsing text: String) throws {
         guard let found = Self.day(text) ?? Self.moment(text) else {
             throw CountersignError(
-                .configuration, "\(text.debugDescription) is not a date",
-                hint: "write 2027-03-31 for the whole of that day in UTC, or 2027-03-31T18:00:00Z")
+                .configuration, "\(text.debugDescription) is not a date or time",
+                hint: "use a date in UTC, such as 2027-03-31, or a time, such as 2027-03-31T18:00:00Z")
         }
         seconds = found
     }
@@ -200,7 +206,7 @@ struct LastSecond {
         midnight(text[...]).map { $0 + 86_399 }
     }
 
-    /// RFC 3339 §5.6; a fraction is dropped.
+    /// An RFC 3339 §5.6 timestamp; drops fractions of a second.
     private static func moment(_ text: String) -> Int64? {
         let parts = text.split(separator: #/[Tt]/#, omittingEmptySubsequences: false)
         guard parts.count == 2, let midnight = midnight(parts[0]),
@@ -218,7 +224,7 @@ struct LastSecond {
         return midnight + hours * 3600 + minutes * 60 + seconds - offset
     }
 
-    /// The beginning of a day of the calendar, `YYYY-MM-DD`, in UTC.
+    /// The first second of the day `YYYY-MM-DD` in UTC, or nil if there is no such day.
     private static func midnight(_ text: Substring) -> Int64? {
         guard let match = text.wholeMatch(of: #/(\d\d\d\d)-(\d\d)-(\d\d)/#), let year = Int32(match.1),
             let month = Int32(match.2), let day = Int32(match.3)
@@ -226,25 +232,25 @@ struct LastSecond {
         var parts = tm()
         (parts.tm_year, parts.tm_mon, parts.tm_mday) = (year - 1900, month - 1, day)
         let seconds = timegm(&parts)
-        // timegm makes the 3rd of March of the 31st of February.
+        // timegm turns 31 February into 3 March.
         guard parts.tm_mon == month - 1, parts.tm_mday == day, seconds >= 0 else { return nil }
         return Int64(seconds)
     }
 }
 
 extension TrustDecision {
-    /// `host:port`, as it is written on the command line.
+    /// `host:port`, as on the command line.
     fileprivate var place: String {
-        TrustPlace.text(Origin(scheme: .https, host: host, port: port))
+        TrustedServer.text(Origin(scheme: .https, host: host, port: port))
     }
 
     fileprivate func period(at now: Int64) -> String {
-        guard let until else { return "no end" }
-        return (counts(at: now) ? "until " : "ended ") + WallClock.rfc3339(until)
+        guard let until else { return "no expiry" }
+        return (counts(at: now) ? "until " : "expired ") + WallClock.rfc3339(until)
     }
 }
 
-/// A decision as JSON.
+/// One trust exception as JSON.
 private struct ListedDecision: Encodable {
     let host: String
     let port: UInt16

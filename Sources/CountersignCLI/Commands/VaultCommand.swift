@@ -10,13 +10,13 @@ import CountersignVault
 struct VaultCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "vault",
-        abstract: "The file that holds everything secret.",
+        abstract: "Manage the vault, the file that contains all secrets.",
         subcommands: [Status.self, Rekey.self, Lock.self, Unlock.self])
 
     struct Status: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "status",
-            abstract: "Show what can be said of the vault without opening it.",
+            abstract: "Show the vault's state without opening it.",
             discussion: """
                 EXAMPLES:
                   countersign vault status --json
@@ -39,7 +39,8 @@ struct VaultCommand: ParsableCommand {
             Console.result(shown.text)
             if status.key == .file, !status.hasKeyFile {
                 Console.warning(
-                    "\(status.keyFilePath) is missing: nothing else opens this vault", hint: "restore it from a backup")
+                    "\(status.keyFilePath) is missing, and the vault cannot be opened without it",
+                    hint: "restore it from a backup")
             }
         }
     }
@@ -47,12 +48,13 @@ struct VaultCommand: ParsableCommand {
     struct Rekey: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "rekey",
-            abstract: "Change what opens the vault.",
+            abstract: "Change the vault's passphrase or key file.",
             discussion: """
-                What opened it before opens nothing any more. A running server with a vault that now wants another passphrase \
-                goes on with what it has until `countersign vault unlock`.
+                The old passphrase or key file no longer opens the vault. A running server continues with the secrets \
+                it has loaded; if the vault has a new passphrase, it needs `countersign vault unlock` to load changes.
 
-                With --password-stdin: the present passphrase, if it has one, then the new one, a line each.
+                With --password-stdin, standard input contains the current passphrase, if there is one, then the new \
+                one; one per line.
 
                 EXAMPLES:
                   countersign vault rekey --passphrase
@@ -62,26 +64,26 @@ struct VaultCommand: ParsableCommand {
         @OptionGroup var homeOption: HomeOption
         @OptionGroup var secrets: SecretOption
 
-        @Flag(help: "A passphrase, asked for twice, opens it from now on.")
+        @Flag(help: "Protect the vault with a new passphrase.")
         var passphrase = false
 
-        @Flag(help: "A new vault.key beside it opens it from now on.")
+        @Flag(help: "Protect the vault with a new key file, vault.key.")
         var keyFile = false
 
         func validate() throws {
             guard passphrase != keyFile else {
-                throw ValidationError("one of --passphrase and --key-file is to be given")
+                throw ValidationError("give either --passphrase or --key-file")
             }
         }
 
         func run() throws {
-            let vault = try VaultDoor(home: try homeOption.located(), secrets: secrets.input).open()
+            let vault = try VaultAccess(home: try homeOption.located(), secrets: secrets.input).open()
             if passphrase {
                 try vault.rekey(to: .passphrase(try secrets.input.read("the new passphrase", twice: true)))
-                Console.result("the vault is opened by the new passphrase\n")
+                Console.result("the vault now has a new passphrase\n")
             } else {
                 try vault.rekey(to: .file)
-                Console.result("the vault is opened by its new key file\n")
+                Console.result("the vault now has a new key file\n")
             }
         }
     }
@@ -89,7 +91,7 @@ struct VaultCommand: ParsableCommand {
     struct Lock: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "lock",
-            abstract: "Have the running server shut its vault: it answers nothing until `vault unlock`.",
+            abstract: "Lock the running server's vault: it answers no challenge until `vault unlock`.",
             discussion: """
                 EXAMPLES:
                   countersign vault lock
@@ -99,14 +101,14 @@ struct VaultCommand: ParsableCommand {
 
         func run() throws {
             _ = try ControlSocket.ask(.lock, of: try homeOption.located())
-            Console.result("the vault is locked\n")
+            Console.result("vault locked\n")
         }
     }
 
     struct Unlock: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "unlock",
-            abstract: "Have the running server open its vault.",
+            abstract: "Unlock the running server's vault.",
             discussion: """
                 EXAMPLES:
                   countersign vault unlock
@@ -118,16 +120,16 @@ struct VaultCommand: ParsableCommand {
 
         func run() throws {
             let home = try homeOption.located()
-            // Before anybody is asked for a passphrase: is there someone to give it to?
+            // Fails if no server is running, before asking for the passphrase.
             _ = try ControlSocket.ask(.status, of: home)
             let needsPassphrase = try VaultFile(home: home.path).status().key == .passphrase
             let passphrase = needsPassphrase ? try secrets.input.read("the vault's passphrase") : nil
             _ = try ControlSocket.ask(.unlock(passphrase: passphrase.map { $0.withBytes { Array($0) } }), of: home)
-            Console.result("the vault is unlocked\n")
+            Console.result("vault unlocked\n")
         }
     }
 
-    /// The status as text and JSON.
+    /// The vault's status as text and JSON.
     private struct Shown: Encodable {
         let path: String
         let openedBy: String
@@ -158,7 +160,7 @@ struct VaultCommand: ParsableCommand {
             let state = server.map { "process \($0.processIdentifier), \($0.isLocked ? "locked" : "open")" }
             return TextTable(rows: [
                 ["vault", path], ["opened by", openedBy], ["size", "\(bytes) bytes"], ["mode", mode],
-                ["backup", hasBackup ? "yes" : "no"], ["server", state ?? "none is running"],
+                ["backup", hasBackup ? "yes" : "no"], ["server", state ?? "not running"],
             ]).text
         }
     }

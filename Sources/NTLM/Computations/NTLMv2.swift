@@ -3,14 +3,14 @@
 import CountersignCryptography
 
 /// The computations of NTLMv2, under the names of MS-NLMP §3.3.2. There are none of LM and NTLMv1 here.
-enum NTLMv2 {
-    static let proofBytes = 16
+package enum NTLMv2 {
+    package static let proofBytes = 16
     static let clientChallengeBytes = 8
-    static let keyBytes = 16
+    package static let keyBytes = 16
 
     /// NTOWFv2: HMAC-MD5 of the upper-cased user name and the domain as it is, under the MD4 of the password. It is as
     /// good as the password to who has it. `unusableCredential` if the password is not UTF-8.
-    static func ntowfv2(password: Secret, user: String, domain: String) throws(NTLMError) -> Secret {
+    package static func ntowfv2(password: Secret, user: String, domain: String) throws(NTLMError) -> Secret {
         guard let text = UTF16Text.encode(utf8: password) else {
             throw NTLMError(.unusableCredential, "the password is not UTF-8 text")
         }
@@ -21,13 +21,13 @@ enum NTLMv2 {
     }
 
     /// ComputeResponse: both responses and the session base key.
-    struct Response {
+    package struct Response {
         /// NTProofStr, 16 bytes, and `temp` behind it.
-        let ntChallengeResponse: [UInt8]
+        package let ntChallengeResponse: [UInt8]
         /// LMv2: 24 bytes.
         let lmChallengeResponse: [UInt8]
         /// 16 bytes; in NTLMv2 it is the key exchange key too (§3.4.5.1).
-        let sessionBaseKey: Secret
+        package let sessionBaseKey: Secret
     }
 
     /// Answers `serverChallenge`; `time` is a FILETIME, `targetInfo` the serialised AV pairs with their end.
@@ -42,7 +42,7 @@ enum NTLMv2 {
     }
 
     /// The response that carries `temp` as it is: what an acceptor compares a client's with.
-    static func response(
+    package static func response(
         to serverChallenge: [UInt8], temp: [UInt8], responseKey: Secret, clientChallenge: [UInt8]
     ) -> Response {
         let proof = responseKey.withBytes { Digest.md5.hmac(serverChallenge + temp, key: $0) }
@@ -54,7 +54,7 @@ enum NTLMv2 {
 
     /// MsvAvChannelBindings: the MD5 of a gss_channel_bindings_struct (RFC 2744 §3.11) without addresses and with
     /// `applicationData`, its integers 4 bytes and little-endian. MS-NLMP §3.1.5.1.2.
-    static func channelBindingsHash(applicationData: [UInt8]) -> [UInt8] {
+    package static func channelBindingsHash(applicationData: [UInt8]) -> [UInt8] {
         let addresses = [UInt8](repeating: 0, count: 16)
         let length = UInt32(truncatingIfNeeded: applicationData.count).littleEndianBytes
         return Digest.md5.hash(addresses + length + applicationData)

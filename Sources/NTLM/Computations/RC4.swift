@@ -3,13 +3,13 @@
 import CountersignCryptography
 
 /// The RC4 key stream, which NTLM wraps its session key in; nothing else may use it. RC4K and RC4Init of MS-NLMP §6.
-struct RC4: Sendable {
+package struct RC4: Sendable {
     private var state: [UInt8]
     private var i: UInt8 = 0
     private var j: UInt8 = 0
 
     /// A stream under `key` of 1 to 256 bytes.
-    init(key: Secret) {
+    package init(key: Secret) {
         precondition((1...256).contains(key.count), "an RC4 key has 1 to 256 bytes")
         var state = Array(UInt8.min...UInt8.max)
         key.withBytes { key in
@@ -23,7 +23,7 @@ struct RC4: Sendable {
     }
 
     /// `bytes` combined with the next bytes of the stream: encrypts and decrypts.
-    mutating func apply(_ bytes: [UInt8]) -> [UInt8] {
+    package mutating func apply(_ bytes: [UInt8]) -> [UInt8] {
         bytes.map { byte in
             i = i &+ 1
             j = j &+ state[Int(i)]

@@ -4,8 +4,8 @@ import CountersignCryptography
 
 /// The keys of one direction of an authenticated session and its signatures, with extended session security, which this
 /// room always demands. Only SPNEGO's mechListMIC is signed with them. MS-NLMP §3.4.
-struct SessionSecurity: Sendable {
-    enum Direction: Sendable {
+package struct SessionSecurity: Sendable {
+    package enum Direction: Sendable {
         case clientToServer
         case serverToClient
 
@@ -22,7 +22,7 @@ struct SessionSecurity: Sendable {
     private var sealHandle: RC4
     private var sequenceNumber: UInt32 = 0
 
-    init(flags: NegotiateFlags, exportedSessionKey: Secret, direction: Direction) {
+    package init(flags: NegotiateFlags, exportedSessionKey: Secret, direction: Direction) {
         self.flags = flags
         signKey = Self.signKey(exportedSessionKey: exportedSessionKey, direction: direction)
         sealHandle = RC4(key: Self.sealKey(flags: flags, exportedSessionKey: exportedSessionKey, direction: direction))
@@ -45,7 +45,7 @@ struct SessionSecurity: Sendable {
     }
 
     /// The signature of `message` under the next sequence number, 16 bytes: version 1, checksum, number. §3.4.4.2.
-    mutating func mac(_ message: [UInt8]) -> [UInt8] {
+    package mutating func mac(_ message: [UInt8]) -> [UInt8] {
         let number = sequenceNumber.littleEndianBytes
         sequenceNumber &+= 1
         var checksum = Array(signKey.withBytes { Digest.md5.hmac(number + message, key: $0) }.prefix(8))

@@ -4,7 +4,7 @@
 ///
 /// Only those with Unicode and TargetInfo are understood; NTLMv2 cannot do without either.
 package struct ChallengeMessage: Equatable, Sendable {
-    static let serverChallengeBytes = 8
+    package static let serverChallengeBytes = 8
 
     package var flags: NegotiateFlags
     /// 8 bytes.

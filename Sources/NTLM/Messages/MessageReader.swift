@@ -4,9 +4,9 @@
 /// header, and apart from the others. MS-NLMP §2.2.
 ///
 /// MaxLen and the offset of an empty field are ignored, as §2.2.1 wants.
-struct MessageReader {
+package struct MessageReader {
     static let limitBytes = 65_536
-    static let signature = Array("NTLMSSP\0".utf8)
+    package static let signature = Array("NTLMSSP\0".utf8)
 
     let bytes: [UInt8]
     private let name: String

@@ -68,7 +68,7 @@ package struct TargetInfo: Equatable, Sendable {
     }
 
     /// Reads up to and with MsvAvEOL and leaves what follows in `rest`.
-    init(takingFrom rest: inout ArraySlice<UInt8>) throws(NTLMError) {
+    package init(takingFrom rest: inout ArraySlice<UInt8>) throws(NTLMError) {
         while true {
             guard rest.count >= 4 else { throw NTLMError(.malformed, "target info has no MsvAvEOL") }
             let header = Array(rest.prefix(4))
@@ -121,7 +121,7 @@ package struct TargetInfo: Equatable, Sendable {
 
 extension TargetInfo {
     /// MsvAvFlags: an AuthenticateMessage carries a MIC.
-    static let micProvided: UInt32 = 0x2
+    package static let micProvided: UInt32 = 0x2
 
     /// MsvAvTimestamp: FILETIME, 100 ns steps since 1601.
     package var timestamp: UInt64? {

@@ -50,7 +50,7 @@ package struct NegTokenInit: Equatable, Sendable {
     }
 
     /// The MechTypeList alone, over which mechListMIC is made (RFC 4178 §5).
-    var mechTypeList: [UInt8] {
+    package var mechTypeList: [UInt8] {
         DER.encode(DER.sequence, mechTypes.flatMap { DER.encode(DER.objectIdentifier, $0) })
     }
 

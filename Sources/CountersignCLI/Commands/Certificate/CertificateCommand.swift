@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Countersign
+import CountersignVault
+
+/// `countersign certificate`.
+struct CertificateCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "certificate",
+        abstract: "Import, enrol, refresh, show or remove client certificates and their keys.",
+        subcommands: [
+            CertificateImportCommand.self, CertificateEnrollCommand.self, CertificateRefreshCommand.self,
+            CertificateNeedsRefreshCommand.self, CertificateListCommand.self, CertificateInspectCommand.self,
+            Remove.self,
+        ])
+
+    struct Remove: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "remove",
+            abstract: "Remove a client identity and its key.",
+            discussion: """
+                Also removes its enrolment, so that it is not refreshed any more. A key in a token stays in the token.
+
+                EXAMPLES:
+                  countersign certificate remove laptop
+                """)
+
+        @OptionGroup var homeOption: HomeOption
+        @OptionGroup var secrets: SecretOption
+        @Argument(help: ArgumentHelp("The identity's name.", valueName: "name"))
+        var name: String
+
+        func run() throws {
+            let home = try homeOption.located()
+            guard IdentityName.isGood(name) else { throw try IdentityName.unknown(name, home) }
+            let vault = try VaultAccess(home: home, secrets: secrets.input).openIfThere()
+            let hadRecord = try vault?.update { $0.removeIdentity(named: name) } ?? false
+            let hadChain = try home.identityChain(named: name).remove()
+            guard hadRecord || hadChain else { throw try IdentityName.unknown(name, home) }
+            Console.result("identity \"\(name)\" removed\n")
+        }
+    }
+}

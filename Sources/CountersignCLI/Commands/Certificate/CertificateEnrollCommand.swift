@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import CountersignCertificates
+import Countersign
+import CountersignCryptography
+import CountersignEnrollment
+import Glibc
+import CountersignProxy
+import CountersignVault
+
+/// `countersign certificate enroll`.
+struct CertificateEnrollCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "enroll",
+        abstract: "Get a client certificate from an EST server (RFC 7030).",
+        discussion: """
+            Generates the private key locally; it never leaves the vault. `serve` and `certificate refresh` later \
+            renew the certificate at the same server, authenticating with the certificate itself.
+
+            The server's CA is given by --anchor or --fingerprint. Without either, the command shows the CA's \
+            fingerprint and asks you to confirm it on the terminal. The system's trust anchors are not used.
+
+            The request is authenticated by --credential (if the server challenges with Basic or Digest) or --identity \
+            (if it requests a client certificate); by default with the credential `enrollment`, if it exists.
+
+            With --password-stdin, the first line of standard input is the vault's passphrase.
+
+            EXAMPLES:
+              countersign certificate enroll laptop --est https://est.corp.example --fingerprint sha256:7f3a…
+              countersign certificate enroll vpn --est https://est.corp.example/vpn --anchor ca.pem --san dns:laptop
+            """)
+
+    @OptionGroup var homeOption: HomeOption
+    @OptionGroup var secrets: SecretOption
+
+    @Argument(help: ArgumentHelp("The name for the identity.", valueName: "name"))
+    var name: String
+
+    @Option(help: ArgumentHelp("The EST server, https://host[:port][/label].", valueName: "url"))
+    var est: String
+
+    @Option(
+        help: ArgumentHelp(
+            "Request this subject, such as CN=jdoe,O=ACME. (default: CN= and the credential's user, or yours)",
+            valueName: "name"))
+    var subject: String?
+
+    @Option(
+        name: .customLong("san"),
+        help: ArgumentHelp(
+            "Request this alternative name, starting with dns:, email:, uri:, ip: or upn:; may be repeated.",
+            valueName: "name"))
+    var alternativeNames: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Generate this kind of key: \(KeySpecification.allCases.map(\.rawValue).joined(separator: ", ")). "
+                + "(default: the server's choice, else ec-p256)",
+            valueName: "kind"))
+    var key: String?
+
+    @Option(help: ArgumentHelp("Trust the server's CA certificate in this PEM file.", valueName: "file"))
+    var anchor: String?
+
+    @Option(
+        help: ArgumentHelp("Trust the server's CA certificate with this SHA-256 fingerprint.", valueName: "sha256:…"))
+    var fingerprint: String?
+
+    @Option(help: ArgumentHelp("Authenticate with this credential. (default: enrollment)", valueName: "name"))
+    var credential: String?
+
+    @Option(help: ArgumentHelp("Authenticate with this client identity.", valueName: "name"))
+    var identity: String?
+
+    @Flag(help: "Replace the identity of that name, once the new certificate has passed a test handshake.")
+    var replace = false
+
+    @Flag(help: "Do not wait if the server defers its decision; continue later with `certificate refresh`.")
+    var noWait = false
+
+    func validate() throws {
+        guard IdentityName.isGood(name) else {
+            throw ValidationError(
+                "\(name.debugDescription) is not a name; use 1 to 64 characters from A-Z a-z 0-9 . _ -")
+        }
+        guard anchor == nil || fingerprint == nil else {
+            throw ValidationError("--anchor and --fingerprint exclude each other")
+        }
+        if let fingerprint { _ = try Self.digest(fingerprint) }
+        if let key, KeySpecification(key) == nil {
+            let kinds = KeySpecification.allCases.map(\.rawValue).joined(separator: ", ")
+            throw ValidationError("\(key.debugDescription) is not a kind of key; use one of \(kinds)")
+        }
+        do {
+            _ = try ESTEndpoint(parsing: est)
+            if let subject { _ = try SubjectName(subject) }
+            for name in alternativeNames { _ = try SubjectAlternativeName(name) }
+        } catch let error as EnrollmentError {
+            throw ValidationError(error.detail)
+        } catch let error as CertificateError {
+            throw ValidationError(error.detail)
+        }
+    }
+
+    func run() throws {
+        let home = try homeOption.located()
+        let vault = try VaultAccess(home: home, secrets: secrets.input).openOrCreate()
+        let requester = try requestCredential(in: vault.contents)
+        let reporter = RenewalReporter(name: name)
+        let renewal = IdentityRenewal(home: home, vault: vault, now: { Int64(time(nil)) }, report: reporter.report)
+        var options = IdentityRenewal.Options()
+        if noWait { options.patienceSeconds = 0 }
+        options.waitsForOtherProcess = !noWait
+        let outcome = try Blocking.run { [options] in
+            let plan = EnrollmentRecord(
+                name: name, server: try ESTEndpoint(parsing: est).description,
+                subject: subject ?? Self.subject(of: requester?.user ?? SystemUser.name),
+                alternativeNames: alternativeNames,
+                keySpecification: key.flatMap { KeySpecification($0) }?.rawValue ?? EnrollmentRecord.anyKey,
+                anchors: try await anchors().map(\.der), credential: requester?.name, identity: identity)
+            return try await renewal.enroll(plan, replaces: replace, options)
+        }
+        reporter.end()
+        try reporter.result(outcome, verb: "enrolled")
+    }
+
+    /// The credential that authenticates the request; nil if the identity does, or if nothing does.
+    private func requestCredential(in contents: VaultContents) throws -> (name: String, user: String)? {
+        if let identity, !contents.hasKey(of: identity) {
+            throw CountersignError.unknown(
+                "identity", identity, known: Array(contents.identityKeys.keys) + contents.tokenKeys.keys,
+                addedBy: "certificate import")
+        }
+        if credential == nil, identity != nil { return nil }
+        let name = credential ?? "enrollment"
+        if let found = contents.credentials[name] { return (name, found.user) }
+        guard credential == nil else {
+            throw CountersignError.unknown(
+                "credential", name, known: contents.credentials.keys, addedBy: "credential set")
+        }
+        return nil
+    }
+
+    // MARK: The server's CA
+
+    private func anchors() async throws -> [Certificate] {
+        if let anchor {
+            let file = HomeFile(path: anchor)
+            do {
+                return try Certificate.readPEM(try file.read(upTo: Home.fileLimitBytes))
+            } catch let error as CertificateError {
+                throw CountersignError(
+                    .configuration, "\(anchor): \(error.detail)", hint: "the file must contain certificates in PEM")
+            }
+        }
+        let found = try await ESTBootstrap.fetch(try ESTEndpoint(parsing: est))
+        if let fingerprint { return [try found.authority(fingerprint: try Self.digest(fingerprint))] }
+        guard let certificationAuthority = found.authorities.first else {
+            throw CountersignError(
+                .refused, "\(est) does not send a CA certificate that could be trusted",
+                hint: "pass the CA's certificate with --anchor")
+        }
+        guard found.authorities.count == 1, try Self.isConfirmed(certificationAuthority, server: est) else {
+            let shown = found.authorities.map { "\($0.subject), \($0.fingerprintText)" }.joined(separator: "; ")
+            throw CountersignError(
+                .refused, "the CA of \(est) was not confirmed: \(shown)",
+                hint:
+                    "compare the fingerprint with the one its operator published, then pass "
+                    + "--fingerprint \(certificationAuthority.fingerprintText)"
+            )
+        }
+        return [certificationAuthority]
+    }
+
+    /// False if there is no terminal, or the answer is no.
+    private static func isConfirmed(_ certificationAuthority: Certificate, server: String) throws -> Bool {
+        guard Confirmation.hasTerminal else { return false }
+        return try Confirmation(isGiven: false).asks(
+            """
+            The CA of \(server) is not trusted yet:
+              subject      \(Console.printable(certificationAuthority.subject))
+              valid        \(Day.text(certificationAuthority.notBefore)) to \(Day.text(certificationAuthority.notAfter))
+              fingerprint  \(certificationAuthority.fingerprintText)
+            Compare the fingerprint with the one its operator published. Trust this CA?
+            """)
+    }
+
+    private static func digest(_ text: String) throws -> [UInt8] {
+        do throws(TrustFingerprint.Fault) {
+            return try TrustFingerprint.parse(text)
+        } catch {
+            throw ValidationError("\(text.debugDescription) is not a fingerprint: \(error)")
+        }
+    }
+
+    /// `CN=` and the user's name without a Windows domain, escaped as RFC 4514 §2.4 requires.
+    static func subject(of user: String) -> String {
+        let name = user.split(separator: "\\", maxSplits: 1).last ?? ""
+        let escaped = name.map { "\"#+,;<=>\\/".contains($0) ? "\\\($0)" : String($0) }.joined()
+        return "CN=" + (escaped.isEmpty ? "countersign" : escaped)
+    }
+}

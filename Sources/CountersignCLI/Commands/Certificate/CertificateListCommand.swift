@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import CountersignCertificates
+import Countersign
+import CountersignVault
+
+/// `countersign certificate list`.
+struct CertificateListCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "List the client identities: name, subject, issuer, days left, sites.",
+        discussion: """
+            EXAMPLES:
+              countersign certificate list
+              countersign certificate list --json | jq -r '.[] | select(.daysLeft < 30) | .name'
+            """)
+
+    @OptionGroup var homeOption: HomeOption
+    @OptionGroup var output: JSONOption
+    @OptionGroup var secrets: SecretOption
+
+    func run() throws {
+        let home = try homeOption.located()
+        let vault = try VaultAccess(home: home, secrets: secrets.input).openIfThere()
+        let enrolled = try EnrolledIdentities(vault?.contents, home: home, readsTokens: false)
+        let sites = IdentitySites(of: home)
+        let shown = enrolled.chains.map { IdentitySummary($0.name, $0.chain, of: vault?.contents, sites) }
+        if output.json {
+            try Console.result(json: shown)
+        } else {
+            Console.result(
+                TextTable(rows: shown.map { [$0.name, $0.subject, $0.issuer, $0.remaining, $0.sitesText] }).text)
+        }
+        for fault in enrolled.faults { Console.warning("identity \"\(fault.name)\" is not listed: \(fault.reason)") }
+        for fault in enrolled.fileFaults { Console.warning("identity \"\(fault.name)\": \(fault.reason)") }
+    }
+}
+
+/// `countersign certificate inspect`.
+struct CertificateInspectCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "inspect",
+        abstract: "Show one client identity.",
+        discussion: """
+            EXAMPLES:
+              countersign certificate inspect laptop
+            """)
+
+    @OptionGroup var homeOption: HomeOption
+    @OptionGroup var output: JSONOption
+    @OptionGroup var secrets: SecretOption
+    @Argument(help: ArgumentHelp("The identity's name.", valueName: "name"))
+    var name: String
+
+    func run() throws {
+        let home = try homeOption.located()
+        let contents = try VaultAccess(home: home, secrets: secrets.input).openIfThere()?.contents
+        guard IdentityName.isGood(name), let chain = try chain(in: contents, home), !chain.isEmpty else {
+            throw try IdentityName.unknown(name, home)
+        }
+        let shown = IdentitySummary(name, chain, of: contents, IdentitySites(of: home))
+        if output.json { return try Console.result(json: shown) }
+        Console.result(shown.text)
+    }
+
+    /// The chain from the identity's file, or from the vault for an enrolled identity.
+    private func chain(in contents: VaultContents?, _ home: Home) throws -> [Certificate]? {
+        if contents?.enrollments[name] != nil,
+            let chain = StoredIdentity(named: name, in: contents, home: home, readsTokens: false).chain
+        {
+            return chain
+        }
+        return try home.chain(named: name)
+    }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Countersign
+import CountersignCryptography
+import Glibc
+import CountersignProxy
+
+/// `countersign certificate needs-refresh`.
+struct CertificateNeedsRefreshCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "needs-refresh",
+        abstract: "Check whether an identity needs a new certificate.",
+        discussion: """
+            Without a name, checks all identities. Exit status: 0 if a certificate is past two thirds of its lifetime, \
+            expired or damaged; 1 if not; 2 if there is no such identity.
+
+            EXAMPLES:
+              countersign certificate needs-refresh laptop && countersign certificate refresh laptop
+            """)
+
+    @OptionGroup var homeOption: HomeOption
+    @OptionGroup var output: JSONOption
+    @OptionGroup var secrets: SecretOption
+
+    @Argument(help: ArgumentHelp("The identity's name. (default: all)", valueName: "name"))
+    var name: String?
+
+    private static let noSuchCertificate = ExitCode(2)
+
+    func run() throws {
+        let home = try homeOption.located()
+        let contents = try VaultAccess(home: home, secrets: secrets.input).openIfThere()?.contents
+        let now = Int64(time(nil))
+        let names: [String]
+        if let name {
+            names = IdentityName.isGood(name) ? [name] : []
+        } else {
+            let known = [
+                contents?.identityKeys.keys.map(\.self), contents?.tokenKeys.keys.map(\.self),
+                contents?.plannedNames,
+            ]
+            names = Set(known.compactMap(\.self).joined()).union(try home.identityNames()).sorted()
+        }
+        let states = names.compactMap { RenewalState(named: $0, in: contents, home: home, now: now) }
+        if name != nil, states.isEmpty {
+            for diagnostic in Diagnostic.all(in: try IdentityName.unknown(name ?? "", home)) {
+                Console.error(diagnostic)
+            }
+            throw Self.noSuchCertificate
+        }
+        let shown = states.map(Shown.init)
+        if output.json {
+            if name != nil, let only = shown.first {
+                try Console.result(json: only)
+            } else {
+                try Console.result(json: shown)
+            }
+        } else {
+            Console.result(shown.map(\.text).joined())
+        }
+        guard states.contains(where: \.isDue) else { throw ExitCode.failure }
+    }
+
+    /// One identity's state as text and JSON.
+    private struct Shown: Encodable {
+        let name: String
+        let needsRefresh: Bool
+        let reason: String
+        let due: String
+        let notAfter: String?
+        let enrolled: Bool
+
+        init(_ state: RenewalState) {
+            name = state.name
+            needsRefresh = state.isDue
+            enrolled = state.isEnrolled
+            due = WallClock.rfc3339(state.due)
+            notAfter = state.notAfter.map(WallClock.rfc3339)
+            reason =
+                switch state.need {
+                case .none: "not before \(Day.text(state.due))"
+                case .aging: "since \(Day.text(state.due))"
+                case .expired: state.notAfter.map { "expired \(Day.text($0))" } ?? "expired"
+                case .damaged(let fault): fault
+                case .missing: "its first certificate has not been issued yet"
+                }
+        }
+
+        var text: String { "\(name): \(needsRefresh ? "yes" : "no"), \(reason)\n" }
+    }
+}

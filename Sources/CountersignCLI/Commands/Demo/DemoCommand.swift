@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import CountersignCertificates
+import CountersignChallenges
+import Countersign
+import CountersignCryptography
+import CountersignDemo
+import Dispatch
+import FoundationEssentials
+import Glibc
+import NIOPosix
+import CountersignProxy
+import CountersignSitePolicy
+import CountersignVault
+
+/// `countersign demo`.
+struct DemoCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "demo",
+        abstract: "Run the proxy with local test sites that challenge it.",
+        discussion: """
+            Starts five sites under demo.localhost: one with Basic, one with NTLM and channel binding, one that \
+            requires a client certificate, an open one, and one whose certificate does not verify. The sites verify \
+            the answers. Enrols credentials named `demo` for them and starts the proxy. Shows one request of each \
+            kind, prints curl commands to paste, and runs until Ctrl-C. Removes everything named `demo` from the home \
+            when it ends.
+
+            EXAMPLES:
+              countersign demo
+              countersign demo --home . --listen 127.0.0.1:0
+            """)
+
+    @OptionGroup var homeOption: HomeOption
+
+    @Option(
+        help: ArgumentHelp(
+            "Listen on this address. (default: 127.0.0.1:3128, or a free port if that is in use)", valueName: "address")
+    )
+    var listen: String?
+
+    @OptionGroup var secrets: SecretOption
+
+    func run() async throws {
+        let home = try homeOption.located()
+        let access = VaultAccess(home: home, secrets: secrets.input)
+        let now = Int64(time(nil))
+        let demoHome = DemoHome(home: home, vault: try access.openOrCreate())
+        try demoHome.refuseToReplace()
+        let certificates = try DemoCertificates(named: DemoHome.name, at: now)
+        let account = PasswordCredential(
+            name: DemoHome.name, user: "demo", password: Secret(utf8: Hex.encode(Randomness.bytes(12))), generation: 1)
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        var servers: [DemoServer] = []
+        do {
+            for kind in DemoSite.Kind.allCases {
+                servers.append(try await .start(certificates.site(kind, account: account, at: now), group: group))
+            }
+            try demoHome.list(servers.map { $0.site.line(port: $0.port) })
+            try demoHome.enroll(
+                user: account.user, password: account.password, identity: certificates.identity,
+                anchor: certificates.sites.root)
+            try await show(servers, home, access)
+            try demoHome.remove()
+        } catch {
+            try? demoHome.remove()
+            throw error
+        }
+        for server in servers { await server.stop() }
+        try? await group.shutdownGracefully()
+    }
+
+    private func show(_ servers: [DemoServer], _ home: Home, _ access: VaultAccess) async throws {
+        let environment = ProcessInfo.processInfo.environment
+        let keeper = try PolicyKeeper(
+            home: home, interception: .always, environment: environment, logger: ConsoleLogHandler.logger(.warning),
+            now: { Int64(time(nil)) }, passphrase: access.passphrase)
+        if let shut = keeper.vaultErrorAtStart { throw shut }
+        let runtime = try await start(keeper)
+        let address = runtime.addresses.first ?? ""
+        Console.result("countersign: listening on \(address)\n")
+        let client = DemoClient(proxy: "http://\(address)", trustPath: home.rootCertificate.path)
+        for server in servers { await present(server, client, keeper.policy.current) }
+        invite(servers, address, home)
+        for await arrival in SignalWatch.arrivals() where arrival.number != SIGHUP { break }
+        Console.result("\ncountersign: stopping\n")
+        await runtime.stop()
+    }
+
+    private func start(_ keeper: PolicyKeeper) async throws -> ProxyRuntime {
+        let wanted = try ListenAddress(parsing: listen ?? "127.0.0.1:3128")
+        guard wanted.isLocal else { throw ValidationError("the demo listens only on loopback addresses") }
+        do {
+            return try await start(keeper, on: wanted)
+        } catch  where listen == nil {
+            return try await start(keeper, on: ListenAddress(parsing: "127.0.0.1:0"))
+        }
+    }
+
+    private func start(_ keeper: PolicyKeeper, on listening: ListenAddress) async throws -> ProxyRuntime {
+        var configuration = ProxyConfiguration()
+        configuration.listeningAddresses = [listening.address]
+        configuration.drainSeconds = 1
+        return try await ProxyRuntime(
+            keeper: keeper, configuration: configuration, accessLog: nil, threads: 1, hasControlSocket: false,
+            logger: ConsoleLogHandler.logger(.warning))
+    }
+
+    /// Sends one request through the proxy, and shows the response and the checks.
+    private func present(_ server: DemoServer, _ client: DemoClient, _ policy: Policy) async {
+        let url = server.url
+        let response = await withCheckedContinuation { continuation in
+            DispatchQueue.global().async { continuation.resume(returning: client.get(url)) }
+        }
+        Console.result("\n\(server.site.kind.rawValue): GET \(url)\n")
+        if let failure = response.failure {
+            Console.result("  \(failure)\n")
+        } else {
+            Console.result("  \(response.status) \(response.body)")
+        }
+        guard let origin = try? Origin(url: url) else { return }
+        let table = Explanation(of: origin, policy: policy, now: Int64(time(nil))).description
+        for line in table.split(separator: "\n", omittingEmptySubsequences: false) where !line.isEmpty {
+            Console.result("  | \(line)\n")
+        }
+        if server.site.kind == .untrusted {
+            Console.result(
+                """
+                  The site's certificate does not verify, so curl stops and shows the reason.
+                  With -k, curl continues; the site's challenge is then returned to you unanswered.
+
+                """)
+        }
+    }
+
+    private func invite(_ servers: [DemoServer], _ address: String, _ home: Home) {
+        Console.result("\nTry it from another terminal (Ctrl-C here ends the demo):\n\n")
+        for server in servers {
+            let insecure = server.site.kind == .untrusted ? " -k" : ""
+            Console.result(
+                "  curl\(insecure) --noproxy '' --proxy http://\(address) --cacert \(home.rootCertificate.path) "
+                    + "\(server.url)\n")
+        }
+        Console.result("\n")
+    }
+}

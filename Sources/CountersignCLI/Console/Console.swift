@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Countersign
+import CountersignCryptography
+import FoundationEssentials
+import Glibc
+
+/// Results go to standard output; errors, warnings and hints go to standard error.
+enum Console {
+    /// Writes `text` to standard output, unchanged and unbuffered.
+    static func result(_ text: String) {
+        write(text, to: STDOUT_FILENO)
+    }
+
+    /// Writes `value` to standard output as JSON with sorted keys.
+    static func result(json value: some Encodable) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        result(String(decoding: try encoder.encode(value), as: UTF8.self) + "\n")
+    }
+
+    /// Writes `countersign: error: …` and the diagnostic's hint to standard error.
+    static func error(_ diagnostic: Diagnostic) {
+        log("error", diagnostic.message)
+        if let hint = diagnostic.hint { log("hint", hint) }
+    }
+
+    static func warning(_ message: String, hint: String? = nil) {
+        log("warning", message)
+        if let hint { log("hint", hint) }
+    }
+
+    /// Writes `countersign: KIND: …` to standard error for each line of `message`, with control characters escaped.
+    static func log(_ kind: String, _ message: String) {
+        for line in message.split(separator: "\n") {
+            write("countersign: \(kind): \(printable(line))\n", to: STDERR_FILENO)
+        }
+    }
+
+    /// Escapes control characters, so that text from a server or a file cannot drive the terminal.
+    static func printable(_ line: some StringProtocol) -> String {
+        var text = String.UnicodeScalarView()
+        for scalar in line.unicodeScalars {
+            if scalar.properties.generalCategory == .control {
+                text.append(contentsOf: "\\u{\(String(scalar.value, radix: 16, uppercase: true))}".unicodeScalars)
+            } else {
+                text.append(scalar)
+            }
+        }
+        return String(text)
+    }
+
+    static func write(_ text: String, to descriptor: Int32) {
+        write(Array(text.utf8), to: descriptor)
+    }
+
+    static func write(_ bytes: [UInt8], to descriptor: Int32) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            // The reader has closed its end.
+            guard count > 0 else { return }
+            rest = rest.dropFirst(count)
+        }
+    }
+}
+
+/// A date in UTC, `YYYY-MM-DD`.
+enum Day {
+    static let seconds: Int64 = 86_400
+
+    /// `seconds` since 1970.
+    static func text(_ seconds: Int64) -> String {
+        String(WallClock.rfc3339(seconds).prefix { $0 != "T" })
+    }
+}
+
+extension StringProtocol {
+    /// The text without the leading and trailing characters that are in `marks`.
+    func trimming(_ marks: String) -> String {
+        let rest = drop { marks.contains($0) }
+        guard let last = rest.lastIndex(where: { !marks.contains($0) }) else { return "" }
+        return String(rest[...last])
+    }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import CountersignCertificates
+import Countersign
+import CountersignCryptography
+import Glibc
+import CountersignProxy
+import Synchronization
+
+/// Reports the progress and the result of an enrolment or refresh. On a terminal, a line counts down the time to the
+/// next poll of a server that has deferred its decision.
+final class RenewalReporter: Sendable {
+    private let name: String
+    private let isTerminal = isatty(STDERR_FILENO) == 1
+    private let countdown = Mutex<Task<Void, Never>?>(nil)
+
+    init(name: String) { self.name = name }
+
+    var report: @Sendable (IdentityRenewal.Progress) -> Void {
+        { [self] progress in show(progress) }
+    }
+
+    private func show(_ progress: IdentityRenewal.Progress) {
+        end()
+        switch progress {
+        case .asking(let server):
+            if isTerminal { line("contacting \(server)") }
+        case .waitingForOtherProcess:
+            Console.log("info", "another process is renewing identity \"\(name)\": waiting for its result")
+        case .waiting(let server, let until):
+            Console.log("info", "\(server) has deferred its decision; next poll at \(WallClock.rfc3339(until))")
+            if isTerminal { count(down: until, server) }
+        case .notVerified(let server):
+            Console.warning(
+                "the new certificate is in use but was not tested: \(server) did not complete the test handshake")
+        case .fileNotWritten(let reason):
+            Console.warning("the new certificate is in use, but its chain file was not written: \(reason)")
+        }
+    }
+
+    /// Stops the countdown and clears its line.
+    func end() {
+        countdown.withLock { task in
+            task?.cancel()
+            task = nil
+            if isTerminal { Console.write("\r\u{1B}[K", to: STDERR_FILENO) }
+        }
+    }
+
+    private func count(down until: Int64, _ server: String) {
+        let task = Task.detached { [self] in
+            while !Task.isCancelled {
+                let left = max(0, until - Int64(time(nil)))
+                countdown.withLock { task in
+                    if task?.isCancelled == false { line("waiting for \(server): \(Self.text(left))") }
+                }
+                try? await Task.sleep(for: .seconds(1))
+            }
+        }
+        countdown.withLock { $0 = task }
+    }
+
+    private func line(_ text: String) {
+        Console.write("\r\u{1B}[Kcountersign: \(Console.printable(text))", to: STDERR_FILENO)
+    }
+
+    /// `1 h 2 m`, `2 m 3 s` or `3 s`.
+    private static func text(_ seconds: Int64) -> String {
+        let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60)
+        if hours > 0 { return "\(hours) h \(minutes) m" }
+        return minutes > 0 ? "\(minutes) m \(rest) s" : "\(rest) s"
+    }
+
+    /// Writes the outcome; a pending one is an error.
+    func result(_ outcome: IdentityRenewal.Outcome, verb: String) throws {
+        switch outcome {
+        case .renewed(let leaf):
+            Console.result(
+                "identity \"\(name)\" \(verb): \(Console.printable(leaf.subject)), "
+                    + "valid until \(Day.text(leaf.notAfter))\n"
+            )
+        case .pending(let until):
+            Console.error(
+                Diagnostic(
+                    "the server has not yet decided about identity \"\(name)\"",
+                    hint: "run `countersign certificate refresh \(name)` after \(WallClock.rfc3339(until)), "
+                        + "or leave it to `countersign serve`"))
+            throw ExitCode.failure
+        }
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Countersign
+import CountersignCryptography
+import Glibc
+
+/// Reads secrets from standard input, one per line, or from a prompt on the terminal; never from an argument or an
+/// environment variable.
+struct SecretInput {
+    /// `--password-stdin`.
+    let isStandardInput: Bool
+
+    /// The longest accepted secret, in bytes.
+    private static let limitBytes = 16 << 10
+
+    /// Reads one secret. A terminal does not echo it, and is asked a second time if `twice` is set.
+    func read(_ what: String, twice: Bool = false) throws -> Secret {
+        if isStandardInput {
+            guard let secret = try Self.line() else {
+                throw CountersignError(
+                    .environment, "standard input has no line for \(what)", hint: "give one secret per line")
+            }
+            return secret
+        }
+        guard let terminal = Terminal() else {
+            throw CountersignError(
+                .environment, "there is no terminal to ask for \(what)",
+                hint: "pass it on standard input with --password-stdin")
+        }
+        let secret = terminal.prompt("\(what.prefix(1).uppercased())\(what.dropFirst()): ")
+        if twice, terminal.prompt("Again: ") != secret {
+            throw CountersignError(.environment, "the two entries do not match")
+        }
+        return secret
+    }
+
+    /// The next line of standard input without its line ending, or nil at the end of the input. Reads byte by byte, so
+    /// that the rest stays for the next secret or for a child process.
+    private static func line() throws -> Secret? {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(limitBytes + 1)
+        defer { bytes.wipe() }
+        var byte: UInt8 = 0
+        while true {
+            let count = Glibc.read(STDIN_FILENO, &byte, 1)
+            if count < 0, errno == EINTR { continue }
+            if count <= 0 {
+                if bytes.isEmpty { return nil }
+                break
+            }
+            if byte == UInt8(ascii: "\n") { break }
+            guard bytes.count < limitBytes else {
+                throw CountersignError(.environment, "the line on standard input is longer than \(limitBytes) bytes")
+            }
+            bytes.append(byte)
+        }
+        if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
+        return Secret(bytes)
+    }
+}

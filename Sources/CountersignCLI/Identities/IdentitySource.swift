@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCertificates
+import Countersign
+import CountersignCryptography
+import FoundationEssentials
+import CountersignVault
+
+/// The source of an identity for `certificate import`.
+enum IdentitySource {
+    /// One file with the certificates and the key.
+    case file(Piece)
+    /// The certificates in one file, the key in another.
+    case files(certificates: Piece, key: Piece)
+    /// The key in a token; the certificates in a file or, if `certificates` is nil, in the token too.
+    case token(TokenURI, certificates: Piece?)
+
+    /// A file's name and contents. The contents are wiped on deinitialisation.
+    final class Piece {
+        let name: String
+        private(set) var bytes: [UInt8]
+
+        init(_ name: String) throws {
+            self.name = name
+            bytes = try HomeFile(path: name).read(upTo: IdentityFile.maximumBytes)
+        }
+
+        deinit { bytes.wipe() }
+    }
+
+    /// Reads the files. Does not prompt and does not access a token.
+    init(file: String, keyFile: String?) throws {
+        guard !TokenURI.isURI(file) else {
+            guard keyFile == nil else {
+                throw CountersignError(
+                    .configuration, "a pkcs11: URI instead of FILE names both the certificate and the key",
+                    hint: "pass the file with the certificates, and the URI with --key-file")
+            }
+            self = .token(try Self.uri(file), certificates: nil)
+            return
+        }
+        guard let keyFile else {
+            self = .file(try Piece(file))
+            return
+        }
+        if TokenURI.isURI(keyFile) {
+            self = .token(try Self.uri(keyFile), certificates: try Piece(file))
+        } else {
+            self = .files(certificates: try Piece(file), key: try Piece(keyFile))
+        }
+    }
+
+    private static func uri(_ text: String) throws -> TokenURI {
+        let module = ProcessInfo.processInfo.environment[Token.moduleVariable].flatMap { $0.isEmpty ? nil : $0 }
+        do throws(CertificateError) {
+            return try TokenURI(text, defaultModulePath: module)
+        } catch {
+            throw CountersignError(
+                .configuration, error.detail,
+                hint:
+                    "use a URI such as 'pkcs11:token=card;id=%01'; list the objects with `p11tool --list-all`"
+            )
+        }
+    }
+
+    /// Reads the identity. Asks `secrets` for the password of an encrypted file or for the token's PIN.
+    func read(asking secrets: SecretInput) throws -> ImportedIdentity {
+        switch self {
+        case .file(let piece):
+            let (chain, key) = try piece.opened(asking: secrets, IdentityFile.read)
+            return ImportedIdentity(chain: chain, key: .file(key))
+        case .files(let certificates, let piece):
+            let known = try certificates.naming { () throws(CertificateError) in
+                try IdentityFile.readCertificates(certificates.bytes)
+            }
+            let key = try piece.opened(asking: secrets, IdentityFile.readKey)
+            let chain = try piece.naming { () throws(CertificateError) in try IdentityFile.chain(of: key, among: known)
+            }
+            return ImportedIdentity(chain: chain, key: .file(key))
+        case .token(let uri, let certificates):
+            let known = try certificates?.naming { () throws(CertificateError) in
+                try IdentityFile.readCertificates(certificates?.bytes ?? [])
+            }
+            let pin = try secrets.read("the PIN of \(uri)")
+            do throws(CertificateError) {
+                let key = try Token.key(at: uri, pin: pin)
+                let certificates = if let known { known } else { [try Token.certificate(at: uri, pin: pin)] }
+                return ImportedIdentity(
+                    chain: try IdentityFile.chain(of: key, among: certificates), key: .token(uri, pin: pin))
+            } catch {
+                throw CountersignError(.configuration, error.detail, hint: Self.tokenHint(for: error.code))
+            }
+        }
+    }
+
+    private static func tokenHint(for code: CertificateError.Code) -> String? {
+        switch code {
+        case .noKey: "list the token's objects with `pkcs11-tool --list-objects` or `p11tool --list-all`"
+        case .noCertificate: "pass the file with the certificate, and the URI with --key-file"
+        case .unavailable:
+            "install the token's PKCS#11 module and, with `apt install libengine-pkcs11-openssl`, OpenSSL's engine"
+        default: nil
+        }
+    }
+}
+
+extension IdentitySource.Piece {
+    /// Calls `read` without a password, and again with one if the file is encrypted.
+    fileprivate func opened<Result>(
+        asking secrets: SecretInput, _ read: ([UInt8], Secret?) throws(CertificateError) -> Result
+    ) throws -> Result {
+        do throws(CertificateError) {
+            return try read(bytes, nil)
+        } catch {
+            guard error.code == .passwordNeeded else { throw fault(error) }
+        }
+        let password = try secrets.read("the password of \(name)")
+        return try naming { () throws(CertificateError) in try read(bytes, password) }
+    }
+
+    fileprivate func naming<Result>(_ body: () throws(CertificateError) -> Result) throws -> Result {
+        do throws(CertificateError) {
+            return try body()
+        } catch {
+            throw fault(error)
+        }
+    }
+
+    private func fault(_ error: CertificateError) -> CountersignError {
+        CountersignError(.configuration, "\(name): \(error.detail)", hint: Self.hint(for: error.code))
+    }
+
+    private static func hint(for code: CertificateError.Code) -> String? {
+        switch code {
+        case .malformed:
+            "use PKCS#12 (.p12, .pfx) or PEM with a certificate and its key, or one file for each with --key-file"
+        case .noKey: "export the certificate together with its private key, or pass the key with --key-file"
+        case .noCertificate, .keyMismatch: "export the certificate together with its private key"
+        case .wrongPassword, .passwordNeeded, .unsupported, .notPermitted, .unavailable: nil
+        }
+    }
+}
+
+/// An identity that has been read but not yet stored.
+struct ImportedIdentity {
+    enum Key {
+        case file(PrivateKey)
+        case token(TokenURI, pin: Secret)
+    }
+
+    /// Leaf first, never empty.
+    let chain: [Certificate]
+    let key: Key
+
+    var leaf: Certificate { chain[0] }
+
+    /// Stores the key or the token's URI and PIN in the vault.
+    func store(in contents: inout VaultContents, as name: String) throws {
+        switch key {
+        case .file(let key):
+            try contents.setIdentityKey(
+                IdentityKey(name: name, privateKey: key.pkcs8, leafSHA256: leaf.sha256Fingerprint))
+        case .token(let uri, let pin):
+            try contents.setTokenKey(
+                TokenKey(name: name, uri: uri.description, pin: pin, leafSHA256: leaf.sha256Fingerprint))
+        }
+    }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Countersign
+import CountersignCertificates
+import CountersignCryptography
+import CountersignSitePolicy
+import CountersignVault
+import Glibc
+
+/// A client identity as `certificate list` and `certificate inspect` show it.
+struct IdentitySummary: Encodable {
+    let name: String
+    let subject: String
+    let issuer: String
+    let serialNumber: String
+    let notBefore: String
+    let notAfter: String
+    let daysLeft: Int64
+    let isExpired: Bool
+    let key: String
+    /// The token's URI if the key is in a token.
+    let token: String?
+    let hasPrivateKey: Bool
+    let signature: String
+    let alternativeNames: String?
+    let keyUsage: String?
+    let extendedKeyUsage: String?
+    let isForClients: Bool
+    /// The subjects of the issuers in the chain.
+    let issuers: [String]
+    let fingerprint: String
+    /// The EST server, if the identity is enrolled.
+    let server: String?
+    /// The sites whose line names this identity.
+    let sites: [String]
+    /// The sites whose line names no identity; they receive one whose issuer the server accepts.
+    let sitesByIssuer: [String]
+
+    private enum CodingKeys: String, CodingKey {
+        case name, subject, issuer, notBefore, notAfter, daysLeft, key, token, signature, alternativeNames, keyUsage
+        case extendedKeyUsage, issuers, fingerprint, server, sites, sitesByIssuer
+        case serialNumber = "serial"
+        case isExpired = "expired"
+        case isForClients = "clientAuthentication"
+        case hasPrivateKey = "privateKey"
+    }
+
+    /// `chain` is not empty.
+    init(_ name: String, _ chain: [Certificate], of contents: VaultContents?, _ sites: IdentitySites) {
+        let leaf = chain[0]
+        let location = KeyLocation(of: name, leaf: leaf, in: contents)
+        let now = Int64(time(nil))
+        self.name = name
+        subject = leaf.subject
+        issuer = leaf.issuer
+        serialNumber = leaf.serialNumberHex
+        notBefore = Day.text(leaf.notBefore)
+        notAfter = Day.text(leaf.notAfter)
+        daysLeft = max(0, leaf.notAfter / Day.seconds - now / Day.seconds)
+        isExpired = leaf.notAfter < now
+        key = leaf.keyDescription
+        token = location.tokenURI
+        hasPrivateKey = location != .nowhere
+        signature = leaf.signatureDescription
+        alternativeNames = leaf.alternativeNamesText
+        keyUsage = leaf.keyUsageText
+        extendedKeyUsage = leaf.extendedKeyUsageText
+        isForClients = leaf.allowsClientAuthentication && leaf.allowsDigitalSignature
+        issuers = chain.dropFirst().map(\.subject)
+        fingerprint = leaf.fingerprintText
+        server = contents?.enrollments[name]?.server
+        self.sites = sites.named(name)
+        sitesByIssuer = sites.byIssuer
+    }
+
+    /// One line per field.
+    var text: String {
+        let usages = [keyUsage, extendedKeyUsage].compactMap(\.self)
+        var rows = [
+            ["name", name], ["subject", subject], ["issuer", issuer], ["serial", serialNumber],
+            ["valid", "\(notBefore) to \(notAfter), \(remaining)"],
+            ["key", "\(key), \(keyPlace)"], ["signature", signature], ["names", alternativeNames ?? "none"],
+            ["usage", (usages.isEmpty ? "any" : usages.joined(separator: "; ")) + purpose],
+            ["chain", issuers.isEmpty ? "no issuers" : issuers.joined(separator: " → ")],
+            ["fingerprint", fingerprint], ["sites", sitesText],
+        ]
+        if let server { rows.append(["enrolled", server]) }
+        return TextTable(rows: rows.map { $0.map(Console.printable) }).text
+    }
+
+    /// `12 days left` or `expired 2026-01-01`.
+    var remaining: String {
+        isExpired ? "expired \(notAfter)" : "\(daysLeft) \(daysLeft == 1 ? "day" : "days") left"
+    }
+
+    var sitesText: String {
+        var parts = sites
+        if !sitesByIssuer.isEmpty { parts.append("\(sitesByIssuer.count) by issuer") }
+        return parts.isEmpty ? "none" : parts.joined(separator: ", ")
+    }
+
+    private var purpose: String { isForClients ? "" : " (not for client authentication)" }
+
+    private var keyPlace: String {
+        if let token { return "in the token \(token)" }
+        return hasPrivateKey ? "in the vault" : "not in the vault"
+    }
+}
+
+/// The location of an identity's key.
+enum KeyLocation: Equatable {
+    case vault
+    case token(String)
+    case nowhere
+
+    /// Ignores a key that does not belong to `leaf`.
+    init(of name: String, leaf: Certificate, in contents: VaultContents?) {
+        if contents?.identityKeys[name]?.leafSHA256 == leaf.sha256Fingerprint {
+            self = .vault
+        } else if let key = contents?.tokenKeys[name], key.leafSHA256 == leaf.sha256Fingerprint {
+            self = .token(key.uri)
+        } else {
+            self = .nowhere
+        }
+    }
+
+    var tokenURI: String? {
+        if case .token(let uri) = self { uri } else { nil }
+    }
+}
+
+/// The listed sites that permit client certificates.
+struct IdentitySites {
+    private let rules: [SiteRule]
+
+    /// Reads the current list. If it is invalid, writes a warning and has no sites.
+    init(of home: Home) {
+        do {
+            rules = try home.sites().rules.filter { rule in
+                rule.pattern.scheme == .https && rule.intercepts && rule.answer.contains(.certificate)
+            }
+        } catch {
+            Console.warning(
+                "cannot read the allowed-sites list, so sites are not shown",
+                hint: "run `countersign sites list`")
+            rules = []
+        }
+    }
+
+    /// The sites whose line names this identity.
+    func named(_ name: String) -> [String] { rules.filter { $0.identity == name }.map(\.pattern.description) }
+
+    /// The sites whose line names no identity; they receive one whose issuer the server accepts.
+    var byIssuer: [String] { rules.filter { $0.identity == nil }.map(\.pattern.description) }
+}

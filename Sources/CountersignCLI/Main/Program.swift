@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Countersign
+import FoundationEssentials
+import Glibc
+
+/// The executable: parses the arguments, runs the command, and turns a thrown error into text and an exit status.
+@main
+enum Program {
+    static func main() {
+        Startup.prepare()
+        do {
+            let arguments = try EnvironmentFlags(ProcessInfo.processInfo.environment)
+                .inserted(into: Array(CommandLine.arguments.dropFirst()), of: CountersignCommand.self)
+            let command = try CountersignCommand.parseAsRoot(arguments)
+            if let command = command as? any AsyncParsableCommand {
+                try wait(for: command)
+            } else {
+                var command = command
+                try command.run()
+            }
+        } catch {
+            exit(status(of: error))
+        }
+    }
+
+    /// Runs a long-running command on other threads while this one waits. Blocks the signals in all threads, so that
+    /// ``SignalWatch`` receives them.
+    private static func wait(for command: any AsyncParsableCommand) throws {
+        SignalWatch.block()
+        let box = CommandBox(command)
+        try Blocking.run {
+            var command = box.command
+            try await command.run()
+        }
+    }
+
+    /// `@unchecked` because a command is a struct of parsed values and only one task uses it.
+    private struct CommandBox: @unchecked Sendable {
+        let command: any AsyncParsableCommand
+
+        init(_ command: any AsyncParsableCommand) { self.command = command }
+    }
+
+    /// Writes `error`'s message. Returns the status that the command chose, or 0 for help, 64 for a usage error, 1 for
+    /// any other error.
+    private static func status(of error: any Error) -> Int32 {
+        if let chosen = error as? ExitCode { return chosen.rawValue }
+        let code = CountersignCommand.exitCode(for: error)
+        if code == .success {
+            Console.result(CountersignCommand.fullMessage(for: error) + "\n")
+            return code.rawValue
+        }
+        if code == .validationFailure {
+            Console.error(usage(error))
+            return code.rawValue
+        }
+        for diagnostic in Diagnostic.all(in: error) { Console.error(diagnostic) }
+        return ExitCode.failure.rawValue
+    }
+
+    /// The argument parser's message in this program's form, with the usage line as the hint.
+    private static func usage(_ error: any Error) -> Diagnostic {
+        let lines = CountersignCommand.fullMessage(for: error).split(separator: "\n")
+        var message = CountersignCommand.message(for: error)
+        if let first = message.first, message.dropFirst().first?.isUppercase != true {
+            message.replaceSubrange(...message.startIndex, with: first.lowercased())
+        }
+        if message.hasSuffix(".") { message.removeLast() }
+        let help = lines.first { $0.contains("--help") }.map { $0.trimming(" .") }
+        let usage = lines.first { $0.hasPrefix("Usage:") }.map { "usage:" + $0.dropFirst("Usage:".count) }
+        let hint = [usage, help.map { $0.prefix(1).lowercased() + $0.dropFirst() }].compactMap(\.self).joined(
+            separator: "\n")
+        return Diagnostic(message, hint: hint.isEmpty ? nil : hint)
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Countersign
+import Dispatch
+import FoundationEssentials
+import Glibc
+
+/// A child in the foreground: it shares this process's terminal, streams and process group.
+enum ChildProcess {
+    /// Runs `words` and returns the status that a shell would: the child's own, or 128 plus the signal that killed it.
+    /// Forwards signals that another process sent. It does not forward the terminal's, which the kernel delivers to the
+    /// whole foreground process group. If the child cannot be started, reports why and throws 127 or 126.
+    static func run(
+        _ words: [String], environment: [String: String], descriptors: InheritedDescriptors
+    ) async throws -> Int32 {
+        let child = try start(words, environment, descriptors)
+        let signals = Task {
+            for await arrival in SignalWatch.arrivals() where arrival.isFromProcess { kill(child, arrival.number) }
+        }
+        let status = await withCheckedContinuation { continuation in
+            DispatchQueue(label: "countersign.child").async { continuation.resume(returning: wait(for: child)) }
+        }
+        signals.cancel()
+        return status
+    }
+
+    private static func start(
+        _ words: [String], _ environment: [String: String], _ descriptors: InheritedDescriptors
+    ) throws -> pid_t {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        descriptors.restrict(&actions)
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        // The child starts as it would from a shell: no signal blocked, SIGPIPE not ignored.
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        var defaults = sigset_t()
+        sigemptyset(&defaults)
+        sigaddset(&defaults, SIGPIPE)
+        posix_spawnattr_setsigdefault(&attributes, &defaults)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+
+        var arguments = words.map { strdup($0) } + [nil]
+        var variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
+        defer { (arguments + variables).forEach { free($0) } }
+        var child: pid_t = 0
+        let failure = posix_spawnp(&child, words[0], &actions, &attributes, &arguments, &variables)
+        guard failure == 0 else {
+            Console.error(Diagnostic("cannot run \(words[0]): \(String(cString: strerror(failure)))"))
+            throw ExitCode(failure == ENOENT || failure == ENOTDIR ? 127 : 126)
+        }
+        return child
+    }
+
+    private static func wait(for child: pid_t) -> Int32 {
+        var status: Int32 = 0
+        while waitpid(child, &status, 0) < 0 {
+            guard errno == EINTR else { return 1 }
+        }
+        let signal = status & 0x7F
+        return signal == 0 ? (status >> 8) & 0xFF : 128 + signal
+    }
+}
+
+/// The file descriptors that this process inherited, which are the only ones that a child may inherit.
+///
+/// SwiftNIO opens sockets without close-on-exec; a child would otherwise keep the proxy's listening sockets and
+/// authenticated connections open.
+struct InheritedDescriptors: Sendable {
+    private let numbers: Set<Int32>
+
+    /// Records the descriptors that are open now. Call it before opening any.
+    init() {
+        // Excludes the descriptor of the listed folder itself, which is closed by now.
+        numbers = Self.listed().filter { fcntl($0, F_GETFD) >= 0 }
+    }
+
+    /// Closes all other descriptors in the child, and 64 beyond the highest one, because other threads may open some
+    /// before the child starts.
+    func restrict(_ actions: inout posix_spawn_file_actions_t) {
+        let highest = max(2, Self.listed().max() ?? 2)
+        for descriptor in 3...highest + 64 where !numbers.contains(descriptor) {
+            posix_spawn_file_actions_addclose(&actions, descriptor)
+        }
+    }
+
+    private static func listed() -> Set<Int32> {
+        Set(((try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []).compactMap { Int32($0) })
+    }
+}
