@@ -4,9 +4,9 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-/// What is written down, and what never is.
+/// The contents of the access log.
 @Suite struct AccessLogTests {
-    @Test func aLineSaysWhoAskedWhatWasDecidedAndWhy() throws {
+    @Test func lineRecordsTheClientAndTheDecision() throws {
         let origin = try ChallengingOrigin.acme(.ntlm)
         let nginx = try Origins.shared.nginx
         let user = try Countersign()
@@ -29,12 +29,12 @@ import Testing
         #expect(stat(proxy.accessLog, &information) == 0 && information.st_mode & 0o777 == 0o600)
     }
 
-    @Test func aLineNamesTheProcessAtTheOtherEnd() throws {
+    @Test func lineRecordsTheClientProcess() throws {
         let port = try Origins.shared.nginx.httpPort
         let proxy = try Countersign().serve()
         let connection = try RawConnection(port: proxy.port)
         let site = "http://unlisted.test.localhost:\(port)"
-        // The kernel is asked beside the first request, which may be over sooner.
+        // The process is looked up concurrently with the first request, which may finish first.
         let named = try poll(seconds: 10) { () -> Bool? in
             try connection.send("GET \(site)/who HTTP/1.1\r\nHost: unlisted.test.localhost:\(port)\r\n\r\n")
             #expect(connection.receive { $0.hasSuffix("open http\n") }.hasPrefix("HTTP/1.1 200 "))
@@ -43,7 +43,7 @@ import Testing
         #expect(named == true)
     }
 
-    @Test func aLineHasNoPathNoFieldValueAndNoUserName() throws {
+    @Test func lineContainsNoPathFieldValueOrUserName() throws {
         let site = try BodyTests.Site(.basic)
         let flags = ["-H", "X-Mark: field-mark", "-A", "agent-mark", "-d", "body-mark"]
         _ = try site.proxy.get("\(site.url)/echo/path-mark?query-mark", flags: flags)

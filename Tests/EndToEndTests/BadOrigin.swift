@@ -4,15 +4,15 @@ import CountersignCryptography
 import Foundation
 import CountersignTestOrigin
 
-/// An origin whose certificate must not be trusted, and why.
+/// An origin whose certificate must not be trusted, and the reasons.
 struct BadOrigin: Sendable, CustomStringConvertible {
-    /// Of `Certs/dev/pki/bad-NAME.pem`.
+    /// The NAME in `Certs/dev/pki/bad-NAME.pem`.
     let name: String
-    /// What a client asks for.
+    /// The host that clients request.
     let host: String
-    /// All that has to be said against it, in this order.
+    /// All reasons, in the reported order.
     let reasons: [String]
-    /// Whether an OCSP response, bad-NAME.ocsp, goes with the handshake.
+    /// Whether the server staples the OCSP response bad-NAME.ocsp.
     let hasStaple: Bool
 
     init(_ name: String, _ reasons: String..., host: String? = nil, hasStaple: Bool = false) {
@@ -30,18 +30,18 @@ struct BadOrigin: Sendable, CustomStringConvertible {
             staple: hasStaple ? Tool.fixture("bad-\(name).ocsp") : nil)
     }
 
-    /// What the throwaway issuer is called: the first 64 characters, which is as many as a common name may have.
+    /// The name of the throwaway issuer, cut to the 64 characters that a common name may have.
     var issuerName: String { String("Not trusted by Countersign: \(reasons[0])".prefix(64)) }
 }
 
 extension ChainOrigins.Chain {
-    /// The PEM text of each certificate, as it is sent.
+    /// Each certificate in PEM, in the order sent.
     var certificates: [String] {
         let end = "-----END CERTIFICATE-----\n"
         return TextFile.text(certificate).components(separatedBy: end).dropLast().map { $0 + end }
     }
 
-    /// SHA-256 of the leaf.
+    /// The SHA-256 of the leaf.
     var leafDigest: [UInt8] {
         let text = certificates.first?.components(separatedBy: "-----").dropFirst(2).first ?? ""
         return Digest.sha256.hash(Base64.decode(text.filter { !$0.isWhitespace }) ?? [])

@@ -4,7 +4,7 @@ import CountersignCertificates
 import Foundation
 import CountersignTestOrigin
 
-/// Every bad origin, served live, and a user who has all of them on the list and could answer them.
+/// Servers for all bad origins, and a user whose list contains them and who could answer their challenges.
 final class BadOriginSetting: Sendable {
     private static let made = Result { try BadOriginSetting() }
 
@@ -28,7 +28,7 @@ final class BadOriginSetting: Sendable {
         proxy = try user.serve()
     }
 
-    /// A user who trusts the origin root and its revocation list, with a password and a certificate to answer with.
+    /// A user who trusts the origins' root with its revocation list, and has a password and a client certificate.
     static func makeUser() throws -> Countersign {
         let user = try Countersign(anchors: [Tool.fixture("origin-root.pem")])
         try user.folder.write(
@@ -51,7 +51,7 @@ final class BadOriginSetting: Sendable {
 
     func place(_ origin: BadOrigin) throws -> String { "\(origin.host):\(try origins.port(origin.name))" }
 
-    /// Another user with all that this one has: what one decides is not decided for the other.
+    /// Another user with the same home, for checking that trust decisions are per user.
     func twin() throws -> Countersign {
         let twin = try Countersign(anchors: [])
         let copied = try Command.run(
@@ -61,8 +61,8 @@ final class BadOriginSetting: Sendable {
         return twin
     }
 
-    /// The requests that the origin saw with this query, and any that came without a request line; once there are that many,
-    /// because nginx writes of a request after its response.
+    /// The origin's log entries with this query, and those without a request line. Waits until there are `count`,
+    /// because nginx logs a request after responding.
     func logged(_ origin: BadOrigin, _ query: String, atLeast count: Int = 0) throws -> [LoggedRequest] {
         func now() throws -> [LoggedRequest] {
             try origins.logged(origin.name, query: query) + origins.logged(origin.name, query: "")
@@ -73,7 +73,7 @@ final class BadOriginSetting: Sendable {
         } ?? now()
     }
 
-    /// An absolute-form request, and all of its response.
+    /// Sends an absolute-form request and returns the whole response.
     func absolute(
         _ origin: BadOrigin, _ path: String, proxy port: Int, fields: String = ""
     ) throws -> String {
@@ -84,17 +84,17 @@ final class BadOriginSetting: Sendable {
         return connection.receive()
     }
 
-    /// A chain for `host` that the user's own interception CA signed, whose root the user also trusts as an anchor.
+    /// A chain for `host` issued by the user's own interception CA, whose root the user also has as a trust anchor.
     private static func intercepted(_ host: String, by user: Countersign) throws -> ChainOrigins.Chain {
-        // The same hosts as the list to come, whose ports are not known yet.
+        // The list's hosts; the ports are not known yet.
         try user.writeSites(Set((BadOrigin.all + [.control]).map(\.host)).map { "https://\($0)\n" }.joined())
-        let authority = try StolenAuthority.of(user)
+        let authority = try StolenCA.of(user)
         try user.folder.write("home/Certs/anchors/own.pem", authority.root.pem)
         let key = try PrivateKey.generateP256()
         let chain = try authority.mintLeaf(host: host, key: key, at: Int64(Date().timeIntervalSince1970))
         return ChainOrigins.Chain(
             BadOrigin.intercepted.name,
             certificate: try user.folder.write("own.pem", chain.map(\.pem).joined()),
-            key: try user.folder.write("own.key.pem", try StolenAuthority.pem(key)))
+            key: try user.folder.write("own.key.pem", try StolenCA.pem(key)))
     }
 }

@@ -4,15 +4,15 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-/// What each of four ways makes of each bad origin: the right reasons, nothing sent before a decision, nothing answered ever.
-/// Each test marks its requests with a query of its own.
+/// Each bad origin in each way of connecting: the reasons are correct, nothing is sent before a decision and no
+/// challenge is answered. Each test marks its requests with its own query.
 @Suite struct BadOriginTests {
     private static let challenge = ChainOrigins.challenge
 
     // MARK: Inside CONNECT
 
     @Test(arguments: BadOrigin.all)
-    func aClientThatChecksFailsByItselfAndNothingIsSent(_ origin: BadOrigin) throws {
+    func verifyingClientFailsAndNothingIsSent(_ origin: BadOrigin) throws {
         let setting = try BadOriginSetting.shared
         let seen = try setting.proxy.get("https://\(setting.place(origin))/open?checks")
         #expect(seen.exit == 60 && seen.status == 0 && seen.body.isEmpty, "\(seen.said)")
@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test(arguments: BadOrigin.all)
-    func aClientThatGoesOnSeesWhyAndGetsThePageAndTheChallengeUnanswered(_ origin: BadOrigin) throws {
+    func insecureClientSeesTheReasonAndTheUnansweredChallenge(_ origin: BadOrigin) throws {
         let setting = try BadOriginSetting.shared
         let place = try setting.place(origin)
         let flags = ["-v", "-o", "/dev/null", "-w", "%{http_code} ", "https://\(place)/open?on"]
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test(arguments: BadOrigin.all)
-    func anAbsoluteFormRequestIsToldEverythingAndGoesOnWithTheFingerprint(_ origin: BadOrigin) throws {
+    func absoluteFormGetsTheReasonsAndProceedsWithTheFingerprint(_ origin: BadOrigin) throws {
         let setting = try BadOriginSetting.shared
         let chain = try setting.chain(origin)
         let port = setting.proxy.port

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension BadOrigin {
-    /// Every one of Certs/dev/bad-origins, and one that is made when the tests run.
+    /// The origins in Certs/dev/bad-origins, and one that is created at run time.
     static let all: [BadOrigin] =
         dates + names + issuers + [intercepted] + purposes + strengths + authorities + forms + revocations
 
-    /// Shows a leaf of the user's own interception CA, which the user's store may well trust.
+    /// Presents a leaf from the user's own interception CA, whose root may be in the user's trust stores.
     static let intercepted = BadOrigin(
         "intercepted", "certificate issued by an interception authority of this proxy")
 
-    /// Bad as the first one, and not of the table: what is decided about it shows that decisions are read.
+    /// Like the first one, but not in the table. A trust exception for it shows that exceptions are loaded.
     static let control = BadOrigin("control", "certificate expired 2021-01-01")
 
     private static let otherHost = "certificate is for another host"

@@ -4,9 +4,10 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-/// Bodies of both directions through sites that challenge: whole, once, or not at all.
+/// Request and response bodies with sites that challenge.
 @Suite struct BodyTests {
-    /// A site of each kind of challenge, with a proxy and origins of its own: nothing is learnt when a test starts.
+    /// A site with one kind of challenge, with its own proxy and origin, so that each test starts without cached
+    /// protection spaces.
     struct Site {
         let origin: ChallengingOrigin
         let proxy: RunningProxy
@@ -29,7 +30,7 @@ import Testing
 
     private static let modes: [ChallengingOrigin.Mode] = [.basic, .ntlm, .negotiate]
 
-    /// A file to send, and what the origin has to say of it.
+    /// A file to send, and the origin's expected response.
     private final class Body {
         let path: String
         let sum: String
@@ -42,7 +43,7 @@ import Testing
         }
     }
 
-    /// A file of that many random bytes.
+    /// A file of `count` random bytes.
     private func body(_ count: Int) throws -> Body {
         let scratch = try TemporaryFolder()
         let path = scratch.file("body")
@@ -52,7 +53,7 @@ import Testing
     }
 
     @Test(arguments: modes, [0, 1, 20_000, 900 * 1024, 1024 * 1024])
-    func aBodyWithinTheReplayBoundArrivesWhole(_ mode: ChallengingOrigin.Mode, _ count: Int) throws {
+    func bodyWithinTheReplayLimitArrivesComplete(_ mode: ChallengingOrigin.Mode, _ count: Int) throws {
         let site = try Site(mode)
         let body = try body(count)
         for method in ["POST", "PUT"] {
@@ -65,7 +66,7 @@ import Testing
     }
 
     @Test(arguments: modes)
-    func aBodyPastTheReplayBoundGetsTheChallengeAndPassesOnceTheSpaceIsKnown(_ mode: ChallengingOrigin.Mode) throws {
+    func bodyOverTheReplayLimitPassesOnceTheSpaceIsKnown(_ mode: ChallengingOrigin.Mode) throws {
         let site = try Site(mode)
         let body = try body(5 << 20)
         let first = try site.post(body.path)
@@ -78,7 +79,7 @@ import Testing
     }
 
     @Test(arguments: modes)
-    func ntlmsFirstMessagesCarryNoBody(_ mode: ChallengingOrigin.Mode) throws {
+    func firstNTLMMessageCarriesNoBody(_ mode: ChallengingOrigin.Mode) throws {
         let site = try Site(mode)
         let body = try body(100_000)
         #expect(try site.post(body.path).status == 200)
@@ -87,7 +88,7 @@ import Testing
     }
 
     @Test(arguments: modes, [10, 70_000])
-    func aChunkedUploadArrivesWhole(_ mode: ChallengingOrigin.Mode, _ count: Int) throws {
+    func chunkedUploadArrivesComplete(_ mode: ChallengingOrigin.Mode, _ count: Int) throws {
         let site = try Site(mode)
         let body = try body(count)
         let seen = try site.post(body.path, flags: ["-H", "Transfer-Encoding: chunked"])
@@ -95,7 +96,7 @@ import Testing
     }
 
     @Test(arguments: modes)
-    func expectContinueIsServed(_ mode: ChallengingOrigin.Mode) throws {
+    func expectContinueIsSupported(_ mode: ChallengingOrigin.Mode) throws {
         let site = try Site(mode)
         let body = try body(200_000)
         let seen = try site.post(body.path, flags: ["-H", "Expect: 100-continue", "--expect100-timeout", "15"])
@@ -103,7 +104,7 @@ import Testing
     }
 
     @Test(arguments: modes, [204, 304])
-    func aResponseWithoutABodyEndsAtItsHead(_ mode: ChallengingOrigin.Mode, _ status: Int) throws {
+    func responseWithoutABodyEndsAfterItsHead(_ mode: ChallengingOrigin.Mode, _ status: Int) throws {
         let site = try Site(mode)
         let url = "\(site.url)/status/\(status)?[1-2]"
         let seen = try site.proxy.get(url, flags: ["-w", "%{http_code} %{num_connects} "])
@@ -111,13 +112,13 @@ import Testing
     }
 
     @Test(arguments: modes, [0, 1, 70_000])
-    func aChunkedDownloadArrivesWhole(_ mode: ChallengingOrigin.Mode, _ count: Int) throws {
+    func chunkedDownloadArrivesComplete(_ mode: ChallengingOrigin.Mode, _ count: Int) throws {
         let site = try Site(mode)
         let seen = try site.proxy.get("\(site.url)/chunked/\(count)")
         #expect(seen.status == 200 && seen.exit == 0 && seen.body.count == count, "\(seen.said)")
     }
 
-    /// The origin's file of 50 MiB, made once: the ways run at the same time.
+    /// The origin's 50 MiB file, created once because the tests run concurrently.
     private static let made = Result {
         let made = try Command.run(
             "/bin/sh", ["-c", "head -c 52428800 /dev/urandom > big"], folder: Setting.shared.origins.nginx.root,
@@ -126,7 +127,7 @@ import Testing
     }
 
     @Test(arguments: ["mutual", "tunnel", "plain"])
-    func fiftyMebibytesArriveByteForByte(_ way: String) throws {
+    func fiftyMebibyteDownloadIsUnchanged(_ way: String) throws {
         let setting = try Setting.shared
         let nginx = setting.origins.nginx
         let scratch = try TemporaryFolder("big")
@@ -149,7 +150,7 @@ import Testing
         }
     }
 
-    @Test func fiftyMebibytesGoUpByteForByteOnceTheSpaceIsKnown() throws {
+    @Test func fiftyMebibyteUploadIsUnchangedOnceTheSpaceIsKnown() throws {
         let site = try Site(.basic)
         #expect(try site.proxy.get("\(site.url)/echo").status == 200)
         let body = try body(50 << 20)

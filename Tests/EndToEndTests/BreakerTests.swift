@@ -3,10 +3,10 @@
 import CountersignTestOrigin
 import Testing
 
-/// A password that was rejected is not tried again: the account is never locked by the proxy.
+/// A rejected password is not sent again, so the proxy cannot lock an account.
 @Suite struct BreakerTests {
     @Test(arguments: [ChallengingOrigin.Mode.basic, .ntlm, .negotiate])
-    func aThousandRequestsWithAWrongPasswordAreOneLogin(_ mode: ChallengingOrigin.Mode) throws {
+    func thousandRequestsWithAWrongPasswordAreOneLogin(_ mode: ChallengingOrigin.Mode) throws {
         let origin = try ChallengingOrigin.acme(mode)
         let user = try Countersign()
         try user.enroll(password: Countersign.wrongPassword)
@@ -23,20 +23,20 @@ import Testing
         #expect(many.output.split(separator: "\n").filter { $0 == "401" }.count == 1000, "\(many.said.suffix(2000))")
         let logins = origin.log.requests.filter { $0.auth == "basic" || $0.auth == "authenticate" }
         #expect(logins.count == 1, "\(logins.count) logins")
-        try mended(user, proxy, origin, url)
+        try expectRepaired(user, proxy, origin, url)
     }
 
-    private func mended(_ user: Countersign, _ proxy: RunningProxy, _ origin: ChallengingOrigin, _ url: String) throws {
+    private func expectRepaired(_ user: Countersign, _ proxy: RunningProxy, _ origin: ChallengingOrigin, _ url: String) throws {
         let held = try proxy.get("\(url)/echo")
         #expect(held.proxyStatus.hasPrefix("countersign; details=\"not answered: "), "\(held.said)")
         try user.enroll()
-        let answered = try poll(seconds: 10) { try proxy.get("\(url)/echo?mended").status == 200 ? true : nil }
+        let answered = try poll(seconds: 10) { try proxy.get("\(url)/echo?repaired").status == 200 ? true : nil }
         #expect(answered == true)
         let refused = origin.log.requests.filter { $0.auth != nil && $0.auth != "negotiate" && $0.status == 401 }
         #expect(refused.count == 1)
     }
 
-    @Test func twoSitesHaveABreakerEach() throws {
+    @Test func sitesHaveSeparateBreakers() throws {
         let origins = [try ChallengingOrigin.acme(.basic), try ChallengingOrigin.acme(.basic)]
         let user = try Countersign()
         try user.enroll(password: Countersign.wrongPassword)
@@ -50,7 +50,7 @@ import Testing
         #expect(origins.map { $0.log.requests.filter { $0.auth == "basic" }.count } == [1, 1])
     }
 
-    @Test func aRightPasswordWithoutTheRightIsNotTriedAgain() throws {
+    @Test func correctPasswordWithoutPermissionIsNotSentAgain() throws {
         let origins = try Origins.shared
         let user = try Countersign()
         try user.enroll()

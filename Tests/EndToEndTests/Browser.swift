@@ -3,18 +3,18 @@
 import Foundation
 import CountersignTestOrigin
 
-/// Debian's Chromium without a window, in a home of its own that has an empty NSS database.
+/// Debian's Chromium, headless, with its own home and an empty NSS database.
 final class Browser: Sendable {
-    /// What Clients/browse.py tells of a page.
+    /// A page as reported by Clients/browse.py.
     struct Page: Decodable, Sendable {
         let name: String
-        /// Chromium's own, such as `net::ERR_CERT_DATE_INVALID`.
+        /// Chromium's error name, such as `net::ERR_CERT_DATE_INVALID`.
         let error: String?
         let text: String
-        /// The lock's: `secure`, `insecure-broken`, ….
+        /// Chromium's security state: `secure`, `insecure-broken`, ….
         let state: String
         let issuer: String?
-        /// How often a password was asked for.
+        /// The number of password prompts.
         let prompts: Int
     }
 
@@ -29,10 +29,10 @@ final class Browser: Sendable {
         guard made.status == 0 else { throw HarnessError("certutil: \(made.said)") }
     }
 
-    /// What `HOME` is to programs that look for the database.
+    /// The value of `HOME` for programs that look for the database.
     var home: String { folder.path }
 
-    /// Opens the pages one after the other. Where COUNTERSIGN_SCREENSHOTS names a folder, the pictures are left there.
+    /// Opens the pages one by one. Keeps the screenshots if COUNTERSIGN_SCREENSHOTS names a folder.
     func open(_ urls: [(name: String, url: String)], proxy: String) throws -> [String: Page] {
         _ = try Tool.path("chromium")
         let done = try Command.run(
@@ -50,6 +50,6 @@ final class Browser: Sendable {
         return Dictionary(uniqueKeysWithValues: pages.map { ($0.name, $0) })
     }
 
-    /// A PNG file of what a person would see of that page.
+    /// A screenshot of the page, in PNG.
     func picture(_ name: String) -> [UInt8] { TextFile.bytes(folder.file("\(name).png")) }
 }

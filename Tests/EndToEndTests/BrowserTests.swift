@@ -3,9 +3,10 @@
 import CountersignTestOrigin
 import Testing
 
-/// Chromium, whose NSS database `countersign ca install` has put the CA into, and what a person sees of it.
+/// Chromium, with the CA installed by `countersign ca install`.
 @Suite struct BrowserTests {
-    /// A user with a site behind Basic, one behind a client certificate and one that is not trusted, all looked at once.
+    /// A user with one site that requires Basic, one that requires a client certificate and one that is not trusted,
+    /// and the pages that Chromium showed.
     private final class Visit: Sendable {
         private static let made = Result { try Visit() }
 
@@ -47,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func aSiteBehindBasicOpensWithoutAPromptOrWarning() throws {
+    @Test func basicSiteOpensWithoutPromptOrWarning() throws {
         let visit = try Visit.shared
         let page = try visit.page("basic")
         #expect(page.error == nil && page.state == "secure" && page.prompts == 0, "\(page)")
@@ -56,13 +57,13 @@ import Testing
         #expect(visit.origins.logged(query: "browser").contains { $0.user == Countersign.user && $0.status == 200 })
     }
 
-    @Test func aSiteBehindAClientCertificateOpensWithoutAPromptOrWarning() throws {
+    @Test func clientCertificateSiteOpensWithoutPromptOrWarning() throws {
         let page = try Visit.shared.page("certificate")
         #expect(page.error == nil && page.state == "secure" && page.prompts == 0, "\(page)")
         #expect(page.text.contains("TLSv1.3 CN=laptop,O=Test"), "\(page)")
     }
 
-    @Test func anUntrustedSiteShowsTheBrowsersOwnWarning() throws {
+    @Test func untrustedSiteShowsTheBrowsersWarning() throws {
         let visit = try Visit.shared
         let page = try visit.page("untrusted")
         #expect(page.error?.hasPrefix("net::ERR_CERT_") == true && page.state == "insecure-broken", "\(page)")
@@ -72,14 +73,14 @@ import Testing
         #expect(visit.untrusted.log.requests.isEmpty)
     }
 
-    @Test func withoutTheCAAListedSiteShowsTheBrowsersOwnWarning() throws {
+    @Test func listedSiteWithoutTheCAShowsTheBrowsersWarning() throws {
         let visit = try Visit.shared
         let page = try visit.page("stranger")
         #expect(page.error == "net::ERR_CERT_AUTHORITY_INVALID" && page.state == "insecure-broken", "\(page)")
         #expect(visit.origins.logged(query: "stranger").isEmpty)
     }
 
-    @Test func aPictureOfEachPageIsMade() throws {
+    @Test func eachPageHasAScreenshot() throws {
         let visit = try Visit.shared
         let pictures = ["basic", "certificate", "untrusted"].map(visit.trusting.picture)
         for picture in pictures {

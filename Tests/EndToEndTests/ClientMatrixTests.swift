@@ -3,10 +3,10 @@
 import CountersignTestOrigin
 import Testing
 
-/// Every client at every kind of challenge. The rows are the table in Rows.swift.
+/// Every client with every kind of challenge; Rows.swift has the table.
 @Suite struct ClientMatrixTests {
     @Test(arguments: HTTPClient.allCases, Row.all)
-    func theClientSeesTheFinalResponseOnly(_ client: HTTPClient, _ row: Row) throws {
+    func clientSeesOnlyTheFinalResponse(_ client: HTTPClient, _ row: Row) throws {
         let setting = try Setting.shared
         let query = "\(client)-\(row.name.filter { $0.isLetter || $0.isNumber })"
         let anchors = try anchors(row, setting)
@@ -28,7 +28,7 @@ import Testing
         check(row, logged ?? [], last)
     }
 
-    /// What proves which certificate the client saw: it trusts one issuer alone.
+    /// Trusting only one issuer shows whose certificate the client received.
     private func anchors(_ row: Row, _ setting: Setting) throws -> String {
         switch (row.outcome, row.options) {
         case (.untouched, _), (_, nil): try TestPKI.shared.originAnchor
@@ -53,14 +53,14 @@ import Testing
     }
 
     @Test(arguments: HTTPClient.allCases)
-    func aChallengeThatIsHandedBackIsTheOriginsByteForByte(_ client: HTTPClient) throws {
+    func unansweredChallengeIsPassedOnByteForByte(_ client: HTTPClient) throws {
         let setting = try Setting.shared
         let port = setting.origins.apache.httpsPort
         let path = "/digest/index?handed-\(client)"
         let listed = try setting.proxy.send(
             client, HTTPClient.Request(url: "https://digest.test.localhost:\(port)\(path)"))
         #expect(listed.status == 401, "\(listed.said)")
-        // wget keeps no body of a 401.
+        // wget discards the body of a 401.
         #expect(client == .wget || listed.text.contains("<title>401 Unauthorized</title>"), "\(listed.said)")
         #expect(listed.proxyStatus.hasPrefix("countersign; details=\"not answered: "), "\(listed.said)")
         let field = try #require(listed.values("WWW-Authenticate").first)
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test(arguments: Row.all.prefix(12))
-    func headIsAnsweredAndTheConnectionGoesOn(_ row: Row) throws {
+    func headIsAnsweredAndTheConnectionIsReused(_ row: Row) throws {
         let setting = try Setting.shared
         let url = row.url(setting.origins, query: "head=[1-2]")
         let seen = try setting.proxy.send(

@@ -3,10 +3,10 @@
 import CountersignTestOrigin
 import Testing
 
-/// Which requests share a connection, and which may not.
+/// Which requests may share a connection.
 @Suite struct ConnectionTests {
     @Test(arguments: [ChallengingOrigin.Mode.ntlm, .negotiate])
-    func oneClientConnectionLogsInOnce(_ mode: ChallengingOrigin.Mode) throws {
+    func clientConnectionAuthenticatesOnce(_ mode: ChallengingOrigin.Mode) throws {
         let site = try BodyTests.Site(mode)
         let url = "\(site.url)/echo?[1-20]"
         let seen = try site.proxy.get(url, flags: ["-w", "%{http_code} %{num_connects}\n"])
@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test(arguments: [ChallengingOrigin.Mode.ntlm, .negotiate])
-    func twoClientConnectionsNeverShareALogin(_ mode: ChallengingOrigin.Mode) throws {
+    func clientConnectionsNeverShareAnAuthenticatedConnection(_ mode: ChallengingOrigin.Mode) throws {
         let site = try BodyTests.Site(mode)
         for number in 1...10 { #expect(try site.proxy.get("\(site.url)/echo?\(number)").status == 200) }
         let accepted = site.origin.log.requests.filter { $0.status == 200 }
@@ -27,13 +27,13 @@ import Testing
         #expect(Set(accepted.map(\.connection)).count == 10)
     }
 
-    @Test func basicIsSentUnaskedInsideASpaceThatAccepted() throws {
+    @Test func basicIsPreemptiveInsideAnAcceptedSpace() throws {
         let site = try BodyTests.Site(.basic)
         for number in 1...5 { #expect(try site.proxy.get("\(site.url)/echo?\(number)").status == 200) }
         #expect(site.origin.log.requests.map(\.status) == [401, 200, 200, 200, 200, 200])
     }
 
-    @Test func preemptNoWaitsForEachChallenge() throws {
+    @Test func preemptNoWaitsForEveryChallenge() throws {
         let origin = try ChallengingOrigin.acme(.basic)
         let user = try Countersign()
         try user.enroll()
@@ -43,7 +43,7 @@ import Testing
         #expect(origin.log.requests.map(\.status) == [401, 200, 401, 200])
     }
 
-    @Test func pipelinedRequestsAreAnsweredInTheirOrder() throws {
+    @Test func pipelinedRequestsAreAnsweredInOrder() throws {
         let site = try BodyTests.Site(.basic, isTLS: false)
         let connection = try RawConnection(port: site.proxy.port)
         let host = site.url.dropFirst("http://".count)
@@ -54,7 +54,7 @@ import Testing
         #expect(lengths == Array(1...8), "\(seen)")
     }
 
-    @Test func aRequestFromAClientOfHTTP10IsAnsweredAndClosed() throws {
+    @Test func http10RequestIsAnsweredAndClosed() throws {
         let site = try BodyTests.Site(.basic, isTLS: false)
         let connection = try RawConnection(port: site.proxy.port)
         try connection.send("GET \(site.url)/chunked/100 HTTP/1.0\r\n\r\n")
@@ -62,7 +62,7 @@ import Testing
         #expect(seen.hasPrefix("HTTP/1.1 200") && !seen.lowercased().contains("transfer-encoding: chunked"), "\(seen)")
     }
 
-    @Test func anAbsoluteFormRequestForAnHTTPSSiteIsAnswered() throws {
+    @Test func absoluteFormHTTPSRequestIsAnswered() throws {
         let site = try BodyTests.Site(.ntlm)
         let connection = try RawConnection(port: site.proxy.port)
         let host = site.url.dropFirst("https://".count)
@@ -71,7 +71,7 @@ import Testing
         #expect(seen.hasPrefix("HTTP/1.1 200") && seen.contains("\"method\": \"GET\""), "\(seen)")
     }
 
-    @Test func aSiteListedForHTTPSIsNotAnsweredOverHTTP() throws {
+    @Test func siteListedForHTTPSIsNotAnsweredOverHTTP() throws {
         let origin = try ChallengingOrigin.acme(.basic, certificate: nil)
         let user = try Countersign()
         try user.enroll()
@@ -80,7 +80,7 @@ import Testing
         #expect(seen.status == 401 && origin.log.requests.map(\.auth) == [nil], "\(seen.said)")
     }
 
-    @Test func whatIsNotTLSInsideAListedConnectIsNeverCarried() throws {
+    @Test func nonTLSBytesInsideAListedConnectAreNotForwarded() throws {
         let site = try BodyTests.Site(.basic)
         let place = site.url.dropFirst("https://".count)
         let connection = try RawConnection(port: site.proxy.port)
@@ -92,7 +92,7 @@ import Testing
         #expect(site.origin.log.requests.isEmpty)
     }
 
-    @Test func anotherHostInsideAListedConnectIsNotAnswered() throws {
+    @Test func otherHostInsideAListedConnectIsNotAnswered() throws {
         let site = try BodyTests.Site(.basic)
         let seen = try site.proxy.get("\(site.url)/echo", flags: ["-H", "Host: other.test.localhost"])
         #expect(seen.status == 400, "\(seen.said)")
@@ -110,7 +110,7 @@ import Testing
         "GET http://user:pw@a.test.localhost/ HTTP/1.1\r\n" + host + "\r\n",
         "CONNECT a.test.localhost HTTP/1.1\r\n" + host + "\r\n", "\u{16}\u{3}\u{1}\u{0}\u{5}hello\r\n\r\n",
     ])
-    func aRequestThatIsNoProxyRequestIsRefused(_ request: String) throws {
+    func originFormRequestIsRefused(_ request: String) throws {
         let proxy = try Setting.shared.proxy
         let connection = try RawConnection(port: proxy.port)
         try connection.send(request)

@@ -3,17 +3,17 @@
 import Foundation
 import CountersignTestOrigin
 
-/// A user with a home of their own, and the product as an executable.
+/// A user with a separate home, running the built executable.
 final class Countersign: Sendable {
     static let user = "jdoe"
-    /// Marked words that may show up nowhere but at the origin.
+    /// Secrets that must not appear anywhere but at the origin.
     static let password = "kanarie-7f3b9c"
     static let wrongPassword = "kanarie-wrong-04e1"
 
     let home: String
     let folder: TemporaryFolder
 
-    /// - Parameter anchors: more trust anchors for origins; the good origins' when left out.
+    /// - Parameter anchors: trust anchors for origins (default: the good origins' root).
     init(anchors: [String]? = nil) throws {
         folder = try TemporaryFolder("home")
         home = folder.file("home")
@@ -37,7 +37,7 @@ final class Countersign: Sendable {
 
     // MARK: Commands
 
-    /// Runs a command with `--home`, before `--` when there is one.
+    /// Runs a command with `--home` inserted, before a `--` if there is one.
     func run(
         _ arguments: String..., input: String? = nil, environment: [String: String] = [:], seconds: Double = 60
     ) throws -> CommandResult {
@@ -55,7 +55,7 @@ final class Countersign: Sendable {
             try Self.executable, all, environment: own, input: input, in: folder, seconds: seconds)
     }
 
-    /// Runs a command that has to end with 0.
+    /// Runs a command and expects status 0.
     @discardableResult
     func succeed(_ arguments: String..., input: String? = nil) throws -> String {
         let done = try run(arguments, input: input)
@@ -75,14 +75,14 @@ final class Countersign: Sendable {
         try succeed("credential", "set", name, "--user", user, "--password-stdin", input: password)
     }
 
-    /// Imports an identity of TestPKI's.
+    /// Imports an identity from TestPKI.
     func importIdentity(_ name: String) throws {
         let pki = try TestPKI.shared
         try succeed(
             "certificate", "import", pki.pkcs12(name), "--name", name, "--password-stdin", input: pki.password)
     }
 
-    /// The interception CA as a PEM file, for a client's trust.
+    /// The interception CA's root as a PEM file, for clients to trust.
     func exportedAnchor() throws -> String {
         try folder.write("interception.pem", try succeed("ca", "export"))
     }
@@ -91,13 +91,13 @@ final class Countersign: Sendable {
         try RunningProxy(self, flags, environment: environment)
     }
 
-    /// Writes the list anew.
+    /// Replaces the list.
     func writeSites(_ text: String) throws {
         try folder.write("home/AllowedSites/test.sites", text)
     }
 }
 
-/// `countersign serve`, on a free port, until the value goes.
+/// `countersign serve` on a free port; stops when this value is deinitialised.
 final class RunningProxy: Sendable {
     let process: ChildProcess
     let port: Int
@@ -120,7 +120,7 @@ final class RunningProxy: Sendable {
 
     var url: String { "http://127.0.0.1:\(port)" }
 
-    /// Sends a request through it, trusting the interception CA alone unless told otherwise.
+    /// Sends a request through the proxy. The client trusts only the interception CA by default.
     func send(
         _ client: HTTPClient = .curl, _ request: HTTPClient.Request, anchors: String? = nil
     ) throws -> HTTPClient.Response {
@@ -149,7 +149,7 @@ final class RunningProxy: Sendable {
         let ms: Int
     }
 
-    /// The access log's lines for a site, once there are that many.
+    /// The access log's lines for a site; waits until there are `count`.
     func logged(site: String, atLeast count: Int = 1) throws -> [LogEntry] {
         try poll(seconds: 20) {
             let entries = try TextFile.lines(accessLog)

@@ -3,7 +3,7 @@
 import CountersignTestOrigin
 import Testing
 
-/// Which name and password are sent.
+/// Which user name and password are sent.
 @Suite struct CredentialTests {
     private static let modes: [ChallengingOrigin.Mode] = [.basic, .ntlm, .negotiate]
 
@@ -19,7 +19,7 @@ import Testing
     @Test(
         arguments: modes,
         ["pässwörd ünï", "Пароль и пробел", "日本語🔑", "quote\"back\\slash", String(repeating: "x", count: 200)])
-    func aPasswordInAnyScriptIsRight(_ mode: ChallengingOrigin.Mode, _ password: String) throws {
+    func nonASCIIPasswordsAreAccepted(_ mode: ChallengingOrigin.Mode, _ password: String) throws {
         let origin = try ChallengingOrigin(mode, user: mode == .basic ? "jdoe" : "ACME\\jdoe", password: password)
         let seen = try answers(
             origin, user: "jdoe", password: password,
@@ -28,13 +28,13 @@ import Testing
     }
 
     @Test(arguments: [("ACME\\jdoe", ""), ("jdoe", "domain=ACME"), ("ACME\\jdoe", "domain=ELSE")])
-    func theDomainIsTheUsersOwnOrTheLines(_ name: String, _ options: String) throws {
+    func domainComesFromTheUserNameOrTheLine(_ name: String, _ options: String) throws {
         let origin = try ChallengingOrigin.acme(.ntlm)
         let seen = try answers(origin, user: name, password: Countersign.password, options: options)
         #expect(seen.status == 200 && seen.values("X-User") == ["ACME\\jdoe"], "\(seen.said)")
     }
 
-    @Test func aLineMayNameItsCredential() throws {
+    @Test func lineCanNameItsCredential() throws {
         let origin = try ChallengingOrigin.acme(.basic)
         let user = try Countersign()
         try user.enroll("else", password: Countersign.wrongPassword)
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(arguments: modes)
-    func aRemovedCredentialIsNotUsedAnyMore(_ mode: ChallengingOrigin.Mode) throws {
+    func removedCredentialIsNoLongerUsed(_ mode: ChallengingOrigin.Mode) throws {
         let origin = try ChallengingOrigin.acme(mode)
         let user = try Countersign()
         try user.enroll("ACME\\jdoe")
@@ -64,7 +64,7 @@ import Testing
             "\(refused?.said ?? "")")
     }
 
-    @Test func withoutACredentialTheChallengeComesBackWithTheReason() throws {
+    @Test func withoutACredentialTheChallengeIsPassedOnWithTheReason() throws {
         let origin = try ChallengingOrigin.acme(.basic)
         let user = try Countersign()
         try user.allow("https://nobody.test.localhost:\(origin.port)")

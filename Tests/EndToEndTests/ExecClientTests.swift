@@ -3,7 +3,7 @@
 import CountersignTestOrigin
 import Testing
 
-/// `countersign exec` brings programs of many languages to a listed site that challenges, by their environment alone.
+/// Programs in many languages, run by `countersign exec`, at a listed site that challenges.
 @Suite struct ExecClientTests {
     enum Program: String, CaseIterable, Sendable {
         case curl, urllib, requests, node, java, go, ruby
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(arguments: Program.allCases)
-    func aProgramIsAnsweredAtAListedSite(_ program: Program) throws {
+    func programIsAnsweredAtAListedSite(_ program: Program) throws {
         let setting = try Setting.shared
         let url = "https://basic.test.localhost:\(setting.origins.apache.httpsPort)/basic/index?program-\(program)"
         let done = try setting.user.run(
@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test(arguments: Program.allCases)
-    func aProgramDoesNotTrustAnUntrustedSite(_ program: Program) throws {
+    func programDoesNotTrustAnUntrustedSite(_ program: Program) throws {
         let setting = try BadOriginSetting.shared
         let origin = BadOrigin.all[0]
         let url = "https://\(try setting.place(origin))/open?program-\(program)"

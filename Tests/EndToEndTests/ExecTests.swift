@@ -3,10 +3,10 @@
 import CountersignTestOrigin
 import Testing
 
-/// `countersign exec` gives any client the proxy and its trust, by environment alone.
+/// `countersign exec` configures clients through their environment.
 @Suite struct ExecTests {
     @Test(arguments: HTTPClient.allCases, Array(Row.all.prefix(12)))
-    func aClientIsAnsweredByItsEnvironmentAlone(_ client: HTTPClient, _ row: Row) throws {
+    func clientNeedsOnlyItsEnvironment(_ client: HTTPClient, _ row: Row) throws {
         guard case .answered(let body) = row.outcome else { return }
         let setting = try Setting.shared
         let out = setting.user.folder.file("exec-\(client)-\(row.name.filter { $0.isLetter || $0.isNumber })")
@@ -14,7 +14,7 @@ import Testing
         let command =
             switch client {
             case .curl: [try Tool.path("curl"), "-q", "-sSf", "-o", out, url]
-            // wget with GnuTLS reads no variable for its trust.
+            // wget with GnuTLS has no variable for trust anchors.
             case .wget:
                 [
                     "sh", "-c", "wget --no-config --no-hsts -nv --ca-certificate=\"$SSL_CERT_FILE\" -O \"$0\" \"$1\"",
@@ -27,17 +27,17 @@ import Testing
     }
 
     @Test(arguments: [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -15 $$", 143)])
-    func theExitStatusIsTheCommands(_ script: String, _ status: Int32) throws {
+    func exitStatusIsTheCommands(_ script: String, _ status: Int32) throws {
         let done = try Countersign().run("exec", "--", "sh", "-c", script)
         #expect(done.status == status && done.output.isEmpty, "\(done.said)")
     }
 
-    @Test func aMissingCommandIs127() throws {
+    @Test func missingCommandIs127() throws {
         let done = try Countersign().run("exec", "--", "no-such-command-here")
         #expect(done.status == 127 && done.error.hasPrefix("countersign: error: "), "\(done.said)")
     }
 
-    @Test func theMachinesOwnSettingsDoNotLeadPastTheProxy() throws {
+    @Test func existingSettingsDoNotBypassTheProxy() throws {
         let user = try Countersign()
         let done = try user.run(
             ["exec", "--", "env"],
@@ -57,7 +57,7 @@ import Testing
         #expect(done.output == "through\n", "\(done.said)")
     }
 
-    @Test func itsProxyEndsWithIt() throws {
+    @Test func proxyEndsWithTheCommand() throws {
         let done = try Countersign().run("exec", "--", "sh", "-c", "echo $https_proxy")
         let port = done.output.split(separator: ":").last.flatMap { Int($0.prefix { $0.isNumber }) }
         #expect(!Loopback.answers(port: try #require(port)))

@@ -3,9 +3,9 @@
 import CountersignTestOrigin
 import Testing
 
-/// Origins that are down, slow, or not what they should be: the client hears of it, with a reason, and in time.
+/// Origins that are down, slow or broken: the client receives an error with a reason in time.
 @Suite struct FailureTests {
-    /// A proxy that waits two seconds for an origin's answer.
+    /// A proxy with an origin timeout of two seconds.
     private func proxy(allowing url: String?) throws -> RunningProxy {
         let user = try Countersign()
         try user.enroll()
@@ -13,7 +13,7 @@ import Testing
         return try user.serve("--origin-timeout", "2")
     }
 
-    /// The status of the CONNECT or of the request, whichever the proxy made.
+    /// The status of the CONNECT or of the request, depending on which the proxy answered.
     private func outcome(_ proxy: RunningProxy, _ url: String) throws -> (status: Int, said: String) {
         let seen = try proxy.get(url, flags: ["-w", "%{http_connect} %{http_code}", "-v"])
         let codes =
@@ -25,7 +25,7 @@ import Testing
         ("silent", 504), ("close", 502), ("plain", 502), ("tls-silent", 504), ("tls-close", 502),
         ("tls-cut-head", 502), ("tls-garbage", 502),
     ])
-    func aBrokenOriginIsAGatewayError(_ mode: String, _ status: Int) throws {
+    func brokenOriginIsAGatewayError(_ mode: String, _ status: Int) throws {
         let origin = try MisbehavingOrigin(mode)
         let url = "https://broken.test.localhost:\(origin.port)"
         let proxy = try proxy(allowing: url)
@@ -35,14 +35,14 @@ import Testing
     }
 
     @Test(arguments: [("silent", 504), ("close", 502)])
-    func aBrokenOriginOverHTTPIsAGatewayError(_ mode: String, _ status: Int) throws {
+    func brokenOriginOverHTTPIsAGatewayError(_ mode: String, _ status: Int) throws {
         let origin = try MisbehavingOrigin(mode)
         let seen = try outcome(try proxy(allowing: nil), "http://broken.test.localhost:\(origin.port)/")
         #expect(seen.status == status, "\(seen.said)")
     }
 
     @Test(arguments: ["https", "http"], [true, false])
-    func anOriginThatIsDownIsABadGateway(_ scheme: String, isListed: Bool) throws {
+    func unreachableOriginIsABadGateway(_ scheme: String, isListed: Bool) throws {
         let port = try RefusingPort()
         defer { withExtendedLifetime(port) {} }
         let url = "\(scheme)://down.test.localhost:\(port.number)"
@@ -51,12 +51,12 @@ import Testing
         #expect(seen.said.lowercased().contains("proxy-status: countersign; error="), "\(seen.said)")
     }
 
-    @Test func aNameThatDoesNotExistIsABadGateway() throws {
+    @Test func unknownHostIsABadGateway() throws {
         let seen = try outcome(try proxy(allowing: nil), "http://does-not-exist.invalid/")
         #expect(seen.status == 502, "\(seen.said)")
     }
 
-    @Test func aResponseThatIsCutIsNotMadeWhole() throws {
+    @Test func truncatedResponseStaysTruncated() throws {
         let origin = try MisbehavingOrigin("tls-cut-body")
         let url = "https://cut.test.localhost:\(origin.port)"
         let seen = try proxy(allowing: url).get("\(url)/")
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test(arguments: [ChallengingOrigin.Mode.ntlm, .negotiate])
-    func anOriginThatClosesInMidDialogueIsNotAskedForEver(_ mode: ChallengingOrigin.Mode) throws {
+    func originClosingDuringTheExchangeIsNotRetriedForever(_ mode: ChallengingOrigin.Mode) throws {
         let site = try BodyTests.Site(mode)
         let path = "/fault/close-on-authenticate/x"
         let seen = try outcome(site.proxy, "\(site.url)\(path)")
@@ -74,7 +74,7 @@ import Testing
         #expect(try site.proxy.get("\(site.url)/echo").status == 200)
     }
 
-    @Test func anOriginThatGoesAwayIsABadGateway() throws {
+    @Test func originDisappearingIsABadGateway() throws {
         let site = try BodyTests.Site(.basic)
         #expect(try site.proxy.get("\(site.url)/echo").status == 200)
         site.origin.stop()

@@ -2,11 +2,11 @@
 
 import CountersignTestOrigin
 
-/// A TLS client that nobody here wrote, run by a small program of Tests/TestOrigin/Clients.
+/// An independent TLS client, run by a small program in Tests/TestOrigin/Clients.
 enum ForeignVerifier: String, CaseIterable, Sendable {
     case openssl, gnutls, nss, go, node, java
 
-    /// What it says of a name that the issuer may not vouch for.
+    /// Its error message for a name outside the issuer's constraints.
     var diagnostic: String {
         switch self {
         case .openssl, .node: "subtree violation"
@@ -17,7 +17,7 @@ enum ForeignVerifier: String, CaseIterable, Sendable {
         }
     }
 
-    /// Handshakes with 127.0.0.1 for each `host:port`, trusting `root` alone: `accepted` each, or why not.
+    /// Handshakes with 127.0.0.1 for each `host:port`, trusting only `root`. Returns `accepted` or the error for each.
     func verdicts(_ places: [String], root: String) throws -> [String] {
         let scratch = try TemporaryFolder("verifier")
         let command: [String] =

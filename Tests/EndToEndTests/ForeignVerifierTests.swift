@@ -5,11 +5,11 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-/// Whoever steals the issuing key can vouch for the allowed sites and for nothing else, towards any client.
+/// A thief of the issuing key can impersonate the allowed sites and no others, with any client.
 @Suite struct ForeignVerifierTests {
     private struct Forgery {
         let host: String
-        /// The subject alternative names that the thief writes.
+        /// The subject alternative names in the forged certificates.
         let names: String
         var isBelowOwnAuthority = false
         let isAccepted: Bool
@@ -30,7 +30,7 @@ import Testing
             isAccepted: false),
     ]
 
-    /// The forgeries, served.
+    /// Servers that present the forged certificates.
     private final class Stolen: Sendable {
         private static let made = Result { try Stolen() }
 
@@ -44,7 +44,7 @@ import Testing
         private init() throws {
             user = try Countersign()
             try user.writeSites(ForeignVerifierTests.list)
-            let authority = try StolenAuthority.of(user)
+            let authority = try StolenCA.of(user)
             root = try user.folder.write("root.pem", authority.root.pem)
             let forger = try Forger(authority, in: user.folder)
             let chains = try ForeignVerifierTests.forgeries.enumerated().map { index, forgery in
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(arguments: ForeignVerifier.allCases)
-    func theStolenIssuingKeyVouchesForTheListedNamesAlone(_ verifier: ForeignVerifier) throws {
+    func stolenIssuingKeyIsLimitedToTheListedNames(_ verifier: ForeignVerifier) throws {
         let stolen = try Stolen.shared
         let verdicts = try verifier.verdicts(stolen.places, root: stolen.root)
         for (forgery, verdict) in zip(Self.forgeries, verdicts) {
@@ -68,7 +68,7 @@ import Testing
                 #expect(verdict == "accepted", "\(forgery)")
                 continue
             }
-            // An authority below the issuing one is a fault of its own, which may be named first.
+            // A CA below the issuing certificate is a separate fault, which some clients report first.
             let diagnostic = forgery.isBelowOwnAuthority ? "" : verifier.diagnostic
             #expect(verdict != "accepted", "\(forgery)")
             #expect(diagnostic.isEmpty || verdict.contains(diagnostic), "\(forgery): \(verdict)")
@@ -77,7 +77,7 @@ import Testing
 
     // MARK: Ten thousand lines
 
-    /// Forgeries with the stolen key of a list that takes many issuing certificates, served.
+    /// Servers with forged certificates, signed with the stolen key of a list that needs many issuing certificates.
     private final class StolenMany: Sendable {
         private static let made = Result { try StolenMany() }
 
@@ -93,7 +93,7 @@ import Testing
             user = try Countersign()
             let hosts = (0..<10_000).map { "host\($0).many.test.localhost" }
             try user.writeSites((hosts + ["*.wild.test.localhost"]).map { "https://\($0)\n" }.joined())
-            let authority = try StolenAuthority.of(user)
+            let authority = try StolenCA.of(user)
             let parts = authority.issuing
             guard parts.count > 30 else { throw HarnessError("there are \(parts.count) issuing certificates") }
             root = try user.folder.write("root.pem", authority.root.pem)
@@ -108,7 +108,7 @@ import Testing
             }
             let good = forgeries.count
             for part in parts.indices { forgeries.append(("bank.example", part)) }
-            // Listed, under the certificates of others.
+            // Listed hosts that belong to other issuing certificates.
             let middle = try own(hosts[5_000])
             for part in [0, middle - 1, middle + 1, parts.count - 1] { forgeries.append((hosts[5_000], part)) }
             let chains = try forgeries.enumerated().map { index, forgery in
@@ -123,7 +123,7 @@ import Testing
     }
 
     @Test(arguments: ForeignVerifier.allCases)
-    func eachOfManyCertificatesVouchesForItsOwnNamesAlone(_ verifier: ForeignVerifier) throws {
+    func eachIssuingCertificateIsLimitedToItsNames(_ verifier: ForeignVerifier) throws {
         let stolen = try StolenMany.shared
         let verdicts = try verifier.verdicts(stolen.accepted + stolen.refused, root: stolen.root)
         let good = stolen.accepted.count

@@ -3,16 +3,16 @@
 import CountersignTestOrigin
 import Testing
 
-/// `git` by `countersign exec`, at origins that challenge.
+/// `git`, run by `countersign exec`, with origins that challenge.
 @Suite struct GitTests {
     private static let made = Result { try Repositories() }
 
-    /// Where a repository is served.
+    /// The URL of a repository.
     enum Place: String, CaseIterable, Sendable {
         case basic, ntlm, negotiate, certificate
     }
 
-    /// One bare repository behind each kind of challenge, as plain files; at NTLM through `git http-backend` too.
+    /// One bare repository for each kind of challenge, served as plain files, and for NTLM also by `git http-backend`.
     final class Repositories: Sendable {
         let origins: Origins
         let head: String
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(arguments: Place.allCases)
-    func cloneThroughExecHasTheSameHead(_ place: Place) throws {
+    func cloneHasTheSameHead(_ place: Place) throws {
         let repositories = try Self.made.get()
         let scratch = try TemporaryFolder("clone")
         let done = try repositories.user.run(
@@ -72,7 +72,7 @@ import Testing
         #expect(done.output.isEmpty && done.error.isEmpty, "\(done.said)")
     }
 
-    @Test func pushOverSmartHTTPPassesNTLM() throws {
+    @Test func pushOverSmartHTTPWorksWithNTLM() throws {
         let repositories = try Self.made.get()
         let scratch = try TemporaryFolder("push")
         let url = repositories.site(.ntlm) + "/git/project.git"
@@ -93,7 +93,7 @@ import Testing
         #expect(posts.contains { ($0.received ?? 0) > 0 && $0.user == "ACME\\jdoe" })
     }
 
-    @Test func cloneWithoutTheProxyIsRefused() throws {
+    @Test func cloneWithoutTheProxyFails() throws {
         let repositories = try Self.made.get()
         let scratch = try TemporaryFolder("refused")
         let done = try Command.run(

@@ -3,7 +3,7 @@
 import Foundation
 import CountersignTestOrigin
 
-/// A client that nobody here wrote.
+/// An independent HTTP client.
 enum HTTPClient: String, CaseIterable, Sendable {
     case curl, wget, requests
 
@@ -13,9 +13,9 @@ enum HTTPClient: String, CaseIterable, Sendable {
         /// A file to send.
         var body: String?
         var fields: [(String, String)] = []
-        /// Goes on in spite of the server's certificate.
+        /// Ignores certificate errors.
         var isInsecure = false
-        /// More flags, for curl alone.
+        /// Extra flags for curl.
         var flags: [String] = []
     }
 
@@ -24,7 +24,7 @@ enum HTTPClient: String, CaseIterable, Sendable {
         var body: [UInt8]
         var fields: [(name: String, value: String)]
         var exit: Int32
-        /// All that the client said, for a failed expectation's message.
+        /// The client's complete output, for the message of a failed expectation.
         var said: String
 
         var text: String { String(decoding: body, as: UTF8.self) }
@@ -38,8 +38,8 @@ enum HTTPClient: String, CaseIterable, Sendable {
     }
 
     /// - Parameters:
-    ///   - proxy: the proxy's URL; nil goes straight.
-    ///   - anchors: the PEM file that the client trusts, and nothing beside it.
+    ///   - proxy: the proxy's URL, or nil for a direct connection.
+    ///   - anchors: a PEM file of the only trust anchors of the client.
     func send(_ request: Request, proxy: String?, anchors: String) throws -> Response {
         let scratch = try TemporaryFolder("client")
         switch self {

@@ -3,9 +3,9 @@
 import CountersignTestOrigin
 import Testing
 
-/// Which client certificate is shown, to whom, and what happens without one.
+/// Which client certificate is sent to which site, and the result without one.
 @Suite struct IdentityTests {
-    @Test func withoutAnIdentityTheOriginsOwnPageReachesTheClient() throws {
+    @Test func withoutAnIdentityTheOriginsErrorPageIsPassedOn() throws {
         let nginx = try Origins.shared.nginx
         let user = try Countersign()
         let url = "https://none.test.localhost:\(nginx.mutual13Port)"
@@ -17,7 +17,7 @@ import Testing
         #expect(try user.serve().get("\(optional)/who").text == "NONE \n")
     }
 
-    @Test func anIdentityOfAnotherIssuerIsNotShown() throws {
+    @Test func identityFromAnotherIssuerIsNotSent() throws {
         let nginx = try Origins.shared.nginx
         let user = try Countersign()
         try user.importIdentity("badge")
@@ -27,7 +27,7 @@ import Testing
         #expect(seen.text == "NONE \n", "\(seen.said)")
     }
 
-    @Test func aSiteThatMayNotBeAnsweredByCertificateGetsNone() throws {
+    @Test func siteWithoutAnswerCertificateGetsNone() throws {
         let nginx = try Origins.shared.nginx
         let user = try Countersign()
         try user.importIdentity("laptop")
@@ -37,7 +37,7 @@ import Testing
         #expect(seen.text == "NONE \n", "\(seen.said)")
     }
 
-    @Test func aRemovedIdentityIsNotShownAnyMore() throws {
+    @Test func removedIdentityIsNoLongerSent() throws {
         let nginx = try Origins.shared.nginx
         let user = try Countersign()
         try user.importIdentity("laptop")
@@ -49,7 +49,7 @@ import Testing
         #expect(try poll(seconds: 10) { try proxy.get("\(url)/who").text == "NONE \n" ? true : nil } == true)
     }
 
-    @Test func postHandshakeWithoutAnIdentityIsTheOriginsRefusal() throws {
+    @Test func postHandshakeRequestWithoutAnIdentityIsRefusedByTheOrigin() throws {
         let apache = try Origins.shared.apache
         let user = try Countersign()
         for port in [apache.postHandshakePort, apache.renegotiatingPort] {
@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test(arguments: [10, 100_000])
-    func aBodyReachesAPathThatAsksForTheCertificateAfterwards(_ count: Int) throws {
+    func bodyReachesAPathThatRequestsTheCertificateLater(_ count: Int) throws {
         let apache = try Origins.shared.apache
         let user = try Countersign()
         try user.importIdentity("laptop")

@@ -4,7 +4,7 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-/// The allowed-sites list as its user meets it.
+/// The allowed-sites list from the user's point of view.
 @Suite struct ListTests {
     @Test(arguments: [
         ("https://a.test.localhost awnser=basic\n", "test.sites:1:26: unknown option \"awnser\""),
@@ -12,7 +12,7 @@ import Testing
         ("https://*.com\n", "test.sites:1:"), ("ftp://a.test.localhost\n", "test.sites:1:1: "),
         ("https://a.test.localhost:99999\n", "test.sites:1:"),
     ])
-    func serveRefusesToStartOnABadLine(_ text: String, _ expected: String) throws {
+    func serveDoesNotStartWithAnInvalidLine(_ text: String, _ expected: String) throws {
         let user = try Countersign()
         try user.writeSites(text)
         let done = try user.run("serve", "--listen", "127.0.0.1:0", seconds: 15)
@@ -23,7 +23,7 @@ import Testing
         #expect(expected.contains("awnser") ? done.error.contains("\ncountersign: hint: ") : true, "\(done.said)")
     }
 
-    @Test func aChangedListIsInForceWithoutARestart() throws {
+    @Test func changedListAppliesWithoutARestart() throws {
         let origin = try ChallengingOrigin.acme(.basic)
         let user = try Countersign()
         try user.enroll()
@@ -41,7 +41,7 @@ import Testing
         #expect(try poll(seconds: 10) { try status() == 401 ? true : nil } == true)
     }
 
-    @Test func aReloadWithABadLineKeepsTheListInForce() throws {
+    @Test func reloadOfAnInvalidListKeepsTheOldOne() throws {
         let origin = try ChallengingOrigin.acme(.basic)
         let user = try Countersign()
         try user.enroll()
@@ -79,7 +79,7 @@ import Testing
         #expect(unlisted.contains("\"tunnel\""), "\(unlisted)")
     }
 
-    @Test func theMostSpecificLineWins() throws {
+    @Test func mostSpecificLineWins() throws {
         let origins = try Origins.shared
         let user = try Countersign()
         try user.enroll()
@@ -95,7 +95,7 @@ import Testing
         #expect(try proxy.logged(site: "https://\(a)").first?.decision == "intercept")
     }
 
-    @Test func anEmptyListAnswersNobody() throws {
+    @Test func emptyListAnswersNothing() throws {
         let origins = try Origins.shared
         let user = try Countersign()
         try user.enroll()
@@ -105,7 +105,7 @@ import Testing
         #expect(origins.logged(query: "empty").allSatisfy { $0.auth == "-" })
     }
 
-    @Test func tenThousandSitesAreAnsweredEachUnderACertificateThatAClientTakes() throws {
+    @Test func tenThousandSitesHaveCertificatesThatClientsAccept() throws {
         let origin = try ChallengingOrigin.acme(.basic)
         let user = try Countersign()
         try user.enroll()

@@ -3,7 +3,7 @@
 import CountersignTestOrigin
 import Testing
 
-/// The origins without any proxy: each challenges, and takes the right answer alone; else the rest proves nothing.
+/// The origins without a proxy: each challenges and accepts only the correct answer, which the other tests rely on.
 @Suite struct OriginTests {
     private static let nginx = Result { try NginxOrigin() }
     private static let apache = Result { try ApacheOrigin(user: Countersign.user, password: Countersign.password) }
@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(arguments: ["basic", "digest"])
-    func apacheTakesTheRightPasswordAlone(_ scheme: String) throws {
+    func apacheAcceptsOnlyTheCorrectPassword(_ scheme: String) throws {
         let apache = try Self.apache.get()
         let url = "https://apache.test.localhost:\(apache.httpsPort)/\(scheme)/index"
         #expect(try curl(url).status == 401)
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func apacheAsksForACertificateInMidConnection(isTLS13: Bool) throws {
+    func apacheRequestsACertificateMidConnection(isTLS13: Bool) throws {
         let apache = try Self.apache.get()
         let pki = try TestPKI.shared
         let port = isTLS13 ? apache.postHandshakePort : apache.renegotiatingPort
@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test(arguments: ["TLSv1.2", "TLSv1.3", "B", "optional"])
-    func nginxAsksForACertificateOfItsOwnCA(_ which: String) throws {
+    func nginxRequestsACertificateFromItsCA(_ which: String) throws {
         let nginx = try Self.nginx.get()
         let pki = try TestPKI.shared
         let ports = ["TLSv1.2": nginx.mutual12Port, "TLSv1.3": nginx.mutual13Port, "B": nginx.mutualBPort]
@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test(arguments: ["NTLM", "Negotiate"], ["server", "server-sha384"])
-    func ntlmWantsTheRightPasswordAndTheBindingOfItsCertificate(_ scheme: String, _ certificate: String) throws {
+    func ntlmRequiresTheCorrectPasswordAndChannelBinding(_ scheme: String, _ certificate: String) throws {
         let origin = try ChallengingOrigin(
             scheme == "NTLM" ? .ntlm : .negotiate, certificate: certificate, user: "ACME\\jdoe",
             password: Countersign.password)
@@ -78,7 +78,7 @@ import Testing
         #expect(judged == [nil, "wrong channel binding", "wrong channel binding", "InvalidTokenError"])
     }
 
-    @Test func ntlmWithoutAMICIsRefused() throws {
+    @Test func ntlmWithoutAMICIsRejected() throws {
         let origin = try ChallengingOrigin(
             .ntlm, certificate: nil, user: "ACME\\jdoe", password: Countersign.password)
         let refused = try curl(
@@ -87,7 +87,7 @@ import Testing
         #expect(origin.log.requests.last?.why == "no MIC")
     }
 
-    @Test func thePythonOriginEchoesBodiesAndSpeaksBasic() throws {
+    @Test func pythonOriginEchoesBodiesAndSupportsBasic() throws {
         let origin = try ChallengingOrigin(.basic, user: "jdoe", password: Countersign.password)
         let scratch = try TemporaryFolder()
         let file = try scratch.write("body", [UInt8](repeating: 7, count: 1 << 20))
@@ -105,14 +105,14 @@ import Testing
     }
 
     @Test(arguments: ["server-expired", "server-name", "server-other", "server-self"])
-    func aBadCertificateIsRefusedByCurl(_ certificate: String) throws {
+    func curlRejectsABadCertificate(_ certificate: String) throws {
         let origin = try ChallengingOrigin(
             .open, certificate: certificate, user: "jdoe", password: Countersign.password)
         let refused = try curl("https://bad.test.localhost:\(origin.port)/echo")
         #expect(refused.exit == 60 && origin.log.requests.isEmpty, "\(refused.said)")
     }
 
-    @Test func theWebSocketEchoSpeaks() throws {
+    @Test func webSocketServerEchoes() throws {
         let echo = try WebSocketEcho()
         let done = try Command.run(
             Tool.python(), [Tool.server("websocket_client.py"), "ws://127.0.0.1:\(echo.port)/", "-", "-"],

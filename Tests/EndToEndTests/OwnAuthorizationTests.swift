@@ -3,12 +3,12 @@
 import CountersignTestOrigin
 import Testing
 
-/// A client that sends its own `Authorization` is neither touched nor answered for.
+/// A client's own `Authorization` is passed through unchanged, and its challenges are not answered.
 @Suite struct OwnAuthorizationTests {
     @Test(
         arguments: HTTPClient.allCases,
         ["Basic  b3duOm93bg==", "Bearer abc.def", "Digest username=\"own\",  realm=\"r\""])
-    func itsValueArrivesByteForByte(_ client: HTTPClient, _ value: String) throws {
+    func valueIsForwardedByteForByte(_ client: HTTPClient, _ value: String) throws {
         let origin = try ChallengingOrigin.acme(.open)
         let user = try Countersign()
         try user.enroll()
@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test(arguments: HTTPClient.allCases, [ChallengingOrigin.Mode.basic, .ntlm])
-    func itsRejectionComesBackAndIsNotAnswered(_ client: HTTPClient, _ mode: ChallengingOrigin.Mode) throws {
+    func rejectionIsPassedOnAndNotAnswered(_ client: HTTPClient, _ mode: ChallengingOrigin.Mode) throws {
         let site = try BodyTests.Site(mode)
         let seen = try site.proxy.send(
             client, HTTPClient.Request(url: "\(site.url)/echo", fields: [("Authorization", "Basic b3duOm93bg==")]))
@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test(arguments: ["http", "https"], [true, false])
-    func ntlmOfItsOwnWorksThroughTheProxy(_ scheme: String, isListed: Bool) throws {
+    func clientsOwnNTLMWorksThroughTheProxy(_ scheme: String, isListed: Bool) throws {
         let origin = try ChallengingOrigin.acme(.ntlm, certificate: scheme == "https" ? "server" : nil)
         let user = try Countersign()
         if isListed { try user.allow("\(scheme)://own.test.localhost:\(origin.port) intercept=no") }

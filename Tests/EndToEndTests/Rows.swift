@@ -2,14 +2,14 @@
 
 import CountersignTestOrigin
 
-/// One kind of challenge at one kind of site, and what a client has to see.
+/// One kind of challenge at one kind of site, and the response that a client must receive.
 struct Row: Sendable, CustomStringConvertible {
     enum Outcome: Sendable {
-        /// The final response, whose body this is; over https with a leaf of the interception CA.
+        /// The final response with this body; over https with a certificate from the interception CA.
         case answered(String)
         /// The final response; over https with the origin's own certificate.
         case untouched(String)
-        /// The origin's 401 as it was.
+        /// The origin's 401, unchanged.
         case handedBack
     }
 
@@ -17,7 +17,7 @@ struct Row: Sendable, CustomStringConvertible {
     let site: String
     let port: KeyPath<Origins, Int> & Sendable
     let path: String
-    /// The options of the site's line; nil: it is not on the list.
+    /// The options of the site's line, or nil if the site is not listed.
     let options: String?
     let outcome: Outcome
 
@@ -101,7 +101,7 @@ struct Row: Sendable, CustomStringConvertible {
             "digest https, which this build does not answer", "https://digest.test.localhost", \.apache.httpsPort,
             "/digest/index", "", .handedBack),
         Row(
-            "basic https where the line says ntlm", "https://only.test.localhost", \.apache.httpsPort, "/basic/index",
+            "basic https with answer=ntlm", "https://only.test.localhost", \.apache.httpsPort, "/basic/index",
             "answer=ntlm", .handedBack),
     ]
 }

@@ -4,9 +4,9 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-/// A marked password may be at the origin and in the sealed vault, and nowhere else in any spelling.
+/// A marked password may appear at the origin and in the sealed vault, and nowhere else in any encoding.
 @Suite struct SecrecyTests {
-    @Test func noSecretIsWrittenOrSaidAnywhere() throws {
+    @Test func noSecretAppearsInFilesOrOutput() throws {
         let user = try Countersign()
         let script = """
             import sys
@@ -29,7 +29,7 @@ import Testing
         #expect(seen > 20, "\(seen) files were looked at")
     }
 
-    /// Every kind of answer, refusal and error that knows a secret.
+    /// All kinds of answers, rejections and errors that involve a secret.
     private func exercise(_ user: Countersign) throws {
         let origins = [
             try ChallengingOrigin.acme(.basic), try ChallengingOrigin.acme(.ntlm),
@@ -68,7 +68,7 @@ import Testing
         proxy.process.stop()
     }
 
-    /// The secrets' spellings with their names.
+    /// The encodings of the secrets, with their names.
     private func marks(_ hashes: String) throws -> [(String, Data)] {
         var marks: [(String, Data)] = []
         let secrets = [Countersign.password, Countersign.wrongPassword, try TestPKI.shared.password]
@@ -96,7 +96,7 @@ import Testing
         return marks
     }
 
-    @Test func theSearchFindsAPlantedSecret() throws {
+    @Test func searchFindsAPlantedSecret() throws {
         let scratch = try TemporaryFolder()
         let file = try scratch.write("planted", "x \(Countersign.password) y")
         let found = try marks("").filter { Data(TextFile.bytes(file)).range(of: $0.1) != nil }.map(\.0)

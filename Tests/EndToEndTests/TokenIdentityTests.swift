@@ -3,9 +3,9 @@
 import CountersignTestOrigin
 import Testing
 
-/// A key that stays in a token of softhsm2, shown by `serve` to nginx.
+/// A key in a SoftHSM token, used by `serve` with nginx.
 @Suite struct TokenIdentityTests {
-    @Test func aKeyInATokenAnswersNginx() throws {
+    @Test func tokenKeyAnswersNginx() throws {
         let nginx = try Origins.shared.nginx
         let pki = try TestPKI.shared
         let token = try SoftToken()
@@ -25,7 +25,7 @@ import Testing
         #expect(!proxy.process.errorOutput.contains(SoftToken.pin) && !proxy.process.output.contains(SoftToken.pin))
     }
 
-    @Test func aTokenThatIsNotThereIsToldAndServeGoesOn() throws {
+    @Test func missingTokenIsLoggedAndServeContinues() throws {
         let nginx = try Origins.shared.nginx
         let pki = try TestPKI.shared
         let token = try SoftToken()

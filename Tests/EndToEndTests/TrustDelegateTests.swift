@@ -4,8 +4,8 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-/// The library's delegate is asked about each bad origin: everything is told to it, a no ends it, a yes goes on and answers
-/// nothing. The proxy with the delegate is Tests/DelegatingProxy.
+/// The library's delegate for each bad origin: it receives all details; a no ends the request; a yes forwards it
+/// without answering challenges. The proxy with the delegate is Tests/DelegatingProxy.
 @Suite struct TrustDelegateTests {
     private struct Question: Decodable {
         let place: String
@@ -15,7 +15,7 @@ import Testing
         let tls: String
     }
 
-    /// A delegate with one word for everybody.
+    /// A proxy whose delegate always gives the same answer.
     private final class Delegating: Sendable {
         private static let refusing = Result { try Delegating("no", user: BadOriginSetting.shared.user) }
         private static let proceeding = Result { try Delegating("yes", user: BadOriginSetting.shared.user) }
@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test(arguments: BadOrigin.all)
-    func aNoEndsItBeforeAnythingIsSent(_ origin: BadOrigin) throws {
+    func noEndsTheRequestBeforeAnythingIsSent(_ origin: BadOrigin) throws {
         let setting = try BadOriginSetting.shared
         let delegating = try Delegating.saysNo
         let refused = try setting.absolute(origin, "/open?no", proxy: delegating.port)
@@ -71,13 +71,13 @@ import Testing
     }
 
     @Test(arguments: BadOrigin.all)
-    func aYesGoesOnAndAnswersNothing(_ origin: BadOrigin) throws {
+    func yesForwardsTheRequestAndAnswersNothing(_ origin: BadOrigin) throws {
         let setting = try BadOriginSetting.shared
         let delegating = try Delegating.saysYes
         let place = try setting.place(origin)
         let open = try setting.absolute(origin, "/open?yes", proxy: delegating.port)
         #expect(open.hasPrefix("HTTP/1.1 200 ") && open.hasSuffix(ChainOrigins.openText), "\(open)")
-        // The client trusts the interception CA: the delegate decided in its place.
+        // The client trusts the interception CA, so the delegate's decision takes the place of its own.
         let flags = ["-o", "/dev/null", "-w", "%{http_code} ", "https://\(place)/open?yes"]
         let seen = try HTTPClient.curl.send(
             HTTPClient.Request(url: "https://\(place)/secret?yes", flags: flags),
@@ -88,7 +88,7 @@ import Testing
         try Unanswered.expect(setting, origin, "yes", ["/open", "/open", "/secret"])
     }
 
-    @Test func theHandshakeWaitsForTheAnswer() throws {
+    @Test func handshakeWaitsForTheDecision() throws {
         let setting = try BadOriginSetting.shared
         let origin = BadOrigin.all[0]
         let place = try setting.place(origin)
@@ -106,7 +106,7 @@ import Testing
         try Unanswered.expect(setting, origin, "waits", ["/open"])
     }
 
-    @Test func noAnswerInTimeIsANo() throws {
+    @Test func missingDecisionIsANo() throws {
         let setting = try BadOriginSetting.shared
         let origin = BadOrigin.all[0]
         let delegating = try Delegating(setting.user.folder.file("never"), user: setting.user, seconds: 1)

@@ -4,11 +4,11 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-/// Server trust is the caller's decision: nothing is sent, and no challenge answered, before it is taken.
+/// Server trust is the caller's decision: before it, nothing is sent and no challenge is answered.
 @Suite struct TrustTests {
     private static let bad = ["server-expired", "server-name", "server-other", "server-self"]
 
-    /// A site with a bad certificate that asks for Basic, on the list of a user who could answer.
+    /// A site with a bad certificate that requires Basic, listed by a user who could answer.
     private struct Site {
         let origin: ChallengingOrigin
         let user: Countersign
@@ -26,7 +26,7 @@ import Testing
             proxy = try user.serve()
         }
 
-        /// Runs an openssl command on the origin's certificate.
+        /// Runs an openssl command with the origin's certificate.
         func openssl(_ arguments: String...) throws -> String {
             let file = try TestPKI.shared.certificate(certificate)
             return try Command.run(Tool.path("openssl"), ["x509", "-in", file, "-noout"] + arguments, in: user.folder)
@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test(arguments: bad, HTTPClient.allCases)
-    func theClientsOwnCheckFailsAndNothingIsSent(_ certificate: String, _ client: HTTPClient) throws {
+    func clientsVerificationFailsAndNothingIsSent(_ certificate: String, _ client: HTTPClient) throws {
         let site = try Site(certificate)
         let seen = try site.proxy.send(client, HTTPClient.Request(url: "\(site.url)/echo"))
         #expect(seen.status == 0 && seen.body.isEmpty, "\(seen.said)")
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(arguments: bad, HTTPClient.allCases)
-    func aClientThatGoesOnGetsTheChallengeUnanswered(_ certificate: String, _ client: HTTPClient) throws {
+    func insecureClientGetsTheUnansweredChallenge(_ certificate: String, _ client: HTTPClient) throws {
         let site = try Site(certificate)
         let seen = try site.proxy.send(client, HTTPClient.Request(url: "\(site.url)/echo", isInsecure: true))
         #expect(seen.status == 401, "\(seen.said)")
@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test(arguments: bad)
-    func anAbsoluteFormRequestGetsTheReasonsAndTheFingerprint(_ certificate: String) throws {
+    func absoluteFormRequestGetsTheReasonsAndTheFingerprint(_ certificate: String) throws {
         let site = try Site(certificate, mode: .open)
         let connection = try RawConnection(port: site.proxy.port)
         let host = site.url.dropFirst("https://".count)
@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test(arguments: bad)
-    func theLeafShownHasTheNameAndTheDatesButNoIssuerThatAnybodyTrusts(_ certificate: String) throws {
+    func presentedLeafKeepsNameAndDatesUnderAnUntrustedIssuer(_ certificate: String) throws {
         let site = try Site(certificate)
         let shown = try Self.shown(by: site.proxy, "bad.test.localhost:\(site.origin.port)", in: site.user.folder)
         let leaf = try site.user.folder.write("shown.pem", shown)
@@ -105,7 +105,7 @@ import Testing
         #expect(verified.status != 0, "\(verified.said)")
     }
 
-    @Test func anUnlistedTunnelShowsTheOriginsOwnCertificate() throws {
+    @Test func unlistedTunnelPresentsTheOriginsCertificate() throws {
         let setting = try Setting.shared
         let port = setting.origins.nginx.httpsPort
         let scratch = try TemporaryFolder()
@@ -118,7 +118,7 @@ import Testing
         #expect(names.output.components(separatedBy: "DNS:").dropFirst() == ["open.test.localhost\n"], "\(names.said)")
     }
 
-    /// The leaf that a client sees behind CONNECT, in PEM.
+    /// The leaf that a client receives inside CONNECT, in PEM.
     private static func shown(by proxy: RunningProxy, _ place: String, in scratch: TemporaryFolder) throws -> String {
         let host = String(place.split(separator: ":")[0])
         let done = try Command.run(
@@ -130,7 +130,7 @@ import Testing
         return String(done.output[begin.lowerBound..<end.upperBound])
     }
 
-    @Test func theSystemsAndTheHomesAnchorsAreTrustedAndNoOthers() throws {
+    @Test func onlyTheSystemsAndTheHomesAnchorsAreTrusted() throws {
         let origin = try ChallengingOrigin.acme(.open)
         let url = "https://anchor.test.localhost:\(origin.port)"
         for (anchors, exit) in [

@@ -3,9 +3,9 @@
 import CountersignTestOrigin
 import Testing
 
-/// What an origin saw of a client whose challenges were left to itself.
+/// Checks the origin's log for unanswered challenges.
 enum Unanswered {
-    /// The origin saw these requests with that query, and nothing in them that could be a credential.
+    /// Expects that the origin received these requests with that query, and no credentials in them.
     static func expect(
         _ setting: BadOriginSetting, _ origin: BadOrigin, _ query: String, _ paths: [String],
         sourceLocation: SourceLocation = #_sourceLocation

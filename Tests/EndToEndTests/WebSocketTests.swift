@@ -3,12 +3,12 @@
 import CountersignTestOrigin
 import Testing
 
-/// An upgraded connection carries bytes both ways, whoever answered for it.
+/// An upgraded connection carries bytes both ways after each kind of authentication.
 @Suite struct WebSocketTests {
     enum Way: String, CaseIterable, Sendable { case certificate, basic, tunnel, open }
 
     @Test(arguments: Way.allCases)
-    func aWebSocketEchoes(_ way: Way) throws {
+    func webSocketEchoes(_ way: Way) throws {
         let setting = try Setting.shared
         let (nginx, apache) = (setting.origins.nginx, setting.origins.apache)
         let url =

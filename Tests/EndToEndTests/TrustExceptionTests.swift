@@ -5,9 +5,9 @@ import CountersignTestOrigin
 import Testing
 import CountersignVault
 
-/// What a standing decision about a bad origin does, and that it is for one host, port and leaf alone.
-@Suite struct StandingTrustTests {
-    /// A user with standing decisions about all bad origins, made while the proxy ran, and that proxy.
+/// The effect of a trust exception for a bad origin, which applies to one host, port and certificate only.
+@Suite struct TrustExceptionTests {
+    /// A user with trust exceptions for all bad origins, added while the proxy was running, and that proxy.
     private final class Decided: Sendable {
         private static let goingOn = Result { try Decided { [try decision($0)] } }
         private static let answering = Result { try Decided { [try decision($0, answers: true)] } }
@@ -22,11 +22,11 @@ import CountersignVault
             }
         }
 
-        /// To go on, and not to answer.
+        /// Exceptions without --answer.
         static var toGoOn: Decided { get throws { try goingOn.get() } }
-        /// To answer.
+        /// Exceptions with --answer.
         static var toAnswer: Decided { get throws { try answering.get() } }
-        /// To answer what is almost it: another leaf, port or host, or until a minute ago.
+        /// Exceptions with --answer that almost match: for another certificate, port or host, or expired a minute ago.
         static var forOthers: Decided { get throws { try others.get() } }
 
         let proxy: RunningProxy
@@ -38,7 +38,7 @@ import CountersignVault
             let made = try BadOrigin.all.flatMap(decisions) + [Self.decision(.control)]
             let vault = try VaultFile(home: user.home).openOrCreate { throw HarnessError("a passphrase is wanted") }
             try vault.update { for decision in made { try $0.setTrustDecision(decision) } }
-            guard try StandingTrustTests.comesTo("200", .control, "/open?control", proxy) else {
+            guard try TrustExceptionTests.comesTo("200", .control, "/open?control", proxy) else {
                 throw HarnessError("serve does not follow a new decision")
             }
         }
@@ -66,16 +66,16 @@ import CountersignVault
         } ?? false
     }
 
-    // MARK: The decisions
+    // MARK: Effect
 
     @Test(arguments: BadOrigin.all)
-    func itGoesOnAndAnswersNothing(_ origin: BadOrigin) throws {
+    func exceptionForwardsRequestsAndAnswersNothing(_ origin: BadOrigin) throws {
         let setting = try BadOriginSetting.shared
         let proxy = try Decided.toGoOn.proxy
         let place = try setting.place(origin)
         let open = try setting.absolute(origin, "/open?allowed", proxy: proxy.port)
         #expect(open.hasPrefix("HTTP/1.1 200 ") && open.hasSuffix(ChainOrigins.openText), "\(open)")
-        // The client trusts the interception CA alone.
+        // The client trusts only the interception CA.
         let flags = ["-o", "/dev/null", "-w", "%{http_code} ", "https://\(place)/open?allowed"]
         let seen = try proxy.get("https://\(place)/secret?allowed", flags: flags)
         #expect(seen.exit == 0 && seen.said.contains("\n200 401 \n"), "\(seen.said)")
@@ -84,7 +84,7 @@ import CountersignVault
     }
 
     @Test(arguments: BadOrigin.all)
-    func withAnswerItAnswers(_ origin: BadOrigin) throws {
+    func exceptionWithAnswerAnswersChallenges(_ origin: BadOrigin) throws {
         let setting = try BadOriginSetting.shared
         let proxy = try Decided.toAnswer.proxy
         let seen = try proxy.get("https://\(setting.place(origin))/secret?answered")
@@ -101,7 +101,7 @@ import CountersignVault
     }
 
     @Test(arguments: BadOrigin.all)
-    func aDecisionAboutAnotherLeafPortHostOrTimeIsNone(_ origin: BadOrigin) throws {
+    func exceptionForAnotherCertificatePortHostOrTimeHasNoEffect(_ origin: BadOrigin) throws {
         let setting = try BadOriginSetting.shared
         let proxy = try Decided.forOthers.proxy
         let refused = try setting.absolute(origin, "/open?others", proxy: proxy.port)
@@ -114,7 +114,7 @@ import CountersignVault
     // MARK: The command
 
     @Test(arguments: ["expired", "wrong-address", "self-signed", "revoked", "revoked-by-staple"])
-    func theCommandIsFollowedByARunningProxy(_ name: String) throws {
+    func runningProxyAppliesTheCommand(_ name: String) throws {
         let setting = try BadOriginSetting.shared
         let origin = try #require(BadOrigin.all.first { $0.name == name })
         let place = try setting.place(origin)
@@ -130,7 +130,7 @@ import CountersignVault
 
         try user.succeed("trust", "allow", place, "--fingerprint", fingerprint, "--answer")
         let listed = try user.succeed("trust", "list")
-        #expect(listed.hasPrefix("\(place)  \(fingerprint)  answered  no end "), "\(listed)")
+        #expect(listed.hasPrefix("\(place)  \(fingerprint)  answered  no expiry "), "\(listed)")
         #expect(listed.split(separator: "\n").count == 1, "\(listed)")
         #expect(try Self.comesTo("200", origin, "/secret?command", proxy))
 
@@ -139,6 +139,6 @@ import CountersignVault
         #expect(try setting.absolute(origin, "/open?forgotten", proxy: proxy.port).hasPrefix("HTTP/1.1 502 "))
         #expect(try setting.logged(origin, "forgotten").isEmpty)
         let again = try user.run("trust", "forget", place)
-        #expect(again.status == 1 && again.error.hasPrefix("countersign: error: there is no decision about "))
+        #expect(again.status == 1 && again.error.hasPrefix("countersign: error: there is no trust exception for "))
     }
 }

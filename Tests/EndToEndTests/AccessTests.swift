@@ -4,22 +4,22 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-/// Who may use the proxy, by which door, and how it starts and stops.
-@Suite struct DoorTests {
+/// Who may use the proxy on which address, and how it starts and stops.
+@Suite struct AccessTests {
     private static let token = "kanarie-token-5d0c9a21"
 
     private func openURL() throws -> String {
         "http://unlisted.test.localhost:\(try Origins.shared.nginx.httpPort)/who"
     }
 
-    /// Runs a program as nobody; Scripts/test lets a user who is not root do that by sudo.
+    /// Runs a program as the user nobody; Scripts/test uses sudo if it is not run by root.
     private func asNobody(_ command: [String], in scratch: TemporaryFolder) throws -> CommandResult {
         let drop = ["--reuid=65534", "--regid=65534", "--clear-groups"] + command
         if getuid() == 0 { return try Command.run(Tool.path("setpriv"), drop, in: scratch) }
         return try Command.run(Tool.path("sudo"), ["-n", Tool.path("setpriv")] + drop, in: scratch)
     }
 
-    @Test func anotherUserIsRefusedAndNothingIsSent() throws {
+    @Test func otherUserIsRefusedAndNothingIsSent() throws {
         let user = try Countersign()
         let proxy = try user.serve()
         let query = "nobody-\(proxy.port)"
@@ -31,7 +31,7 @@ import Testing
         #expect(own.status == 200, "\(own.said)")
     }
 
-    @Test func anotherUserIsRefusedAtTheUnixDoor() throws {
+    @Test func otherUserIsRefusedOnTheUnixSocket() throws {
         let user = try Countersign()
         let path = user.folder.file("door")
         let proxy = try user.serve("--listen", "unix:\(path)")
@@ -47,7 +47,7 @@ import Testing
         #expect(try Origins.shared.logged(query: query).isEmpty)
     }
 
-    @Test func theUnixDoorAnswersItsOwner() throws {
+    @Test func unixSocketServesItsOwner() throws {
         let site = try ChallengingOrigin.acme(.ntlm)
         let user = try Countersign()
         try user.enroll()
@@ -63,7 +63,7 @@ import Testing
         #expect(seen.hasPrefix("HTTP/1.1 200 "), "\(seen)")
     }
 
-    @Test func aTokenIsDemandedAndStaysHere() throws {
+    @Test func tokenIsRequiredAndNotForwarded() throws {
         let origin = try ChallengingOrigin.acme(.open, certificate: nil)
         let user = try Countersign()
         let file = try user.folder.write("token", "\(Self.token)\n")
@@ -87,12 +87,12 @@ import Testing
         ["--listen", "0.0.0.0:0", "--unsafe-listen"],
         ["--listen", "127.0.0.1:99999"], ["--listen", "nonsense"], ["--no-such-flag"],
     ])
-    func aDoorForOthersIsWrongUse(_ flags: [String]) throws {
+    func nonLoopbackAddressIsAUsageError(_ flags: [String]) throws {
         let done = try Countersign().run(["serve"] + flags, seconds: 15)
         #expect(done.status == 64 && done.output.isEmpty && !done.error.isEmpty, "\(done.said)")
     }
 
-    @Test func aDoorThatIsTakenFailsWithASentence() throws {
+    @Test func addressInUseFailsWithAMessage() throws {
         let user = try Countersign()
         let proxy = try user.serve()
         let done = try Countersign().run("serve", "--listen", "127.0.0.1:\(proxy.port)", seconds: 15)
@@ -103,7 +103,7 @@ import Testing
     }
 
     @Test(arguments: [SIGTERM, SIGINT])
-    func aSignalLetsWhatIsInFlightFinish(_ signal: Int32) throws {
+    func signalLetsRequestsInProgressFinish(_ signal: Int32) throws {
         let user = try Countersign()
         let proxy = try user.serve()
         let origin = try ChallengingOrigin.acme(.open, certificate: nil)

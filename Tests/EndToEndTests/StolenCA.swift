@@ -7,8 +7,8 @@ import Foundation
 import CountersignTestOrigin
 import CountersignVault
 
-/// The interception CA of a user, keys and all, as a thief of the vault would have it.
-enum StolenAuthority {
+/// A user's interception CA with its keys, as a thief of the vault would have it.
+enum StolenCA {
     static func of(_ user: Countersign) throws -> InterceptionAuthority {
         let home = Home(path: user.home)
         let vault = try VaultFile(home: user.home).openOrCreate { throw HarnessError("the vault wants a passphrase") }
@@ -24,7 +24,7 @@ enum StolenAuthority {
     }
 }
 
-/// Signs with a stolen issuing key, by the openssl command alone, for as long as the folder is there.
+/// Signs with a stolen issuing key, using only the openssl command. The files exist as long as this value.
 struct Forger {
     private let folder: TemporaryFolder
 
@@ -48,12 +48,12 @@ struct Forger {
         self.folder = folder
         for (part, certificate) in stolen.issuing.enumerated() {
             try folder.write("issuing-\(part).pem", certificate.pem)
-            try folder.write("issuing-\(part).key.pem", try StolenAuthority.pem(stolen.issuingKey))
+            try folder.write("issuing-\(part).key.pem", try StolenCA.pem(stolen.issuingKey))
         }
     }
 
-    /// A chain for `names`, written as in an openssl configuration, under the issuing certificate of that place; below an
-    /// authority of the forger's own if asked for.
+    /// A chain for `names` (in openssl's configuration syntax) below the issuing certificate at `part`, or below an
+    /// intermediate CA of the forger's.
     func chain(
         _ name: String, names: String, part: Int = 0, belowOwnAuthority: Bool = false
     ) throws -> ChainOrigins.Chain {
