@@ -52,14 +52,14 @@ final class ProxyLink: Sendable {
     }
 
     /// How often the delegate has accepted an unverified server.
-    var serversAgreedTo: Int { proxy?.serversAgreedTo ?? 0 }
+    var acceptedServerCount: Int { proxy?.acceptedServerCount ?? 0 }
 
     /// Makes a connection available again, unless the delegate has accepted a server since the request was sent: such a
-    /// decision applies to the connection on which it was made, which must not serve another task. `agreed` is the
-    /// value of ``serversAgreedTo`` when the request was sent.
-    func returnConnection(_ connection: OriginConnection, agreed: Int) {
+    /// decision applies to the connection on which it was made, which must not serve another task. `acceptedBefore` is the
+    /// value of ``acceptedServerCount`` when the request was sent.
+    func returnConnection(_ connection: OriginConnection, acceptedBefore: Int) {
         connection.delegate = nil
-        guard connection.isReusable, agreed == serversAgreedTo, idle.value.count < Self.idleConnections else {
+        guard connection.isReusable, acceptedBefore == acceptedServerCount, idle.value.count < Self.idleConnections else {
             return connection.close()
         }
         idle.value.append(connection)
@@ -115,7 +115,7 @@ final class URLSessionTransfer: OriginConnectionDelegate {
     private var completion: ((Result<ProxiedResponse, URLError>) -> Void)?
     private var connection: OriginConnection?
     private var isReused = false
-    private var agreed = 0
+    private var acceptedBefore = 0
     private var head: ResponseHead?
     private var body = Data()
     private var deadline: Scheduled<Void>?
@@ -161,7 +161,7 @@ final class URLSessionTransfer: OriginConnectionDelegate {
 
     private func send(_ bytes: [UInt8], on connection: OriginConnection) {
         self.connection = connection
-        agreed = link.serversAgreedTo
+        acceptedBefore = link.acceptedServerCount
         connection.delegate = self
         connection.send(head: bytes, method: Method(rawValue: request.method) ?? .get)
         connection.endRequest()
@@ -187,7 +187,7 @@ final class URLSessionTransfer: OriginConnectionDelegate {
         completion = nil
         deadline?.cancel()
         deadline = nil
-        if let connection { link.returnConnection(connection, agreed: agreed) }
+        if let connection { link.returnConnection(connection, acceptedBefore: acceptedBefore) }
         connection = nil
     }
 

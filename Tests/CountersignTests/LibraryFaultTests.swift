@@ -40,7 +40,8 @@ struct LibraryFaultTests {
     @Test func anEmptyName() {
         #expect(Self.opening("")?.code == .homeMissing)
         #expect(
-            Self.opening("")?.description == "the home's path is empty; name the home's folder, or leave `home:` out")
+            Self.opening("")?.description
+                == "the home's path is empty; pass the path of the home's folder, or omit `home:`")
     }
 
     @Test func aRelativePathIsThatOfTheFolderItWasOpenedIn() throws {
@@ -90,12 +91,12 @@ struct LibraryFaultTests {
         let home = try LibraryHome("", openedBy: .passphrase(Secret(utf8: LibraryHome.passphrase)))
         let unasked = Self.opening(home.path)
         #expect(unasked?.code == .vaultLocked)
-        #expect(unasked?.detail == "the vault is opened by a passphrase, and there is nobody to ask for it")
+        #expect(unasked?.detail == "the vault requires a passphrase, and none was given")
         #expect(unasked?.fault == .caller)
-        #expect(unasked?.hint == "give `passphrase:` when the controller is made")
+        #expect(unasked?.hint == "pass `passphrase:` to the controller's initialiser")
         let unanswered = Self.opening(home.path) { throw Told() }
         #expect(unanswered?.code == .vaultLocked)
-        #expect(unanswered?.detail == "the vault wants a passphrase, and was given none")
+        #expect(unanswered?.detail == "the vault requires a passphrase, and the closure threw an error")
         #expect(Self.opening(home.path) { Password("wrong") }?.code == .vaultLocked)
         #expect(Self.opening(home.path) { Password(LibraryHome.passphrase) } == nil)
     }

@@ -295,7 +295,7 @@ struct LibraryProxyTests {
                 let error = await #expect(throws: ChallengeError.self) { try await proxy.run() }
                 #expect(error?.code == .proxyFailed)
                 #expect(error?.fault == (port == taken ? .environment : .caller))
-                if port == taken { #expect(error?.hint == "choose another `port:`; 0 picks a free one") }
+                if port == taken { #expect(error?.hint == "choose another `port:`; 0 selects a free one") }
                 await #expect(throws: ChallengeError.self) { try await waiting.value }
             }
         }

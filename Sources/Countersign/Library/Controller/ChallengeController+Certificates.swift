@@ -4,14 +4,14 @@ import CountersignEnrollment
 import Glibc
 import CountersignVault
 
-/// How often an authority that says "not yet" is asked again.
+/// How often to ask a certification authority that has not decided yet.
 public struct PendingRetry: Equatable, Sendable {
-    /// How many times it is asked in all; at least 1.
+    /// The total number of requests, at least 1.
     public var attempts: Int
-    /// The time between two of them, a day at most; nil: as long as the authority wishes.
+    /// The time between requests, at most a day; nil for the authority's `Retry-After`.
     public var interval: Duration?
 
-    /// Ten attempts, as far apart as the authority wishes.
+    /// Creates a retry policy, by default with ten requests at the intervals that the authority asks for.
     public init(attempts: Int = 10, interval: Duration? = nil) {
         self.attempts = attempts
         self.interval = interval
@@ -19,27 +19,27 @@ public struct PendingRetry: Equatable, Sendable {
 }
 
 extension ChallengeController {
-    /// Gets a new certificate for the identity called `name`, due or not; for every enrolled one when it is left out.
+    /// Obtains a new certificate for the identity `name`, or for all enrolled identities, whether or not they are due.
     ///
-    /// An authority that says "not yet" is asked again as `pendingRetry` says. Throws ``ChallengeError``:
-    /// `refreshPending` when it still says so at the end, `nothingToAnswerWith` where nothing of that name is enrolled,
-    /// `refreshFailed` and the vault's codes; `CancellationError` in a task that is cancelled. The identities are then
-    /// as they were, those before in the order of the names excepted.
+    /// If the certification authority has not decided yet, asks again according to `pendingRetry`. Throws
+    /// ``ChallengeError``: `refreshPending` if it still has not decided, `nothingToAnswerWith` if no identity of that
+    /// name is enrolled, `refreshFailed`, and the codes of the vault. Throws `CancellationError` if the task is
+    /// cancelled. Identities are renewed in the order of their names; after an error, the remaining ones are unchanged.
     public func fetchNewCertificates(named name: String? = nil, pendingRetry: PendingRetry = PendingRetry())
         async throws
     {
         _ = await policyNow()
         guard let vault = keeper.vault else {
             throw ChallengeError(
-                .nothingToAnswerWith, "the home has no vault, and so no identity",
-                hint: "`countersign certificate enroll NAME --est https://…` enrols one")
+                .nothingToAnswerWith, "the home has no vault, and therefore no identity",
+                hint: "enrol one with `countersign certificate enroll NAME --est https://…`")
         }
         let renewal = IdentityRenewal(home: keeper.home, vault: vault, now: Self.now)
         for name in name.map({ [$0] }) ?? vault.contents.plannedNames {
             do {
                 try await fetch(name, renewal, pendingRetry)
             } catch {
-                // Whatever a cancelled refresh ran into.
+                // A cancelled refresh may fail with any error.
                 try Task.checkCancellation()
                 let error = ChallengeError(refreshing: error)
                 listeners.tell(.notRefreshed(identity: name, error))
@@ -61,7 +61,7 @@ extension ChallengeController {
                     throw ChallengeError(
                         .refreshPending,
                         "the authority of identity \"\(name)\" has not decided yet, after \(attempts) attempts",
-                        hint: "try again later: what was asked for stays asked for")
+                        hint: "try again later; the request remains pending")
                 }
                 attempts += 1
                 let wish = retry.interval ?? max(.seconds(1), .seconds(until) - .seconds(Self.now()))
@@ -88,7 +88,7 @@ extension Listeners {
 }
 
 extension ChallengeError {
-    /// `error` of a refresh, in the words of the API.
+    /// Converts an error of a renewal.
     init(refreshing error: any Error) {
         switch error {
         case let error as EnrollmentError:
@@ -100,7 +100,7 @@ extension ChallengeError {
             let diagnostic = Diagnostic.all(in: error).first
             self.init(.refreshFailed, diagnostic?.message ?? "\(error)", hint: diagnostic?.hint)
         default:
-            // Of the system, and no server's fault.
+            // An error of the system or the vault.
             self.init(error)
         }
     }

@@ -9,41 +9,41 @@ import NIOConcurrencyHelpers
 import CountersignProxy
 import Synchronization
 
-/// Answers authentication challenges with what the person enrolled, for the sites that they listed: the proxy's three
-/// checks and the proxy's home, inside a Swift program.
+/// Answers authentication challenges from a home: applies the same three checks as the proxy, and uses the credentials
+/// that the user has enrolled for the sites on their list.
 ///
-/// Every verb may be called from any thread, also concurrently. What is changed in the home is in force with the next
-/// call. That reads the changed files, which takes a few milliseconds as a rule, about a second where a key is opened by a
-/// passphrase or a token, and up to ten while another process writes into the vault. Verbs that are `async` hold no thread
-/// meanwhile; the others do.
+/// All methods are thread-safe. A change to the home takes effect with the next call, which reads the changed files.
+/// That usually takes a few milliseconds, but about a second if a key is protected by a passphrase or is in a token,
+/// and up to ten seconds while another process writes to the vault. Only methods that are not `async` block the calling
+/// thread.
 public final class ChallengeController: Sendable {
     let keeper: PolicyKeeper
     let breaker: BreakerBoard
     let handedOut = HandedOut()
-    /// How long others wait for the verdict on a credential that is tried for the first time.
+    /// How long others wait for the outcome of a credential's first use at a site.
     let firstTryLimit = NIOLockedValueBox(BreakerPermit.limit)
-    /// How long one of them waits at most.
+    /// How long each of them waits in total.
     let patience = NIOLockedValueBox(BreakerPermit.patience)
     let listeners = Listeners()
     let logger: Logger
     private let isEnabled = Atomic(true)
-    /// Reads the home where the caller must not wait in a thread for it.
+    /// Reads the home on behalf of `async` methods, which must not block their thread.
     private let queue = DispatchQueue(label: "countersign.controller")
-    /// How many proxies run over it.
+    /// The number of running proxies.
     private let proxies = NIOLockedValueBox(0)
     /// Renews the home's certificates, for this controller and for every proxy over it.
     let renewals: RenewalKeeper
 
-    /// Opens the home's vault, reads its list, its certificates and its trust anchors, and begins to fetch certificates
-    /// that are due.
+    /// Opens a home: its vault, list of sites, certificates and trust anchors. Starts renewing certificates that are
+    /// due.
     ///
-    /// `home` is a folder, of the working directory where its path is relative; left out, it is the one that the command `countersign` finds: `COUNTERSIGN_HOME`, else
-    /// `${XDG_CONFIG_HOME:-~/.config}/countersign`. `passphrase` is asked, on the calling thread, where the vault is
-    /// opened by one. Opening such a vault takes about a second of computing. `logger` hears of faults in what is read;
-    /// left out, nobody does.
+    /// `home` is the path of a folder. By default, it is the home that the `countersign` command uses:
+    /// `COUNTERSIGN_HOME`, else `${XDG_CONFIG_HOME:-~/.config}/countersign`. `passphrase` is called on the calling
+    /// thread if the vault requires a passphrase, and opening the vault then takes about a second. `logger` receives
+    /// faults found later in the home and the results of renewals; by default, they are not logged.
     ///
     /// Throws ``ChallengeError``: `homeMissing`, `homeUnreadable`, `homeFaulty`, `listFaulty`, `vaultLocked`,
-    /// `vaultFaulty`, `certificateFaulty`. What `passphrase` throws becomes `vaultLocked`.
+    /// `vaultFaulty`, `certificateFaulty`. If `passphrase` throws, the code is `vaultLocked`.
     public init(
         home path: String? = nil, logger: Logger? = nil, passphrase: (() throws -> Password)? = nil
     ) throws(ChallengeError) {
@@ -76,17 +76,17 @@ public final class ChallengeController: Sendable {
 
     deinit { renewals.stop() }
 
-    /// The home that is meant, also after the process has gone to another folder.
+    /// The home's absolute path, so that it stays valid if the process changes its working directory.
     private static func locate(_ path: String?, _ environment: [String: String]) throws(ChallengeError) -> Home {
         guard path?.isEmpty != true else {
             throw ChallengeError(
-                .homeMissing, "the home's path is empty", hint: "name the home's folder, or leave `home:` out")
+                .homeMissing, "the home's path is empty", hint: "pass the path of the home's folder, or omit `home:`")
         }
         let home: Home
         do {
             home = try Home.locate(flag: path, environment: environment)
         } catch {
-            throw ChallengeError(.homeMissing, error.detail, hint: "name the home's folder by `home:`")
+            throw ChallengeError(.homeMissing, error.detail, hint: "pass the path of the home's folder as `home:`")
         }
         guard !home.path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return home }
         defer { free(folder) }
@@ -100,42 +100,43 @@ public final class ChallengeController: Sendable {
             let reason = CountersignError.system(number, "no home at \(home.path.debugDescription)").detail
             throw ChallengeError(
                 number == ENOENT ? .homeMissing : .homeUnreadable, reason,
-                hint: "`countersign credential set --user U --home DIR` makes one")
+                hint: "create one with `countersign credential set --user U --home DIR`")
         }
         guard found.st_mode & S_IFMT == S_IFDIR else {
             throw ChallengeError(
-                .homeMissing, "\(home.path.debugDescription) is not a folder", hint: "name the home's folder")
+                .homeMissing, "\(home.path.debugDescription) is not a folder",
+                hint: "pass the path of the home's folder")
         }
     }
 
     private static func asked(_ passphrase: (() throws -> Password)?) throws(ChallengeError) -> Secret {
         guard let passphrase else {
             throw ChallengeError(
-                .vaultLocked, "the vault is opened by a passphrase, and there is nobody to ask for it",
-                hint: "give `passphrase:` when the controller is made", fault: .caller)
+                .vaultLocked, "the vault requires a passphrase, and none was given",
+                hint: "pass `passphrase:` to the controller's initialiser", fault: .caller)
         }
         do {
             return try passphrase().secret
         } catch {
-            throw ChallengeError(.vaultLocked, "the vault wants a passphrase, and was given none")
+            throw ChallengeError(.vaultLocked, "the vault requires a passphrase, and the closure threw an error")
         }
     }
 
     // MARK: Reading
 
-    /// The policy of the home as its files are now. Reads them on the calling thread.
+    /// The policy for the current state of the home's files, which it reads on the calling thread.
     func currentPolicy() -> Policy {
         keeper.refresh()
         return keeper.policy.current
     }
 
-    /// The same for a task, whose thread others need meanwhile.
+    /// The policy for the current state of the home's files, without blocking the thread.
     func policyNow() async -> Policy {
         await reading { $0.refresh() }
         return keeper.policy.current
     }
 
-    /// Runs `body` on a thread that may wait for files.
+    /// Runs `body` on a thread that may block on files.
     func reading(_ body: @escaping @Sendable (PolicyKeeper) -> Void) async {
         await withCheckedContinuation { continuation in
             queue.async { [keeper] in
@@ -145,21 +146,21 @@ public final class ChallengeController: Sendable {
         }
     }
 
-    // MARK: Proxies over it
+    // MARK: Proxies
 
-    /// While there is one, the home has an interception CA where a listed site needs one.
+    /// While a proxy runs, an interception CA is created when a listed site needs one.
     func proxyBegins() async {
         await changeProxies(by: 1)
     }
 
-    /// After each ``proxyBegins()``. Without a proxy nothing is written into the home.
+    /// Must follow each ``proxyBegins()``. Without a proxy, no interception CA is written into the home.
     func proxyEnded() async {
         await changeProxies(by: -1)
     }
 
     private func changeProxies(by step: Int) async {
         await reading { [proxies] keeper in
-            // Of `reading` there is one at a time.
+            // Not a race, because `reading` runs its bodies one at a time.
             let before = proxies.withLockedValue { $0 }
             let after = before + step
             proxies.withLockedValue { $0 = after }
@@ -167,11 +168,11 @@ public final class ChallengeController: Sendable {
         }
     }
 
-    // MARK: Switches and news
+    // MARK: Switch and events
 
-    /// Whether challenges are answered at all. While it is false, ``canHandle(_:)`` answers no to everything and every
-    /// challenge is the caller's; to a ``ChallengeProxy`` no site is listed, from the next request on. Setting it waits
-    /// for a reading of the home that is going on.
+    /// Whether challenges are answered at all. While false, ``canHandle(_:)`` returns false, all challenges are handed
+    /// back, and a ``ChallengeProxy`` treats no site as listed, starting with the next request. Setting it waits if the
+    /// home is being read.
     public var isIntegratedAuthenticationEnabled: Bool {
         get { isEnabled.load(ordering: .acquiring) }
         set {
@@ -180,12 +181,12 @@ public final class ChallengeController: Sendable {
         }
     }
 
-    /// What is answered, handed back, refreshed and rejected from now on, by the controller and by each
-    /// ``ChallengeProxy`` over it. Each stream hears everything; of one that is not read, the newest 256 events are kept.
+    /// A new stream of the events of the controller and of all its proxies, from now on. Each stream receives all
+    /// events and buffers the newest 256 of them.
     public var events: AsyncStream<ChallengeEvent> { listeners.stream() }
 }
 
-/// What of the process's environment is looked at, as it is at the moment.
+/// The process's current environment variables.
 enum ProcessVariables {
     static func of(_ names: String...) -> [String: String] {
         var found: [String: String] = [:]

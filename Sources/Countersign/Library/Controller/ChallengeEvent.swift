@@ -2,27 +2,27 @@
 
 import NIOConcurrencyHelpers
 
-/// Something that a ``ChallengeController`` did, or a ``ChallengeProxy`` over it. More kinds may come: write a `default` where
-/// you switch.
+/// An action of a ``ChallengeController``, or of a ``ChallengeProxy`` that uses it. Later versions may add kinds, so
+/// include a `default` in a `switch`.
 public enum ChallengeEvent: Equatable, Sendable {
-    /// A challenge was answered with the credential or identity of that name. The controller has given it out; where the
-    /// proxy answered with a password, the site has taken it. What the proxy sends a site unasked, as it was taken there
-    /// before, is not told.
+    /// A challenge was answered with the credential or identity of that name. A controller reports this when it returns
+    /// the credential, the proxy when the site has accepted the password. Credentials that the proxy sends
+    /// pre-emptively are not reported.
     case answered(ProtectionSpace, with: String)
-    /// A challenge was not answered; the error says why, nil where it was the caller's from the beginning.
+    /// A challenge was not answered, for the reason in the error; nil if challenges of its kind are never answered.
     case handedBack(ProtectionSpace, ChallengeError?)
-    /// The site did not take the credential or identity of that name. A credential is not tried there again until it
+    /// The site rejected the credential or identity of that name. A credential is not sent there again until it
     /// changes.
     case rejected(ProtectionSpace, credential: String)
-    /// The identity of that name has a new certificate.
+    /// The certificate of the identity of that name was renewed.
     case refreshed(identity: String)
-    /// A certificate was due and could not be had.
+    /// A certificate was due for renewal, which failed.
     case notRefreshed(identity: String, ChallengeError)
 }
 
-/// Who listens to a controller's events.
+/// The event streams of a controller.
 final class Listeners: Sendable {
-    /// How many events wait for a listener that is slow; beyond it the oldest is dropped.
+    /// How many events are buffered for a slow listener. The oldest are dropped beyond that.
     static let capacity = 256
 
     private struct State {
@@ -32,7 +32,7 @@ final class Listeners: Sendable {
 
     private let state = NIOLockedValueBox(State())
 
-    /// Every event from now on.
+    /// A stream of all events from now on.
     func stream() -> AsyncStream<ChallengeEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: ChallengeEvent.self, bufferingPolicy: .bufferingNewest(Self.capacity))
@@ -47,7 +47,7 @@ final class Listeners: Sendable {
         return stream
     }
 
-    /// `event` is not made where nobody listens.
+    /// Sends an event to all streams. `event` is not evaluated if there are none.
     func tell(_ event: @autoclosure () -> ChallengeEvent) {
         let listening = state.withLockedValue { Array($0.continuations.values) }
         guard !listening.isEmpty else { return }

@@ -2,8 +2,8 @@
 
 import CountersignChallenges
 
-/// The value of an `Authorization` field that answers a challenge (RFC 9110 §11.6.2). It is a secret, and prints as
-/// one.
+/// The value of an `Authorization` field that answers a challenge (RFC 9110 §11.6.2). It is secret, and redacted when
+/// printed.
 public struct Authorization: Equatable, Sendable {
     private let made: AuthorizationField
 
@@ -14,15 +14,15 @@ public struct Authorization: Equatable, Sendable {
     /// `Basic`, `NTLM` or `Negotiate`.
     public var scheme: String { made.scheme }
 
-    /// What stands after `Authorization: `. The string is an ordinary one: keep it short-lived.
+    /// The field's value. The string is not wiped from memory, so keep it short-lived.
     public var fieldValue: String { made.fieldValue }
 }
 
 extension Authorization: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The scheme, and that the rest is a secret.
+    /// The scheme, with the rest redacted.
     public var description: String { made.description }
-    /// The scheme, and that the rest is a secret.
+    /// The scheme, with the rest redacted.
     public var debugDescription: String { description }
-    /// The scheme alone.
+    /// Contains only the scheme.
     public var customMirror: Mirror { Mirror(self, children: ["scheme": scheme]) }
 }

@@ -6,19 +6,20 @@ import NIOCore
 import CountersignTLS
 
 extension ChallengeController {
-    /// Begins TLS on a swift-nio channel that is connected to a server, as a client: for programs that drive a
-    /// ``ChallengeExchange`` by hand. Returns what was found of the server's certificate, once plaintext may be written.
+    /// Starts TLS as a client on a connected SwiftNIO channel, for programs that drive a ``ChallengeExchange`` by hand.
+    /// Returns the verdict on the server's certificate once plaintext can be written.
     ///
-    /// The server is verified against the system's anchors and the home's. A listed server that does not verify is taken
-    /// where `countersign trust allow` has recorded a decision for its certificate. Any other that does not is put to
-    /// `serverTrustDelegate`, for 30 seconds at most; without one it is refused. Where the delegate proceeds, the verdict
-    /// is still one that is not trusted: tell the exchange so by its `serverIsTrusted`. A trusted server's request for a
-    /// client certificate is put to ``handle(_:)``, now and later on the same connection.
+    /// The server is verified against the trust anchors of the system and the home. If a listed server cannot be
+    /// verified, it is accepted if `countersign trust allow` has recorded an exception for its certificate. Otherwise
+    /// `serverTrustDelegate` decides, within 30 seconds; without a delegate, the server is refused. If the delegate
+    /// proceeds, the verdict remains untrusted: pass it to the exchange as `serverIsTrusted`. If a trusted server
+    /// requests a client certificate, at any time on this connection, ``handle(_:)`` answers.
     ///
-    /// Call it once, before anything is read or written; the handlers that the channel has stay behind TLS. Time counts
-    /// 30 seconds, the delegate's apart. Throws ``ChallengeError``: `serverNotTrusted`, `tlsFailed`,
-    /// `invalidProtectionSpace`; `CancellationError` in a task that is cancelled. The channel is closed then. An error
-    /// after that is a ``ChallengeError`` in the channel's pipeline, `tlsFailed` too.
+    /// Call this once, before anything is read or written. TLS is inserted in front of the channel's existing handlers.
+    /// The handshake must complete within 30 seconds, not counting the delegate. Throws ``ChallengeError``
+    /// (`serverNotTrusted`, `tlsFailed` or `invalidProtectionSpace`), or `CancellationError` if the task is cancelled,
+    /// and closes the channel. Later errors are sent through the channel's pipeline as ``ChallengeError`` with the code
+    /// `tlsFailed`.
     @discardableResult
     public func startTLS(
         on channel: any Channel, host: String, port: Int = 443, serverTrustDelegate: (any ServerTrustDelegate)? = nil
@@ -26,7 +27,7 @@ extension ChallengeController {
         try await startTLS(on: channel, host: host, port: port, serverTrustDelegate, limit: .seconds(30))
     }
 
-    /// The same with another limit.
+    /// Starts TLS with another time limit.
     func startTLS(
         on channel: any Channel, host: String, port: Int, _ delegate: (any ServerTrustDelegate)?, limit: TimeAmount
     ) async throws -> ServerTrustVerdict {
@@ -43,7 +44,7 @@ extension ChallengeController {
                         client: tls, host: origin.host, alpn: ["http/1.1"], session: nil, asksAboutTrust: true)
                     let questions = TLSQuestions(
                         handler, origin, controller: self, delegate: delegate, limit: limit, verdict: verdict)
-                    // Behind TLS, and there before it: so it hears the handshake from its first event on.
+                    // Behind TLS, but added before it, so that it receives all events of the handshake.
                     try channel.pipeline.syncOperations.addHandler(questions, position: .first)
                     try channel.pipeline.syncOperations.addHandler(handler, position: .first)
                 } catch {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The question that a server's challenge puts to whoever holds the credentials.
+/// A server's request for authentication, as passed to a ``ChallengeController``.
 public struct AuthenticationChallenge: Equatable, Sendable {
-    /// What is asked for.
+    /// The site, realm and method of the challenge.
     public let protectionSpace: ProtectionSpace
-    /// What would be tried otherwise, or, after a failure, what failed.
+    /// The credential that would otherwise be used; after a failure, the one that failed.
     public let proposedCredential: Credential?
-    /// How many answers to this request have been rejected.
+    /// How many answers to this request the server has rejected.
     public let previousFailureCount: Int
-    /// The dialogue that asks, if it is one that will tell how the answer fared, as a ``ChallengeExchange`` does.
+    /// Identifies the exchange that asks, if it will report the outcome of the answer, as a ``ChallengeExchange`` does.
     package var attempt: BreakerPermit?
 
-    /// A challenge as it came.
+    /// Creates a challenge.
     public init(
         protectionSpace: ProtectionSpace, proposedCredential: Credential? = nil, previousFailureCount: Int = 0
     ) {
@@ -20,22 +20,21 @@ public struct AuthenticationChallenge: Equatable, Sendable {
         self.previousFailureCount = previousFailureCount
     }
 
-    /// The same question; which dialogue asks is no part of it.
+    /// Compares the contents, regardless of the exchange that asks.
     public static func == (left: Self, right: Self) -> Bool {
         left.protectionSpace == right.protectionSpace && left.proposedCredential == right.proposedCredential
             && left.previousFailureCount == right.previousFailureCount
     }
 }
 
-/// What becomes of an ``AuthenticationChallenge``, in Foundation's words.
+/// How to proceed with an ``AuthenticationChallenge``, in Foundation's terms.
 public enum ChallengeDisposition: Hashable, Sendable {
-    /// Answer with the credential that comes with it.
+    /// Answer with the accompanying credential.
     case useCredential
-    /// Treat it as though nobody had been asked: the 401 goes back as it came, the handshake goes on without a
-    /// certificate.
+    /// Do not answer: deliver the 401 unchanged, or continue the TLS handshake without a certificate.
     case performDefaultHandling
-    /// Give the request up.
+    /// Cancel the request.
     case cancelAuthenticationChallenge
-    /// Not this challenge; the next weaker one that the server offers may be asked about.
+    /// Do not answer this challenge, but try the next weaker one that the server offers.
     case rejectProtectionSpace
 }

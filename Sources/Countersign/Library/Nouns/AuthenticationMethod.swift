@@ -2,26 +2,26 @@
 
 import CountersignChallenges
 
-/// How a server asks, as `NSURLAuthenticationMethod…` would say it.
+/// A method of authentication, corresponding to the `NSURLAuthenticationMethod…` constants.
 public enum AuthenticationMethod: Hashable, Sendable {
-    /// RFC 7617.
+    /// Basic (RFC 7617).
     case basic
-    /// RFC 7616.
+    /// Digest (RFC 7616).
     case digest
-    /// NTLM behind the word `NTLM` (MS-NLMP).
+    /// NTLM with the scheme name `NTLM` (MS-NLMP).
     case ntlm
-    /// Kerberos or NTLM inside SPNEGO behind the word `Negotiate` (RFC 4559).
+    /// Kerberos or NTLM in SPNEGO, with the scheme name `Negotiate` (RFC 4559).
     case negotiate
-    /// RFC 6750.
+    /// Bearer tokens (RFC 6750).
     case bearer
     /// A TLS CertificateRequest (RFC 8446 §4.3.2).
     case clientCertificate
-    /// Whether the server is to be trusted: always the caller's decision.
+    /// Evaluation of the server's certificate, which is always the caller's decision.
     case serverTrust
-    /// Whatever else; in the words of who asks.
+    /// Any other method, by name.
     case other(String)
 
-    /// The words of the allowed-sites list that permit an answer, or none.
+    /// The schemes in the list of sites that permit an answer.
     var schemes: [AuthenticationScheme] {
         switch self {
         case .basic: [.basic]
@@ -36,7 +36,7 @@ public enum AuthenticationMethod: Hashable, Sendable {
 }
 
 extension AuthenticationMethod: CustomStringConvertible {
-    /// As a person would call it.
+    /// The method's name for display.
     public var description: String {
         switch self {
         case .basic: "Basic"

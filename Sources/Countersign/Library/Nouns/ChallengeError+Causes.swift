@@ -5,7 +5,7 @@ import CountersignSitePolicy
 import CountersignVault
 
 extension ChallengeError {
-    /// `error` of a room below, in the words of the API.
+    /// Converts an error of a lower module.
     init(_ error: any Error) {
         switch error {
         case let error as ChallengeError:

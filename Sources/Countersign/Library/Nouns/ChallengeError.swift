@@ -1,77 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why a challenge is not answered, or why the home, the vault or the proxy cannot be used as it is. Never contains a
-/// secret.
+/// Why a challenge is not answered, or why the home, the vault or the proxy cannot be used. Never contains a secret.
 public struct ChallengeError: Error, Sendable {
-    /// What went wrong. More codes may come: write a `default` where you switch.
+    /// The kind of error. Later versions may add codes, so include a `default` in a `switch`.
     public enum Code: Hashable, Sendable {
-        /// The first check: the site is not on the list.
+        /// The first check failed: the site is not on the list.
         case siteNotAllowed
-        /// The second check: this kind of challenge is not answered there, or not by this build.
+        /// The second check failed: the site's line, or this build, does not answer this kind of challenge.
         case methodNotAnswered
-        /// The third check: there is no credential or identity to answer with, or it was rejected there.
+        /// The third check failed: there is no credential or identity to answer with, or the site has rejected it.
         case nothingToAnswerWith
-        /// The protection space names no site.
+        /// The protection space does not identify a site.
         case invalidProtectionSpace
-        /// There is no home there.
+        /// The home does not exist.
         case homeMissing
-        /// The system does not let a file or folder of the home be read or written.
+        /// A file or folder of the home cannot be read or written.
         case homeUnreadable
-        /// A file of the home does not say what it should.
+        /// A file of the home has invalid contents.
         case homeFaulty
-        /// The allowed-sites list has faults.
+        /// The list of sites has errors.
         case listFaulty
-        /// The vault wants a passphrase, or another one.
+        /// The vault requires a passphrase, or the passphrase is wrong.
         case vaultLocked
-        /// The vault cannot be read, or is not what it should be.
+        /// The vault is damaged or has an unknown format.
         case vaultFaulty
         /// A certificate or its key cannot be used.
         case certificateFaulty
-        /// New certificates could not be had.
+        /// A certificate could not be renewed.
         case refreshFailed
-        /// The authority says "not yet".
+        /// The certification authority has not decided yet.
         case refreshPending
         /// The proxy cannot run.
         case proxyFailed
         /// `isIntegratedAuthenticationEnabled` is false.
         case switchedOff
-        /// The server's certificate does not verify, and nobody has said to go on.
+        /// The server's certificate cannot be verified, and nothing permits continuing nevertheless.
         case serverNotTrusted
-        /// TLS with the server came to nothing, or was broken off.
+        /// The TLS handshake failed, or the connection was closed abnormally.
         case tlsFailed
     }
 
-    /// Who can mend it.
+    /// The party that can correct an error.
     public enum Fault: Hashable, Sendable {
-        /// Who calls: the program.
+        /// The calling program.
         case caller
-        /// What the person or their administrator set up: the list, the credentials, the certificates.
+        /// The user or their administrator: the list, the credentials or the certificates.
         case configuration
-        /// The system: files, permissions, ports.
+        /// The system: files, permissions or ports.
         case environment
         /// A server.
         case peer
     }
 
-    /// One of the three checks, in their order.
+    /// The three checks, in order.
     public enum Check: Hashable, Sendable {
         /// Is the site on the list?
         case site
-        /// May this kind of challenge be answered there?
+        /// Does the site's line permit this kind of challenge?
         case method
-        /// Is there something to answer with?
+        /// Is there a credential or an identity to answer with?
         case credential
     }
 
-    /// What went wrong.
+    /// The kind of error.
     public let code: Code
-    /// A short sentence for people, lower case, without a full stop; names the file or value at fault.
+    /// A short sentence for display, in lower case and without a full stop, that names the faulty file or value.
     public let detail: String
-    /// The line of the list that decided, such as `AllowedSites/work.sites:3`.
+    /// The line of the list that caused the error, such as `AllowedSites/work.sites:3`.
     public let listLine: String?
-    /// What would mend it.
+    /// How to correct the error.
     public let hint: String?
-    /// Who can mend it, where that is not who the code says.
+    /// Overrides the fault that the code implies.
     private let blamed: Fault?
 
     init(_ code: Code, _ detail: String, listLine: String? = nil, hint: String? = nil, fault: Fault? = nil) {
@@ -96,7 +95,7 @@ public struct ChallengeError: Error, Sendable {
         }
     }
 
-    /// Who can mend it.
+    /// The party that can correct the error.
     public var fault: Fault {
         if let blamed { return blamed }
         return switch code {
@@ -111,14 +110,14 @@ public struct ChallengeError: Error, Sendable {
 }
 
 extension ChallengeError: Equatable {
-    /// The same code and line; the sentences are for people.
+    /// Compares the code and the line, but not the texts.
     public static func == (left: Self, right: Self) -> Bool {
         left.code == right.code && left.listLine == right.listLine
     }
 }
 
 extension ChallengeError: CustomStringConvertible {
-    /// `not on the list (AllowedSites/work.sites:3); hint`, each part where there is one.
+    /// The detail, line and hint, as far as they exist: `not on the list (AllowedSites/work.sites:3); hint`.
     public var description: String {
         var text = detail
         if let listLine, !detail.contains(listLine) { text += " (\(listLine))" }

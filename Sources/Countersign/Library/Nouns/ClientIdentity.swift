@@ -4,7 +4,7 @@ import CountersignCOpenSSL
 import CountersignCertificates
 import CountersignCryptography
 
-/// A client certificate with its private key, which signs and is never handed out.
+/// A client certificate with its private key, which is used to sign and cannot be exported.
 public struct ClientIdentity: Equatable, Sendable {
     let identity: Identity
 
@@ -12,22 +12,21 @@ public struct ClientIdentity: Equatable, Sendable {
         self.identity = identity
     }
 
-    /// The name it was enrolled under.
+    /// The name under which it was enrolled.
     public var name: String { identity.name }
 
-    /// The certificate, its issuer, and so on; leaf first.
+    /// The certificate and its issuers, leaf first.
     public var chain: [X509Certificate] { identity.chain.map(X509Certificate.init) }
 
     /// The chain in PEM, leaf first.
     public var chainPEM: String { identity.chain.map(\.pem).joined() }
 
-    /// Makes `sslContext`, an OpenSSL `SSL_CTX`, answer certificate requests with this identity, in the place of any
-    /// that it had.
+    /// Configures an OpenSSL `SSL_CTX` to answer certificate requests with this identity, replacing any other.
     ///
-    /// The pointer is what libcurl hands to the function of `CURLOPT_SSL_CTX_FUNCTION`. It must belong to the OpenSSL
-    /// library that this process has loaded once: never to BoringSSL, nor to a copy that is linked statically. The
-    /// context takes references of its own. Throws ``ChallengeError`` with the code `certificateFaulty` when OpenSSL
-    /// refuses.
+    /// `sslContext` is the pointer that libcurl passes to the `CURLOPT_SSL_CTX_FUNCTION` callback. It must belong to
+    /// the OpenSSL library that this process has loaded dynamically, not to BoringSSL or a statically linked copy. The
+    /// context retains the certificate and key. Throws ``ChallengeError`` with the code `certificateFaulty` if OpenSSL
+    /// refuses them.
     public func install(into sslContext: OpaquePointer) throws(ChallengeError) {
         ERR_clear_error()
         defer { ERR_clear_error() }
@@ -37,7 +36,7 @@ public struct ClientIdentity: Equatable, Sendable {
             let pushed = issuer.withX509 { OPENSSL_sk_push(issuers, UnsafeRawPointer($0)) }
             guard pushed > 0 else { throw Self.refused(name) }
         }
-        // One reference for the stack's certificates is taken by OpenSSL itself.
+        // OpenSSL retains the certificates of the stack itself.
         let used = identity.leaf.withX509 { leaf in
             identity.key.withPKEY { SSL_CTX_use_cert_and_key(sslContext, leaf, $0, issuers, 1) }
         }

@@ -2,14 +2,14 @@
 
 import CountersignChallenges
 
-/// What a challenge is answered with.
+/// The answer to a challenge.
 public enum Credential: Equatable, Sendable {
-    /// A user name, with the domain of the site's line before it where that has one (`ACME\jdoe`), and the password.
+    /// A password and a user name, qualified by the domain of the site's line if it has one (`ACME\jdoe`).
     case password(user: String, Password)
-    /// A client certificate with its key, for TLS.
+    /// A client certificate with its private key, for TLS.
     case identity(ClientIdentity)
 
-    /// The enrolled password that it is, if it is one.
+    /// A reference to the enrolled credential, if this is one.
     var reference: CredentialReference? {
         if case .password(_, let password) = self { password.reference } else { nil }
     }

@@ -3,10 +3,10 @@
 import CountersignChallenges
 import CountersignCryptography
 
-/// A password that says nothing of itself when it is printed, and is wiped from memory when nobody holds it any more.
+/// A password that is redacted when printed, and wiped from memory when the last reference is released.
 public struct Password: Equatable, Sendable {
     let secret: Secret
-    /// The enrolled credential that it belongs to; nil for one that the program made itself.
+    /// The enrolled credential it belongs to; nil for a password that the program created.
     let reference: CredentialReference?
 
     init(_ secret: Secret, of reference: CredentialReference? = nil) {
@@ -14,27 +14,27 @@ public struct Password: Equatable, Sendable {
         self.reference = reference
     }
 
-    /// A copy of `text` in UTF-8. The string itself is an ordinary one: keep it short-lived.
+    /// Copies `text` in UTF-8. The string itself is not wiped from memory, so keep it short-lived.
     public init(_ text: String) {
         self.init(Secret(utf8: text))
     }
 
-    /// A copy of `bytes`.
+    /// Copies `bytes`.
     public init(bytes: some Collection<UInt8>) {
         self.init(Secret(bytes))
     }
 
-    /// The password as text, or nil when it is not UTF-8. The string is an ordinary one: keep it short-lived.
+    /// The password as text, or nil if it is not UTF-8. The string is not wiped from memory, so keep it short-lived.
     public var text: String? { secret.utf8Text }
 
-    /// The bytes, for as long as `body` runs.
+    /// Calls `body` with the password's bytes, which are valid only during the call.
     public func withUnsafeBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         try secret.withBytes(body)
     }
 
-    /// The same bytes, compared in constant time.
+    /// Compares the bytes in constant time.
     public static func == (left: Password, right: Password) -> Bool { left.secret == right.secret }
 }
 
@@ -43,6 +43,6 @@ extension Password: CustomStringConvertible, CustomDebugStringConvertible, Custo
     public var description: String { "(secret)" }
     /// Always `(secret)`.
     public var debugDescription: String { description }
-    /// Without children.
+    /// Has no children.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -3,27 +3,28 @@
 import CountersignChallenges
 import CountersignSitePolicy
 
-/// What a credential would open: a site, a realm where there is one, and how it is asked for.
+/// The area that a credential gives access to: a site, its realm if it has one, and the method of authentication.
 ///
-/// Nothing is checked when one is made. ``ChallengeController/canHandle(_:)`` throws for one that names no site.
+/// The initialiser does not validate anything. ``ChallengeController/canHandle(_:)`` throws if the space does not
+/// identify a site.
 public struct ProtectionSpace: Hashable, Sendable {
     /// `https` or `http`.
     public var scheme: String
-    /// A name or an address, without a port. Names are compared as RFC 5890 A-labels without regard to case.
+    /// A host name or address, without a port. Names are compared as RFC 5890 A-labels, ignoring case.
     public var host: String
-    /// 1 to 65535.
+    /// The port, from 1 to 65535.
     public var port: Int
-    /// As the server wrote it (RFC 9110 §11.5); nil where there is none.
+    /// The realm as sent by the server (RFC 9110 §11.5), or nil.
     public var realm: String?
-    /// How the server asks.
+    /// The method of authentication.
     public var authenticationMethod: AuthenticationMethod
-    /// The DER of the names of the authorities that the server accepts client certificates of (RFC 8446 §4.2.4); empty:
-    /// any.
+    /// The DER-encoded names of the certification authorities whose client certificates the server accepts (RFC 8446
+    /// §4.2.4). Empty if it accepts any.
     public var acceptableIssuers: [[UInt8]] = []
-    /// What was found of the server's certificate, where that is the question.
+    /// The verdict on the server's certificate, if the challenge is about server trust.
     public var serverTrust: ServerTrustVerdict?
 
-    /// The space of a challenge; `port` is the scheme's own when it is left out.
+    /// Creates a protection space. `port` defaults to the scheme's default port.
     public init(
         scheme: String = "https", host: String, port: Int? = nil, realm: String? = nil,
         authenticationMethod: AuthenticationMethod
@@ -35,7 +36,7 @@ public struct ProtectionSpace: Hashable, Sendable {
         self.authenticationMethod = authenticationMethod
     }
 
-    /// The site, spelled as the list and the connection have it.
+    /// The site in canonical form.
     func origin() throws(ChallengeError) -> Origin {
         guard let scheme = Origin.Scheme(rawValue: scheme.lowercased()) else {
             throw .invalid(
@@ -56,7 +57,7 @@ public struct ProtectionSpace: Hashable, Sendable {
 }
 
 extension ProtectionSpace: CustomStringConvertible {
-    /// `https://git.corp.example:443 Basic "realm"`, on one line; what is longer than 200 characters is cut.
+    /// `https://git.corp.example:443 Basic "realm"`, on one line. Parts longer than 200 characters are truncated.
     public var description: String {
         let site = host.utf8.contains(UInt8(ascii: ":")) && !host.hasPrefix("[") ? "[\(host)]" : host
         let words = ["\(scheme)://\(site):\(port)", "\(authenticationMethod)"] + (realm.map { [$0] } ?? [])

@@ -2,18 +2,18 @@
 
 import CountersignCertificates
 
-/// What was found of a server's certificate, for the program to decide on.
+/// The result of verifying a server's certificate.
 public struct ServerTrustVerdict: Hashable, Sendable {
-    /// The chain as the server sent it, leaf first.
+    /// The certificate chain sent by the server, leaf first.
     public let chain: [X509Certificate]
-    /// Everything that speaks against it, each once; empty for a trusted server.
+    /// The reasons that verification failed, without duplicates; empty if it succeeded.
     public let reasons: [ServerTrustReason]
 
-    /// A decision of `countersign trust allow --answer` speaks for it all the same.
+    /// Whether a trust exception made with `countersign trust allow --answer` applies.
     private let isExcepted: Bool
 
-    /// There is a leaf, and nothing speaks against it, or the person has recorded by `countersign trust allow --answer`
-    /// that this server's challenges are answered all the same.
+    /// Whether the certificate was verified, or the user has recorded a trust exception for it with `countersign trust
+    /// allow --answer`.
     public var isTrusted: Bool { (reasons.isEmpty || isExcepted) && !chain.isEmpty }
 
     /// The server's own certificate.
@@ -33,43 +33,43 @@ extension ServerTrustVerdict: CustomStringConvertible {
     }
 }
 
-/// One reason that speaks against a server's certificate.
+/// A reason that verifying a server's certificate failed.
 public struct ServerTrustReason: Hashable, Sendable {
-    /// What kind of reason. More kinds may come: write a `default` where you switch.
+    /// The kinds of reason. Later versions may add kinds, so include a `default` in a `switch`.
     public enum Kind: Hashable, Sendable {
         /// The certificate or one of its issuers has expired.
         case expired
         /// The certificate or one of its issuers is not valid yet.
         case notYetValid
-        /// It is for other hosts.
+        /// The certificate is for another host.
         case hostMismatch
-        /// It signed itself.
+        /// The certificate is self-signed.
         case selfSigned
         /// The chain does not end in a trust anchor.
         case unknownIssuer
-        /// The server did not send an issuer that is needed.
+        /// The server did not send a required intermediate certificate.
         case incompleteChain
         /// The certificate or one of its issuers has been revoked.
         case revoked
-        /// Key usage or extended key usage is not that of a TLS server, or of a certificate authority.
+        /// The key usage or extended key usage does not permit a TLS server, or a certification authority.
         case wrongPurpose
-        /// Weaker than RSA 2048 or P-256.
+        /// A key is weaker than RSA 2048 or P-256.
         case weakKey
-        /// Signed over a hash weaker than SHA-256.
+        /// A signature uses a hash weaker than SHA-256.
         case weakSignature
-        /// It is a certificate authority's own certificate.
+        /// The certificate is that of a certification authority.
         case authorityAsLeaf
-        /// An issuer may not issue for such a name (RFC 5280 §4.2.1.10).
+        /// An issuer's name constraints do not permit the name (RFC 5280 §4.2.1.10).
         case nameConstraint
-        /// More issuers than one of them allows below itself (RFC 5280 §4.2.1.9).
+        /// The chain is longer than an issuer permits (RFC 5280 §4.2.1.9).
         case pathLength
-        /// Anything else; the description says what.
+        /// Any other reason, given in the description.
         case other
     }
 
-    /// What kind of reason it is.
+    /// The kind of reason.
     public let kind: Kind
-    /// A short sentence for people, lower case, without a full stop.
+    /// A short sentence for display, in lower case and without a full stop.
     public let description: String
 
     init(_ reason: ServerTrust.Reason) {

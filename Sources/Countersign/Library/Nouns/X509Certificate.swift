@@ -2,7 +2,7 @@
 
 import CountersignCertificates
 
-/// One certificate (RFC 5280 §4.1), to be looked at, compared and shown to people.
+/// An X.509 certificate (RFC 5280 §4.1), for inspection, comparison and display.
 public struct X509Certificate: Hashable, Sendable {
     let certificate: Certificate
 
@@ -10,29 +10,30 @@ public struct X509Certificate: Hashable, Sendable {
         self.certificate = certificate
     }
 
-    /// The certificate as it travels.
+    /// The certificate in DER encoding.
     public var der: [UInt8] { certificate.der }
 
-    /// The certificate between `BEGIN CERTIFICATE` and `END CERTIFICATE` (RFC 7468 §5).
+    /// The certificate in PEM encoding, from `BEGIN CERTIFICATE` to `END CERTIFICATE` (RFC 7468 §5).
     public var pem: String { certificate.pem }
 
-    /// `sha256:` and 64 lower-case digits, as `countersign trust allow --fingerprint` takes it.
+    /// The SHA-256 fingerprint as `sha256:` and 64 lower-case hexadecimal digits, as accepted by `countersign trust
+    /// allow --fingerprint`.
     public var fingerprint: String { certificate.fingerprintText }
 
-    /// The subject for people, most specific part first, escaped as in RFC 2253.
+    /// The subject for display, most specific part first, in the format of RFC 2253.
     public var subject: String { certificate.subject }
 
-    /// The issuer for people, most specific part first, escaped as in RFC 2253.
+    /// The issuer for display, most specific part first, in the format of RFC 2253.
     public var issuer: String { certificate.issuer }
 
-    /// The first moment at which it is valid, in seconds since 1970.
+    /// The start of the validity period, in seconds since 1970.
     public var notBefore: Int64 { certificate.notBefore }
 
-    /// The last moment at which it is valid, in seconds since 1970.
+    /// The end of the validity period, inclusive, in seconds since 1970.
     public var notAfter: Int64 { certificate.notAfter }
 }
 
 extension X509Certificate: CustomStringConvertible {
-    /// The subject, or the fingerprint of a certificate without one.
+    /// The subject, or the fingerprint if there is no subject.
     public var description: String { certificate.description }
 }

@@ -4,7 +4,7 @@ import CountersignChallenges
 import CountersignProxy
 
 extension ChallengeController {
-    /// Tells whoever listens what a proxy over this controller makes of challenges.
+    /// Reports the events of a proxy that uses this controller.
     var observer: ChallengeObserver {
         ChallengeObserver { [weak self] news in
             guard let self else { return }
@@ -14,7 +14,8 @@ extension ChallengeController {
 }
 
 extension ChallengeEvent {
-    /// The proxy's news in the words of the API. While nothing is answered at all, no check has failed.
+    /// Converts an event of the proxy. While integrated authentication is switched off, there is no failed check to
+    /// report.
     init(_ news: ChallengeObserver.News, isEnabled: Bool) {
         switch news {
         case .answered(let space, let name):
@@ -31,7 +32,7 @@ extension ChallengeEvent {
 }
 
 extension AuthenticationMethod {
-    /// The method that a challenge's scheme names (RFC 9110 §11.1), in any case.
+    /// Converts a scheme name (RFC 9110 §11.1), ignoring case.
     init(scheme: String) {
         switch scheme.lowercased() {
         case "basic": self = .basic

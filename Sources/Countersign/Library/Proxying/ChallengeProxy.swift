@@ -6,20 +6,20 @@ import CountersignProxy
 import ServiceLifecycle
 import NIOConcurrencyHelpers
 
-/// The proxy inside a Swift program, over the home of a ``ChallengeController``: whoever uses it as HTTP proxy has
-/// challenges of the listed sites answered.
+/// An HTTP proxy inside a Swift program. It answers challenges of listed sites for all its clients, using the home of a
+/// ``ChallengeController``.
 ///
-/// It listens on 127.0.0.1 and serves processes of this user only. Run it as a service of a `ServiceGroup`, or call
-/// ``run()`` in a task of your own.
+/// It listens on 127.0.0.1 and serves only processes of this user. Run it as a service of a `ServiceGroup`, or call
+/// ``run()`` in a task.
 public final class ChallengeProxy: Service {
-    /// Where it listens.
+    /// The address on which a proxy listens.
     public struct Address: Hashable, Sendable, CustomStringConvertible {
         /// `127.0.0.1`.
         public let host: String
-        /// The port, never 0.
+        /// The port, which is never 0.
         public let port: Int
 
-        /// As a proxy's URL: `http://127.0.0.1:3128`.
+        /// The address as a proxy URL: `http://127.0.0.1:3128`.
         public var description: String { "http://\(host):\(port)" }
     }
 
@@ -34,15 +34,15 @@ public final class ChallengeProxy: Service {
     private let serverTrustDelegate: (any ServerTrustDelegate)?
     private let credentialDelegate: (any CredentialDelegate)?
     private let state = NIOLockedValueBox<(State, hasBegun: Bool)>((.new, false))
-    /// Comes when there is an address, or will be none.
+    /// Opens when the proxy listens, or has failed.
     private let settled = Gate()
-    private let yeses = NIOLockedValueBox(0)
+    private let acceptances = NIOLockedValueBox(0)
 
-    /// A proxy that does not run yet. `port` 0 is a free one.
+    /// Creates a proxy, which does not run yet. Port 0 selects a free port.
     ///
-    /// `serverTrustDelegate` is asked about listed servers whose certificates do not verify; without it they are
-    /// refused as by `countersign serve`. `credentialDelegate` is asked when a site refuses the stored credential;
-    /// without it the 401 goes back.
+    /// `serverTrustDelegate` decides about listed servers that cannot be verified; without it, they are refused as by
+    /// `countersign serve`. `credentialDelegate` supplies a password if a site rejects the stored one; without it, the
+    /// 401 is delivered.
     public init(
         _ controller: ChallengeController, port: Int = 0, serverTrustDelegate: (any ServerTrustDelegate)? = nil,
         credentialDelegate: (any CredentialDelegate)? = nil
@@ -53,8 +53,8 @@ public final class ChallengeProxy: Service {
         self.credentialDelegate = credentialDelegate
     }
 
-    /// Where it listens: waits until it does. Throws what ``run()`` throws, ``ChallengeError`` with the code
-    /// `proxyFailed` when it has stopped, and `CancellationError`.
+    /// The address on which the proxy listens. Waits until it does. Throws the errors of ``run()``, ``ChallengeError``
+    /// with the code `proxyFailed` if the proxy has stopped, and `CancellationError`.
     public var address: Address {
         get async throws {
             await settled.wait()
@@ -63,37 +63,39 @@ public final class ChallengeProxy: Service {
             case .running(let address, _): return address
             case .ended(let error?): throw error
             case .ended(nil), .new:
-                throw ChallengeError(.proxyFailed, "the proxy has stopped", hint: "make another one")
+                throw ChallengeError(.proxyFailed, "the proxy has stopped", hint: "create another one")
             }
         }
     }
 
-    /// The PEM file of everything that clients of the proxy have to trust: the system's anchors, those of the home,
-    /// and the interception CA's root. It is there while the proxy runs and a listed site is https.
+    /// The path of a PEM file with all certificates that clients of the proxy must trust: the system's anchors, those
+    /// of the home, and the interception CA's root. The file exists while the proxy runs and a listed site is
+    /// intercepted.
     public var trustBundlePath: String { controller.keeper.home.bundle.path }
 
-    /// A connection that this process makes itself, as a socket that the caller closes; nil when the proxy does not run.
-    /// It goes by no port: once the proxy has stopped, another process may be listening at that.
+    /// Connects to the proxy through a socket pair, and returns the descriptor, which the caller closes; nil if the
+    /// proxy is not running. Does not use the port, because another process could be listening there after the proxy
+    /// has stopped.
     package func connect() -> Int32? {
-        // Under the lock the proxy cannot begin to stop.
+        // While the lock is held, the proxy cannot begin to stop.
         state.withLockedValue { state in
             if case .running(_, let runtime) = state.0 { runtime.connect() } else { nil }
         }
     }
 
-    /// How often the delegate has let a request go on to a server that does not verify. Whoever counts one more than before
-    /// may be using a connection that is agreed to.
-    package var serversAgreedTo: Int { yeses.withLockedValue { $0 } }
+    /// How often the delegate has accepted an unverified server. If it has increased since a request was sent, its
+    /// connection may be one for which the delegate has accepted a server.
+    package var acceptedServerCount: Int { acceptances.withLockedValue { $0 } }
 
-    /// Serves until the task is cancelled or the service group shuts down; what is in flight then may take ten
-    /// seconds to finish. To be called once. Throws ``ChallengeError`` with the code `proxyFailed`.
+    /// Serves until the task is cancelled or the service group shuts down. Requests in progress then have ten seconds
+    /// to finish. Call it once. Throws ``ChallengeError`` with the code `proxyFailed`.
     public func run() async throws {
         let isFirst = state.withLockedValue { state in
             defer { state.hasBegun = true }
             return !state.hasBegun
         }
         guard isFirst else {
-            throw ChallengeError(.proxyFailed, "run() was called twice", hint: "make another proxy", fault: .caller)
+            throw ChallengeError(.proxyFailed, "run() was called twice", hint: "create another proxy", fault: .caller)
         }
         await controller.proxyBegins()
         let runtime: ProxyRuntime
@@ -111,7 +113,7 @@ public final class ChallengeProxy: Service {
             end.open()
         }
         settle(.ended(nil))
-        // A cancelled task could not wait for what is in flight.
+        // Detached, because a cancelled task could not wait for requests in progress.
         await Task.detached { [controller] in
             await runtime.stop()
             await controller.proxyEnded()
@@ -121,7 +123,7 @@ public final class ChallengeProxy: Service {
     private func start() async throws(ChallengeError) -> ProxyRuntime {
         guard (0...65535).contains(port) else {
             throw ChallengeError(
-                .proxyFailed, "\(port) is not a port", hint: "ports are 1 to 65535, 0 is a free one",
+                .proxyFailed, "\(port) is not a port", hint: "use 1 to 65535, or 0 for a free port",
                 fault: .caller)
         }
         var configuration = ProxyConfiguration()
@@ -131,7 +133,7 @@ public final class ChallengeProxy: Service {
                 keeper: controller.keeper, configuration: configuration, accessLog: nil, threads: 1,
                 hasControlSocket: false, breaker: controller.breaker,
                 serverTrustDelegate: serverTrustDelegate.map { delegate in
-                    AskedServerTrust(delegate: delegate) { [yeses] in yeses.withLockedValue { $0 += 1 } }
+                    AskedServerTrust(delegate: delegate) { [acceptances] in acceptances.withLockedValue { $0 += 1 } }
                 },
                 suppliedCredentials: credentialDelegate.map { delegate in
                     ReplacementCredentials(
@@ -150,7 +152,7 @@ public final class ChallengeProxy: Service {
         } catch {
             let diagnostic = Diagnostic.all(in: error).first
             throw ChallengeError(
-                .proxyFailed, diagnostic?.message ?? "\(error)", hint: "choose another `port:`; 0 picks a free one")
+                .proxyFailed, diagnostic?.message ?? "\(error)", hint: "choose another `port:`; 0 selects a free one")
         }
     }
 

@@ -6,13 +6,13 @@ import Logging
 import CountersignProxy
 import CountersignVault
 
-/// What a delegate is asked when a site has refused the stored credential.
+/// A question to a ``CredentialDelegate``: the credential for a site that has rejected the stored one.
 public struct CredentialQuestion: Equatable, Sendable {
-    /// The site, its realm, and how it asks.
+    /// The site, its realm and the method of authentication.
     public let protectionSpace: ProtectionSpace
-    /// The name of the credential that was refused, `enrollment` unless the person chose another.
+    /// The name of the rejected credential: `enrollment`, unless the user chose another.
     public let credential: String
-    /// The user name that was refused.
+    /// The rejected user name.
     public let user: String
 }
 
@@ -22,11 +22,11 @@ public struct SuppliedCredential: Equatable, Sendable {
     public var user: String
     /// The password.
     public var password: Password
-    /// Whether the vault keeps it for the site, under a name such as `https_git.corp.example_443`, which `countersign
-    /// credential list` shows; otherwise it is forgotten when the proxy stops.
+    /// Whether to store it in the vault for this site, under a name such as `https_git.corp.example_443`, which
+    /// `countersign credential list` shows. Otherwise it is discarded when the proxy stops.
     public var isKept: Bool
 
-    /// A password that is forgotten when the proxy stops, unless `isKept`.
+    /// Creates a password, which is discarded when the proxy stops unless `isKept` is true.
     public init(user: String, password: Password, isKept: Bool = false) {
         self.user = user
         self.password = password
@@ -34,18 +34,19 @@ public struct SuppliedCredential: Equatable, Sendable {
     }
 }
 
-/// Supplies passwords to sites that want another one than the stored.
+/// Supplies passwords for sites that reject the stored one.
 public protocol CredentialDelegate: Sendable {
-    /// The password for a site that has refused the stored one, or nil: then the site's 401 goes back.
+    /// Returns the password for a site that has rejected the stored one, or nil to deliver the site's 401.
     ///
-    /// The request waits meanwhile, for two minutes at most; after that the answer is nil, and the task is cancelled. A
-    /// client may give up earlier: `URLSession` does after 60 seconds, where `timeoutIntervalForRequest` says no more.
-    /// Requests to the same site ask once, and a nil is not asked about again until the stored credential changes. What
-    /// is supplied is used for this site only, and the delegate is asked again when the site refuses that too.
+    /// The request waits for up to two minutes; after that, the 401 is delivered and the task is cancelled. A client
+    /// may time out earlier: `URLSession` does after 60 seconds, unless `timeoutIntervalForRequest` is longer. Requests
+    /// to the same site share one question. After nil, the delegate is not asked about the site again until the stored
+    /// credential changes. The supplied password is used for this site only, and the delegate is asked again if the
+    /// site rejects it.
     func credential(for question: CredentialQuestion) async -> SuppliedCredential?
 }
 
-/// The proxy's question, put to a delegate of the API; what is to be kept goes into the vault.
+/// Passes the proxy's questions to a delegate of the public API, and stores passwords in the vault.
 struct AskedCredential: CredentialSupplier {
     let delegate: any CredentialDelegate
     let keeper: PolicyKeeper
@@ -79,7 +80,7 @@ struct AskedCredential: CredentialSupplier {
             return kept
         } catch {
             for diagnostic in Diagnostic.all(in: error) {
-                logger.error("the password for \(name) is not kept: \(diagnostic.message)")
+                logger.error("cannot store the password for \(name): \(diagnostic.message)")
             }
             return nil
         }

@@ -2,7 +2,7 @@
 
 import NIOConcurrencyHelpers
 
-/// Shut until it is opened, once and for good. Any number of tasks may wait at it.
+/// A one-time event for which any number of tasks may wait.
 final class Gate: Sendable {
     private struct State {
         var isOpen = false
@@ -21,7 +21,7 @@ final class Gate: Sendable {
         for continuation in waiting { continuation.resume() }
     }
 
-    /// Returns when it is open, or when the task is cancelled.
+    /// Returns when the gate is open or the task is cancelled.
     func wait() async {
         let number = state.withLockedValue { state in
             state.next &+= 1

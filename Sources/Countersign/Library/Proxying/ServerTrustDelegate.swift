@@ -3,15 +3,15 @@
 import CountersignProxy
 import CountersignTLS
 
-/// What a delegate is asked: whether to go on to a listed server whose certificate does not verify.
+/// A question to a ``ServerTrustDelegate``: whether to continue to a listed server that cannot be verified.
 public struct ServerTrustQuestion: Equatable, Sendable {
-    /// The server's name or address, canonical; an IPv6 address without brackets.
+    /// The server's canonical name or address, without brackets for IPv6.
     public let host: String
     /// The server's port.
     public let port: Int
-    /// The chain as the server sent it, and every reason that speaks against it.
+    /// The server's certificate chain, and all reasons that verification failed.
     public let verdict: ServerTrustVerdict
-    /// What the connection goes to, with its port: `192.0.2.7:443`.
+    /// The address and port of the connection: `192.0.2.7:443`.
     public let address: String
     /// `TLSv1.3` or `TLSv1.2`.
     public let tlsVersion: String
@@ -21,25 +21,25 @@ public struct ServerTrustQuestion: Equatable, Sendable {
 public enum ServerTrustDecision: Hashable, Sendable {
     /// The connection is not made.
     case refuse
-    /// The request goes out to this server, and so do those that follow it on the same connection of the client; each
-    /// task of `URLSession` has one of its own. No challenge of the server is answered, and no client certificate is shown.
+    /// Send the request to this server, and also all later requests on the same client connection. Each `URLSession`
+    /// task has its own connection. The server's challenges are not answered, and no client certificate is presented.
     case proceed
 }
 
-/// Decides about servers whose certificates do not verify.
+/// Decides about servers whose certificates cannot be verified.
 public protocol ServerTrustDelegate: Sendable {
-    /// Whether to go on to a listed server that does not verify.
+    /// Returns whether to continue to a listed server that cannot be verified.
     ///
-    /// The handshake stands still meanwhile, and nothing has been sent. After 30 seconds the answer is no, and the task
-    /// is cancelled. Several requests to the same server with the same certificate ask once. A server that `countersign
-    /// trust allow` has recorded a decision for is not asked about.
+    /// The handshake waits for the answer, and nothing has been sent. After 30 seconds, the server is refused and the
+    /// task is cancelled. Requests to the same server with the same certificate share one question. The delegate is not
+    /// asked about a server for which `countersign trust allow` has recorded an exception.
     func decide(_ question: ServerTrustQuestion) async -> ServerTrustDecision
 }
 
-/// The proxy's question, put to a delegate of the API.
+/// Passes the proxy's questions to a delegate of the public API.
 struct AskedServerTrust: CountersignProxy.ServerTrustDelegate {
     let delegate: any ServerTrustDelegate
-    /// Called before a yes takes effect.
+    /// Called before an acceptance takes effect.
     let agreed: @Sendable () -> Void
 
     func decide(_ question: CountersignProxy.ServerTrustQuestion) async -> TrustAnswer {
