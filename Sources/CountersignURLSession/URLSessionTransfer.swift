@@ -55,11 +55,13 @@ final class ProxyLink: Sendable {
     var acceptedServerCount: Int { proxy?.acceptedServerCount ?? 0 }
 
     /// Makes a connection available again, unless the delegate has accepted a server since the request was sent: such a
-    /// decision applies to the connection on which it was made, which must not serve another task. `acceptedBefore` is the
-    /// value of ``acceptedServerCount`` when the request was sent.
+    /// decision applies to the connection on which it was made, which must not serve another task. `acceptedBefore` is
+    /// the value of ``acceptedServerCount`` when the request was sent.
     func returnConnection(_ connection: OriginConnection, acceptedBefore: Int) {
         connection.delegate = nil
-        guard connection.isReusable, acceptedBefore == acceptedServerCount, idle.value.count < Self.idleConnections else {
+        guard connection.isReusable, acceptedBefore == acceptedServerCount,
+            idle.value.count < Self.idleConnections
+        else {
             return connection.close()
         }
         idle.value.append(connection)

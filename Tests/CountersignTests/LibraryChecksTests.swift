@@ -5,7 +5,7 @@ import Testing
 
 @testable import Countersign
 
-/// Every kind of challenge in every situation: what `canHandle` says, and what `handle` does.
+/// The results of `canHandle` and `handle` for every kind of challenge in every situation.
 struct LibraryChecksTests {
     enum Situation: String, CaseIterable, Sendable {
         case unlisted, listed, listedForOthers, noCredential, plainHTTP, plainHTTPPermitted, tunnelled, rejectedBefore
@@ -26,10 +26,10 @@ struct LibraryChecksTests {
         var scheme: String { self == .plainHTTP || self == .plainHTTPPermitted ? "http" : "https" }
     }
 
-    /// What `canHandle` says.
+    /// The result of `canHandle`.
     enum Word: Equatable, Sendable {
         case yes
-        /// Without an error.
+        /// False, without an error.
         case no
         case fails(ChallengeError.Check)
     }
@@ -65,7 +65,7 @@ struct LibraryChecksTests {
         }
     }()
 
-    /// The home of a situation; its line permits everything but `method` where that is the point.
+    /// The home for a situation. Its line permits everything, except the method if the situation is about that.
     private static func home(_ row: Row) throws -> LibraryHome {
         let other =
             row.method == .basic ? "certificate" : row.method == .clientCertificate ? "basic" : "certificate,basic"
@@ -73,13 +73,13 @@ struct LibraryChecksTests {
             row.situation.sites.replacing("%", with: other), identities: ["laptop"])
     }
 
-    @Test func theTableHasEveryKindInEverySituation() {
+    @Test func theTableCoversEveryKindInEverySituation() {
         #expect(Self.rows.count == Situation.allCases.count * Self.methods.count)
         #expect(Self.rows.count >= 60)
     }
 
     @Test(arguments: rows)
-    func aChallengeIsAnsweredWhereAllThreeChecksPass(_ row: Row) async throws {
+    func aChallengeIsAnsweredIfAllThreeChecksPass(_ row: Row) async throws {
         let home = try Self.home(row)
         let controller = try home.controller()
         let space = ProtectionSpace.git(row.method, scheme: row.situation.scheme)
@@ -122,7 +122,7 @@ struct LibraryChecksTests {
             return try controller.canHandle(space) ? .yes : .no
         } catch {
             guard let check = error.check else { return .no }
-            // Whatever a line of the list decided is told with that line, and with what would mend it.
+            // An error caused by a line of the list names the line, and how to correct it.
             if check != .site { #expect(error.listLine == "AllowedSites/test.sites:2") }
             #expect(error.hint != nil)
             #expect(error.fault == .configuration)
@@ -130,17 +130,18 @@ struct LibraryChecksTests {
         }
     }
 
-    @Test func theErrorNamesTheLineThatSaysNo() throws {
+    @Test func theErrorNamesTheLineThatRefuses() throws {
         let controller = try LibraryHome("# ours\n\nhttps://git.corp.example answer=ntlm\n").controller()
         let error = #expect(throws: ChallengeError.self) { try controller.canHandle(.git(.basic)) }
         #expect(error?.listLine == "AllowedSites/test.sites:3")
         #expect(
             error?.description
-                == "Basic is not among the site's answer= (AllowedSites/test.sites:3); write answer=ntlm,basic to permit it"
+                == "Basic is not among the site's answer= (AllowedSites/test.sites:3); "
+                + "write answer=ntlm,basic to permit it"
         )
     }
 
-    @Test func aLineWithADomainPutsItBeforeABareUserName() async throws {
+    @Test func theDomainOfALineQualifiesABareUserName() async throws {
         let controller = try LibraryHome("https://git.corp.example domain=ACME\n").controller()
         for method in [AuthenticationMethod.basic, .ntlm] {
             let (_, credential) = await controller.handle(AuthenticationChallenge(protectionSpace: .git(method)))
@@ -149,7 +150,7 @@ struct LibraryChecksTests {
         }
     }
 
-    @Test func aCredentialThatTheSchemeCannotCarryIsNone() throws {
+    @Test func aCredentialThatTheSchemeCannotRepresentIsNotUsed() throws {
         let home = try LibraryHome(
             "https://git.corp.example\n", credentials: ["enrollment": ("j:doe", LibraryHome.password)])
         let controller = try home.controller()
@@ -158,7 +159,7 @@ struct LibraryChecksTests {
         #expect(try controller.canHandle(.git(.ntlm)))
     }
 
-    @Test func anIdentityIsChosenByTheAuthoritiesThatTheServerAccepts() async throws {
+    @Test func anIdentityIsChosenByTheIssuersThatTheServerAccepts() async throws {
         let home = try LibraryHome("https://git.corp.example\n", identities: ["laptop", "badge"])
         let controller = try home.controller()
         for name in ["laptop", "badge"] {

@@ -11,7 +11,7 @@ import CountersignVault
 @testable import Countersign
 @testable import CountersignURLSession
 
-/// Supplies the same password to every site that asks, and remembers what was asked.
+/// Supplies the same password for every site, and records the questions.
 final class FixedPassword: CredentialDelegate {
     let asked = Mutex<[CredentialQuestion]>([])
     private let answer: SuppliedCredential?
@@ -24,7 +24,7 @@ final class FixedPassword: CredentialDelegate {
     }
 }
 
-/// A site with a password of its own.
+/// Sites that have a password of their own.
 struct LibraryCredentialDelegateTests {
     private static func home() throws -> LibraryHome {
         let origins = try LibraryOrigins.shared
@@ -58,7 +58,7 @@ struct LibraryCredentialDelegateTests {
     }
 
     @Test(arguments: ["basic", "ntlm"], [true, false])
-    func aSiteWithAPasswordOfItsOwnIsAskedForOnce(_ kind: String, _ isKept: Bool) async throws {
+    func aSiteWithItsOwnPasswordIsAskedAboutOnce(_ kind: String, _ isKept: Bool) async throws {
         let home = try Self.home()
         let url = try Self.url(kind)
         let delegate = FixedPassword(
@@ -73,7 +73,7 @@ struct LibraryCredentialDelegateTests {
         #expect(asked.first?.credential == "enrollment")
         #expect(asked.first?.user == LibraryHome.user)
 
-        // What is kept is there in the next run, and for the controller; what is not is forgotten.
+        // A stored password is available in the next run and to the controller. Others are discarded.
         let silent = FixedPassword(nil)
         try await withProxy(home, passwords: silent) { proxy, controller in
             let statuses = try await Self.statuses(2, proxy, url)
@@ -87,7 +87,7 @@ struct LibraryCredentialDelegateTests {
         #expect(silent.asked.withLock { $0.count } == (isKept ? 0 : 1))
     }
 
-    @Test func aBodyGoesOutAgainWithTheSuppliedPassword() async throws {
+    @Test func aBodyIsSentAgainWithTheSuppliedPassword() async throws {
         let delegate = FixedPassword(
             SuppliedCredential(user: LibraryHome.user, password: Password(LibraryHome.password)))
         let origins = try LibraryOrigins.shared
@@ -99,7 +99,7 @@ struct LibraryCredentialDelegateTests {
         }
     }
 
-    /// Says what is next in line, and nothing when there is no more.
+    /// Supplies the passwords of a list in order, then none.
     private final class Answers: CredentialDelegate {
         let left: Mutex<[SuppliedCredential?]>
         let asked = Mutex(0)
@@ -113,7 +113,7 @@ struct LibraryCredentialDelegateTests {
     }
 
     @Test(arguments: ["basic", "ntlm"])
-    func aKeptPasswordThatThePersonRemovesIsNotUsedAnyMore(_ kind: String) async throws {
+    func aStoredPasswordIsNotUsedAfterItWasRemoved(_ kind: String) async throws {
         let home = try Self.home()
         let url = try Self.url(kind)
         let delegate = Answers(
@@ -136,7 +136,7 @@ struct LibraryCredentialDelegateTests {
         }
     }
 
-    @Test func requestsAtOnceAskOnce() async throws {
+    @Test func concurrentRequestsShareOneQuestion() async throws {
         let delegate = FixedPassword(
             SuppliedCredential(user: LibraryHome.user, password: Password(LibraryHome.password)))
         let url = try Self.url("basic")
@@ -150,7 +150,7 @@ struct LibraryCredentialDelegateTests {
         #expect(delegate.asked.withLock { $0.count } == 1)
     }
 
-    @Test func aSuppliedPasswordThatIsWrongTooIsAskedAboutAndNotTriedTwice() async throws {
+    @Test func aSuppliedPasswordThatIsRejectedIsAskedAboutAndNotRepeated() async throws {
         let origin = try ChallengingOrigin(.basic, user: LibraryHome.user, password: LibraryHome.password)
         let site = "https://own.test.localhost:\(origin.port)"
         let home = try LibraryHome("\(site)\n", anchors: [try TestPKI.shared.originAnchor])
@@ -161,12 +161,12 @@ struct LibraryCredentialDelegateTests {
             let statuses = try await Self.statuses(1, proxy, url)
             #expect(statuses == [401])
         }
-        // The stored one and the three that were supplied, each once.
+        // The stored password and the three supplied ones, each once.
         #expect(delegate.asked.withLock { $0.count } == 3)
         #expect(origin.log.requests.filter { $0.auth == "basic" }.count == 4)
     }
 
-    /// Never answers, and says whether it was told to give up.
+    /// Never answers, and records whether its task was cancelled.
     private final class SilentPerson: CredentialDelegate {
         let isAsked = Mutex(false)
         let wasCancelled = Mutex(false)
@@ -182,7 +182,7 @@ struct LibraryCredentialDelegateTests {
         }
     }
 
-    @Test func aProxyThatStopsWaitsForNoPerson() async throws {
+    @Test func aStoppingProxyDoesNotWaitForTheDelegate() async throws {
         let person = SilentPerson()
         let url = try Self.url("basic")
         let began = Mutex(ContinuousClock.now)

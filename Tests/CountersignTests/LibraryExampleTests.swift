@@ -6,15 +6,16 @@ import Testing
 
 @testable import Countersign
 
-/// The fetcher of Examples, which drives an exchange by hand, over plain http and over TLS.
+/// The `fetch` example, which drives an exchange by hand, over plain http and TLS.
 struct LibraryExampleTests {
-    /// In COUNTERSIGN_EXAMPLES, or beside this test bundle, where Scripts/test builds it.
+    /// The program in COUNTERSIGN_EXAMPLES, or beside this test bundle, where Scripts/test builds it.
     private static var fetch: String {
         get throws {
             let folder = ProcessInfo.processInfo.environment["COUNTERSIGN_EXAMPLES"] ?? LibrarySymbolsTests.products
             guard access("\(folder)/fetch", X_OK) == 0 else {
                 throw HarnessError(
-                    "no example in \"\(folder)\": run Scripts/test, or swift build --package-path Examples --scratch-path .build"
+                    "no example in \"\(folder)\": run Scripts/test, or "
+                        + "swift build --package-path Examples --scratch-path .build"
                 )
             }
             return "\(folder)/fetch"
@@ -28,7 +29,7 @@ struct LibraryExampleTests {
     @Test(arguments: [
         (ChallengingOrigin.Mode.basic, "jdoe"), (.ntlm, "ACME\\jdoe"), (.negotiate, "ACME\\jdoe"), (.open, "jdoe"),
     ])
-    func itFetchesWhatASiteOfEachKindHas(_ mode: ChallengingOrigin.Mode, _ user: String) throws {
+    func itFetchesFromEachKindOfSite(_ mode: ChallengingOrigin.Mode, _ user: String) throws {
         let origin = try ChallengingOrigin(mode, certificate: nil, user: user, password: LibraryHome.password)
         try Data("a file\n".utf8).write(to: URL(fileURLWithPath: "\(origin.root)/file"))
         let site = "http://127.0.0.1:\(origin.port)"
@@ -41,7 +42,7 @@ struct LibraryExampleTests {
 
     // MARK: Over TLS
 
-    /// What `prepare` says is the list, and the home trusts the test origins' authority unless told otherwise.
+    /// Fetches an https URL with a home that lists its site, and trusts the test origins' CA if `isAnchored`.
     private static func run(
         https url: String, _ line: String = "", identities: [String] = [], isAnchored: Bool = true
     ) throws -> CommandResult {
@@ -53,7 +54,7 @@ struct LibraryExampleTests {
             url)
     }
 
-    /// SHA-384 in the server's certificate makes another channel binding.
+    /// A certificate signed with SHA-384 results in a different channel binding.
     @Test(
         arguments: [
             (ChallengingOrigin.Mode.basic, "jdoe"), (.ntlm, "ACME\\jdoe"), (.negotiate, "ACME\\jdoe"), (.open, "jdoe"),
@@ -68,19 +69,19 @@ struct LibraryExampleTests {
         #expect(result.output == "a file\n")
     }
 
-    @Test func itShowsAClientCertificateUnderEitherVersion() throws {
+    @Test func itPresentsAClientCertificateWithEitherVersion() throws {
         let nginx = try LibraryOrigins.shared.nginx
         for (port, version) in [(nginx.mutual12Port, "TLSv1.2"), (nginx.mutual13Port, "TLSv1.3")] {
             let url = "https://cert.test.localhost:\(port)/who"
             let shown = try Self.run(https: url, identities: ["laptop"])
             #expect(shown.output == "\(version) CN=laptop,O=Test\n", "\(shown.said)")
-            // Nothing may be shown there: the server says what it thinks of that.
+            // The list does not permit a certificate there, which the server reports.
             let without = try Self.run(https: url, "answer=basic", identities: ["laptop"])
             #expect(without.output.contains("No required SSL certificate was sent"), "\(without.said)")
         }
     }
 
-    @Test func aServerThatDoesNotVerifyIsRefusedAndAtFault() throws {
+    @Test func anUnverifiedServerIsRefusedAndAtFault() throws {
         let origin = try ChallengingOrigin(.basic, user: "jdoe", password: LibraryHome.password)
         let url = "https://site.test.localhost:\(origin.port)/file"
         let refused = try Self.run(https: url, isAnchored: false)
@@ -100,15 +101,15 @@ struct LibraryExampleTests {
     @Test(arguments: [
         "gopher://127.0.0.1/", "https://", "https://127.0.0.1:0/", "https://127.0.0.1:70000/", "https://a b/",
     ])
-    func aURLThatNamesNoSiteIsRefused(_ url: String) throws {
+    func aURLWithoutASiteIsRefused(_ url: String) throws {
         let result = try Self.run(try LibraryHome(""), url)
         #expect(result.status == 1)
         #expect(result.error.hasPrefix("fetch: ") && result.error.split(separator: "\n").count == 1, "\(result.said)")
     }
 
-    // MARK: What is not answered
+    // MARK: Challenges that are not answered
 
-    @Test func itSaysWhyAChallengeIsNotAnswered() throws {
+    @Test func itReportsWhyAChallengeIsNotAnswered() throws {
         let origin = try ChallengingOrigin(.basic, certificate: nil, user: "jdoe", password: LibraryHome.password)
         let site = "http://127.0.0.1:\(origin.port)"
         for (sites, word) in [("", "not on the list"), ("\(site)\n", "plaintext=yes")] {

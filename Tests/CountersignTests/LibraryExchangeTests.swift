@@ -12,9 +12,9 @@ import Testing
 
 import struct CountersignChallenges.ChannelBinding
 
-/// The dialogue that a program with an HTTP client of its own drives by hand, with a server made of values.
+/// Exchanges driven by hand against a simulated server.
 struct LibraryExchangeTests {
-    /// A server that asks in one way and knows one password.
+    /// A simulated server with one scheme and one password.
     struct Server {
         enum Kind: String, CaseIterable, Sendable { case basic, ntlm, negotiate }
 
@@ -29,7 +29,7 @@ struct LibraryExchangeTests {
 
         init(_ kind: Kind) { self.kind = kind }
 
-        /// The status and the `WWW-Authenticate` values of a response to a request with this `Authorization`.
+        /// The status and `WWW-Authenticate` values of the response to a request with this `Authorization`.
         mutating func respond(to authorization: Authorization?) -> (status: Int, challenges: [String]) {
             let ask: [String]
             switch kind {
@@ -69,7 +69,7 @@ struct LibraryExchangeTests {
     static let site = "https://git.corp.example\n"
     static let url = "https://git.corp.example/repository"
 
-    /// A dialogue over a connection to a server that is trusted.
+    /// An exchange over a connection to a trusted server.
     static func exchange(_ controller: ChallengeController) throws -> ChallengeExchange {
         var exchange = try ChallengeExchange(url: url, serverIsTrusted: true, controller: controller)
         try exchange.connected(serverCertificate: certificate("server").der)
@@ -80,7 +80,7 @@ struct LibraryExchangeTests {
         try #require(Certificate.readPEM(TextFile.bytes(TestPKI.shared.certificate(name))).first)
     }
 
-    /// Drives a dialogue to its end, each question answered by `answer`; gives the actions that it took.
+    /// Drives an exchange to its end, answering each challenge with `answer`, and returns all actions.
     static func drive(
         _ exchange: inout ChallengeExchange, _ server: inout Server, showing certificate: Certificate? = nil,
         answer: (AuthenticationChallenge) async -> (ChallengeDisposition, Credential?)
@@ -105,7 +105,7 @@ struct LibraryExchangeTests {
         return actions
     }
 
-    // MARK: Every disposition, at every kind of challenge, with every verdict
+    // MARK: Every disposition, kind of challenge and outcome
 
     enum End: Equatable, Sendable { case accepted, rejected, handedBack, failed }
 
@@ -121,7 +121,8 @@ struct LibraryExchangeTests {
         [true, false].flatMap { right in
             [
                 Row(
-                    disposition: .useCredential, kind: kind, passwordIsRight: right, end: right ? .accepted : .rejected),
+                    disposition: .useCredential, kind: kind, passwordIsRight: right,
+                    end: right ? .accepted : .rejected),
                 Row(disposition: .performDefaultHandling, kind: kind, passwordIsRight: right, end: .handedBack),
                 Row(disposition: .rejectProtectionSpace, kind: kind, passwordIsRight: right, end: .handedBack),
                 Row(disposition: .cancelAuthenticationChallenge, kind: kind, passwordIsRight: right, end: .failed),
@@ -130,7 +131,7 @@ struct LibraryExchangeTests {
     }
 
     @Test(arguments: rows)
-    func aDialogueEndsAsTheAnswerAndTheServerHaveIt(_ row: Row) async throws {
+    func theDispositionAndTheServerDecideTheOutcome(_ row: Row) async throws {
         let controller = try LibraryHome(Self.site).controller()
         var exchange = try Self.exchange(controller)
         var server = Server(row.kind)
@@ -148,13 +149,13 @@ struct LibraryExchangeTests {
         }
         #expect(actions.first == .send(nil))
         #expect(exchange.requiresSameConnection == (row.kind != .basic && row.disposition == .useCredential))
-        // One rejection of the enrolled credential, and it stays unused there.
+        // After one rejection, the enrolled credential is not used there again.
         let isStillUsed = (try? controller.canHandle(.git(.basic))) == true
         #expect(isStillUsed == (row.end != .rejected))
     }
 
     @Test(arguments: Server.Kind.allCases)
-    func aPasswordOfTheProgramsOwnIsNotHeldAgainstTheEnrolledOne(_ kind: Server.Kind) async throws {
+    func aRejectedPasswordOfTheProgramDoesNotCountAgainstTheEnrolledOne(_ kind: Server.Kind) async throws {
         let controller = try LibraryHome(Self.site).controller()
         var exchange = try Self.exchange(controller)
         var server = Server(kind)
@@ -165,7 +166,7 @@ struct LibraryExchangeTests {
         #expect(try controller.canHandle(.git(.basic)))
     }
 
-    @Test func theWeakerOfferIsAskedAboutWhenTheStrongerIsRejected() async throws {
+    @Test func theWeakerChallengeIsAskedAboutIfTheStrongerIsRejected() async throws {
         let controller = try LibraryHome(Self.site).controller()
         var exchange = try Self.exchange(controller)
         #expect(exchange.started() == .send(nil))
@@ -223,7 +224,7 @@ struct LibraryExchangeTests {
         #expect(server.respond(to: answer).status == 200)
     }
 
-    /// A Negotiate dialogue up to the response to its last message.
+    /// A Negotiate exchange, up to the response to its last message.
     private static func answered(_ controller: ChallengeController) async throws -> ChallengeExchange {
         var exchange = try Self.exchange(controller)
         var server = Server(.negotiate)
@@ -240,7 +241,7 @@ struct LibraryExchangeTests {
         return exchange
     }
 
-    /// Whether the credential is known to be right.
+    /// Whether the credential counts as accepted.
     private static func isProven(_ controller: ChallengeController) throws -> Bool {
         let key = try #require(try controller.key())
         defer { controller.breaker.ended(key, .inconclusive) }
@@ -248,7 +249,7 @@ struct LibraryExchangeTests {
     }
 
     @Test(arguments: ["AAAA", "===="])
-    func aForgedLastTokenIsNoAcceptance(_ token: String) async throws {
+    func aForgedFinalTokenIsNotAnAcceptance(_ token: String) async throws {
         let controller = try LibraryHome(Self.site).controller()
         var exchange = try await Self.answered(controller)
         let end = exchange.responseReceived(status: 200, challenges: ["Negotiate \(token)"])
@@ -257,8 +258,8 @@ struct LibraryExchangeTests {
         #expect(exchange.connectionLost() == .fail(reason: "connectionLost was reported out of turn"))
     }
 
-    /// SPNEGO's accept-completed without a mechListMIC is no forgery.
-    @Test func aLastTokenThatProvesNothingIsTakenAsItIs() async throws {
+    /// A SPNEGO accept-completed token without a mechListMIC is valid.
+    @Test func aFinalTokenWithoutAMICIsAccepted() async throws {
         let controller = try LibraryHome(Self.site).controller()
         var exchange = try await Self.answered(controller)
         let end = exchange.responseReceived(status: 200, challenges: ["Negotiate oQcwBaADCgEA", "Basic realm=x"])
@@ -267,7 +268,7 @@ struct LibraryExchangeTests {
     }
 
     @Test(arguments: [Server.Kind.ntlm, .negotiate])
-    func anAnswerThatNothingBindsIsNotGiven(_ kind: Server.Kind) async throws {
+    func anAnswerWithoutAChannelBindingIsNotSentOverHTTPS(_ kind: Server.Kind) async throws {
         let controller = try LibraryHome(Self.site).controller()
         let untold = ChallengeExchange.Action.fail(
             reason: "the server's certificate was not told by connected(serverCertificate:)")
@@ -291,7 +292,7 @@ struct LibraryExchangeTests {
         #expect(try await Self.drive(&basic, &server) { await controller.handle($0) }.last == .deliver(.accepted))
     }
 
-    @Test func inTheClearThereIsNothingToBindTo() async throws {
+    @Test func anAnswerOverPlainHTTPNeedsNoChannelBinding() async throws {
         let controller = try LibraryHome("http://git.corp.example plaintext=yes\n").controller()
         var exchange = try ChallengeExchange(url: "http://git.corp.example/", controller: controller)
         var server = Server(.ntlm)
@@ -302,14 +303,14 @@ struct LibraryExchangeTests {
         if case .ask(let challenge) = action { challenge } else { nil }
     }
 
-    // MARK: What is not answered
+    // MARK: Challenges that are not answered
 
     @Test(arguments: [
         ("https://other.corp.example/", "", ChallengeError.Check.site),
         ("http://git.corp.example/", "http://git.corp.example\n", .method),
         ("https://git.corp.example/", "https://git.corp.example answer=ntlm\n", .method),
     ])
-    func whatTheListDoesNotPermitIsDeliveredAsItCame(
+    func aChallengeThatTheListDoesNotPermitIsDeliveredUnchanged(
         _ url: String, _ sites: String, _ check: ChallengeError.Check
     ) async throws {
         let controller = try LibraryHome(sites).controller()
@@ -326,7 +327,7 @@ struct LibraryExchangeTests {
     }
 
     @Test(arguments: [true, false])
-    func aServerThatNobodyCallsTrustedIsNotAnswered(_ isSaid: Bool) async throws {
+    func aServerThatIsNotTrustedIsNotAnswered(_ isSaid: Bool) async throws {
         let controller = try LibraryHome(Self.site).controller()
         var exchange =
             isSaid
@@ -345,7 +346,7 @@ struct LibraryExchangeTests {
         #expect(error.hint != nil)
     }
 
-    @Test func nothingIsAnsweredWhileItIsSwitchedOff() async throws {
+    @Test func nothingIsAnsweredWhileSwitchedOff() async throws {
         let controller = try LibraryHome(Self.site).controller()
         controller.isIntegratedAuthenticationEnabled = false
         var exchange = try Self.exchange(controller)
@@ -365,7 +366,7 @@ struct LibraryExchangeTests {
         (LibraryHome.password, "https://git.corp.example credential=none\n", "no"),
         ("wrong", Self.site, "was rejected here"),
     ])
-    func whyTheControllerHandedItBackIsToldByTheDialogue(
+    func theExchangeReportsWhyTheControllerHandedTheChallengeBack(
         _ password: String, _ sites: String, _ reason: String
     ) async throws {
         let controller = try LibraryHome(sites).controller()
@@ -388,7 +389,7 @@ struct LibraryExchangeTests {
     @Test(arguments: [
         "", "git.corp.example", "ftp://git.corp.example/", "https:///x", "https://jdoe@git.corp.example/",
     ])
-    func aURLThatNamesNoSiteIsTheCallersFault(_ url: String) throws {
+    func aURLWithoutASiteIsTheCallersFault(_ url: String) throws {
         let controller = try LibraryHome(Self.site).controller()
         let error = #expect(throws: ChallengeError.self) {
             _ = try ChallengeExchange(url: url, controller: controller)
@@ -406,7 +407,7 @@ struct LibraryExchangeTests {
             { $0.dispositionReceived(.useCredential, .password(user: "j", Password("p"))) }, { $0.connectionLost() },
             { $0.connectionLost(requestMayRepeat: true) }, { $0.replayImpossible() },
         ]
-        // Every sequence of four: whatever comes when, there is an action.
+        // Every sequence of four events results in actions.
         for number in 0..<(8 * 8 * 8 * 8) {
             var exchange = try Self.exchange(controller)
             var rest = number
@@ -421,7 +422,7 @@ struct LibraryExchangeTests {
                 == .fail(reason: "responseReceived was reported out of turn"))
     }
 
-    @Test func anInterimResponseIsWaitedThrough() throws {
+    @Test func anInterimResponseIsSkipped() throws {
         let controller = try LibraryHome(Self.site).controller()
         var exchange = try Self.exchange(controller)
         _ = exchange.started()
@@ -429,7 +430,7 @@ struct LibraryExchangeTests {
         #expect(exchange.responseReceived(status: 200, challenges: []) == .deliver(.notChallenged))
     }
 
-    @Test func anAuthorizationPrintsAsASecret() async throws {
+    @Test func anAuthorizationIsRedactedWhenPrinted() async throws {
         let controller = try LibraryHome(Self.site).controller()
         var exchange = try Self.exchange(controller)
         var server = Server(.basic)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Countersign
 
-/// What is wrong is told by a typed error, and never by a trap.
+/// Every fault is reported as a typed error, and never traps.
 struct LibraryFaultTests {
     private struct Told: Error {}
 
@@ -24,7 +24,7 @@ struct LibraryFaultTests {
         }
     }
 
-    @Test func aHomeThatIsNotThere() throws {
+    @Test func aMissingHome() throws {
         let folder = try TemporaryFolder("library")
         let error = Self.opening(folder.file("nowhere"))
         #expect(error?.code == .homeMissing)
@@ -44,7 +44,7 @@ struct LibraryFaultTests {
                 == "the home's path is empty; pass the path of the home's folder, or omit `home:`")
     }
 
-    @Test func aRelativePathIsThatOfTheFolderItWasOpenedIn() throws {
+    @Test func aRelativePathIsResolvedOnce() throws {
         let home = try LibraryHome("https://git.corp.example\n")
         let up = String(repeating: "../", count: FileManager.default.currentDirectoryPath.count { $0 == "/" })
         let controller = try ChallengeController(home: "\(up)\(home.path.dropFirst())")
@@ -52,7 +52,7 @@ struct LibraryFaultTests {
         #expect(try controller.canHandle(.git(.basic)))
     }
 
-    @Test func aListThatCannotBeRead() throws {
+    @Test func anUnreadableList() throws {
         let home = try LibraryHome("https://git.corp.example\n")
         try FileManager.default.createSymbolicLink(
             atPath: home.folder.file("home/AllowedSites/more.sites"), withDestinationPath: "more.sites")
@@ -62,7 +62,7 @@ struct LibraryFaultTests {
         #expect(error?.detail.contains("AllowedSites/more.sites") == true)
     }
 
-    @Test func aListWithFaultsIsToldWithTheFirstLineOfThem() throws {
+    @Test func aFaultyListIsReportedWithItsFirstFaultyLine() throws {
         let home = try LibraryHome("https://git.corp.example\nhttps://a.example awnser=basic\nhttps://*\n")
         let error = Self.opening(home.path)
         #expect(error?.code == .listFaulty)
@@ -71,7 +71,7 @@ struct LibraryFaultTests {
         #expect(error?.detail.contains("AllowedSites/test.sites:3") == true)
     }
 
-    @Test func aCertificateThatIsNone() throws {
+    @Test func anInvalidCertificate() throws {
         let home = try LibraryHome("")
         try home.folder.write(
             "home/Certs/anchors/bad.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
@@ -80,14 +80,14 @@ struct LibraryFaultTests {
         #expect(error?.detail.contains("Certs/anchors/bad.pem") == true)
     }
 
-    @Test func aVaultThatIsNone() throws {
+    @Test func anInvalidVault() throws {
         let home = try LibraryHome("")
         try home.folder.write("home/vault", "this is no vault")
         chmod(home.folder.file("home/vault"), 0o600)
         #expect(Self.opening(home.path)?.code == .vaultFaulty)
     }
 
-    @Test func aVaultWithAPassphraseAndNobodyToAsk() throws {
+    @Test func aVaultWithoutItsPassphrase() throws {
         let home = try LibraryHome("", openedBy: .passphrase(Secret(utf8: LibraryHome.passphrase)))
         let unasked = Self.opening(home.path)
         #expect(unasked?.code == .vaultLocked)
@@ -110,7 +110,7 @@ struct LibraryFaultTests {
     }
 
     @Test(arguments: [-1, 65536, 70000, .max])
-    func aPortThatIsNoneIsTheCallersFault(_ port: Int) async throws {
+    func anInvalidPortIsTheCallersFault(_ port: Int) async throws {
         let controller = try LibraryHome("").controller()
         let error = await #expect(throws: ChallengeError.self) {
             try await ChallengeProxy(controller, port: port).run()
@@ -130,7 +130,7 @@ struct LibraryFaultTests {
         try await running.value
     }
 
-    @Test func aFolderThatCannotBeWrittenIsNoServersFault() {
+    @Test func anUnwritableFolderIsNotTheServersFault() {
         let system = ChallengeError(refreshing: CountersignError(.environment, "cannot open the lock"))
         #expect(system.code == .homeUnreadable)
         #expect(system.fault == .environment)
@@ -159,7 +159,7 @@ struct LibraryFaultTests {
     ]
 
     @Test(arguments: spaces)
-    func aSpaceThatNamesNoSiteIsTheCallersFault(_ space: ProtectionSpace) async throws {
+    func aSpaceWithoutASiteIsTheCallersFault(_ space: ProtectionSpace) async throws {
         let controller = try LibraryHome("https://git.corp.example\n").controller()
         let error = #expect(throws: ChallengeError.self) { try controller.canHandle(space) }
         #expect(error?.code == .invalidProtectionSpace)
@@ -169,7 +169,7 @@ struct LibraryFaultTests {
         #expect(await controller.handle(challenge).0 == .performDefaultHandling)
     }
 
-    @Test func aHostWithItsPortIsToldAsItWasGiven() throws {
+    @Test func anInvalidHostIsQuotedAsGiven() throws {
         let controller = try LibraryHome("").controller()
         let space = ProtectionSpace(host: "git.corp.example:8443", authenticationMethod: .basic)
         let error = #expect(throws: ChallengeError.self) { try controller.canHandle(space) }
@@ -177,7 +177,7 @@ struct LibraryFaultTests {
         #expect(error?.hint == "the host is a name or an address, without scheme, port and path")
     }
 
-    /// A server chooses its realm, and events are printed.
+    /// The server chooses the realm, which is printed with events.
     @Test func aSpaceIsPrintedOnOneShortLine() async throws {
         let space = ProtectionSpace(
             host: "a\r\nb", realm: String(repeating: "r\"\n", count: 3500), authenticationMethod: .other("x\u{1B}"))
@@ -188,7 +188,7 @@ struct LibraryFaultTests {
         #expect(text.unicodeScalars.allSatisfy { $0.value >= 0x20 })
         #expect("\(ProtectionSpace.git(.basic))" == #"https://git.corp.example:443 Basic "r""#)
         #expect("\(ProtectionSpace(host: "::1", authenticationMethod: .ntlm))" == "https://[::1]:443 NTLM")
-        // It is looked at like any other.
+        // It is checked like any other space.
         let controller = try LibraryHome("https://git.corp.example\n").controller()
         var long = space
         long.host = "git.corp.example"
@@ -197,7 +197,7 @@ struct LibraryFaultTests {
     }
 
     @Test(arguments: ["GIT.Corp.Example", "git.corp.example."])
-    func aHostMeansTheSameInEverySpelling(_ host: String) throws {
+    func everySpellingOfAHostMeansTheSame(_ host: String) throws {
         let controller = try LibraryHome("https://git.corp.example\nhttps://[::1]:8443\n").controller()
         #expect(try controller.canHandle(ProtectionSpace(scheme: "HTTPS", host: host, authenticationMethod: .basic)))
         for address in ["::1", "[::1]"] {
@@ -205,7 +205,7 @@ struct LibraryFaultTests {
         }
     }
 
-    @Test func nothingThatIsPrintedHasAPassword() async throws {
+    @Test func noPrintedValueContainsAPassword() async throws {
         let controller = try LibraryHome("https://git.corp.example\n").controller()
         let (_, credential) = await controller.handle(AuthenticationChallenge(protectionSpace: .git(.basic)))
         var dumped = ""

@@ -9,9 +9,9 @@ import Testing
 struct LibraryHandlingTests {
     private static let site = "https://git.corp.example\n"
 
-    // MARK: What changes is in force
+    // MARK: Changes to the home
 
-    @Test func aChangedListIsInForceWithTheNextCall() throws {
+    @Test func aChangedListIsInEffectWithTheNextCall() throws {
         let home = try LibraryHome(Self.site)
         let controller = try home.controller()
         #expect(try controller.canHandle(.git(.basic)))
@@ -19,7 +19,7 @@ struct LibraryHandlingTests {
         #expect(throws: ChallengeError.self) { try controller.canHandle(.git(.basic)) }
     }
 
-    @Test func aFaultyListLeavesInForceWhatWas() throws {
+    @Test func aFaultyListLeavesThePreviousOneInEffect() throws {
         let home = try LibraryHome(Self.site)
         let controller = try home.controller()
         try home.write(sites: "https://git.corp.example awnser=basic\n")
@@ -46,7 +46,7 @@ struct LibraryHandlingTests {
         #expect(told[4] == .answered(space, with: "enrollment"))
     }
 
-    @Test func aFailureOfSomebodyElsesPasswordIsNotHeldAgainstTheEnrolledOne() async throws {
+    @Test func aFailureOfAnotherPasswordDoesNotCountAgainstTheEnrolledOne() async throws {
         let controller = try LibraryHome(Self.site).controller()
         let space = ProtectionSpace.git(.basic)
         _ = await controller.handle(AuthenticationChallenge(protectionSpace: space))
@@ -57,7 +57,7 @@ struct LibraryHandlingTests {
         #expect(try controller.canHandle(space))
     }
 
-    @Test func theEnrolledOneIsKnownAgainWhenItIsProposed() async throws {
+    @Test func theEnrolledCredentialIsRecognisedWhenProposed() async throws {
         let controller = try LibraryHome(Self.site).controller()
         let space = ProtectionSpace.git(.ntlm)
         let (_, credential) = await controller.handle(AuthenticationChallenge(protectionSpace: space))
@@ -67,9 +67,9 @@ struct LibraryHandlingTests {
         #expect(throws: ChallengeError.self) { try controller.canHandle(space) }
     }
 
-    // MARK: The completion handler
+    // MARK: Completion handler
 
-    @Test func theHandlerIsCalledOnceWhereTheAnswerIsYes() async throws {
+    @Test func theHandlerIsCalledOnceIfTheResultIsTrue() async throws {
         let controller = try LibraryHome(Self.site).controller()
         let calls = Mutex(0)
         let (disposition, credential) = await withCheckedContinuation { continuation in
@@ -91,21 +91,21 @@ struct LibraryHandlingTests {
         AuthenticationChallenge(protectionSpace: .git(.basic), previousFailureCount: 1),
         AuthenticationChallenge(protectionSpace: ProtectionSpace(host: "", authenticationMethod: .basic)),
     ])
-    func theHandlerIsNeverCalledWhereTheAnswerIsNo(_ challenge: AuthenticationChallenge) async throws {
+    func theHandlerIsNeverCalledIfTheResultIsFalse(_ challenge: AuthenticationChallenge) async throws {
         let controller = try LibraryHome(Self.site).controller()
         let events = controller.events
         let called = Mutex(false)
         #expect(!controller.handleChallenge(challenge) { _, _ in called.withLock { $0 = true } })
         guard case .handedBack(challenge.protectionSpace, _)? = await controller.told(events).first else {
-            Issue.record("nothing was told")
+            Issue.record("there is no event")
             return
         }
         #expect(!called.withLock { $0 })
     }
 
-    // MARK: At once
+    // MARK: Concurrency
 
-    @Test func aThousandCallsAtOnceAreAllAnsweredWhileEverythingChanges() async throws {
+    @Test func aThousandConcurrentCallsAreAnsweredWhileTheHomeChanges() async throws {
         let home = try LibraryHome(Self.site + "https://*.wiki.corp.example\n", identities: ["laptop"])
         let controller = try home.controller()
         let answered = await withTaskGroup(of: Bool.self) { group in
@@ -142,7 +142,7 @@ struct LibraryHandlingTests {
         #expect(credential == nil)
     }
 
-    @Test func aListenerThatDoesNotReadKeepsTheNewestEvents() async throws {
+    @Test func aStreamThatIsNotReadBuffersTheNewestEvents() async throws {
         let controller = try LibraryHome(Self.site).controller()
         let events = controller.events
         for number in 0..<300 {
@@ -150,10 +150,10 @@ struct LibraryHandlingTests {
             _ = await controller.handle(AuthenticationChallenge(protectionSpace: space))
         }
         guard case .handedBack(let space, _)? = await controller.told(events).first else {
-            Issue.record("nothing was told")
+            Issue.record("there is no event")
             return
         }
-        // The last that is told takes one place.
+        // The event that ends the test takes one place.
         #expect(space.host == "site45.example")
     }
 

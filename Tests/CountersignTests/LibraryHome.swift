@@ -10,10 +10,10 @@ import CountersignVault
 
 import struct CountersignChallenges.Breaker
 
-/// A home with a list, a vault and identities of TestPKI's, for a program that uses the library.
+/// A home with a list, a vault and identities from TestPKI, for tests of the library.
 final class LibraryHome: Sendable {
     static let user = "jdoe"
-    /// A marked word that may show up nowhere but at the origin.
+    /// A recognisable word that must not appear anywhere except at the origin.
     static let password = "kanarie-2b81d0"
     static let passphrase = "kanarie-door-77aa"
 
@@ -52,7 +52,7 @@ final class LibraryHome: Sendable {
         }
     }
 
-    /// Writes the list anew.
+    /// Replaces the list.
     func write(sites: String) throws { try folder.write("home/AllowedSites/test.sites", sites) }
 
     /// Enrols a password, as another process would.
@@ -61,7 +61,7 @@ final class LibraryHome: Sendable {
         try vault.update { try $0.setCredential(name: name, user: user, password: Secret(utf8: password)) }
     }
 
-    /// The home then stays until the end of the test run.
+    /// Opens a controller. The home is deleted at the end of the test run.
     func controller() throws -> ChallengeController {
         Self.kept.withLockedValue { $0.append(self) }
         return try ChallengeController(home: path)
@@ -70,7 +70,7 @@ final class LibraryHome: Sendable {
     private static let kept = NIOLockedValueBox<[LibraryHome]>([])
 }
 
-/// Waits without holding a thread until something is so; whether it was within a minute.
+/// Waits without blocking a thread until a condition holds. Returns whether it did within a minute.
 func eventually(_ isSo: () -> Bool) async throws -> Bool {
     let end = ContinuousClock.now + .seconds(60)
     while !isSo() {
@@ -81,10 +81,10 @@ func eventually(_ isSo: () -> Bool) async throws -> Bool {
 }
 
 extension ChallengeController {
-    /// What the breaker knows the enrolled credential of `https://git.corp.example` by.
+    /// The breaker's key of the enrolled credential for `https://git.corp.example`.
     func key() throws -> Breaker.Key? { try answer(to: .git(.basic), under: currentPolicy()).key }
 
-    /// What one of its streams has told up to now; to be asked once.
+    /// The events of a stream up to now. Call it once per stream.
     func told(_ events: AsyncStream<ChallengeEvent>) async -> [ChallengeEvent] {
         let end = ChallengeEvent.refreshed(identity: "the end of the test")
         listeners.tell(end)
@@ -93,14 +93,14 @@ extension ChallengeController {
 }
 
 extension ProtectionSpace {
-    /// `https://git.corp.example`, asked for in that way.
+    /// The space of `https://git.corp.example` with the given method.
     static func git(_ method: AuthenticationMethod, scheme: String = "https") -> ProtectionSpace {
         ProtectionSpace(scheme: scheme, host: "git.corp.example", realm: "r", authenticationMethod: method)
     }
 }
 
 extension LibraryHome {
-    /// Has an identity issued by `server`, with the credential `enrollment`.
+    /// Enrols an identity at `server`, with the credential `enrollment`.
     func enroll(_ name: String, at server: ESTServer) async throws {
         let vault = try VaultFile(home: path).open { () throws in throw HarnessError("no passphrase") }
         let record = EnrollmentRecord(

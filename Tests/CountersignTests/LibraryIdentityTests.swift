@@ -7,7 +7,7 @@ import Testing
 
 @testable import Countersign
 
-/// A client identity in somebody else's OpenSSL.
+/// A client identity in an OpenSSL context of another library.
 struct LibraryIdentityTests {
     private static func identity(_ name: String) async throws -> ClientIdentity {
         let controller = try LibraryHome("https://git.corp.example\n", identities: [name]).controller()
@@ -26,12 +26,12 @@ struct LibraryIdentityTests {
         #expect(SSL_CTX_check_private_key(context) == 1)
         #expect(identity.chainPEM.split(separator: "-----BEGIN CERTIFICATE-----").count == identity.chain.count)
         #expect(identity.description == "identity \"laptop\" (CN=laptop,O=Test)")
-        // Another one takes its place.
+        // Another identity replaces it.
         try await Self.identity("badge").install(into: context)
         #expect(SSL_CTX_check_private_key(context) == 1)
     }
 
-    @Test func libcurlShowsIt() async throws {
+    @Test func libcurlPresentsTheIdentity() async throws {
         let identity = try await Self.identity("laptop")
         let nginx = try NginxOrigin()
         let handle = try #require(csn_curl_easy_init())

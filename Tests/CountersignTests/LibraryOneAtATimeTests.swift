@@ -6,7 +6,7 @@ import Testing
 
 @testable import Countersign
 
-/// A credential that has not been accepted yet is tried by one caller at a time, and never again after a rejection.
+/// A credential that has not been accepted yet is used by one caller at a time, and never again after a rejection.
 struct LibraryOneAtATimeTests {
     private typealias Server = LibraryExchangeTests.Server
     private typealias Given = (ChallengeDisposition, Credential?)
@@ -21,7 +21,7 @@ struct LibraryOneAtATimeTests {
         return controller
     }
 
-    /// A dialogue that has asked, and its question.
+    /// An exchange that has asked, and its challenge.
     private static func asking(
         _ controller: ChallengeController
     ) throws -> (ChallengeExchange, AuthenticationChallenge) {
@@ -31,7 +31,7 @@ struct LibraryOneAtATimeTests {
         return (exchange, try #require(LibraryExchangeTests.question(action)))
     }
 
-    /// A dialogue whose answer is out.
+    /// An exchange that has sent its answer.
     private static func trying(_ controller: ChallengeController) async throws -> ChallengeExchange {
         var (exchange, question) = try asking(controller)
         let (disposition, credential) = await controller.handle(question)
@@ -41,7 +41,7 @@ struct LibraryOneAtATimeTests {
         return exchange
     }
 
-    /// Waits until so many wait for the first attempt with the enrolled credential to end.
+    /// Waits until `count` callers wait for the first use of the enrolled credential to end.
     private static func waiting(_ count: Int, _ controller: ChallengeController) async throws {
         let key = try #require(try controller.key())
         let doWait = try await eventually { controller.breaker.waiting(for: key) == count }
@@ -52,9 +52,9 @@ struct LibraryOneAtATimeTests {
         if case .deliver(.handedBack(let error)) = action { error.code } else { nil }
     }
 
-    // MARK: Dialogues
+    // MARK: Exchanges
 
-    @Test func aSecondDialogueWaitsForTheFirstAndHearsWhatBecameOfIt() async throws {
+    @Test func aSecondExchangeWaitsForTheOutcomeOfTheFirst() async throws {
         let controller = try Self.controller()
         var first = try await Self.trying(controller)
         let (_, question) = try Self.asking(controller)
@@ -64,7 +64,7 @@ struct LibraryOneAtATimeTests {
         #expect(await patient.value.0 == .performDefaultHandling)
     }
 
-    @Test func aDialogueThatIsCancelledWaitsNoMore() async throws {
+    @Test func aCancelledExchangeStopsWaiting() async throws {
         let controller = try Self.controller()
         let first = try await Self.trying(controller)
         var (second, question) = try Self.asking(controller)
@@ -82,7 +82,7 @@ struct LibraryOneAtATimeTests {
         withExtendedLifetime(first) {}
     }
 
-    @Test func aDialogueThatIsDroppedLetsTheNextOneTry() async throws {
+    @Test func aReleasedExchangeLetsTheNextOneTry() async throws {
         let controller = try Self.controller()
         do {
             let (dropped, question) = try Self.asking(controller)
@@ -95,22 +95,22 @@ struct LibraryOneAtATimeTests {
         #expect(actions.last == .deliver(.accepted))
     }
 
-    @Test func aDialogueThatIsKeptUnfinishedHoldsOthersUpForAWhileOnly() async throws {
+    @Test func anUnfinishedExchangeMakesOthersWaitOnlyForALimitedTime() async throws {
         let controller = try Self.controller(limit: .seconds(1))
         var kept = try await Self.trying(controller)
         let (other, question) = try Self.asking(controller)
         #expect(await controller.handle(question).0 == .useCredential)
-        // Its verdict is as good as ever.
+        // Its outcome still counts.
         #expect(kept.responseReceived(status: 401, challenges: Self.basic) == .deliver(.rejected))
         #expect(throws: ChallengeError.self) { try controller.canHandle(.git(.basic)) }
         withExtendedLifetime(other) {}
     }
 
-    @Test func whoWaitsTooLongIsHandedBack() async throws {
+    @Test func aChallengeThatWaitsTooLongIsHandedBack() async throws {
         let controller = try Self.controller()
         controller.patience.withLockedValue { $0 = .milliseconds(300) }
         let key = try #require(try controller.key())
-        // As the proxy does while an origin is silent.
+        // As the proxy does while an origin does not respond.
         #expect(controller.breaker.request(key, again: {}) == .go)
         let (exchange, question) = try Self.asking(controller)
         #expect(await controller.handle(question).0 == .performDefaultHandling)
@@ -124,15 +124,15 @@ struct LibraryOneAtATimeTests {
         withExtendedLifetime(exchange) {}
     }
 
-    // MARK: What is sent is what is permitted
+    // MARK: Only permitted credentials are sent
 
-    @Test func whatAPersonTypesInsteadIsNotHeldAgainstTheEnrolledOne() async throws {
+    @Test func aRejectedPasswordThatTheUserTypedDoesNotCountAgainstTheEnrolledOne() async throws {
         let controller = try Self.controller()
         var (exchange, question) = try Self.asking(controller)
         let events = controller.events
         #expect(await controller.handle(question).0 == .useCredential)
         _ = exchange.dispositionReceived(.useCredential, .password(user: "jdoe", Password("typed")))
-        // Nobody tries the enrolled one any more.
+        // The enrolled credential is not in use.
         let (other, second) = try Self.asking(controller)
         #expect(await controller.handle(second).0 == .useCredential)
         #expect(exchange.responseReceived(status: 401, challenges: Self.basic) == .deliver(.rejected))
@@ -141,7 +141,7 @@ struct LibraryOneAtATimeTests {
         withExtendedLifetime(other) {}
     }
 
-    @Test func anOwnPasswordThatIsTakenProvesNothingOfTheEnrolledOne() async throws {
+    @Test func anAcceptedPasswordOfTheProgramDoesNotCountForTheEnrolledOne() async throws {
         let controller = try Self.controller()
         var (exchange, question) = try Self.asking(controller)
         #expect(await controller.handle(question).0 == .useCredential)
@@ -153,7 +153,7 @@ struct LibraryOneAtATimeTests {
         withExtendedLifetime(first) {}
     }
 
-    @Test func aCredentialThatWasKeptIsNotSentAfterItsRejection() async throws {
+    @Test func aReusedCredentialIsNotSentAfterItsRejection() async throws {
         let controller = try Self.controller()
         var (first, question) = try Self.asking(controller)
         let (disposition, kept) = await controller.handle(question)
@@ -165,30 +165,30 @@ struct LibraryOneAtATimeTests {
         }
     }
 
-    @Test func aCredentialThatWasKeptIsNotSentWhileAnotherTriesIt() async throws {
+    @Test func aReusedCredentialIsNotSentWhileAnotherExchangeTriesIt() async throws {
         let controller = try Self.controller()
         var (first, question) = try Self.asking(controller)
         let (disposition, kept) = await controller.handle(question)
         _ = first.dispositionReceived(disposition, kept)
         var (second, _) = try Self.asking(controller)
         #expect(Self.code(second.dispositionReceived(.useCredential, kept)) == .nothingToAnswerWith)
-        // Once it has been taken, it is sent, and tells how it fared.
+        // Once it has been accepted, it is sent, and its outcome is reported.
         #expect(first.responseReceived(status: 200, challenges: []) == .deliver(.accepted))
         var (third, _) = try Self.asking(controller)
         guard case .send(_?) = third.dispositionReceived(.useCredential, kept) else {
-            Issue.record("it is not sent")
+            Issue.record("the credential is not sent")
             return
         }
         #expect(third.responseReceived(status: 401, challenges: Self.basic) == .deliver(.rejected))
         #expect(throws: ChallengeError.self) { try controller.canHandle(.git(.basic)) }
     }
 
-    // MARK: What changes meanwhile
+    // MARK: Changes during a wait
 
     enum Change: CaseIterable { case siteRemoved, switchedOff, passwordChanged, nothing }
 
     @Test(arguments: Change.allCases, [true, false])
-    func anAnswerIsAsNewAsItsEndOfTheWait(_ change: Change, _ isDialogue: Bool) async throws {
+    func anAnswerReflectsTheHomeAtTheEndOfTheWait(_ change: Change, _ isDialogue: Bool) async throws {
         let home = try LibraryHome(Self.site)
         let controller = try home.controller()
         var first: ChallengeExchange? = try await Self.trying(controller)
@@ -215,14 +215,14 @@ struct LibraryOneAtATimeTests {
         withExtendedLifetime(exchange) {}
     }
 
-    // MARK: Callers without a dialogue
+    // MARK: Callers without an exchange
 
     private static let asked = AuthenticationChallenge(protectionSpace: .git(.basic))
     private static let failed = AuthenticationChallenge(protectionSpace: .git(.basic), previousFailureCount: 1)
 
     private final class Count: Sendable { let value = Mutex(0) }
 
-    @Test func aWrongPasswordIsTriedOnceByManyCallersAtOnce() async throws {
+    @Test func aWrongPasswordIsTriedOnceByManyConcurrentCallers() async throws {
         let controller = try Self.controller()
         let key = try #require(try controller.key())
         let given = Count()
@@ -231,7 +231,7 @@ struct LibraryOneAtATimeTests {
                 group.addTask {
                     guard await controller.handle(Self.asked).0 == .useCredential else { return 0 }
                     given.value.withLock { $0 += 1 }
-                    // It fails once everybody has it or waits for it.
+                    // It fails once every caller has the credential or waits for it.
                     _ = try? await eventually {
                         given.value.withLock { $0 } + controller.breaker.waiting(for: key) == 20
                     }
@@ -245,12 +245,12 @@ struct LibraryOneAtATimeTests {
     }
 
     @Test(arguments: [true, false])
-    func theOthersGoOnAsSoonAsItIsTold(_ isProposed: Bool) async throws {
+    func theOthersContinueAsSoonAsSuccessIsReported(_ isProposed: Bool) async throws {
         let controller = try Self.controller()
         let (_, credential) = await controller.handle(Self.asked)
         let others = (0..<9).map { _ in Task { await controller.handle(Self.asked).0 } }
         try await Self.waiting(9, controller)
-        // Somebody else's password says nothing.
+        // The success of another password has no effect.
         controller.answerAccepted(
             AuthenticationChallenge(
                 protectionSpace: .git(.basic), proposedCredential: .password(user: "jdoe", Password("typed"))))
@@ -267,19 +267,19 @@ struct LibraryOneAtATimeTests {
         #expect(!controller.breaker.isTried(key))
     }
 
-    @Test func whatNobodyCallsAFailureIsGivenToAllInTheEnd() async throws {
+    @Test func withoutAReportedFailureTheCredentialIsGivenToAllCallersInTheEnd() async throws {
         let controller = try Self.controller(limit: .seconds(1))
         let began = ContinuousClock.now
         #expect(await controller.handle(Self.asked).0 == .useCredential)
         let others = (0..<5).map { _ in Task { await controller.handle(Self.asked).0 } }
         for other in others { #expect(await other.value == .useCredential) }
         #expect(ContinuousClock.now - began > .milliseconds(500))
-        // A dialogue, which will tell, tries it as nobody has before.
+        // An exchange, which will report the outcome, uses it as for the first time.
         let first = try await Self.trying(controller)
         let key = try #require(try controller.key())
         #expect(controller.breaker.isTried(key))
         withExtendedLifetime(first) {}
-        // A failure that is told late is one.
+        // A late failure still counts.
         _ = await controller.handle(Self.failed)
         #expect(await controller.handle(Self.asked).0 == .performDefaultHandling)
     }
@@ -295,10 +295,10 @@ struct LibraryOneAtATimeTests {
         #expect(await caller.value == (isAccepted ? .useCredential : .performDefaultHandling))
     }
 
-    @Test func aFailureThatIsNotTheControllersIsNotRemembered() async throws {
+    @Test func aFailureOfACredentialThatWasNotGivenOutIsIgnored() async throws {
         let controller = try Self.controller("https://*.corp.example\n")
         let (_, credential) = await controller.handle(Self.asked)
-        // Given for another site than the one that it failed at, or for none that is listed.
+        // Given out for another site than the one that rejected it, or for an unlisted one.
         for number in 0..<10 {
             for domain in ["corp.example", "elsewhere.example"] {
                 let space = ProtectionSpace(host: "h\(number).\(domain)", authenticationMethod: .basic)
@@ -307,11 +307,11 @@ struct LibraryOneAtATimeTests {
                 #expect(await controller.handle(challenge).0 == .performDefaultHandling)
             }
         }
-        // That of the first, as long as it is open.
+        // The permit of the first call, while it is open.
         #expect(controller.breaker.count <= 1)
     }
 
-    @Test func aFailureAtASiteThatIsNotListedIsToldAsThat() async throws {
+    @Test func aFailureAtAnUnlistedSiteIsReportedAsSuch() async throws {
         let controller = try Self.controller()
         let events = controller.events
         for space in [

@@ -4,11 +4,11 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A server in the clear that answers each request by rote, or not at all, and tells what it was sent.
+/// A plaintext server that sends prepared responses, or none, and records the requests.
 final class PlainOrigin: Sendable {
-    /// Every request's head, as it came.
+    /// The heads of all requests.
     var requests: [String] { record.requests.withLock { $0 } }
-    /// How many connections are open.
+    /// The number of open connections.
     var openConnections: Int { record.open.withLock { $0 } }
     let port: Int
     var site: String { "http://127.0.0.1:\(port)" }
@@ -21,7 +21,7 @@ final class PlainOrigin: Sendable {
         let open = Mutex(0)
     }
 
-    /// `answer` makes a response of a request's head; nil: nothing is said.
+    /// `answer` returns the response to a request's head, or nil to send nothing.
     init(port: Int = 0, _ answer: @escaping @Sendable (String) -> String?) async throws {
         let record = record
         channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -35,7 +35,7 @@ final class PlainOrigin: Sendable {
         self.port = channel.localAddress?.port ?? 0
     }
 
-    /// Answers everything alike: a response without its Content-Length and body.
+    /// Sends the same response to all requests. `response` excludes Content-Length and the body.
     convenience init(port: Int = 0, head: String, body: String = "") async throws {
         try await self.init(port: port) { _ in Self.response(head, body) }
     }

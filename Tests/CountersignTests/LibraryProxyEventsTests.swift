@@ -10,7 +10,7 @@ import CountersignVault
 @testable import Countersign
 @testable import CountersignURLSession
 
-/// What a controller's events tell of the proxy that runs over it.
+/// The events of a controller that its proxy causes.
 struct LibraryProxyEventsTests {
     private static func home(password: String = LibraryHome.password) throws -> LibraryHome {
         try LibraryHome(
@@ -18,7 +18,7 @@ struct LibraryProxyEventsTests {
             identities: ["laptop"], anchors: [try TestPKI.shared.originAnchor])
     }
 
-    /// A space of an origin's URL, as the proxy tells of it.
+    /// The protection space of a URL's origin, as reported by the proxy.
     private static func space(
         _ url: String, _ method: AuthenticationMethod, realm: String? = nil
     ) throws -> ProtectionSpace {
@@ -28,7 +28,7 @@ struct LibraryProxyEventsTests {
             authenticationMethod: method)
     }
 
-    /// Every event while `body` runs, over a proxy of `home`.
+    /// All events while `body` runs with a proxy for `home`.
     private static func events(
         _ home: LibraryHome, trust: (any ServerTrustDelegate)? = nil, passwords: (any CredentialDelegate)? = nil,
         _ body: (ChallengeProxy, ChallengeController) async throws -> Void
@@ -55,7 +55,7 @@ struct LibraryProxyEventsTests {
 
     // MARK: Answered
 
-    @Test func aChallengeThatIsAnsweredIsToldOnceAndWhatIsSentUnaskedIsNot() async throws {
+    @Test func anAnswerIsReportedOnceAndPreemptiveCredentialsAreNot() async throws {
         let origins = try LibraryOrigins.shared
         let events = try await Self.events(try Self.home()) { proxy, _ in
             let statuses = try await Self.statuses(3, proxy, "\(origins.basicURL)/basic/index")
@@ -65,7 +65,7 @@ struct LibraryProxyEventsTests {
         #expect(events == [.answered(space, with: "enrollment")])
     }
 
-    @Test func anNTLMDialogueIsToldOnceForItsConnection() async throws {
+    @Test func anNTLMExchangeIsReportedOncePerConnection() async throws {
         let origins = try LibraryOrigins.shared
         let events = try await Self.events(try Self.home()) { proxy, _ in
             let statuses = try await Self.statuses(1, proxy, "\(origins.ntlmURL)/file")
@@ -75,7 +75,7 @@ struct LibraryProxyEventsTests {
     }
 
     @Test(arguments: [true, false])
-    func aClientCertificateThatIsShownIsTold(throughTunnel isTunnel: Bool) async throws {
+    func aPresentedClientCertificateIsReported(throughTunnel isTunnel: Bool) async throws {
         let origins = try LibraryOrigins.shared
         let url = "\(origins.certificateURL)/who"
         let events = try await Self.events(try Self.home()) { proxy, _ in
@@ -96,7 +96,7 @@ struct LibraryProxyEventsTests {
     // MARK: Rejected
 
     @Test(arguments: [AuthenticationMethod.basic, .ntlm])
-    func aRefusedPasswordIsRejectedOnceAndHandedBackFromThenOn(_ method: AuthenticationMethod) async throws {
+    func aRejectedPasswordIsReportedOnceAndHandedBackFromThenOn(_ method: AuthenticationMethod) async throws {
         let origins = try LibraryOrigins.shared
         let site = method == .basic ? origins.basicURL : origins.ntlmURL
         let secret = "kanarie-refused-19"
@@ -119,7 +119,7 @@ struct LibraryProxyEventsTests {
         #expect(!"\(events)".contains(secret))
     }
 
-    @Test func aPasswordThatTheDelegateSuppliesIsToldAfterTheOneThatWasRefused() async throws {
+    @Test func aSuppliedPasswordIsReportedAfterTheRejectedOne() async throws {
         let origins = try LibraryOrigins.shared
         let delegate = FixedPassword(
             SuppliedCredential(user: LibraryHome.user, password: Password(LibraryHome.password)))
@@ -134,9 +134,9 @@ struct LibraryProxyEventsTests {
         #expect(!"\(events)".contains(LibraryHome.password))
     }
 
-    /// The EST server is the origin too: it asks for a client certificate, and takes one no more.
+    /// The EST server is also the origin: it requests a client certificate, and no longer accepts this one.
     @Test(arguments: [true, false])
-    func anIdentityThatIsRejectedAndRefreshedIsTold(throughTunnel isTunnel: Bool) async throws {
+    func aRejectedAndRenewedIdentityIsReported(throughTunnel isTunnel: Bool) async throws {
         let usual = #"{"auth": "basic", "clientCertificate": "optional""#
         let server = try ESTServer(usual + "}")
         let home = try LibraryHome(
@@ -169,14 +169,14 @@ struct LibraryProxyEventsTests {
         let expected = [
             answered, .rejected(space, credential: "laptop"), .refreshed(identity: "laptop"), answered,
         ]
-        // A tunnel's first connection may be gone before its request: the identity is shown on another one then.
+        // A tunnel's first connection may close before its request. Then the identity is presented on another one.
         let isAgain = isTunnel && events.starts(with: [answered, answered])
         #expect(Array(events.dropFirst(isAgain ? 1 : 0)) == expected)
     }
 
     // MARK: Handed back
 
-    @Test func whatNobodyAnswersIsHandedBackWithTheCheckThatFailed() async throws {
+    @Test func anUnansweredChallengeIsHandedBackWithTheFailedCheck() async throws {
         let origins = try LibraryOrigins.shared
         let home = try Self.home()
         try home.write(sites: "\(origins.ntlmURL) answer=basic\n\(origins.certificateURL) answer=basic\n")
@@ -199,7 +199,7 @@ struct LibraryProxyEventsTests {
         #expect(try space == Self.space(origins.unlistedURL, .basic, realm: "Apache"))
     }
 
-    @Test func whatAServerThatIsNotTrustedAsksIsHandedBackForThat() async throws {
+    @Test func aChallengeOfAnUntrustedServerIsHandedBackForThatReason() async throws {
         let origin = try ChallengingOrigin(
             .basic, certificate: "server-other", user: LibraryHome.user, password: LibraryHome.password)
         let site = "https://untrusted.test.localhost:\(origin.port)"
@@ -217,7 +217,7 @@ struct LibraryProxyEventsTests {
         #expect(error.fault == .peer)
     }
 
-    @Test func whatIsNotChallengedIsNotTold() async throws {
+    @Test func aRequestWithoutAChallengeIsNotReported() async throws {
         let origins = try LibraryOrigins.shared
         let events = try await Self.events(try Self.home()) { proxy, _ in
             let statuses = try await Self.statuses(2, proxy, "\(origins.openURL)/who")

@@ -13,7 +13,7 @@ import Testing
 @testable import Countersign
 @testable import CountersignURLSession
 
-/// The origins that the library's proxy is tried at, made once.
+/// The origins for the tests of the library's proxy, created once.
 final class LibraryOrigins: Sendable {
     private static let made = Result { try LibraryOrigins() }
 
@@ -54,7 +54,7 @@ final class LibraryOrigins: Sendable {
     }
 }
 
-/// A proxy that runs as long as `body` does.
+/// Runs a proxy during `body`.
 func withProxy(
     _ home: LibraryHome, trust: (any ServerTrustDelegate)? = nil, passwords: (any CredentialDelegate)? = nil,
     _ body: (ChallengeProxy, ChallengeController) async throws -> Void
@@ -72,7 +72,7 @@ func withProxy(
     try await running.value
 }
 
-/// Answers every question about a server in the same way, and remembers them.
+/// Answers every question about a server with the same decision, and records the questions.
 final class FixedTrust: ServerTrustDelegate {
     let asked = Mutex<[ServerTrustQuestion]>([])
     private let decision: ServerTrustDecision
@@ -97,7 +97,7 @@ struct LibraryProxyTests {
         ("basic", "/basic/index", "apache basic/index\n"), ("ntlm", "/file", "a file\n"),
         ("certificate", "/who", "TLSv1.3 CN=laptop,O=Test\n"), ("open", "/who", "open https\n"),
     ])
-    func aPlainURLSessionReachesASiteOfEachKind(_ kind: String, _ path: String, _ text: String) async throws {
+    func aPlainURLSessionReachesEachKindOfSite(_ kind: String, _ path: String, _ text: String) async throws {
         let origins = try LibraryOrigins.shared
         let site = [
             "basic": origins.basicURL, "ntlm": origins.ntlmURL, "certificate": origins.certificateURL,
@@ -107,7 +107,7 @@ struct LibraryProxyTests {
         try await withProxy(try Self.home()) { proxy, _ in
             let session = URLSession(
                 configuration: try await URLSessionConfiguration.ephemeral.answering(through: proxy))
-            // Twice: the second goes over a connection that is kept.
+            // Twice, so that the second request reuses the connection.
             for _ in 0..<2 {
                 let (data, response) = try await session.data(from: url)
                 #expect((response as? HTTPURLResponse)?.statusCode == 200)
@@ -116,13 +116,13 @@ struct LibraryProxyTests {
         }
     }
 
-    @Test func aChallengeThatNobodyAnswersComesAsItsStatusAndTheTaskEnds() async throws {
+    @Test func anUnansweredChallengeIsDeliveredAsItsStatusAndTheTaskEnds() async throws {
         let url = try #require(URL(string: try LibraryOrigins.shared.unlistedURL + "/basic/index"))
         let home = try Self.home()
         try await withProxy(home) { proxy, _ in
             let session = URLSession(
                 configuration: try await URLSessionConfiguration.ephemeral.answering(through: proxy))
-            // The unlisted site is forwarded with nothing added.
+            // The unlisted site's challenge is forwarded without additions.
             let (_, response) = try await session.data(from: url)
             let http = try #require(response as? HTTPURLResponse)
             #expect(http.statusCode == 401)
@@ -130,7 +130,7 @@ struct LibraryProxyTests {
         }
     }
 
-    @Test func aRequestOfItsOwnGoesWithItsFieldsAndBody() async throws {
+    @Test func aRequestIsSentWithItsFieldsAndBody() async throws {
         let url = try #require(URL(string: try LibraryOrigins.shared.ntlmURL + "/echo"))
         try await withProxy(try Self.home()) { proxy, _ in
             let configuration = URLSessionConfiguration.ephemeral
@@ -148,7 +148,7 @@ struct LibraryProxyTests {
         }
     }
 
-    @Test func whatCannotBeServedFailsAtOnce() async throws {
+    @Test func anUnsupportedTaskFailsImmediately() async throws {
         let url = try #require(URL(string: try LibraryOrigins.shared.openURL + "/who"))
         try await withProxy(try Self.home()) { proxy, _ in
             let session = URLSession(
@@ -160,7 +160,7 @@ struct LibraryProxyTests {
         }
     }
 
-    /// Challenges, and says nothing to the answer.
+    /// Sends a challenge, and does not respond to the answer.
     private final class SilentAfterwards: ChannelInboundHandler, Sendable {
         typealias InboundIn = ByteBuffer
         typealias OutboundOut = ByteBuffer
@@ -177,7 +177,7 @@ struct LibraryProxyTests {
         func channelInactive(context: ChannelHandlerContext) { isClosed.withLock { $0 = true } }
     }
 
-    @Test func aCancelledTaskEndsTheDialogueWithTheOrigin() async throws {
+    @Test func aCancelledTaskEndsTheExchangeWithTheOrigin() async throws {
         let origin = SilentAfterwards()
         let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelInitializer { $0.pipeline.addHandler(origin) }
@@ -195,7 +195,7 @@ struct LibraryProxyTests {
             await #expect(throws: (any Error).self) { _ = try await task.value }
             let isClosed = try await eventually { origin.isClosed.withLock { $0 } }
             #expect(isClosed)
-            // It ended without a verdict: nothing is held against the credential.
+            // It ended without an outcome, which does not count against the credential.
             let space = ProtectionSpace(
                 scheme: "http", host: "127.0.0.1", port: url.port, realm: "r", authenticationMethod: .basic)
             #expect(try controller.canHandle(space))
@@ -206,7 +206,7 @@ struct LibraryProxyTests {
     // MARK: Switched off
 
     @Test(arguments: [true, false])
-    func whileItIsSwitchedOffNothingIsAnsweredThroughTheProxyEither(throughTunnel isTunnel: Bool) async throws {
+    func whileSwitchedOffTheProxyAnswersNothingEither(throughTunnel isTunnel: Bool) async throws {
         let origins = try LibraryOrigins.shared
         let folder = try TemporaryFolder("curl")
         try await withProxy(try Self.home()) { proxy, controller in
@@ -267,9 +267,9 @@ struct LibraryProxyTests {
         #expect(!question.verdict.isTrusted)
     }
 
-    // MARK: As a service
+    // MARK: Service
 
-    @Test func aServiceGroupStopsIt() async throws {
+    @Test func aServiceGroupStopsTheProxy() async throws {
         let proxy = ChallengeProxy(try Self.home().controller())
         let group = ServiceGroup(services: [proxy], logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let running = Task { try await group.run() }
@@ -285,7 +285,7 @@ struct LibraryProxyTests {
         await #expect(throws: ChallengeError.self) { try await proxy.run() }
     }
 
-    @Test func aPortThatIsTakenIsToldToWhoeverWaits() async throws {
+    @Test func aTakenPortIsReportedToCallersWaitingForTheAddress() async throws {
         let home = try Self.home()
         try await withProxy(home) { first, controller in
             let taken = try await first.address.port
@@ -301,7 +301,7 @@ struct LibraryProxyTests {
         }
     }
 
-    @Test func whoeverWaitsForTheAddressMayGiveUp() async throws {
+    @Test func waitingForTheAddressCanBeCancelled() async throws {
         let proxy = ChallengeProxy(try Self.home().controller())
         let found = Mutex<Result<ChallengeProxy.Address, any Error>?>(nil)
         let waiting = Task {
@@ -319,7 +319,7 @@ struct LibraryProxyTests {
         #expect(throws: CancellationError.self) { try end.get() }
     }
 
-    @Test func whatIsRejectedThroughTheProxyIsRejectedForTheController() async throws {
+    @Test func aCredentialRejectedThroughTheProxyIsRejectedForTheController() async throws {
         let origins = try LibraryOrigins.shared
         let home = try LibraryHome(
             "\(origins.basicURL) answer=basic\n", credentials: ["enrollment": (LibraryHome.user, "wrong")],

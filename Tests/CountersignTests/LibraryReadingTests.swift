@@ -8,9 +8,9 @@ import Testing
 
 @testable import Countersign
 
-/// What a controller does while its home is read, which may take a while, and what it leaves in the home.
+/// Calls to a controller while its home is being read, and the files that it writes.
 struct LibraryReadingTests {
-    /// Somebody reads the home of `controller` until the end of `body`, or for half a minute.
+    /// Keeps the home of `controller` being read until the end of `body`, or for half a minute.
     private static func whileReading(
         _ controller: ChallengeController,
         _ body: @Sendable (_ isReading: @escaping @Sendable () -> Bool) async throws -> Void
@@ -33,8 +33,8 @@ struct LibraryReadingTests {
 
     private final class Count: Sendable { let value = Mutex(0) }
 
-    /// Event loops ask for it.
-    @Test func theSwitchIsReadWhileTheHomeIs() async throws {
+    /// The switch is read on event loops, which must not block.
+    @Test func theSwitchCanBeReadWhileTheHomeIsBeingRead() async throws {
         let controller = try LibraryHome("https://git.corp.example\n").controller()
         let origin = try ProtectionSpace.git(.basic).origin()
         try await Self.whileReading(controller) { isReading in
@@ -53,7 +53,7 @@ struct LibraryReadingTests {
         #expect(isOff)
     }
 
-    @Test func theLastWordOfManyIsInForce() async throws {
+    @Test func theLastOfManyValuesIsInEffect() async throws {
         let controller = try LibraryHome("https://git.corp.example\n").controller()
         let origin = try ProtectionSpace.git(.basic).origin()
         for _ in 0..<20 {
@@ -68,7 +68,7 @@ struct LibraryReadingTests {
         }
     }
 
-    @Test func manyCallsHoldNoThreadWhileTheHomeIsRead() async throws {
+    @Test func manyCallsBlockNoThreadWhileTheHomeIsBeingRead() async throws {
         let controller = try LibraryHome("https://git.corp.example\n").controller()
         let answers = Count()
         let count = ProcessInfo.processInfo.activeProcessorCount * 4
@@ -81,7 +81,7 @@ struct LibraryReadingTests {
                     answers.value.withLock { $0 += 1 }
                 }
             }
-            // As many as there are threads, and all of them behind those.
+            // More calls than there are threads in the pool.
             for _ in 0..<count { await Task { await Task.yield() }.value }
             #expect(isReading())
             #expect(answers.value.withLock { $0 } == 0)
@@ -90,9 +90,9 @@ struct LibraryReadingTests {
         #expect(areAnswered)
     }
 
-    // MARK: What is written
+    // MARK: Files
 
-    @Test func anInterceptionCAIsMadeForAProxyAndForNobodyAfterIt() async throws {
+    @Test func anInterceptionCAIsCreatedOnlyWhileAProxyRuns() async throws {
         let home = try LibraryHome("")
         let root = Home(path: home.path).rootCertificate.path
         try await withProxy(home) { proxy, controller in
@@ -102,7 +102,7 @@ struct LibraryReadingTests {
             _ = try await other.address
             running.cancel()
             try await running.value
-            // One of two has stopped.
+            // One of two proxies has stopped.
             try home.write(sites: "https://git.corp.example\n")
             controller.keeper.refresh(force: true)
             #expect(FileManager.default.fileExists(atPath: root))

@@ -8,7 +8,7 @@ import CountersignVault
 
 @testable import Countersign
 
-/// Certificates that are fetched because the program says so, or because they are due.
+/// Certificates renewed at the program's request, or because they are due.
 struct LibraryRefreshTests {
     /// A home whose identity `laptop` was enrolled at an EST server.
     private struct Enrolled {
@@ -38,7 +38,7 @@ struct LibraryRefreshTests {
     }
 
     @Test(arguments: ["laptop", nil])
-    func aForcedRefreshIsInForceAtOnceAndTold(_ name: String?) async throws {
+    func aRequestedRenewalTakesEffectImmediatelyAndIsReported(_ name: String?) async throws {
         let enrolled = try await Enrolled()
         let controller = try enrolled.home.controller()
         let before = try await Self.leaf(controller)
@@ -50,8 +50,8 @@ struct LibraryRefreshTests {
         #expect(enrolled.server.requests("simplereenroll").count == 1)
     }
 
-    @Test func whatIsDueIsFetchedFromTheStart() async throws {
-        // Ten days of its life are over, and an hour is left.
+    @Test func aDueCertificateIsRenewedFromTheStart() async throws {
+        // Issued ten days ago, and valid for another hour.
         func text(_ offset: TimeInterval) -> String {
             let format = DateFormatter()
             format.locale = Locale(identifier: "en_US_POSIX")
@@ -70,7 +70,7 @@ struct LibraryRefreshTests {
         #expect(enrolled.server.requests("simplereenroll").count == 1)
     }
 
-    @Test func anAuthorityThatSaysNotYetIsAskedAgain() async throws {
+    @Test func aPendingRequestIsRepeated() async throws {
         let enrolled = try await Enrolled()
         let controller = try enrolled.home.controller()
         let before = try await Self.leaf(controller)
@@ -79,7 +79,7 @@ struct LibraryRefreshTests {
         #expect(try await Self.leaf(controller) != before)
     }
 
-    @Test func itIsAskedAsOftenAsTheCallerWishes() async throws {
+    @Test func aPendingRequestIsRepeatedAsOftenAsTheCallerWishes() async throws {
         let enrolled = try await Enrolled()
         let controller = try enrolled.home.controller()
         let before = try await Self.leaf(controller)
@@ -95,7 +95,7 @@ struct LibraryRefreshTests {
     }
 
     @Test(arguments: [Duration.seconds(Int64.max), .seconds(Int64.min), .zero])
-    func anyIntervalIsWaitedFor(_ interval: Duration) async throws {
+    func anyIntervalIsAccepted(_ interval: Duration) async throws {
         let enrolled = try await Enrolled()
         let controller = try enrolled.home.controller()
         try enrolled.control(#""pending": 100, "retryAfter": "1""#)
@@ -114,7 +114,7 @@ struct LibraryRefreshTests {
         }
     }
 
-    /// What is due is looked for in the home as it is by then.
+    /// A check for due certificates reads the home again.
     @Test func anIdentityThatAnotherProcessEnrolledIsSeen() async throws {
         let home = try LibraryHome("https://git.corp.example\n")
         let controller = try home.controller()
@@ -123,7 +123,7 @@ struct LibraryRefreshTests {
         #expect(controller.keeper.vault?.contents.credentials["later"] != nil)
     }
 
-    @Test func aCancelledTaskAsksNoMore() async throws {
+    @Test func aCancelledTaskStopsAsking() async throws {
         let enrolled = try await Enrolled()
         let controller = try enrolled.home.controller()
         try enrolled.control(#""pending": 100, "retryAfter": "60""#)
@@ -136,7 +136,7 @@ struct LibraryRefreshTests {
         #expect(enrolled.server.log.count > asked)
     }
 
-    @Test func whatCannotBeRefreshedIsSaid() async throws {
+    @Test func aFailedRenewalIsReported() async throws {
         let enrolled = try await Enrolled()
         let controller = try enrolled.home.controller()
         let unknown = await #expect(throws: ChallengeError.self) {
@@ -150,7 +150,7 @@ struct LibraryRefreshTests {
         }
         #expect(away?.code == .refreshFailed)
         guard case .notRefreshed(identity: "laptop", _)? = await controller.told(events).first else {
-            Issue.record("nothing was told")
+            Issue.record("there is no event")
             return
         }
         let empty = try TemporaryFolder("library")

@@ -9,14 +9,14 @@ import Testing
 @testable import Countersign
 @testable import CountersignURLSession
 
-/// What URLSession asks the delegate of a session without the proxy.
+/// The delegate of sessions that do not use the proxy.
 struct LibrarySessionDelegateTests {
     private static func session(_ home: LibraryHome) throws -> URLSession {
         let answerer = URLSessionChallengeAnswerer(try home.controller())
         return URLSession(configuration: .ephemeral, delegate: answerer, delegateQueue: nil)
     }
 
-    @Test func aSessionDelegateAnswersBasicAndNothingTwice() async throws {
+    @Test func aSessionDelegateAnswersBasicOnce() async throws {
         let origin = try ChallengingOrigin(
             .basic, certificate: nil, user: LibraryHome.user, password: LibraryHome.password)
         let site = "http://basic.test.localhost:\(origin.port)"
@@ -43,7 +43,7 @@ struct LibrarySessionDelegateTests {
     }
 
     @Test(arguments: [LibraryHome.password, "wrong"])
-    func aWrongPasswordIsTriedOnceByTasksAtOnce(_ password: String) async throws {
+    func aWrongPasswordIsTriedOnceByConcurrentTasks(_ password: String) async throws {
         let expected =
             "Authorization: Basic \(Data("\(LibraryHome.user):\(LibraryHome.password)".utf8).base64EncodedString())"
         let origin = try await PlainOrigin { request in
@@ -71,7 +71,7 @@ struct LibrarySessionDelegateTests {
         }
     }
 
-    /// How each request of a task was authorized, and the status that it ended with; nil where it ended without.
+    /// The authorization of each request of a task, and its final status; nil if it ended without one.
     private static func outcome(
         _ challenges: [String], _ options: String = ""
     ) async throws -> (authorizations: [String], status: Int?) {
@@ -100,7 +100,7 @@ struct LibrarySessionDelegateTests {
     }
 
     @Test(arguments: ["Digest realm=\"r\", nonce=\"n\", qop=\"auth\"", "NTLM", "Negotiate", "Bearer realm=\"r\""])
-    func whatURLSessionDoesNotAskAboutIsDeliveredAsItsStatus(_ challenge: String) async throws {
+    func challengesThatURLSessionDoesNotPassOnAreDeliveredAsTheirStatus(_ challenge: String) async throws {
         let (authorizations, status) = try await Self.outcome([challenge], "answer=basic,ntlm")
         #expect(authorizations == [""])
         #expect(status == 401)
@@ -109,10 +109,10 @@ struct LibrarySessionDelegateTests {
     @Test(arguments: [
         (["Negotiate", "Basic realm=\"r\""], ""), (["Basic realm=\"r\"", "NTLM"], "answer=basic,ntlm"),
         (["Negotiate, Basic realm=\"r\""], "answer=basic,ntlm"), (["Basic realm=\"r\", negotiate"], ""),
-        // Nobody can say what it offers.
+        // A field that cannot be parsed.
         (["Basic realm=\"r\", ="], "answer=basic"),
     ])
-    func basicIsNotAnsweredWhereTheLinePermitsAStrongerOffer(_ challenges: [String], _ options: String) async throws {
+    func basicIsNotAnsweredIfTheLinePermitsAStrongerScheme(_ challenges: [String], _ options: String) async throws {
         let (authorizations, status) = try await Self.outcome(challenges, options)
         #expect(authorizations == [""])
         #expect(status == nil)
@@ -122,13 +122,13 @@ struct LibrarySessionDelegateTests {
         (["Negotiate", "Basic realm=\"r\""], "answer=basic"), (["Basic realm=\"r\""], ""),
         (["Digest realm=\"r\", nonce=\"n\"", "Basic realm=\"r\""], "answer=basic,ntlm"),
     ])
-    func basicIsAnsweredWhereNothingStrongerIsPermitted(_ challenges: [String], _ options: String) async throws {
+    func basicIsAnsweredIfNothingStrongerIsPermitted(_ challenges: [String], _ options: String) async throws {
         let (authorizations, status) = try await Self.outcome(challenges, options)
         #expect(authorizations == ["", "Basic"])
         #expect(status == 200)
     }
 
-    // MARK: Put to the delegate by hand
+    // MARK: Challenges created by the test
 
     private final class Sender: NSObject, URLAuthenticationChallengeSender, Sendable {
         func use(_ credential: URLCredential, for challenge: URLAuthenticationChallenge) {}
@@ -138,7 +138,7 @@ struct LibrarySessionDelegateTests {
         func rejectProtectionSpaceAndContinue(with challenge: URLAuthenticationChallenge) {}
     }
 
-    /// What the delegate says to a challenge of `space`.
+    /// The delegate's answer to a challenge of `space`.
     private static func answer(
         _ home: LibraryHome, _ space: URLProtectionSpace
     ) async throws -> (URLSession.AuthChallengeDisposition, user: String?, password: String?) {
@@ -156,7 +156,7 @@ struct LibrarySessionDelegateTests {
     }
 
     @Test(arguments: [NSURLAuthenticationMethodHTTPBasic, NSURLAuthenticationMethodDefault])
-    func aProxysQuestionIsNotAnOrigins(_ method: String) async throws {
+    func aProxysChallengeIsNotAnswered(_ method: String) async throws {
         let home = try LibraryHome("https://git.corp.example\n")
         let asked = URLProtectionSpace(
             host: "git.corp.example", port: 443, protocol: "https", realm: "r", authenticationMethod: method)
@@ -178,7 +178,7 @@ struct LibrarySessionDelegateTests {
         #expect(Countersign.ProtectionSpace(unnamed).scheme == "")
     }
 
-    @Test func aPasswordThatIsNotTextIsNotSentAsNothing() {
+    @Test func aPasswordThatIsNotTextIsNotSent() {
         for hasProposal in [true, false] {
             let (disposition, credential) = URLSessionChallengeAnswerer.foundation(
                 .useCredential, .password(user: LibraryHome.user, Password(bytes: [0x6B, 0xFF, 0xFE])),

@@ -4,11 +4,11 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-/// The public API is what was agreed on, symbol by symbol.
+/// The public API is unchanged, symbol by symbol.
 struct LibrarySymbolsTests {
     private static let folder = Result { try TemporaryFolder("symbols") }
 
-    /// The folder of the build that this test is of.
+    /// The folder of the build to which this test belongs.
     static var products: String {
         let bundles = ProcessInfo.processInfo.arguments.filter { $0.hasSuffix(".xctest") }
         let bundle = bundles.first ?? ProcessInfo.processInfo.arguments[0]
@@ -22,7 +22,7 @@ struct LibrarySymbolsTests {
             in: try Self.folder.get(), seconds: 120)
     }
 
-    @Test func thePublicSymbolsAreThoseOfTheList() throws {
+    @Test func thePublicSymbolsMatchTheList() throws {
         let result = try Self.run("symbols")
         try #require(result.status == 0, "\(result.said)")
         let found = Set(result.output.split(separator: "\n"))
@@ -34,7 +34,7 @@ struct LibrarySymbolsTests {
         #expect(listed.subtracting(found).sorted() == [], hint)
     }
 
-    @Test func everyPublicSymbolIsDocumentedAndTheDocumentationBuildsWithoutAWarning() throws {
+    @Test func everyPublicSymbolIsDocumentedAndTheDocumentationBuildsWithoutWarnings() throws {
         let result = try Self.run("docs")
         #expect(result.status == 0, "\(result.said)")
     }

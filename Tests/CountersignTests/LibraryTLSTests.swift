@@ -10,9 +10,9 @@ import CountersignVault
 
 @testable import Countersign
 
-/// TLS that the controller begins on a channel of the program's own.
+/// TLS that a controller starts on the program's own channel.
 struct LibraryTLSTests {
-    /// What came on a channel until its end.
+    /// The data received on a channel until it closes.
     private final class Received: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
         private let promise: EventLoopPromise<String>
@@ -72,8 +72,7 @@ struct LibraryTLSTests {
     }
 
     @Test(arguments: [ServerTrustDecision.proceed, .refuse, nil])
-    func aServerThatDoesNotVerifyIsTheCallersToDecideAndRefusedOtherwise(_ decision: ServerTrustDecision?) async throws
-    {
+    func theDelegateDecidesAboutAnUnverifiedServer(_ decision: ServerTrustDecision?) async throws {
         let nginx = try LibraryOrigins.shared.nginx
         let controller = try Self.controller(isAnchored: false)
         let link = try await Link(nginx.httpsPort)
@@ -101,9 +100,9 @@ struct LibraryTLSTests {
         #expect(question.tlsVersion.hasPrefix("TLSv1."))
     }
 
-    /// A standing decision counts for the certificate and the listed server that it was made for.
+    /// A trust exception applies to one certificate of one listed server.
     @Test(arguments: [(true, true, true), (true, false, true), (false, true, true), (true, true, false)])
-    func aStandingDecisionIsHonouredAsByTheProxy(_ isListed: Bool, _ answers: Bool, _ isThisLeaf: Bool) async throws {
+    func aTrustExceptionAppliesAsInTheProxy(_ isListed: Bool, _ answers: Bool, _ isThisLeaf: Bool) async throws {
         let port = try LibraryOrigins.shared.nginx.mutual13Port
         let home = try LibraryHome(
             isListed ? "https://open.test.localhost:\(port)\n" : "", identities: ["laptop"])
@@ -134,7 +133,7 @@ struct LibraryTLSTests {
         #expect(delegate.asked.withLock { $0.count } == (isListed && isThisLeaf ? 0 : 1))
     }
 
-    /// Never says anything, and whether it was told to stop.
+    /// Never answers, and records whether its task was cancelled.
     private final class SilentPerson: ServerTrustDelegate {
         let wasCancelled = Mutex(false)
 
@@ -145,7 +144,7 @@ struct LibraryTLSTests {
         }
     }
 
-    @Test func noAnswerInTimeIsNo() async throws {
+    @Test func noAnswerInTimeIsARefusal() async throws {
         let nginx = try LibraryOrigins.shared.nginx
         let person = SilentPerson()
         let link = try await Link(nginx.httpsPort)
@@ -162,7 +161,7 @@ struct LibraryTLSTests {
     // MARK: Client certificates
 
     @Test(arguments: ["TLSv1.2", "TLSv1.3"])
-    func aTrustedServersRequestForACertificateIsAnsweredAndTold(_ version: String) async throws {
+    func aTrustedServersCertificateRequestIsAnsweredAndReported(_ version: String) async throws {
         let nginx = try LibraryOrigins.shared.nginx
         let port = version == "TLSv1.2" ? nginx.mutual12Port : nginx.mutual13Port
         let controller = try Self.controller("https://open.test.localhost:\(port)\n", identities: ["badge", "laptop"])
@@ -171,7 +170,7 @@ struct LibraryTLSTests {
         try await controller.startTLS(on: link.channel, host: "open.test.localhost", port: port)
         #expect(try await link.get("/who").hasSuffix("\(version) CN=laptop,O=Test\n"))
         guard case .answered(let space, with: "laptop")? = await controller.told(events).first else {
-            Issue.record("another event came")
+            Issue.record("unexpected event")
             return
         }
         #expect(space.host == "open.test.localhost")
@@ -180,7 +179,7 @@ struct LibraryTLSTests {
     }
 
     @Test(arguments: [true, false])
-    func noCertificateIsShownToAServerThatIsNotTrustedOrNotListed(isListed: Bool) async throws {
+    func noCertificateIsPresentedToAnUntrustedOrUnlistedServer(isListed: Bool) async throws {
         let port = try LibraryOrigins.shared.nginx.mutual13Port
         let controller = try Self.controller(
             isListed ? "https://open.test.localhost:\(port)\n" : "", identities: ["laptop"], isAnchored: !isListed)
@@ -190,8 +189,8 @@ struct LibraryTLSTests {
         #expect(try await link.get("/who").contains("No required SSL certificate was sent"))
     }
 
-    /// The EST server asks for a client certificate, and takes this one no more.
-    @Test func anIdentityThatTheServerRejectsIsToldAndEndsTheConnection() async throws {
+    /// The EST server requests a client certificate, and no longer accepts this one.
+    @Test func aRejectedIdentityIsReportedAndEndsTheConnection() async throws {
         let pki = try TestPKI.shared
         let server = try ESTServer(#"{"auth": "basic", "clientCertificate": "optional"}"#)
         let home = try LibraryHome(
@@ -220,7 +219,7 @@ struct LibraryTLSTests {
         #expect(space.authenticationMethod == .clientCertificate)
     }
 
-    // MARK: Ends
+    // MARK: Cancellation and time-outs
 
     @Test func aCancelledTaskEndsTheHandshake() async throws {
         let origin = try await Silent()
@@ -232,11 +231,11 @@ struct LibraryTLSTests {
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
         _ = try await link.received.get()
-        // The limit of the handshake would end it too.
+        // The time-out of the handshake would end it too.
         #expect(ContinuousClock.now - began < .seconds(20))
     }
 
-    @Test func aServerThatIsSilentIsWaitedForNoLongerThanTheLimit() async throws {
+    @Test func aSilentServerTimesOut() async throws {
         let origin = try await Silent()
         let link = try await Link(origin.port)
         let error = await #expect(throws: ChallengeError.self) {
@@ -248,7 +247,7 @@ struct LibraryTLSTests {
         _ = try await link.received.get()
     }
 
-    @Test func whatCannotBeATLSServerIsTheCallersFaultOrItsOwn() async throws {
+    @Test func anErrorSaysWhetherTheCallerOrTheServerIsAtFault() async throws {
         let origins = try LibraryOrigins.shared
         let controller = try Self.controller()
         for (host, port) in [("", 443), ("a b", 443), ("open.test.localhost", 0), ("open.test.localhost", 70_000)] {
@@ -272,7 +271,7 @@ struct LibraryTLSTests {
         #expect(shut?.code == .tlsFailed)
     }
 
-    /// Takes connections, and says nothing.
+    /// Accepts connections, and sends nothing.
     private final class Silent: Sendable {
         private let server: any Channel
         let port: Int

@@ -9,7 +9,7 @@ import Testing
 @testable import Countersign
 @testable import CountersignURLSession
 
-/// URLSession through the proxy of its own process.
+/// URLSession through a proxy in the same process.
 struct LibraryURLSessionTests {
     /// A session through `proxy`.
     private static func session(
@@ -20,10 +20,10 @@ struct LibraryURLSessionTests {
 
     private static func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
 
-    // MARK: The way to the proxy
+    // MARK: Connecting to the proxy
 
     @Test(arguments: [true, false])
-    func whoeverTakesTheProxysPortGetsNothing(afterARequest isUsed: Bool) async throws {
+    func aProcessThatTakesOverTheProxysPortReceivesNothing(afterARequest isUsed: Bool) async throws {
         let origin = try await PlainOrigin(head: "200 OK", body: "real")
         let home = try LibraryHome("\(origin.site) plaintext=yes\n")
         let found = Mutex<(URLSession, port: Int)?>(nil)
@@ -47,7 +47,7 @@ struct LibraryURLSessionTests {
         try await origin.stop()
     }
 
-    @Test func aSessionKeepsNeitherTheProxyNorItsController() async throws {
+    @Test func aSessionRetainsNeitherTheProxyNorItsController() async throws {
         let origin = try await PlainOrigin(head: "200 OK")
         let kept = Mutex<URLSession?>(nil)
         weak var proxy: ChallengeProxy?
@@ -66,17 +66,18 @@ struct LibraryURLSessionTests {
         try await origin.stop()
     }
 
-    /// A configuration whose copy is something else.
+    /// A configuration whose copy has another type.
     private final class Uncopyable: URLSessionConfiguration, Makeable, @unchecked Sendable {
         override func copy(with zone: NSZone? = nil) -> Any { NSObject() }
     }
 
-    /// Foundation has deprecated the initializer, and no other one can be inherited.
+    /// Calls the initializer through a protocol, because Foundation has deprecated it and no other one can be
+    /// inherited.
     private protocol Makeable { init() }
 
     private static func made<Kind: Makeable>(_: Kind.Type) -> Kind { Kind() }
 
-    @Test func aConfigurationThatCannotBeCopiedIsNotUsedAsItIs() async throws {
+    @Test func aConfigurationThatCannotBeCopiedIsAnError() async throws {
         try await withProxy(try LibraryHome("")) { proxy, _ in
             let error = await #expect(throws: URLError.self) {
                 _ = try await Self.made(Uncopyable.self).answering(through: proxy)
@@ -85,9 +86,9 @@ struct LibraryURLSessionTests {
         }
     }
 
-    // MARK: What does not come
+    // MARK: Errors
 
-    @Test func aServerThatIsNotTrustedIsAnErrorWithItsReasons() async throws {
+    @Test func anUntrustedServerIsAnErrorWithReasons() async throws {
         let origins = try LibraryOrigins.shared
         let url = try Self.url(origins.untrustedURL + "/file")
         let home = try LibraryHome("\(origins.untrustedURL)\n")
@@ -100,7 +101,7 @@ struct LibraryURLSessionTests {
         }
     }
 
-    @Test func whatTheProxyCannotReachIsTheErrorThatItIs() async throws {
+    @Test func anUnreachableServerIsTheSameErrorAsWithoutAProxy() async throws {
         let port = try RefusingPort()
         defer { withExtendedLifetime(port) {} }
         let silent = try MisbehavingOrigin("tls-close")
@@ -125,7 +126,7 @@ struct LibraryURLSessionTests {
     }
 
     @Test(arguments: ["502 Bad Gateway", "504 Gateway Timeout", "200 OK"])
-    func anOriginCannotPretendToBeTheProxy(_ status: String) async throws {
+    func anOriginCannotImpersonateTheProxy(_ status: String) async throws {
         let forged = "Proxy-Status: countersign; error=tls_certificate_error; details=\"forged\"\r\nConnection: via"
         let origin = try await PlainOrigin(head: "\(status)\r\n\(forged)", body: "of the origin")
         try await withProxy(try LibraryHome("")) { proxy, _ in
@@ -141,11 +142,11 @@ struct LibraryURLSessionTests {
         try await origin.stop()
     }
 
-    // MARK: Time
+    // MARK: Time-outs
 
-    /// What is set in the configuration and in the request, in seconds, and whether the task as a whole is limited.
+    /// The time-outs of the configuration and of the request in seconds, and whether the whole task is limited.
     @Test(arguments: [(0.3, nil, nil), (60, 0.3, nil), (60, nil, 0.3), (0.3, 60, nil)] as [(Double, Double?, Double?)])
-    func aTimeOutOfTheSessionOrTheRequestEndsATask(
+    func aTimeoutOfTheSessionOrTheRequestEndsATask(
         _ session: Double, _ request: Double?, _ resource: Double?
     ) async throws {
         let origin = try await PlainOrigin { _ in nil }
@@ -166,7 +167,7 @@ struct LibraryURLSessionTests {
         try await origin.stop()
     }
 
-    @Test func theWholeTaskMayTakeItsTimeThroughRedirectsToo() async throws {
+    @Test func theTimeoutOfTheWholeTaskIncludesRedirects() async throws {
         let origin = try await PlainOrigin { request in
             request.hasPrefix("GET /next ") ? nil : PlainOrigin.response("302 Found\r\nLocation: /next")
         }
@@ -202,7 +203,7 @@ struct LibraryURLSessionTests {
 
     // MARK: Server trust
 
-    @Test func aYesToAServerIsOfOneTaskAlone() async throws {
+    @Test func acceptingAServerAppliesToOneTaskOnly() async throws {
         let origins = try LibraryOrigins.shared
         let url = try Self.url(origins.untrustedURL + "/file")
         let delegate = FixedTrust(.proceed)
@@ -229,11 +230,11 @@ struct LibraryURLSessionTests {
         ("https://open.test.localhost/", "GET", "X-Own", "a\nInjected: b", nil),
         ("https://open.test.localhost/", "GET", "X-Own:\r\nInjected", "b", nil),
     ])
-    func noRequestEndsALineTooMany(
+    func noRequestCanInjectALine(
         _ text: String, _ method: String, _ name: String, _ value: String, _ start: String?
     ) async throws {
         let configuration = URLSessionConfiguration.ephemeral
-        // A URLRequest itself takes no value that would end the line.
+        // URLRequest itself rejects values with line breaks.
         configuration.httpAdditionalHeaders = [name: value]
         let settings = SessionSettings(configuration)
         var request = URLRequest(url: try Self.url(text))

@@ -10,8 +10,8 @@ import CountersignVault
 
 /// Runs a proxy with a delegate that decides about unverified servers: `DelegatingProxy HOME yes|no|FILE [SECONDS]`.
 ///
-/// Prints `listening 127.0.0.1:PORT`, then each question as a line of JSON. Instead of answering yes or no immediately, it
-/// can wait until FILE exists and then answer yes; SECONDS is how long the proxy waits for an answer.
+/// Prints `listening 127.0.0.1:PORT`, then each question as a line of JSON. Instead of answering yes or no immediately,
+/// it can wait until FILE exists and then answer yes; SECONDS is how long the proxy waits for an answer.
 @main struct DelegatingProxy {
     static func main() async throws {
         let arguments = CommandLine.arguments
