@@ -45,7 +45,7 @@ final class DemoConnection: ChannelInboundHandler {
         do throws(HTTP1Error) {
             while try step(context) {}
         } catch {
-            respond(context, MadeResponse(status: error.statusHint, body: Array("\(error.detail)\n".utf8)))
+            respond(context, GeneratedResponse(status: error.statusHint, body: Array("\(error.detail)\n".utf8)))
             context.close(promise: nil)
         }
         input.discardReadBytes()
@@ -102,7 +102,7 @@ final class DemoConnection: ChannelInboundHandler {
                 let text = "this site requires a client certificate\n"
                 respond(
                     context,
-                    MadeResponse(
+                    GeneratedResponse(
                         status: 403, body: Array(text.utf8), closes: false, answersHead: request.method == .head))
             }
         case .ntlm:
@@ -158,7 +158,7 @@ final class DemoConnection: ChannelInboundHandler {
         if bodyBytes > 0 { text += "\(site.host): received a body of \(bodyBytes) bytes\n" }
         respond(
             context,
-            MadeResponse(
+            GeneratedResponse(
                 status: 200, fields: [("Content-Type", "text/plain; charset=utf-8")], body: Array(text.utf8),
                 closes: false,
                 answersHead: request.method == .head))
@@ -167,13 +167,13 @@ final class DemoConnection: ChannelInboundHandler {
     private func challenge(_ context: ChannelHandlerContext, _ request: RequestHead, _ value: String) {
         respond(
             context,
-            MadeResponse(
+            GeneratedResponse(
                 status: 401, fields: [("WWW-Authenticate", value), ("Content-Type", "text/plain; charset=utf-8")],
                 body: Array("\(site.host): authentication required\n".utf8), closes: false,
                 answersHead: request.method == .head))
     }
 
-    private func respond(_ context: ChannelHandlerContext, _ response: MadeResponse) {
+    private func respond(_ context: ChannelHandlerContext, _ response: GeneratedResponse) {
         write(context, response.serialized())
     }
 

@@ -26,7 +26,7 @@ package final class ProxyServices: Sendable {
     let leaves = LeafCache()
     let accessLog: AccessLog?
     /// Asked about listed origins that do not verify, where no standing decision speaks for them. Nil: nobody.
-    let serverTrustDelegate: (any ServerTrustDelegate)?
+    let serverTrustDecider: (any ServerTrustDecider)?
     /// Asked where an origin refuses the credential of its line. Nil: nobody.
     let suppliedCredentials: ReplacementCredentials?
     /// Told what origins make of client identities. Nil: nobody.
@@ -43,7 +43,7 @@ package final class ProxyServices: Sendable {
     package init(
         configuration: ProxyConfiguration, policy: CurrentPolicy, accessLog: AccessLog?,
         breaker: BreakerBoard = BreakerBoard(),
-        serverTrustDelegate: (any ServerTrustDelegate)? = nil, suppliedCredentials: ReplacementCredentials? = nil,
+        serverTrustDecider: (any ServerTrustDecider)? = nil, suppliedCredentials: ReplacementCredentials? = nil,
         identityRefresher: IdentityRefresher? = nil, observer: ChallengeObserver? = nil,
         pseudonym: String,
         wallClock: @escaping @Sendable () -> Int64
@@ -52,7 +52,7 @@ package final class ProxyServices: Sendable {
         self.policy = policy
         self.accessLog = accessLog
         self.breaker = breaker
-        self.serverTrustDelegate = serverTrustDelegate
+        self.serverTrustDecider = serverTrustDecider
         self.suppliedCredentials = suppliedCredentials
         self.identityRefresher = identityRefresher
         self.observer = observer
@@ -70,7 +70,7 @@ final class LoopServices {
     let connector: UpstreamConnector
     let spare = SpareBuffer()
     let questions: TrustQuestions
-    let readPace: ReadPace
+    let readThrottle: ReadThrottle
     /// Nil where the system has none.
     private(set) lazy var splicePipe = SplicePipe()
     /// Monotonic seconds, as of the last tick: good enough for every limit here.
@@ -91,7 +91,7 @@ final class LoopServices {
         self.loop = loop
         connector = UpstreamConnector(loop: loop, limits: shared.configuration.connector, spare: spare)
         questions = TrustQuestions(loop: loop, limit: shared.configuration.trustQuestion)
-        readPace = ReadPace(loop: loop)
+        readThrottle = ReadThrottle(loop: loop)
         now = Self.monotonicSeconds()
     }
 

@@ -25,7 +25,7 @@ package final class Policy: Sendable {
     /// Signs the leaves that intercepted clients see. Nil while no site is intercepted or the vault is closed.
     package let authority: InterceptionAuthority?
     /// The person's decisions to go on although a certificate does not verify. Those that have ended are among them.
-    package let standingTrust: [Origin: [StandingTrust]]
+    package let trustExceptions: [Origin: [TrustException]]
     /// Grows by one with every reload.
     package let generation: UInt64
     /// Some credential may be kept for one origin: else no request has to make up its name.
@@ -33,13 +33,13 @@ package final class Policy: Sendable {
 
     package init(
         sites: SiteList, enrollment: Enrollment, originTLS: TLSClientContext, authority: InterceptionAuthority?,
-        standingTrust: [Origin: [StandingTrust]] = [:], generation: UInt64
+        trustExceptions: [Origin: [TrustException]] = [:], generation: UInt64
     ) {
         self.sites = sites
         self.enrollment = enrollment
         self.originTLS = originTLS
         self.authority = authority
-        self.standingTrust = standingTrust
+        self.trustExceptions = trustExceptions
         self.generation = generation
         hasCredentialsOfOrigins =
             if case .open(let credentials, _) = enrollment {
@@ -50,14 +50,14 @@ package final class Policy: Sendable {
     // MARK: Origins that do not verify
 
     /// The decisions for an origin that count at `now`, seconds since 1970.
-    package func standing(for origin: Origin, now: Int64) -> [StandingTrust] {
-        guard let decisions = standingTrust[origin] else { return [] }
+    package func trustExceptions(for origin: Origin, now: Int64) -> [TrustException] {
+        guard let decisions = trustExceptions[origin] else { return [] }
         return decisions.filter { $0.counts(at: now) }
     }
 
     /// The decision for an origin that shows this leaf, if there is one that counts at `now`, seconds since 1970.
-    package func standing(for origin: Origin, leaf: [UInt8], now: Int64) -> StandingTrust? {
-        standing(for: origin, now: now).first { $0.leaf == leaf }
+    package func trustException(for origin: Origin, leaf: [UInt8], now: Int64) -> TrustException? {
+        trustExceptions(for: origin, now: now).first { $0.leaf == leaf }
     }
 
     // MARK: The three checks

@@ -45,7 +45,7 @@ struct TrustExceptionTests {
         let vault = try open()
         let keeper = try keeper { 1_800_000_000 }
         func standing() -> Bool? {
-            keeper.policy.current.standing(for: Self.origin, leaf: Self.leaf, now: 1_800_000_000)?.answers
+            keeper.policy.current.trustException(for: Self.origin, leaf: Self.leaf, now: 1_800_000_000)?.answers
         }
         #expect(standing() == nil)
         let generations = [keeper.policy.current.generation]
@@ -76,7 +76,7 @@ struct TrustExceptionTests {
         clock.now = 1_800_000_011
         keeper.refresh()
         #expect(keeper.policy.current.generation == first + 1)
-        #expect(keeper.policy.current.standingTrust.isEmpty)
+        #expect(keeper.policy.current.trustExceptions.isEmpty)
         keeper.refresh()
         #expect(keeper.policy.current.generation == first + 1)
     }
@@ -84,11 +84,11 @@ struct TrustExceptionTests {
     @Test func lockedVaultHasNoExceptions() throws {
         try allow(in: try open())
         let keeper = try keeper { 1_800_000_000 }
-        #expect(!keeper.policy.current.standingTrust.isEmpty)
+        #expect(!keeper.policy.current.trustExceptions.isEmpty)
         keeper.lock()
-        #expect(keeper.policy.current.standingTrust.isEmpty)
+        #expect(keeper.policy.current.trustExceptions.isEmpty)
         try keeper.unlock(passphrase: nil)
-        #expect(!keeper.policy.current.standingTrust.isEmpty)
+        #expect(!keeper.policy.current.trustExceptions.isEmpty)
     }
 
     // MARK: Anchors

@@ -36,7 +36,7 @@ import CountersignVault
     private struct Misuse: Error {}
 }
 
-private struct Decider: CountersignProxy.ServerTrustDelegate {
+private struct Decider: CountersignProxy.ServerTrustDecider {
     let word: String
 
     private struct Question: Encodable {
@@ -47,7 +47,7 @@ private struct Decider: CountersignProxy.ServerTrustDelegate {
         let tls: String
     }
 
-    func decide(_ question: CountersignProxy.ServerTrustQuestion) async -> TrustAnswer {
+    func decide(_ question: CountersignProxy.UntrustedServer) async -> TrustAnswer {
         let description = Question(
             place: "\(question.host):\(question.port)", reasons: question.trust.reasons.map { "\($0)" },
             chain: question.trust.chain.map(\.pem), address: question.address, tls: question.tlsVersion)

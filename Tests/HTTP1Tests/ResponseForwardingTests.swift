@@ -172,7 +172,7 @@ import Testing
 
 @Suite struct MadeResponseTests {
     @Test func responseIsWhole() throws {
-        let made = MadeResponse(
+        let made = GeneratedResponse(
             status: 502, fields: [("Proxy-Status", "countersign; details=\"\u{E9}\r\nX: y\u{0}\"")], body: octets("no"))
         #expect(
             text(made.serialized())
@@ -182,28 +182,28 @@ import Testing
     }
 
     @Test func answerToHEADNamesTheLengthOnly() {
-        let made = MadeResponse(status: 400, body: octets("no"), closes: false, answersHead: true)
+        let made = GeneratedResponse(status: 400, body: octets("no"), closes: false, answersHead: true)
         #expect(text(made.serialized()) == "HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\n")
     }
 
     @Test(arguments: [204, 304])
     func noBodyAndNoLengthWhereThereMayBeNone(status: Int) {
-        let made = text(MadeResponse(status: status, body: octets("no"), closes: false).serialized())
-        #expect(made == "HTTP/1.1 \(status) \(MadeResponse.reason(of: status))\r\n\r\n")
+        let made = text(GeneratedResponse(status: status, body: octets("no"), closes: false).serialized())
+        #expect(made == "HTTP/1.1 \(status) \(GeneratedResponse.reason(of: status))\r\n\r\n")
     }
 
     @Test(arguments: 200..<600)
     func everyStatusIsReadBack(status: Int) throws {
-        let parsed = try #require(try readResponse(text(MadeResponse(status: status).serialized())))
+        let parsed = try #require(try readResponse(text(GeneratedResponse(status: status).serialized())))
         #expect(parsed.head.status == status)
-        #expect(parsed.head.reason == MadeResponse.reason(of: status))
+        #expect(parsed.head.reason == GeneratedResponse.reason(of: status))
         #expect(!parsed.head.keepsAlive)
     }
 
     @Test func fixedResponsesAreSound() throws {
-        let tunnel = try #require(try readResponse(text(MadeResponse.tunnelEstablished))).head
+        let tunnel = try #require(try readResponse(text(GeneratedResponse.tunnelEstablished))).head
         #expect(tunnel.status == 200)
         #expect(tunnel.fields.lines.isEmpty)
-        #expect(try readResponse(text(MadeResponse.interimContinue))?.head.status == 100)
+        #expect(try readResponse(text(GeneratedResponse.interimContinue))?.head.status == 100)
     }
 }

@@ -25,7 +25,7 @@ final class Bench {
     /// `sites` is the text of an allowed-sites list; `password` is that of the credential `enrollment` of `jdoe`.
     init(
         sites: String = "", password: String? = nil, identities: [Identity] = [], token: String? = nil,
-        standing: [Origin: [StandingTrust]] = [:], addresses: (client: SocketAddress, server: SocketAddress)? = nil
+        standing: [Origin: [TrustException]] = [:], addresses: (client: SocketAddress, server: SocketAddress)? = nil
     ) throws {
         var configuration = ProxyConfiguration()
         configuration.clientToken = token.map { Secret(utf8: $0) }
@@ -42,7 +42,7 @@ final class Bench {
 
     /// As ``init(sites:password:identities:token:standing:addresses:)`` has it.
     static func policy(
-        sites: String, password: String?, identities: [Identity] = [], standing: [Origin: [StandingTrust]] = [:]
+        sites: String, password: String?, identities: [Identity] = [], standing: [Origin: [TrustException]] = [:]
     ) throws -> Policy {
         var credentials: [String: PasswordCredential] = [:]
         if let password {
@@ -54,7 +54,7 @@ final class Bench {
             enrollment: .open(credentials: credentials, identities: identities),
             originTLS: try TLSClientContext(
                 verifier: ChainVerifier(anchors: try TrustAnchors(system: false)), now: { 1_800_000_000 }),
-            authority: nil, standingTrust: standing, generation: 1)
+            authority: nil, trustExceptions: standing, generation: 1)
     }
 
     /// An idle connection to ``origin``, for requests that may carry the enrolled credential, or must not.

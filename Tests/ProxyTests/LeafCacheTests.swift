@@ -23,12 +23,12 @@ import Testing
         let leaves = LeafCache()
         let loop = MultiThreadedEventLoopGroup.singleton.any()
         func ask(_ host: String) -> EventLoopFuture<TLSServerContext> {
-            leaves.mint(host: host, authority: authority, now: Self.now, loop: loop)
+            leaves.mint(host: host, issuer: authority, now: Self.now, loop: loop)
         }
         let asked = (0..<20).map { _ in ask("a.example") }
         let first = try await asked[0].get()
         for other in asked.dropFirst() { #expect(try await other.get() === first) }
-        #expect(leaves.cached(host: "a.example", authority: authority, now: Self.now) === first)
+        #expect(leaves.cached(host: "a.example", issuer: authority, now: Self.now) === first)
         #expect(try await ask("b.example").get() !== first)
     }
 
@@ -37,12 +37,12 @@ import Testing
         let leaves = LeafCache()
         let loop = MultiThreadedEventLoopGroup.singleton.any()
         let asked = (0..<2).map { _ in
-            leaves.mint(host: "bank.example", authority: authority, now: Self.now, loop: loop)
+            leaves.mint(host: "bank.example", issuer: authority, now: Self.now, loop: loop)
         }
         for answer in asked { await #expect(throws: CertificateError.self) { try await answer.get() } }
         // The one that failed stands in nobody's way.
         await #expect(throws: CertificateError.self) {
-            try await leaves.mint(host: "bank.example", authority: authority, now: Self.now, loop: loop).get()
+            try await leaves.mint(host: "bank.example", issuer: authority, now: Self.now, loop: loop).get()
         }
     }
 }

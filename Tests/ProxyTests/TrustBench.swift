@@ -27,11 +27,11 @@ final class TrustBench: Sendable {
     private let originChannel: any Channel
     private let listener: ProxyListener
     private let port: Int
-    private let makePolicy: @Sendable ([StandingTrust], UInt64) throws -> Policy
+    private let makePolicy: @Sendable ([TrustException], UInt64) throws -> Policy
 
     /// `answersWith`: the origin challenges for Basic, and this is the password of `jdoe` that is enrolled.
     init(
-        isListed: Bool = true, password: String? = nil, delegate: (any ServerTrustDelegate)? = nil,
+        isListed: Bool = true, password: String? = nil, delegate: (any ServerTrustDecider)? = nil,
         patience: TimeAmount = .seconds(30)
     ) async throws {
         let key = try PrivateKey.generateP256()
@@ -68,7 +68,7 @@ final class TrustBench: Sendable {
                 originTLS: try TLSClientContext(
                     verifier: ChainVerifier(anchors: try TrustAnchors(system: false)),
                     now: { WallClock.now().seconds }),
-                authority: authority, standingTrust: [origin: standing], generation: generation)
+                authority: authority, trustExceptions: [origin: standing], generation: generation)
         }
         policy = CurrentPolicy(try makePolicy([], 1))
         var configuration = ProxyConfiguration()
@@ -77,7 +77,7 @@ final class TrustBench: Sendable {
         log = "/tmp/countersign-trust-\(getpid())-\(UInt32.random(in: 0...UInt32.max)).log"
         let services = ProxyServices(
             configuration: configuration, policy: policy, accessLog: try AccessLog(path: log),
-            serverTrustDelegate: delegate, pseudonym: "csn-test",
+            serverTrustDecider: delegate, pseudonym: "csn-test",
             wallClock: { [later] in WallClock.now().seconds + later.withLockedValue { $0 } })
         listener = try await ProxyListener(services: services, group: group) { _ in }
         let name = try #require(try await listener.listen().first)
@@ -91,7 +91,7 @@ final class TrustBench: Sendable {
         unlink(log)
     }
 
-    func decide(_ standing: [StandingTrust], generation: UInt64) throws {
+    func decide(_ standing: [TrustException], generation: UInt64) throws {
         policy.replace(with: try makePolicy(standing, generation))
     }
 

@@ -11,9 +11,9 @@ import Testing
 @testable import CountersignProxy
 
 /// A delegate that answers when the test says so.
-final class SlowDelegate: ServerTrustDelegate {
+final class SlowDelegate: ServerTrustDecider {
     private struct State {
-        var questions: [ServerTrustQuestion] = []
+        var questions: [UntrustedServer] = []
         var waiting: [CheckedContinuation<TrustAnswer, Never>] = []
         var cancellations = 0
         var heard: [(count: Int, hearer: CheckedContinuation<Void, Never>)] = []
@@ -21,10 +21,10 @@ final class SlowDelegate: ServerTrustDelegate {
 
     private let state = NIOLockedValueBox(State())
 
-    var questions: [ServerTrustQuestion] { state.withLockedValue { $0.questions } }
+    var questions: [UntrustedServer] { state.withLockedValue { $0.questions } }
     var cancellations: Int { state.withLockedValue { $0.cancellations } }
 
-    func decide(_ question: ServerTrustQuestion) async -> TrustAnswer {
+    func decide(_ question: UntrustedServer) async -> TrustAnswer {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let hearers = state.withLockedValue { state in
@@ -83,7 +83,7 @@ final class SlowDelegate: ServerTrustDelegate {
             _ host: String = "a.example", leaf: UInt8 = 1, reasons: [ServerTrust.Reason] = [.selfSigned]
         ) async throws -> TrustQuestions.Ticket {
             try await loop.executeInContext { [questions, answers, delegate] in
-                let question = ServerTrustQuestion(
+                let question = UntrustedServer(
                     host: host, port: 443, trust: ServerTrust(chain: [], reasons: reasons), address: "", tlsVersion: "")
                 let key = TrustQuestions.Key(
                     origin: Origin(scheme: .https, host: host, port: 443), leaf: [leaf], reasons: Set(reasons))

@@ -34,14 +34,14 @@ package struct Explanation: Equatable, Sendable {
     package let schemes: [Scheme]
 
     /// The trust exceptions for the site that are in effect.
-    package let standing: [StandingTrust]
+    package let trustExceptions: [TrustException]
 
     /// `now` is in seconds since 1970.
     package init(of origin: Origin, policy: Policy, now: Int64) {
         let verdict = policy.sites.verdict(for: origin)
         self.origin = origin
         site = policy.siteCheck(verdict)
-        standing = policy.standing(for: origin, now: now)
+        trustExceptions = policy.trustExceptions(for: origin, now: now)
         switch verdict {
         case .answer(let rule):
             handling = origin.scheme == .https ? .intercept : .forward
@@ -104,7 +104,7 @@ extension Explanation: CustomStringConvertible {
         var text = "site         \(origin)\n"
         text += "handling     \(sentence)\n"
         text += "on the list  \(Self.cell(site))\n"
-        for decision in standing { text += "trust        \(Self.cell(decision))\n" }
+        for decision in trustExceptions { text += "trust        \(Self.cell(decision))\n" }
         guard !schemes.isEmpty else { return text }
         var rows = [["challenge", "answered", "may be answered", "with what"]]
         for scheme in schemes {
@@ -127,8 +127,8 @@ extension Explanation: CustomStringConvertible {
         }
     }
 
-    private static func cell(_ decision: StandingTrust) -> String {
-        "standing decision for \(TrustFingerprint.text(decision.leaf))"
+    private static func cell(_ decision: TrustException) -> String {
+        "standing decision for \(CertificateFingerprint.text(decision.leaf))"
             + (decision.answers ? ", challenges may be answered" : ", challenges are not answered")
             + (decision.until.map { ", until \(WallClock.rfc3339($0))" } ?? "")
     }
@@ -157,11 +157,11 @@ extension Explanation: Encodable {
             try nested.encode(rule.location, forKey: .location)
             try nested.encode(rule.text, forKey: .text)
         }
-        if !standing.isEmpty {
+        if !trustExceptions.isEmpty {
             var list = container.nestedUnkeyedContainer(forKey: .trust)
-            for decision in standing {
+            for decision in trustExceptions {
                 var nested = list.nestedContainer(keyedBy: Key.self)
-                try nested.encode(TrustFingerprint.text(decision.leaf), forKey: .fingerprint)
+                try nested.encode(CertificateFingerprint.text(decision.leaf), forKey: .fingerprint)
                 try nested.encode(decision.answers, forKey: .answers)
                 try nested.encodeIfPresent(decision.until.map(WallClock.rfc3339), forKey: .until)
             }

@@ -32,7 +32,7 @@ package final class ProxyRuntime: Sendable {
     package init(
         keeper: PolicyKeeper, configuration: ProxyConfiguration, accessLog: AccessLog?, threads: Int,
         hasControlSocket: Bool, breaker: BreakerBoard = BreakerBoard(),
-        serverTrustDelegate: (any CountersignProxy.ServerTrustDelegate)? = nil,
+        serverTrustDelegate: (any CountersignProxy.ServerTrustDecider)? = nil,
         suppliedCredentials: ReplacementCredentials? = nil, observer: ChallengeObserver? = nil,
         renewals: RenewalKeeper? = nil, logger: Logger
     ) async throws {
@@ -54,7 +54,7 @@ package final class ProxyRuntime: Sendable {
         }
         let services = ProxyServices(
             configuration: configuration, policy: keeper.policy, accessLog: accessLog, breaker: breaker,
-            serverTrustDelegate: serverTrustDelegate, suppliedCredentials: suppliedCredentials,
+            serverTrustDecider: serverTrustDelegate, suppliedCredentials: suppliedCredentials,
             identityRefresher: IdentityRefresher(
                 rejected: rejectedIdentities.identityRejected, accepted: rejectedIdentities.identityAccepted),
             observer: observer,

@@ -22,7 +22,7 @@ extension ClientConnection {
     /// The origin answered and is listed: the client's TLS comes next.
     func intercept(_ site: InterceptedSite, tls: TLSServerContext) {
         setup = nil
-        output.write(MadeResponse.tunnelEstablished)
+        output.write(GeneratedResponse.tunnelEstablished)
         output.flush()
         phase = .clientHello
         standIn = (site, tls)

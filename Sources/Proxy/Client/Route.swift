@@ -127,7 +127,7 @@ final class Route {
 
     /// Where the idle connections are whose origin's certificate was taken on `trust`. `mayBeAnswered`: a challenge there may be
     /// answered, where the site is listed.
-    func slot(under trust: OriginTrust, mayBeAnswered: Bool) -> UpstreamPool.Slot {
+    func slot(under trust: TrustOutcome, mayBeAnswered: Bool) -> UpstreamPool.Slot {
         guard trust == .verified else { return pool.slot(for: key(under: trust, mayBeAnswered: mayBeAnswered)) }
         guard mayBeAnswered, isListed else { return unanswered }
         // What a delegate supplies can change while a policy is in force.
@@ -146,7 +146,7 @@ final class Route {
         return known.space(for: path)
     }
 
-    private func key(under trust: OriginTrust, mayBeAnswered: Bool) -> UpstreamKey {
+    private func key(under trust: TrustOutcome, mayBeAnswered: Bool) -> UpstreamKey {
         var tag: UpstreamKey.CredentialTag?
         if mayBeAnswered, trust.answers, case .useCredential(.password(let credential)) = passwordDecision {
             tag = .init(name: credential.name, generation: credential.generation)

@@ -188,12 +188,12 @@ extension ExchangeDriver {
 }
 
 /// Answers the certificate requests of one listed origin's connection, at the handshake or later, by the three checks.
-enum CertificateDoor {
+enum CertificateRequestAnswerer {
     /// For connections whose origin is trusted, or stands under a decision that lets challenges be answered: TLS asks over no
     /// other. `trust` gives on whose word a connection in use is taken; nil while that is being found out.
     static func source(
         for rule: SiteRule, at origin: Origin, services: LoopServices, client: ClientPresence,
-        trust: @escaping () -> OriginTrust? = { nil }
+        trust: @escaping () -> TrustOutcome? = { nil }
     ) -> OriginConnection.CertificateSource {
         { request, connection, answer in
             guard trust()?.isInForce(at: origin, services.shared) != false else { return answer(nil) }

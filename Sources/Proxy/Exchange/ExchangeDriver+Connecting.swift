@@ -16,27 +16,27 @@ extension ExchangeDriver {
     func acquire(_ step: Step) {
         dropConnection()
         if trustIsInForce, let connection = open(under: trust, slot) { return take(connection, trust, for: step) }
-        for ground in otherGrounds where isInForce(ground) {
-            let slot = route.slot(under: ground, mayBeAnswered: mayBeAnswered)
-            if let connection = open(under: ground, slot) { return take(connection, ground, for: step) }
+        for outcome in otherOutcomes where isInForce(outcome) {
+            let slot = route.slot(under: outcome, mayBeAnswered: mayBeAnswered)
+            if let connection = open(under: outcome, slot) { return take(connection, outcome, for: step) }
         }
         connect(step)
     }
 
     /// Under what else than was guessed an open connection may be found. Once something was sent, under nothing.
-    private var otherGrounds: [OriginTrust] {
+    private var otherOutcomes: [TrustOutcome] {
         guard isFresh, pin == nil, route.isListed, origin.scheme == .https,
-            !policy.standingTrust.isEmpty || !client.consents.isEmpty
+            !policy.trustExceptions.isEmpty || !client.consents.isEmpty
         else { return [] }
-        let standing = policy.standing(for: origin, now: services.shared.wallClock())
-        let consent = client.consents[origin].map { OriginTrust.delegate(leaf: $0.leaf) }
-        return standing.map { .standing($0) } + (consent.map { [$0] } ?? [])
+        let exceptions = policy.trustExceptions(for: origin, now: services.shared.wallClock())
+        let consent = client.consents[origin].map { TrustOutcome.delegate(leaf: $0.leaf) }
+        return exceptions.map { .exception($0) } + (consent.map { [$0] } ?? [])
     }
 
-    private func open(under ground: OriginTrust, _ slot: UpstreamPool.Slot) -> OriginConnection? {
-        guard let connection = client.boundConnection(for: slot) ?? lease(from: slot, ground) else { return nil }
+    private func open(under outcome: TrustOutcome, _ slot: UpstreamPool.Slot) -> OriginConnection? {
+        guard let connection = client.boundConnection(for: slot) ?? lease(from: slot, outcome) else { return nil }
         // A connection that the client went on to by its own word may have other reasons against it than the delegate heard.
-        guard ground.decider != .delegate || connection.tls?.serverTrust.map(consentCovers) == true else {
+        guard outcome.decider != .delegate || connection.tls?.serverTrust.map(consentCovers) == true else {
             connection.close()
             return nil
         }
@@ -51,20 +51,20 @@ extension ExchangeDriver {
     /// its end, or have lost its right to answer.
     var trustIsInForce: Bool { isInForce(trust) }
 
-    private func isInForce(_ ground: OriginTrust) -> Bool {
-        ground.isInForce(at: origin, services.shared)
+    private func isInForce(_ outcome: TrustOutcome) -> Bool {
+        outcome.isInForce(at: origin, services.shared)
     }
 
     /// Nothing of this exchange has gone out.
     private var isFresh: Bool { lastStep == nil && dialogue?.ntlm == nil }
 
-    private func lease(from slot: UpstreamPool.Slot, _ ground: OriginTrust) -> OriginConnection? {
-        guard ground.isShared, !clientBindsConnection, !hasRetried else { return nil }
+    private func lease(from slot: UpstreamPool.Slot, _ outcome: TrustOutcome) -> OriginConnection? {
+        guard outcome.isShared, !clientBindsConnection, !hasRetried else { return nil }
         return slot.lease(now: services.now)
     }
 
     private func connect(_ step: Step) {
-        let trustEvaluation = TrustDoor(
+        let trustEvaluation = TrustEvaluation(
             origin: origin, isListed: route.isListed, pin: pin, services: services, client: client.presence)
         self.trustEvaluation = trustEvaluation
         services.connector.connect(
@@ -104,7 +104,7 @@ extension ExchangeDriver {
         respond(response)
     }
 
-    private func take(_ connection: OriginConnection, _ found: OriginTrust, for step: Step) {
+    private func take(_ connection: OriginConnection, _ found: TrustOutcome, for step: Step) {
         let isOther = found.key != trust.key
         guard !isOther || isFresh else {
             let error = UpstreamError(
@@ -130,9 +130,8 @@ extension ExchangeDriver {
 
     private var certificateSource: OriginConnection.CertificateSource? {
         rule.map {
-            CertificateDoor.source(for: $0, at: origin, services: services, client: client.presence) { [weak self] in
-                self?.trust
-            }
+            CertificateRequestAnswerer.source(
+                for: $0, at: origin, services: services, client: client.presence, trust: { [weak self] in self?.trust })
         }
     }
 
@@ -168,7 +167,7 @@ extension ExchangeDriver {
 
     /// The origin's certificate is taken on other grounds than was guessed: everything that hangs on it begins anew. Nothing has
     /// been sent yet.
-    private func settle(_ found: OriginTrust) {
+    private func settle(_ found: TrustOutcome) {
         endAttempt(.inconclusive)
         entry.challenge = nil
         entry.credential = nil

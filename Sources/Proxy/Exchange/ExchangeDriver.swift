@@ -40,7 +40,7 @@ final class ExchangeDriver {
     /// The one leaf that will do, which the client has named.
     let pin: [UInt8]?
     /// On whose word the origin's certificate is taken: a guess until there is a connection.
-    var trust: OriginTrust
+    var trust: TrustOutcome
     /// Where the connections wait that this exchange may use.
     var slot: UpstreamPool.Slot
     var exchange: ExchangeMachine
@@ -61,7 +61,7 @@ final class ExchangeDriver {
     /// Whether an answer of ours may be asked for at all.
     let mayBeAnswered: Bool
     /// The attempt to connect that is on its way.
-    var trustEvaluation: TrustDoor?
+    var trustEvaluation: TrustEvaluation?
 
     // The request's body.
     var replay: ReplayBuffer
@@ -110,11 +110,11 @@ final class ExchangeDriver {
         let clientAuthorizes = authorization != nil || clientBindsConnection
         mayBeAnswered = route.isListed && !clientAuthorizes
 
-        var trust = OriginTrust.verified
+        var trust = TrustOutcome.verified
         if let pin {
             let now = services.shared.wallClock()
-            let standing = route.isListed ? route.policy.standing(for: route.origin, leaf: pin, now: now) : nil
-            trust = standing.map { .standing($0) } ?? .client(leaf: pin)
+            let exception = route.isListed ? route.policy.trustException(for: route.origin, leaf: pin, now: now) : nil
+            trust = exception.map { .exception($0) } ?? .client(leaf: pin)
         }
         self.trust = trust
         let slot = route.slot(under: trust, mayBeAnswered: mayBeAnswered)

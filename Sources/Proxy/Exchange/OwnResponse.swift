@@ -27,7 +27,7 @@ struct OwnResponse {
         fields.append(("Proxy-Status", ProxyStatus.value(error: proxyError, details: detail)))
         let text = body ?? "countersign: \(detail)\n"
         fields.append(("Content-Type", contentType))
-        return MadeResponse(
+        return GeneratedResponse(
             status: status, fields: fields, body: Array(text.utf8), closes: !keepAlive, answersHead: method == .head
         ).serialized()
     }

@@ -38,7 +38,7 @@ package final class AccessLog: Sendable {
         /// The name of the credential or identity it was answered with.
         var credential: String?
         /// Who decided to go on although the origin's certificate does not verify: `standing`, `client` or `delegate`.
-        var trust: OriginTrust.Decider?
+        var trust: TrustOutcome.Decider?
         /// Why a challenge went back unanswered, or the proxy answered itself.
         var reason: String?
         var rounds = 0

@@ -51,15 +51,15 @@ final class LeafCache: Sendable {
     }
 
     /// The context for `host`, at once if it is cached.
-    func cached(host: String, authority: InterceptionAuthority, now: Int64) -> TLSServerContext? {
-        state.withLockedValue { $0.context(for: Key(host: host, issuer: authority.issuingFingerprint), now: now) }
+    func cached(host: String, issuer: InterceptionAuthority, now: Int64) -> TLSServerContext? {
+        state.withLockedValue { $0.context(for: Key(host: host, issuer: issuer.issuingFingerprint), now: now) }
     }
 
     /// Mints a leaf for `host` on a thread: one, however many ask for it before it expires.
     func mint(
-        host: String, authority: InterceptionAuthority, now: Int64, loop: any EventLoop
+        host: String, issuer: InterceptionAuthority, now: Int64, loop: any EventLoop
     ) -> EventLoopFuture<TLSServerContext> {
-        let key = Key(host: host, issuer: authority.issuingFingerprint)
+        let key = Key(host: host, issuer: issuer.issuingFingerprint)
         let promise = loop.makePromise(of: TLSServerContext.self)
         let (context, isFirst) = state.withLockedValue { state -> (TLSServerContext?, Bool) in
             if let context = state.context(for: key, now: now) { return (context, false) }
@@ -69,7 +69,7 @@ final class LeafCache: Sendable {
         if let context { promise.succeed(context) }
         guard isFirst else { return promise.futureResult }
         onThread {
-            try self.made(key, authority, now)
+            try self.made(key, issuer, now)
         } done: { result in
             for promise in self.state.withLockedValue({ $0.waiting.removeValue(forKey: key) }) ?? [] {
                 promise.completeWith(result)
@@ -110,9 +110,9 @@ final class LeafCache: Sendable {
         }
     }
 
-    private func made(_ key: Key, _ authority: InterceptionAuthority, _ now: Int64) throws -> TLSServerContext {
+    private func made(_ key: Key, _ issuer: InterceptionAuthority, _ now: Int64) throws -> TLSServerContext {
         let leafKey = try leafKey()
-        let chain = try authority.mintLeaf(host: key.host, key: leafKey, at: now)
+        let chain = try issuer.mintLeaf(host: key.host, key: leafKey, at: now)
         let context = try TLSServerContext(chain: chain, key: leafKey, host: key.host)
         // An hour short of its end, so that no client sees one expire during a session.
         keep(context, key, expires: (chain.first?.notAfter ?? now) - 3600)

@@ -46,7 +46,7 @@ final class TrustQuestions {
 
     /// `answer` is called once, on the loop and never from inside this call, unless the ticket is withdrawn.
     func ask(
-        _ question: ServerTrustQuestion, _ key: Key, of delegate: any ServerTrustDelegate,
+        _ question: UntrustedServer, _ key: Key, of delegate: any ServerTrustDecider,
         answer: @escaping (TrustAnswer) -> Void
     ) -> Ticket {
         let ticket = Ticket(key: key, number: nextNumber())

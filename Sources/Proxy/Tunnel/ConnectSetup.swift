@@ -22,7 +22,7 @@ final class ConnectSetup {
     private var process: ClientProcess
     private var decision = AccessLog.Decision.tunnel
     private var entry = AccessLog.Outcome()
-    private var door: TrustDoor?
+    private var trustEvaluation: TrustEvaluation?
     private var identityRetry = IdentityRetry()
 
     init(client: ClientConnection, route: Route) {
@@ -50,15 +50,15 @@ final class ConnectSetup {
     }
 
     func cancel() {
-        door?.cancel()
-        door = nil
+        trustEvaluation?.cancel()
+        trustEvaluation = nil
     }
 
     /// Nil: nobody waits any more.
     private var client: ClientConnection? { presence.connection }
 
     /// Somebody is being asked about the origin's certificate.
-    var isAsking: Bool { door?.isAsking ?? false }
+    var isAsking: Bool { trustEvaluation?.isAsking ?? false }
 
     // MARK: A blind tunnel
 
@@ -79,7 +79,7 @@ final class ConnectSetup {
                 }
                 client.becomeTunnel(
                     to: channel, fromOrigin: ByteBuffer(), originHasEnded: false, tally: tally,
-                    response: MadeResponse.tunnelEstablished)
+                    response: GeneratedResponse.tunnelEstablished)
             }
         }
     }
@@ -87,7 +87,7 @@ final class ConnectSetup {
     // MARK: Interception
 
     private func intercept(_ rule: SiteRule) {
-        guard let authority = policy.authority else {
+        guard let interceptionAuthority = policy.authority else {
             let why =
                 if case .closed(let reason) = policy.enrollment { reason } else { "there is no interception CA" }
             return fail(
@@ -95,24 +95,25 @@ final class ConnectSetup {
         }
         guard client != nil else { return }
         let now = services.shared.wallClock()
-        for ground in [.verified] + policy.standing(for: origin, now: now).map({ OriginTrust.standing($0) }) {
-            let slot = route.slot(under: ground, mayBeAnswered: true)
+        for outcome in [.verified] + policy.trustExceptions(for: origin, now: now).map({ TrustOutcome.exception($0) }) {
+            let slot = route.slot(under: outcome, mayBeAnswered: true)
             guard let idle = slot.lease(now: services.now) else { continue }
             slot.giveBack(idle, now: services.now)
-            entry.trust = ground.decider
-            return present(.init(origin: origin, pin: nil), authority)
+            entry.trust = outcome.decider
+            return present(.init(origin: origin, pin: nil), interceptionAuthority)
         }
         // While the origin is connected to: most are up, and verify.
-        mint(authority)
-        let door = TrustDoor(origin: origin, isListed: true, pin: nil, services: services, client: presence)
-        self.door = door
+        mint(interceptionAuthority)
+        let evaluation = TrustEvaluation(origin: origin, isListed: true, pin: nil, services: services, client: presence)
+        self.trustEvaluation = evaluation
         services.connector.connect(
             to: origin, tls: policy.originTLS,
-            certificateSource: CertificateDoor.source(for: rule, at: origin, services: services, client: presence),
-            trustSource: door.source
+            certificateSource: CertificateRequestAnswerer.source(
+                for: rule, at: origin, services: services, client: presence),
+            trustSource: evaluation.source
         ) { result in
-            self.door = nil
-            if case .failure = result { door.cancel() }
+            self.trustEvaluation = nil
+            if case .failure = result { evaluation.cancel() }
             guard let client = self.client else {
                 if case .success(let connection) = result { connection.close() }
                 return
@@ -122,19 +123,19 @@ final class ConnectSetup {
                 self.services.shared.observer?.ended(error, at: self.origin)
                 let waits = self.identityRetry.begin(after: error, self.services) { isReplaced in
                     guard self.client != nil else { return }
-                    if isReplaced { self.intercept(rule) } else { self.fail(door.refusal(after: error)) }
+                    if isReplaced { self.intercept(rule) } else { self.fail(evaluation.refusal(after: error)) }
                 }
-                if !waits { self.fail(door.refusal(after: error)) }
+                if !waits { self.fail(evaluation.refusal(after: error)) }
             case .success(let connection):
-                self.found(connection, door.finding(connection), client, authority)
+                self.found(connection, evaluation.finding(connection), client, interceptionAuthority)
             }
         }
     }
 
     /// The origin is connected to; what its certificate is worth, or who decided, says which leaf the client sees.
     private func found(
-        _ connection: OriginConnection, _ finding: TrustDoor.Finding, _ client: ClientConnection,
-        _ authority: InterceptionAuthority
+        _ connection: OriginConnection, _ finding: TrustEvaluation.Finding, _ client: ClientConnection,
+        _ interceptionAuthority: InterceptionAuthority
     ) {
         switch finding {
         case .goOn(let trust):
@@ -146,7 +147,7 @@ final class ConnectSetup {
             } else {
                 slot.giveBack(connection, now: services.now)
             }
-            present(.init(origin: origin, pin: nil), authority)
+            present(.init(origin: origin, pin: nil), interceptionAuthority)
         case .undecided(let trust, let leaf):
             entry.reason = Self.reasons(trust)
             client.bind(connection, for: route.slot(under: .client(leaf: leaf), mayBeAnswered: true).key)
@@ -164,18 +165,19 @@ final class ConnectSetup {
         trust.reasons.map(String.init(describing:)).joined(separator: ", ")
     }
 
-    private func present(_ site: ClientConnection.InterceptedSite, _ authority: InterceptionAuthority) {
-        mint(authority).assumeIsolated().whenComplete { self.show($0, site) }
+    private func present(_ site: ClientConnection.InterceptedSite, _ interceptionAuthority: InterceptionAuthority) {
+        mint(interceptionAuthority).assumeIsolated().whenComplete { self.show($0, site) }
     }
 
     /// The leaf for the origin, from the cache or on its way.
     @discardableResult
-    private func mint(_ authority: InterceptionAuthority) -> EventLoopFuture<TLSServerContext> {
+    private func mint(_ interceptionAuthority: InterceptionAuthority) -> EventLoopFuture<TLSServerContext> {
         let now = services.shared.wallClock()
-        if let context = services.shared.leaves.cached(host: origin.host, authority: authority, now: now) {
+        if let context = services.shared.leaves.cached(host: origin.host, issuer: interceptionAuthority, now: now) {
             return services.loop.makeSucceededFuture(context)
         }
-        return services.shared.leaves.mint(host: origin.host, authority: authority, now: now, loop: services.loop)
+        return services.shared.leaves.mint(
+            host: origin.host, issuer: interceptionAuthority, now: now, loop: services.loop)
     }
 
     private func show(_ context: Result<TLSServerContext, any Error>, _ site: ClientConnection.InterceptedSite) {

@@ -5,7 +5,7 @@ import CountersignTLS
 
 /// When a tunnel's end reads, and what the kernel moves instead.
 ///
-/// Where much comes one way, NIO does not read: ``ReadPace`` waits, and then a ``SplicePipe`` moves all that has come meanwhile.
+/// Where much comes one way, NIO does not read: ``ReadThrottle`` waits, and then a ``SplicePipe`` moves all that has come meanwhile.
 /// NIO keeps both sockets. It hears of ends and failures all the while, and reads again as soon as a wait brings little, the sink
 /// has no room, or the other way carries something. Where there is no splice(2), the waits remain.
 extension TunnelHandler {
@@ -13,7 +13,7 @@ extension TunnelHandler {
     struct Reading {
         var isOn = false
         var isWaiting = false
-        var run = ReadRun()
+        var run = BulkReadDetector()
         /// Nil: nobody has asked yet.
         var maySplice: Bool?
     }
@@ -41,7 +41,7 @@ extension TunnelHandler {
         updateReading()
     }
 
-    /// ``ReadPace`` has waited.
+    /// ``ReadThrottle`` has waited.
     func waitEnded() {
         guard reading.isWaiting else { return }
         reading.isWaiting = false
@@ -53,7 +53,7 @@ extension TunnelHandler {
     func wait() {
         guard !reading.isWaiting else { return }
         reading.isWaiting = true
-        services.readPace.wait(self)
+        services.readThrottle.wait(self)
     }
 
     /// Has the kernel move what has come meanwhile, where nothing that came before is still to be sent.

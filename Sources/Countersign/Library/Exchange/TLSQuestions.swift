@@ -20,8 +20,8 @@ final class TLSQuestions: ChannelInboundHandler {
     /// Nil once it has been kept.
     private var verdict: EventLoopPromise<ServerTrustVerdict>?
     private var reasons = ""
-    /// The standing decision that the server is taken on.
-    private var standing: StandingTrust?
+    /// The trust exception by which the server is accepted.
+    private var exception: TrustException?
     private var shown: Identity?
     private var asking: Task<Void, Never>?
     private var deadline: Scheduled<Void>?
@@ -47,15 +47,15 @@ final class TLSQuestions: ChannelInboundHandler {
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         switch event {
         case TLSEvent.serverTrustAsked(let trust):
-            standing = Self.standing(trust, origin, controller.keeper.policy.current)
-            if let standing { return tls.answerTrustQuestion(with: .proceed(answering: standing.answers)) }
+            exception = Self.exception(trust, origin, controller.keeper.policy.current)
+            if let exception { return tls.answerTrustQuestion(with: .proceed(answering: exception.answers)) }
             ask(ServerTrustVerdict(trust), context)
         case TLSEvent.certificateRequested(let request):
             answer(request, context)
         case TLSEvent.handshakeCompleted(let summary):
             guard let trust = summary.serverTrust else { return fail(.tlsFailed, "the certificate was not verified") }
             end()
-            verdict?.succeed(ServerTrustVerdict(trust, isExcepted: standing?.answers ?? false))
+            verdict?.succeed(ServerTrustVerdict(trust, isExcepted: exception?.answers ?? false))
             verdict = nil
         case is TLSEvent:
             break
@@ -90,11 +90,11 @@ final class TLSQuestions: ChannelInboundHandler {
     // MARK: Questions
 
     /// What the person has recorded of a listed server that does not verify.
-    private static func standing(_ trust: ServerTrust, _ origin: Origin, _ policy: Policy) -> StandingTrust? {
+    private static func exception(_ trust: ServerTrust, _ origin: Origin, _ policy: Policy) -> TrustException? {
         guard let leaf = trust.leaf?.sha256Fingerprint, case .answer = policy.sites.verdict(for: origin) else {
             return nil
         }
-        return policy.standing(for: origin, leaf: leaf, now: ChallengeController.now())
+        return policy.trustException(for: origin, leaf: leaf, now: ChallengeController.now())
     }
 
     private func ask(_ found: ServerTrustVerdict, _ context: ChannelHandlerContext) {

@@ -37,12 +37,12 @@ public protocol ServerTrustDelegate: Sendable {
 }
 
 /// Passes the proxy's questions to a delegate of the public API.
-struct AskedServerTrust: CountersignProxy.ServerTrustDelegate {
+struct AskedServerTrust: CountersignProxy.ServerTrustDecider {
     let delegate: any ServerTrustDelegate
     /// Called before an acceptance takes effect.
     let agreed: @Sendable () -> Void
 
-    func decide(_ question: CountersignProxy.ServerTrustQuestion) async -> TrustAnswer {
+    func decide(_ question: CountersignProxy.UntrustedServer) async -> TrustAnswer {
         let asked = ServerTrustQuestion(
             host: question.host, port: Int(question.port), verdict: ServerTrustVerdict(question.trust),
             address: question.address, tlsVersion: question.tlsVersion)

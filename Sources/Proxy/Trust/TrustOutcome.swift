@@ -5,7 +5,7 @@ import CountersignChallenges
 import CountersignUpstream
 
 /// A decision of the person's that stands until it is forgotten or ends: for the origin that it is kept under, and one leaf.
-package struct StandingTrust: Hashable, Sendable {
+package struct TrustException: Hashable, Sendable {
     /// SHA-256 of the leaf's DER.
     package let leaf: [UInt8]
     /// The last second at which it counts, since 1970; nil: no end.
@@ -24,11 +24,11 @@ package struct StandingTrust: Hashable, Sendable {
 }
 
 /// On whose word an origin's certificate is taken, and for what.
-struct OriginTrust: Equatable {
+struct TrustOutcome: Equatable {
     /// Who decided to go on to an origin that does not verify.
     enum Decider: String {
         /// `countersign trust allow`.
-        case standing
+        case exception = "standing"
         /// The client: inside a tunnel whose certificate fails, or by `Countersign-Trust`.
         case client
         case delegate
@@ -38,24 +38,24 @@ struct OriginTrust: Equatable {
     /// Nil where nobody had to.
     let decider: Decider?
 
-    static let verified = OriginTrust(key: .verified, decider: nil)
+    static let verified = TrustOutcome(key: .verified, decider: nil)
 
-    static func standing(_ decision: StandingTrust) -> OriginTrust {
-        OriginTrust(key: .accepted(leaf: decision.leaf, answering: decision.answers), decider: .standing)
+    static func exception(_ exception: TrustException) -> TrustOutcome {
+        TrustOutcome(key: .accepted(leaf: exception.leaf, answering: exception.answers), decider: .exception)
     }
 
-    static func client(leaf: [UInt8]) -> OriginTrust {
-        OriginTrust(key: .accepted(leaf: leaf, answering: false), decider: .client)
+    static func client(leaf: [UInt8]) -> TrustOutcome {
+        TrustOutcome(key: .accepted(leaf: leaf, answering: false), decider: .client)
     }
 
-    static func delegate(leaf: [UInt8]) -> OriginTrust {
-        OriginTrust(key: .accepted(leaf: leaf, answering: false), decider: .delegate)
+    static func delegate(leaf: [UInt8]) -> TrustOutcome {
+        TrustOutcome(key: .accepted(leaf: leaf, answering: false), decider: .delegate)
     }
 
     /// A standing decision counts only for as long as it is kept, and to what it permits now.
     func isInForce(at origin: Origin, _ shared: ProxyServices) -> Bool {
-        guard decider == .standing, case .accepted(let leaf, let answering) = key else { return true }
-        let decision = shared.policy.current.standing(for: origin, leaf: leaf, now: shared.wallClock())
+        guard decider == .exception, case .accepted(let leaf, let answering) = key else { return true }
+        let decision = shared.policy.current.trustException(for: origin, leaf: leaf, now: shared.wallClock())
         return decision.map { $0.answers || !answering } ?? false
     }
 
@@ -63,7 +63,7 @@ struct OriginTrust: Equatable {
     var answers: Bool { key.answers }
 
     /// Connections may serve other clients: the decision was not one client's.
-    var isShared: Bool { decider == nil || decider == .standing }
+    var isShared: Bool { decider == nil || decider == .exception }
 }
 
 /// What a caller's delegate said yes to, for as long as one client connection lives: a leaf, in spite of these reasons.

@@ -9,7 +9,7 @@ import Testing
 @testable import CountersignProxy
 @testable import CountersignUpstream
 
-@Suite struct CertificateDoorTests {
+@Suite struct CertificateRequestAnswererTests {
     private static let origin = Origin(scheme: .https, host: "a.example", port: 443)
     /// ecdsa_secp256r1_sha256.
     private static let request = CertificateRequest(
@@ -18,7 +18,8 @@ import Testing
     /// What an origin is shown that asks for a certificate: the identity's name.
     private static func shown(_ bench: Bench, to presence: ClientPresence) throws -> [String?] {
         let rule = try #require(bench.services.shared.policy.current.sites.rule(for: origin))
-        let source = CertificateDoor.source(for: rule, at: origin, services: bench.services, client: presence)
+        let source = CertificateRequestAnswerer.source(
+            for: rule, at: origin, services: bench.services, client: presence)
         var names: [String?] = []
         source(request, OriginConnection(place: "a.example:443", tlsHandler: nil)) { names.append($0?.name) }
         return names

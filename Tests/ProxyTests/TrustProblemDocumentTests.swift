@@ -8,11 +8,11 @@ import Testing
 
 @testable import CountersignProxy
 
-@Suite struct TrustProblemTests {
+@Suite struct TrustProblemDocumentTests {
     private static let origin = Origin(scheme: .https, host: "fe80::1", port: 8443)
 
     /// The document as another reader of JSON sees it.
-    private static func read(_ problem: TrustProblem) throws -> [String: Any] {
+    private static func read(_ problem: TrustProblemDocument) throws -> [String: Any] {
         try #require(try JSONSerialization.jsonObject(with: Data(problem.json.utf8)) as? [String: Any])
     }
 
@@ -28,7 +28,8 @@ import Testing
         let trust = ServerTrust(
             chain: [leaf, leaf], reasons: [.expired(notAfter: 1_700_000_000), .hostMismatch],
             revocation: .unknown("no list is kept"))
-        let problem = TrustProblem(origin: Self.origin, trust: trust, address: "[fe80::1]:8443", tlsVersion: "TLSv1.3")
+        let problem = TrustProblemDocument(
+            origin: Self.origin, trust: trust, address: "[fe80::1]:8443", tlsVersion: "TLSv1.3")
         let read = try Self.read(problem)
         #expect(read["type"] as? String == "urn:countersign:server-not-trusted")
         #expect(read["title"] as? String == "The origin's certificate is not trusted")
@@ -58,7 +59,7 @@ import Testing
         let nasty = "a \"quoted\" \\ back\u{0}slash\r\n</script> \u{2028} ü\u{7F}\u{1F}"
         let trust = ServerTrust(chain: [], reasons: [.other(nasty)], revocation: .unknown(nasty))
         let read = try Self.read(
-            TrustProblem(origin: Self.origin, trust: trust, address: nil, tlsVersion: nil))
+            TrustProblemDocument(origin: Self.origin, trust: trust, address: nil, tlsVersion: nil))
         #expect(read["reasons"] as? [[String: String]] == [["code": "other", "text": nasty]])
         #expect(read["revocation"] as? [String: String] == ["status": "unknown", "text": nasty])
         #expect(read["fingerprint"] == nil && read["chain"] == nil && read["address"] == nil && read["hint"] == nil)
@@ -82,7 +83,7 @@ import Testing
     ])
     func whoToldOfRevocationIsSaid(_ revocation: ServerTrust.Revocation, _ object: [String: String]) throws {
         let trust = ServerTrust(chain: [], reasons: [], revocation: revocation)
-        let read = try Self.read(TrustProblem(origin: Self.origin, trust: trust, address: nil, tlsVersion: nil))
+        let read = try Self.read(TrustProblemDocument(origin: Self.origin, trust: trust, address: nil, tlsVersion: nil))
         #expect(read["revocation"] as? [String: String] == object)
     }
 

@@ -8,12 +8,12 @@ import Testing
 @testable import CountersignProxy
 
 /// Answers every question at once.
-private struct QuickDelegate: ServerTrustDelegate {
+private struct QuickDelegate: ServerTrustDecider {
     let answer: TrustAnswer
-    func decide(_ question: ServerTrustQuestion) async -> TrustAnswer { answer }
+    func decide(_ question: UntrustedServer) async -> TrustAnswer { answer }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct TrustDoorTests {
+@Suite(.timeLimit(.minutes(1))) struct TrustEvaluationTests {
     private static func with(_ bench: TrustBench, _ body: (TrustBench) async throws -> Void) async throws {
         do { try await body(bench) } catch {
             try? await bench.stop()
@@ -62,7 +62,7 @@ private struct QuickDelegate: ServerTrustDelegate {
 
     @Test(arguments: [true, false]) func aStandingDecisionAnswersOnlyIfItSaysSo(_ answers: Bool) async throws {
         try await Self.with(TrustBench(password: "pw")) { bench in
-            try bench.decide([StandingTrust(leaf: bench.leaf, until: nil, answers: answers)], generation: 2)
+            try bench.decide([TrustException(leaf: bench.leaf, until: nil, answers: answers)], generation: 2)
             for _ in 0..<2 {
                 try await Self.expect(bench, "HTTP/1.1 \(answers ? 200 : 401) ")
             }
@@ -76,11 +76,11 @@ private struct QuickDelegate: ServerTrustDelegate {
 
     @Test func aStandingDecisionIsForItsLeafAndListedSitesOnly() async throws {
         try await Self.with(TrustBench(password: "pw")) { bench in
-            try bench.decide([StandingTrust(leaf: bench.leaf.reversed(), until: nil, answers: true)], generation: 2)
+            try bench.decide([TrustException(leaf: bench.leaf.reversed(), until: nil, answers: true)], generation: 2)
             Self.expectProblem(try await bench.answer())
         }
         try await Self.with(TrustBench(isListed: false)) { bench in
-            try bench.decide([StandingTrust(leaf: bench.leaf, until: nil, answers: true)], generation: 2)
+            try bench.decide([TrustException(leaf: bench.leaf, until: nil, answers: true)], generation: 2)
             Self.expectProblem(try await bench.answer())
             #expect(bench.seen.withLockedValue { $0.isEmpty })
         }
@@ -88,7 +88,7 @@ private struct QuickDelegate: ServerTrustDelegate {
 
     @Test func aDecisionThatIsForgottenTakesItsConnectionsAlong() async throws {
         try await Self.with(TrustBench(password: "pw")) { bench in
-            try bench.decide([StandingTrust(leaf: bench.leaf, until: nil, answers: true)], generation: 2)
+            try bench.decide([TrustException(leaf: bench.leaf, until: nil, answers: true)], generation: 2)
             let client = try await bench.client()
             try await client.send(bench.get + "\r\n")
             _ = try await client.until("welcome")
@@ -104,8 +104,8 @@ private struct QuickDelegate: ServerTrustDelegate {
     @Test(arguments: [true, false])
     func aDecisionThatIsTakenBackWhileTheOriginThinksAnswersNothing(_ isForgotten: Bool) async throws {
         try await Self.with(TrustBench(password: "pw")) { bench in
-            try bench.decide([StandingTrust(leaf: bench.leaf, until: nil, answers: true)], generation: 2)
-            let left = isForgotten ? [] : [StandingTrust(leaf: bench.leaf, until: nil, answers: false)]
+            try bench.decide([TrustException(leaf: bench.leaf, until: nil, answers: true)], generation: 2)
+            let left = isForgotten ? [] : [TrustException(leaf: bench.leaf, until: nil, answers: false)]
             bench.meanwhile.withLockedValue { $0 = { try? bench.decide(left, generation: 3) } }
             try await Self.expect(bench, "HTTP/1.1 401 ")
             #expect(bench.seen.withLockedValue { $0 }.map { $0.contains("Authorization") } == [false])
@@ -115,7 +115,7 @@ private struct QuickDelegate: ServerTrustDelegate {
     @Test func aDecisionThatHasEndedIsNoneEvenForAnOpenConnection() async throws {
         try await Self.with(TrustBench()) { bench in
             let end = WallClock.now().seconds + 600
-            try bench.decide([StandingTrust(leaf: bench.leaf, until: end, answers: true)], generation: 2)
+            try bench.decide([TrustException(leaf: bench.leaf, until: end, answers: true)], generation: 2)
             try await Self.expect(bench, "HTTP/1.1 200 ")
             bench.later.withLockedValue { $0 = 601 }
             Self.expectProblem(try await bench.answer())

@@ -2,7 +2,7 @@
 
 /// A response that the proxy makes itself. It says nothing of the request; values of peers that get into a field lose
 /// what is not printable ASCII.
-package struct MadeResponse: Sendable {
+package struct GeneratedResponse: Sendable {
     /// Answers CONNECT; without any framing field (RFC 9110 §9.3.6).
     package static let tunnelEstablished: [UInt8] = Array("HTTP/1.1 200 Connection established\r\n\r\n".utf8)
     /// Lets a client that waits send its body (RFC 9110 §15.2.1).
@@ -35,7 +35,7 @@ package struct MadeResponse: Sendable {
             writer.append("HTTP/1.1 ")
             writer.append(text: String(status))
             writer.append(" ")
-            writer.append(text: MadeResponse.reason(of: status))
+            writer.append(text: GeneratedResponse.reason(of: status))
             writer.append("\r\n")
             for (name, value) in fields { writer.extraField(name, value) }
             let hasBody = status != 204 && status != 304

@@ -6,7 +6,7 @@ import CountersignCryptography
 
 /// A problem document (RFC 9457) about an origin that is not trusted: everything that its reader needs to decide, and how to go
 /// on after a yes.
-struct TrustProblem {
+struct TrustProblemDocument {
     static let type = "urn:countersign:server-not-trusted"
 
     let origin: Origin

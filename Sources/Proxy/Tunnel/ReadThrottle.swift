@@ -3,7 +3,7 @@
 import NIOCore
 
 /// Lets the tunnels of an event loop wait before they read on, all of them until the same wake-up.
-final class ReadPace {
+final class ReadThrottle {
     /// At the most.
     static let wait = TimeAmount.microseconds(500)
 

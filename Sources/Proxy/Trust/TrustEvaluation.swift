@@ -10,10 +10,10 @@ import CountersignUpstream
 ///
 /// The order: a standing decision, for listed sites; the word that the client has given already; the delegate, for listed sites.
 /// Where none of them speaks the handshake completes undecided, and nothing is sent: the client is handed the decision.
-final class TrustDoor {
+final class TrustEvaluation {
     /// What an attempt to connect came to.
     enum Finding {
-        case goOn(OriginTrust)
+        case goOn(TrustOutcome)
         /// Nobody has decided.
         case undecided(ServerTrust, leaf: [UInt8])
         case refused(OwnResponse)
@@ -30,8 +30,8 @@ final class TrustDoor {
     private var connection: OriginConnection?
     private var isCancelled = false
     private var ticket: TrustQuestions.Ticket?
-    private var agreed: OriginTrust?
-    private var problem: TrustProblem?
+    private var agreed: TrustOutcome?
+    private var problem: TrustProblemDocument?
 
     init(origin: Origin, isListed: Bool, pin: [UInt8]?, services: LoopServices, client: ClientPresence) {
         self.origin = origin
@@ -70,16 +70,16 @@ final class TrustDoor {
         guard let leaf = trust.leaf?.sha256Fingerprint, pin == nil || pin == leaf else { return answer(.undecided) }
         let shared = services.shared
         if isListed,
-            let standing = shared.policy.current.standing(for: origin, leaf: leaf, now: shared.wallClock())
+            let exception = shared.policy.current.trustException(for: origin, leaf: leaf, now: shared.wallClock())
         {
-            return goOn(.standing(standing), answer)
+            return goOn(.exception(exception), answer)
         }
         if pin != nil { return goOn(.client(leaf: leaf), answer) }
-        guard isListed, let delegate = shared.serverTrustDelegate, let client = client.connection else {
+        guard isListed, let delegate = shared.serverTrustDecider, let client = client.connection else {
             return answer(.undecided)
         }
         if client.consents[origin]?.covers(trust) == true { return goOn(.delegate(leaf: leaf), answer) }
-        let question = ServerTrustQuestion(
+        let question = UntrustedServer(
             host: origin.host, port: origin.port, trust: trust, address: connection.address ?? "",
             tlsVersion: connection.tlsVersion ?? "")
         let key = TrustQuestions.Key(origin: origin, leaf: leaf, reasons: Set(trust.reasons))
@@ -91,13 +91,13 @@ final class TrustDoor {
         }
     }
 
-    private func goOn(_ trust: OriginTrust, _ answer: (TrustAnswer) -> Void) {
+    private func goOn(_ trust: TrustOutcome, _ answer: (TrustAnswer) -> Void) {
         agreed = trust
         answer(.proceed(answering: trust.answers))
     }
 
     private func note(_ trust: ServerTrust, _ connection: OriginConnection) {
-        problem = TrustProblem(
+        problem = TrustProblemDocument(
             origin: origin, trust: trust, address: connection.address, tlsVersion: connection.tlsVersion)
     }
 

@@ -6,9 +6,9 @@ import Testing
 
 @testable import CountersignProxy
 
-@Suite struct ReadRunTests {
+@Suite struct BulkReadDetectorTests {
     /// Whether to wait after each of these rounds.
-    private static func waits(_ rounds: [Int], _ run: inout ReadRun) -> [Bool] {
+    private static func waits(_ rounds: [Int], _ run: inout BulkReadDetector) -> [Bool] {
         rounds.map {
             run.bytesRead($0)
             return run.roundEnded()
@@ -16,13 +16,13 @@ import Testing
     }
 
     @Test func halfAMebibyteOneWayIsWorthAWait() {
-        var run = ReadRun()
+        var run = BulkReadDetector()
         #expect(Self.waits([Int](repeating: 16 * 1024, count: 31), &run).contains(true) == false)
         #expect(Self.waits([16 * 1024], &run) == [true])
     }
 
     @Test func aDialogueNeverWaits() {
-        var run = ReadRun()
+        var run = BulkReadDetector()
         for _ in 0..<1000 {
             #expect(Self.waits([100_000, 100_000, 100_000, 100_000, 100_000], &run).contains(true) == false)
             run.otherWayCarried()
@@ -30,13 +30,13 @@ import Testing
     }
 
     @Test func waitsGoOnForAsLongAsTheyBringEnough() {
-        var run = ReadRun()
+        var run = BulkReadDetector()
         let rounds = [600_000, 16 * 1024, 32 * 1024, 100_000, 32 * 1024 - 1, 100_000]
         #expect(Self.waits(rounds, &run) == [false, true, true, true, false, false])
     }
 
     @Test func whereARoundWasFullTheNextOneComesAtOnce() {
-        var run = ReadRun()
+        var run = BulkReadDetector()
         let rounds = [512 * 1024 - 1, 1, 240 * 1024, 10, 240 * 1024 - 1]
         #expect(Self.waits(rounds, &run) == [false, true, false, true, true])
     }

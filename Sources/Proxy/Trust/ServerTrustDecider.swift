@@ -4,7 +4,7 @@ import CountersignCertificates
 import CountersignTLS
 
 /// What a delegate is asked: to go on, or not, to an origin whose certificate does not verify.
-package struct ServerTrustQuestion: Sendable, Equatable {
+package struct UntrustedServer: Sendable, Equatable {
     /// Canonical; an IPv6 address without brackets.
     package let host: String
     package let port: UInt16
@@ -25,8 +25,8 @@ package struct ServerTrustQuestion: Sendable, Equatable {
 }
 
 /// The caller's word on origins that do not verify, of the listed ones, where no standing decision speaks for them.
-package protocol ServerTrustDelegate: Sendable {
+package protocol ServerTrustDecider: Sendable {
     /// The origin's handshake stands still until the answer is there, for 30 seconds at most; after that it is a no, and the
     /// task is cancelled. A yes never unlocks the answering of challenges: `.proceed(answering: true)` counts as `false`.
-    func decide(_ question: ServerTrustQuestion) async -> TrustAnswer
+    func decide(_ question: UntrustedServer) async -> TrustAnswer
 }

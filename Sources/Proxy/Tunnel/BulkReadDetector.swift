@@ -5,7 +5,7 @@
 /// A fast sender is read as often as it writes, a TLS record at a time, and most of that is waking this process and the reader. It
 /// costs a fraction to look less often. A dialogue must not wait for that: what counts starts anew whenever the other way
 /// carries something.
-struct ReadRun {
+struct BulkReadDetector {
     /// What has come one way, with nothing the other way, before it is waited for.
     static let leastBytes = 512 * 1024
     /// What a wait must bring for the next one to be worth it.
