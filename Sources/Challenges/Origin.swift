@@ -27,7 +27,7 @@ package struct Origin: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The host as it stands in a URI: an IPv6 address in brackets.
-    package var uriHost: String { host.contains(":") ? "[\(host)]" : host }
+    package var uriHost: String { HostText.bracketed(host) }
 
     /// `https://host:port`, always with the port.
     package var description: String { "\(scheme.rawValue)://\(uriHost):\(port)" }

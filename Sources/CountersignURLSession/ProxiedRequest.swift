@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChallenges
 import Foundation
 import NIOCore
 
@@ -106,7 +107,7 @@ struct ProxiedRequest: Sendable {
         guard let target = parts.string, target.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
             let host = parts.percentEncodedHost
         else { throw URLError(.badURL) }
-        let bracketed = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
+        let bracketed = HostText.bracketed(host)
         var head = "\(method) \(target) HTTP/1.1\r\nHost: \(bracketed)\(parts.port.map { ":\($0)" } ?? "")\r\n"
         for field in fields { head += "\(field.name): \(field.value)\r\n" }
         if let body { head += "Content-Length: \(body.count)\r\n" }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChallenges
+
 /// The one spelling of a host. Whatever is compared, looked up, connected to, put into SNI or checked against a
 /// certificate is this text, so that the host that is allowed is the host that is reached.
 ///
@@ -60,16 +62,10 @@ package struct HostName: Hashable, Sendable, CustomStringConvertible {
     package var description: String { text }
 
     /// `localhost` or a name below it, which never leaves the machine (RFC 6761 §6.3).
-    package var isLoopbackName: Bool { kind == .name && (text == "localhost" || text.hasSuffix(".localhost")) }
+    package var isLoopbackName: Bool { HostText.isLoopbackName(text) }
 
     /// In 127.0.0.0/8, or `::1`.
-    package var isLoopbackAddress: Bool {
-        switch kind {
-        case .name: false
-        case .ipv4: text.hasPrefix("127.")
-        case .ipv6: text == "::1"
-        }
-    }
+    package var isLoopbackAddress: Bool { HostText.isLoopbackAddress(text) }
 
     /// 4 or 16 bytes in network order; none for a name.
     package var addressBytes: [UInt8] {

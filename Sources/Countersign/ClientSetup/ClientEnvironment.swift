@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChallenges
+
 /// The environment variables that configure programs to use the proxy and to trust its CA, without changing a trust
 /// store.
 ///
@@ -53,7 +55,7 @@ package struct ClientEnvironment: Equatable, Sendable {
 
         package var url: String {
             let login = token.map { "countersign:\($0)@" } ?? ""
-            return "http://\(login)\(host.contains(":") ? "[\(host)]" : host):\(port)"
+            return "http://\(login)\(HostText.joined(host, port))"
         }
     }
 

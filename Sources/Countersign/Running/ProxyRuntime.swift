@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChallenges
 import CountersignCryptography
 import Dispatch
 import Glibc
@@ -138,7 +139,7 @@ package final class ProxyRuntime: Sendable {
     ) -> CountersignError {
         let names = addresses.map { address in
             switch address {
-            case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+            case .tcp(let host, let port): HostText.joined(host, port)
             case .unix(let path): "unix:\(path)"
             }
         }

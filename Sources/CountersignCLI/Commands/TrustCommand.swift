@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCertificates
 import ArgumentParser
 import CountersignChallenges
 import Countersign
@@ -42,7 +43,7 @@ struct TrustCommand: ParsableCommand {
             let now = Int64(time(nil))
             let rows = decisions.map { decision in
                 [
-                    decision.place, TrustFingerprint.text(decision.leafSHA256),
+                    decision.place, CertificateFingerprint.text(decision.leafSHA256),
                     decision.answers ? "answered" : "not answered", decision.period(at: now),
                     "added \(WallClock.rfc3339(decision.made))",
                 ]
@@ -111,7 +112,7 @@ struct TrustCommand: ParsableCommand {
                         host: origin.host, port: origin.port, leafSHA256: leaf, until: end, answers: answer, made: now))
             }
             Console.result(
-                "\(TrustedServer.text(origin)): \(TrustFingerprint.text(leaf)) is allowed"
+                "\(TrustedServer.text(origin)): \(CertificateFingerprint.text(leaf)) is allowed"
                     + (end.map { " until \(WallClock.rfc3339($0))" } ?? "")
                     + (answer ? ", challenges are answered\n" : ", challenges are not answered\n"))
             if case .answer = sites.verdict(for: origin) { return }
@@ -173,7 +174,7 @@ enum TrustedServer {
 
     static func leaf(_ fingerprint: String, of place: String) throws -> [UInt8] {
         do {
-            return try TrustFingerprint.parse(fingerprint)
+            return try CertificateFingerprint.parse(fingerprint)
         } catch {
             throw CountersignError(
                 .configuration, "\(fingerprint.debugDescription) is not a fingerprint: \(error)",
@@ -185,7 +186,7 @@ enum TrustedServer {
     }
 
     /// `host:port`.
-    static func text(_ origin: Origin) -> String { "\(origin.uriHost):\(origin.port)" }
+    static func text(_ origin: Origin) -> String { HostText.joined(origin.host, origin.port) }
 }
 
 /// The last second of a trust exception, from a date or an RFC 3339 timestamp.
@@ -262,7 +263,7 @@ private struct ListedDecision: Encodable {
     init(_ decision: TrustDecision) {
         host = decision.host
         port = decision.port
-        fingerprint = TrustFingerprint.text(decision.leafSHA256)
+        fingerprint = CertificateFingerprint.text(decision.leafSHA256)
         answers = decision.answers
         until = decision.until.map(WallClock.rfc3339)
         made = WallClock.rfc3339(decision.made)

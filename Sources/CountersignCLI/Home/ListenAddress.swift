@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChallenges
 import ArgumentParser
 import CountersignProxy
-import CountersignSitePolicy
 import Glibc
 
 /// The value of `--listen`: `HOST:PORT`, `[V6]:PORT` or `unix:PATH`.
@@ -43,7 +43,7 @@ struct ListenAddress {
     var isLocal: Bool {
         switch address {
         case .unix: true
-        case .tcp(let host, _): (try? HostName(canonicalizing: host))?.isLoopbackAddress ?? false
+        case .tcp(let host, _): HostText.isLoopbackAddress(host)
         }
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCertificates
 import CountersignChallenges
 import CountersignHTTP1
 import NIOCore
@@ -161,11 +162,11 @@ extension ClientConnection {
     private func acceptedLeaf(_ head: RequestHead) throws(RequestTarget.Failure) -> [UInt8]? {
         guard head.fields.contains(.countersignTrust) else { return nil }
         let values = head.fields.values(of: .countersignTrust)
-        do throws(TrustFingerprint.Fault) {
+        do throws(CertificateFingerprint.Fault) {
             guard values.count == 1 else {
-                throw TrustFingerprint.Fault(description: "it is there \(values.count) times")
+                throw CertificateFingerprint.Fault(description: "it is there \(values.count) times")
             }
-            return try TrustFingerprint.parse(values[0])
+            return try CertificateFingerprint.parse(values[0])
         } catch {
             throw RequestTarget.Failure(
                 status: 400,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChallenges
 import Glibc
 import NIOConcurrencyHelpers
 import NIOCore
@@ -186,6 +187,6 @@ package final class ProxyListener: Sendable {
 
     private static func name(_ address: SocketAddress?, host: String) -> String {
         guard let address, let ip = address.ipAddress, let port = address.port else { return host }
-        return ip.contains(":") ? "[\(ip)]:\(port)" : "\(ip):\(port)"
+        return HostText.joined(ip, port)
     }
 }

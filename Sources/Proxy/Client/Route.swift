@@ -89,7 +89,7 @@ final class Route {
         shared = services.shared
         pool = services.pool
         authority = origin.authority
-        leadsBack = services.ownPorts.contains(origin.port) && Self.isLoopback(origin.host)
+        leadsBack = services.ownPorts.contains(origin.port) && HostText.isThisMachine(origin.host)
         verdict = policy.sites.verdict(for: origin)
         rule = if case .answer(let rule) = verdict { rule } else { nil }
         isListed = rule != nil
@@ -109,11 +109,6 @@ final class Route {
         let preparedExchanges = PreparedExchanges(context)
         learnedRoute.last = (space, preparedExchanges)
         return preparedExchanges.preparedExchange(hasBody: hasBody)
-    }
-
-    private static func isLoopback(_ host: String) -> Bool {
-        host == "localhost" || host.hasSuffix(".localhost") || host.hasPrefix("127.") || host == "::1"
-            || host == "0.0.0.0" || host == "::"
     }
 
     /// What the site's line has for a password challenge, or what was supplied in its place.

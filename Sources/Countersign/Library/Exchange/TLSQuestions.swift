@@ -102,7 +102,7 @@ final class TLSQuestions: ChannelInboundHandler {
         guard let delegate else { return tls.answerTrustQuestion(with: .refuse) }
         wait(context) { $0.tls.answerTrustQuestion(with: .refuse) }
         let address = context.remoteAddress.flatMap { remote in
-            remote.ipAddress.map { "\($0.contains(":") ? "[\($0)]" : $0):\(remote.port ?? 0)" }
+            remote.ipAddress.map { HostText.joined($0, remote.port ?? 0) }
         }
         let question = ServerTrustQuestion(
             host: origin.host, port: Int(origin.port), verdict: found, address: address ?? "", tlsVersion: tls.version)

@@ -59,8 +59,8 @@ public struct ProtectionSpace: Hashable, Sendable {
 extension ProtectionSpace: CustomStringConvertible {
     /// `https://git.corp.example:443 Basic "realm"`, on one line. Parts longer than 200 characters are truncated.
     public var description: String {
-        let site = host.utf8.contains(UInt8(ascii: ":")) && !host.hasPrefix("[") ? "[\(host)]" : host
-        let words = ["\(scheme)://\(site):\(port)", "\(authenticationMethod)"] + (realm.map { [$0] } ?? [])
+        let words =
+            ["\(scheme)://\(HostText.joined(host, port))", "\(authenticationMethod)"] + (realm.map { [$0] } ?? [])
         var printed = words.map { word in
             let escaped = String(word.prefix(200)).debugDescription
             return word.count > 200 ? escaped.dropLast() + "…\"" : escaped[...]

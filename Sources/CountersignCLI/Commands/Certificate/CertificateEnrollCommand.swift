@@ -187,8 +187,8 @@ struct CertificateEnrollCommand: ParsableCommand {
     }
 
     private static func digest(_ text: String) throws -> [UInt8] {
-        do throws(TrustFingerprint.Fault) {
-            return try TrustFingerprint.parse(text)
+        do throws(CertificateFingerprint.Fault) {
+            return try CertificateFingerprint.parse(text)
         } catch {
             throw ValidationError("\(text.debugDescription) is not a fingerprint: \(error)")
         }

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// How hosts are written, and which of them are this machine. Pure text: no name is looked up.
+package enum HostText {
+    /// `host` as a URI has it (RFC 3986 §3.2.2): an IPv6 address in brackets, which it may have already.
+    package static func bracketed(_ host: String) -> String {
+        host.utf8.contains(UInt8(ascii: ":")) && !host.hasPrefix("[") ? "[\(host)]" : host
+    }
+
+    /// `host:port`, an IPv6 address in brackets.
+    package static func joined(_ host: String, _ port: some BinaryInteger) -> String { "\(bracketed(host)):\(port)" }
+
+    /// `localhost` or a name below it (RFC 6761 §6.3). `host` is in lower case, without a trailing dot.
+    package static func isLoopbackName(_ host: String) -> Bool { host == "localhost" || host.hasSuffix(".localhost") }
+
+    /// An address in 127.0.0.0/8, or `::1` in any spelling, without brackets.
+    package static func isLoopbackAddress(_ host: String) -> Bool {
+        if let bytes = bytes(of: host, AF_INET, count: 4) { return bytes[0] == 127 }
+        return bytes(of: host, AF_INET6, count: 16) == [UInt8](repeating: 0, count: 15) + [1]
+    }
+
+    /// A connection to `host` ends on this machine: loopback by name or address, or the unspecified address, which Linux treats
+    /// as loopback.
+    package static func isThisMachine(_ host: String) -> Bool {
+        isLoopbackName(host) || isLoopbackAddress(host) || host == "0.0.0.0" || host == "::"
+    }
+
+    private static func bytes(of host: String, _ family: Int32, count: Int) -> [UInt8]? {
+        let bytes = [UInt8](unsafeUninitializedCapacity: 16) { buffer, used in
+            used = inet_pton(family, host, buffer.baseAddress) == 1 ? count : 0
+        }
+        return bytes.isEmpty ? nil : bytes
+    }
+}
