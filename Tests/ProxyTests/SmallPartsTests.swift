@@ -183,31 +183,6 @@ extension ProtectionSpaceCache.Space {
     }
 }
 
-@Suite struct TrustFingerprintTests {
-    private static let digits = String(repeating: "0aF9", count: 16)
-
-    @Test func thirtyTwoBytesWithOrWithoutColons() throws {
-        let bytes = Array(repeatElement([0x0A, 0xF9] as [UInt8], count: 16).joined())
-        #expect(try TrustFingerprint.parse("sha256:\(Self.digits)") == bytes)
-        #expect(
-            try TrustFingerprint.parse("SHA256:" + repeatElement("0A:f9", count: 16).joined(separator: ":")) == bytes)
-    }
-
-    @Test(arguments: [
-        ("", "it does not begin with sha256:"), (digits, "it does not begin with sha256:"),
-        ("sha1:\(digits)", "it does not begin with sha256:"),
-        ("sha256:", "it has 0 hexadecimal digits, a SHA-256 has 64"),
-        ("sha256:\(digits.dropLast())", "it has 63 hexadecimal digits, a SHA-256 has 64"),
-        ("sha256:\(digits.dropLast(2))", "it has 62 hexadecimal digits, a SHA-256 has 64"),
-        ("sha256:\(digits)00", "it has 66 hexadecimal digits, a SHA-256 has 64"),
-        ("sha256: \(digits)", "behind sha256: stands something else than hexadecimal digits"),
-        ("sha256:\(digits.dropLast())g", "behind sha256: stands something else than hexadecimal digits"),
-        ("sha256:\(digits.dropLast())\u{FF11}", "behind sha256: stands something else than hexadecimal digits"),
-    ]) func nothingElse(_ text: String, _ why: String) {
-        #expect(throws: TrustFingerprint.Fault(description: why)) { try TrustFingerprint.parse(text) }
-    }
-}
-
 @Suite struct AccessLogTests {
     @Test(arguments: [
         ("plain ä", "plain ä"), ("\"\\", #"\"\\"#), ("a\r\nb\t\u{0}", #"a\u000d\nb\u0009\u0000"#),

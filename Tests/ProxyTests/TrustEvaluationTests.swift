@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCertificates
 import CountersignCryptography
 import NIOCore
 import CountersignTLS
@@ -50,11 +51,12 @@ private struct QuickDelegate: ServerTrustDecider {
         try await Self.with(TrustBench(password: "pw")) { bench in
             let other = try await bench.answer("Countersign-Trust: sha256:\(String(repeating: "0", count: 64))\r\n")
             Self.expectProblem(other)
-            let yes = "Countersign-Trust: \(TrustFingerprint.text(bench.leaf))\r\n"
+            let yes = "Countersign-Trust: \(CertificateFingerprint.text(bench.leaf))\r\n"
             let answer = try await bench.answer(yes)
             #expect(answer.hasPrefix("HTTP/1.1 401 "), "\(answer)")
             #expect(bench.seen.withLockedValue { $0.count } == 1)
             #expect(bench.lines.last?.contains("\"trust\":\"client\"") == true)
+            #expect(bench.lines.last?.contains("; certificate issuer unknown\"") == true)
         }
     }
 
@@ -71,6 +73,7 @@ private struct QuickDelegate: ServerTrustDecider {
             #expect(
                 sent.map { $0.contains("Authorization: Basic ") } == (answers ? [false, true, true] : [false, false]))
             #expect(bench.lines.allSatisfy { $0.contains("\"trust\":\"standing\"") }, "\(bench.lines)")
+            #expect(bench.lines.allSatisfy { $0.contains("certificate issuer unknown\"") }, "\(bench.lines)")
         }
     }
 

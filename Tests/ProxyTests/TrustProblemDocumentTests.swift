@@ -43,7 +43,7 @@ import Testing
                 ["code": "host-mismatch", "text": "certificate is for another host"],
             ])
         let fingerprint = try #require(read["fingerprint"] as? String)
-        #expect(try TrustFingerprint.parse(fingerprint) == leaf.sha256Fingerprint)
+        #expect(try CertificateFingerprint.parse(fingerprint) == leaf.sha256Fingerprint)
         #expect(try Certificate.readPEM(Array((read["chain"] as? String ?? "").utf8)) == [leaf, leaf])
         #expect(read["address"] as? String == "[fe80::1]:8443")
         #expect(read["tls"] as? String == "TLSv1.3")

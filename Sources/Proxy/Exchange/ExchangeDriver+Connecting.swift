@@ -115,7 +115,7 @@ extension ExchangeDriver {
         connection.delegate = self
         if isOther { settle(found) }
         trust = found
-        entry.trust = found.decider
+        entry.record(found, on: connection)
         // From now on the exchange is asked.
         connection.certificateSource = nil
         if isOther { start() } else { perform(step, on: connection) }

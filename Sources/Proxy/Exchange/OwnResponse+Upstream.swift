@@ -10,6 +10,8 @@ extension OwnResponse {
             case .nameNotFound: (502, "dns_error")
             case .connectFailed: (502, "destination_unavailable")
             case .connectTimedOut: (504, "connection_timeout")
+            case .tunnelFailed: (502, "destination_unavailable")
+            case .tunnelTimedOut: (504, "connection_timeout")
             case .tlsFailed: (502, "tls_protocol_error")
             case .tlsAlert: (502, "tls_alert_received")
             case .tlsTimedOut: (504, "connection_timeout")

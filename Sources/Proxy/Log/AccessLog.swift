@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCertificates
 import CountersignChallenges
 import CountersignCryptography
 import Glibc
 import NIOConcurrencyHelpers
 import CountersignSitePolicy
+import CountersignUpstream
 
 /// One JSON object a line for every request and tunnel. It has no path, no field value and no secret: they are not in ``Entry``.
 package final class AccessLog: Sendable {
@@ -38,13 +40,32 @@ package final class AccessLog: Sendable {
         /// The name of the credential or identity it was answered with.
         var credential: String?
         /// Who decided to go on although the origin's certificate does not verify: `standing`, `client` or `delegate`.
-        var trust: TrustOutcome.Decider?
+        private(set) var trust: TrustOutcome.Decider?
+        /// Why the certificate does not verify. Logged as part of ``reason``.
+        private(set) var trustReasons: [ServerTrust.Reason] = []
         /// Why a challenge went back unanswered, or the proxy answered itself.
         var reason: String?
         var rounds = 0
         var status = 0
         /// Body bytes to the client.
         var bytes = 0
+
+        /// The origin's certificate is accepted by `trust`, on `connection`.
+        mutating func record(_ trust: TrustOutcome, on connection: OriginConnection) {
+            guard trust.decider != nil || self.trust != nil else { return }
+            self.trust = trust.decider
+            trustReasons = trust.decider == nil ? [] : connection.tls?.serverTrust?.reasons ?? []
+        }
+
+        /// The origin's certificate does not verify, and nobody has decided yet.
+        mutating func record(undecided trust: ServerTrust) {
+            trustReasons = trust.reasons
+        }
+
+        fileprivate var allReasons: String? {
+            guard !trustReasons.isEmpty else { return reason }
+            return [reason, trustReasons.text].compactMap(\.self).joined(separator: "; ")
+        }
     }
 
     /// What is known of a request or tunnel when it begins.
@@ -109,7 +130,7 @@ package final class AccessLog: Sendable {
         if let challenge = entry.outcome.challenge { line.add("challenge", challenge) }
         if let credential = entry.outcome.credential { line.add("credential", credential) }
         if let trust = entry.outcome.trust { line.add("trust", trust.rawValue) }
-        if let reason = entry.outcome.reason { line.add("reason", reason) }
+        if let reason = entry.outcome.allReasons { line.add("reason", reason) }
         line.add("rounds", UInt64(entry.outcome.rounds))
         line.add("status", UInt64(entry.outcome.status))
         line.add("bytes", UInt64(entry.outcome.bytes))

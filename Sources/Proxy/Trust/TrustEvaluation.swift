@@ -140,7 +140,4 @@ final class TrustEvaluation {
             ?? OwnResponse(
                 status: 502, detail: "the origin's certificate is not trusted", proxyError: "tls_certificate_error")
     }
-
-    /// The reasons that were found against the origin, for the access log.
-    var reasons: String? { problem?.reasons }
 }

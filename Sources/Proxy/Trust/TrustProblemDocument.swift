@@ -14,8 +14,7 @@ struct TrustProblemDocument {
     let address: String?
     let tlsVersion: String?
 
-    /// `certificate expired 2026-01-01, certificate is for another host`.
-    var reasons: String { trust.reasons.map(String.init(describing:)).joined(separator: ", ") }
+    private var reasons: String { trust.reasons.text }
 
     var response: OwnResponse {
         var response = OwnResponse(status: 502, detail: reasons, proxyError: "tls_certificate_error")
@@ -49,7 +48,7 @@ struct TrustProblemDocument {
         guard let fingerprint = trust.leaf?.fingerprintText else { return nil }
         return
             "to go on with this certificate, send the request in absolute form with \"Countersign-Trust: \(fingerprint)\", or run "
-            + "`countersign trust allow \(origin.uriHost):\(origin.port) --fingerprint \(fingerprint)`"
+            + "`countersign trust allow \(HostText.joined(origin.host, origin.port)) --fingerprint \(fingerprint)`"
     }
 
     private static func object(_ reason: ServerTrust.Reason) -> JSONObject {
@@ -75,6 +74,11 @@ struct TrustProblemDocument {
         }
         return object
     }
+}
+
+extension [ServerTrust.Reason] {
+    /// `certificate expired 2026-01-01, certificate is for another host`.
+    var text: String { map(\.description).joined(separator: ", ") }
 }
 
 extension ServerTrust.Reason {

@@ -23,6 +23,8 @@ final class ConnectSetup {
     private var decision = AccessLog.Decision.tunnel
     private var entry = AccessLog.Outcome()
     private var trustEvaluation: TrustEvaluation?
+    /// The connection to the origin that is being opened.
+    private var opening: ConnectionChain?
     private var identityRetry = IdentityRetry()
 
     init(client: ClientConnection, route: Route) {
@@ -52,6 +54,8 @@ final class ConnectSetup {
     func cancel() {
         trustEvaluation?.cancel()
         trustEvaluation = nil
+        opening?.cancel()
+        opening = nil
     }
 
     /// Nil: nobody waits any more.
@@ -63,7 +67,8 @@ final class ConnectSetup {
     // MARK: A blind tunnel
 
     private func tunnel() {
-        services.connector.connectTCP(host: origin.host, port: origin.port) { result in
+        opening = services.connector.connect(ConnectionPath(host: origin.host, port: origin.port)) { result in
+            self.opening = nil
             guard let client = self.client else {
                 if case .success(let channel) = result { channel.close(promise: nil) }
                 return
@@ -98,21 +103,22 @@ final class ConnectSetup {
         for outcome in [.verified] + policy.trustExceptions(for: origin, now: now).map({ TrustOutcome.exception($0) }) {
             let slot = route.slot(under: outcome, mayBeAnswered: true)
             guard let idle = slot.lease(now: services.now) else { continue }
+            entry.record(outcome, on: idle)
             slot.giveBack(idle, now: services.now)
-            entry.trust = outcome.decider
             return present(.init(origin: origin, pin: nil), interceptionAuthority)
         }
         // While the origin is connected to: most are up, and verify.
         mint(interceptionAuthority)
         let evaluation = TrustEvaluation(origin: origin, isListed: true, pin: nil, services: services, client: presence)
         self.trustEvaluation = evaluation
-        services.connector.connect(
+        opening = services.connector.connect(
             to: origin, tls: policy.originTLS,
             certificateSource: CertificateRequestAnswerer.source(
                 for: rule, at: origin, services: services, client: presence),
             trustSource: evaluation.source
         ) { result in
             self.trustEvaluation = nil
+            self.opening = nil
             if case .failure = result { evaluation.cancel() }
             guard let client = self.client else {
                 if case .success(let connection) = result { connection.close() }
@@ -140,8 +146,7 @@ final class ConnectSetup {
         switch finding {
         case .goOn(let trust):
             let slot = route.slot(under: trust, mayBeAnswered: true)
-            entry.trust = trust.decider
-            if trust.decider != nil { entry.reason = connection.tls?.serverTrust.map(Self.reasons) }
+            entry.record(trust, on: connection)
             if connection.hasShownIdentity || !trust.isShared {
                 client.bind(connection, for: slot.key)
             } else {
@@ -149,7 +154,7 @@ final class ConnectSetup {
             }
             present(.init(origin: origin, pin: nil), interceptionAuthority)
         case .undecided(let trust, let leaf):
-            entry.reason = Self.reasons(trust)
+            entry.record(undecided: trust)
             client.bind(connection, for: route.slot(under: .client(leaf: leaf), mayBeAnswered: true).key)
             services.shared.leaves
                 .mirror(of: trust, host: origin.host, now: services.shared.wallClock(), loop: services.loop)
@@ -159,10 +164,6 @@ final class ConnectSetup {
             connection.close()
             fail(response)
         }
-    }
-
-    private static func reasons(_ trust: ServerTrust) -> String {
-        trust.reasons.map(String.init(describing:)).joined(separator: ", ")
     }
 
     private func present(_ site: ClientConnection.InterceptedSite, _ interceptionAuthority: InterceptionAuthority) {
