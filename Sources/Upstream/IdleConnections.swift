@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which idle connection of one key serves next, and which goes. Pure: time is an argument, and what a connection is does not matter.
+/// Decides which idle connection of one key is used next and which are closed. Pure: time is an argument, and the type
+/// of the connection does not matter.
 ///
-/// The connection that was used last is lent first, so that a burst's surplus grows old and is closed.
+/// The connection used last is leased first, so that the surplus of a burst grows old and is closed.
 package struct IdleConnections<Connection> {
     package struct Limits: Sendable {
-        /// How many may be idle for longer than ``surplusSeconds``.
+        /// How many connections may be idle for longer than ``surplusSeconds``.
         package let count: Int
         package let idleSeconds: UInt64
-        /// How long more than ``count`` may be idle: between the requests of a burst they are about to be needed, and a handshake
-        /// is dear.
+        /// How long more than ``count`` connections may be idle. During a burst they will soon be needed again, and a
+        /// handshake is expensive.
         package let surplusSeconds: UInt64
 
         package init(count: Int, idleSeconds: UInt64, surplusSeconds: UInt64 = 0) {
@@ -24,7 +25,7 @@ package struct IdleConnections<Connection> {
         let since: UInt64
     }
 
-    /// The one that came back last is the last.
+    /// In the order in which they were given back.
     private var idle: [Idle] = []
     private let limits: Limits
 
@@ -35,14 +36,14 @@ package struct IdleConnections<Connection> {
     package var count: Int { idle.count }
     package var isEmpty: Bool { idle.isEmpty }
 
-    /// The connection to use, which is the caller's from here on; nil: connect.
+    /// The connection to use, which belongs to the caller from now on; nil if there is none.
     package mutating func lease(now: UInt64) -> Connection? {
         guard let last = idle.last, Self.age(last, now) <= limits.idleSeconds else { return nil }
         idle.removeLast()
         return last.connection
     }
 
-    /// Takes a connection back; gives the one to close, which is that one or the oldest that it pushes out.
+    /// Takes a connection back and returns the one to close, if any: that one, or the oldest.
     package mutating func giveBack(_ connection: Connection, now: UInt64) -> Connection? {
         guard limits.count > 0 else { return connection }
         idle.append(Idle(connection: connection, since: now))
@@ -50,12 +51,12 @@ package struct IdleConnections<Connection> {
         return idle.removeFirst().connection
     }
 
-    /// One that closed while it was idle is not lent any more.
+    /// Forgets connections that were closed while they were idle.
     package mutating func remove(where isGone: (Connection) -> Bool) {
         idle.removeAll { isGone($0.connection) }
     }
 
-    /// Those that have been idle for too long; close them.
+    /// Removes and returns the connections that have been idle for too long.
     package mutating func timePassed(now: UInt64) -> [Connection] {
         let surplus = max(0, idle.count - limits.count)
         let goes = idle.indices.filter { index in
@@ -68,12 +69,12 @@ package struct IdleConnections<Connection> {
         return expired
     }
 
-    /// Every one; none is left.
+    /// Removes and returns all connections.
     package mutating func removeAll() -> [Connection] {
         defer { idle = [] }
         return idle.map(\.connection)
     }
 
-    /// A clock that went backwards makes nothing old.
+    /// 0 if the clock has gone backwards.
     private static func age(_ idle: Idle, _ now: UInt64) -> UInt64 { now - min(now, idle.since) }
 }

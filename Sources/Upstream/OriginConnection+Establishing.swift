@@ -1,78 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
-import NIOCore
 import CountersignTLS
+import NIOCore
 
-/// How long a handshake may still take. Stands still while somebody thinks about the origin's certificate.
-final class HandshakeDeadline {
-    private let loop: any EventLoop
-    private var left: TimeAmount
-    private var startedAt: NIODeadline
-    private var task: Scheduled<Void>?
-
-    init(loop: any EventLoop, limit: TimeAmount) {
-        self.loop = loop
-        left = limit
-        startedAt = loop.now
-    }
-
-    func run(_ passed: @escaping () -> Void) {
-        guard task == nil else { return }
-        startedAt = loop.now
-        task = loop.assumeIsolated().scheduleTask(in: left, passed)
-    }
-
-    func pause() {
-        guard let task else { return }
-        task.cancel()
-        self.task = nil
-        left = left - (loop.now - startedAt)
-    }
-}
-
-/// From the first byte to a connection that may carry a request.
+/// The TLS handshake, which is the last step of the ``ConnectionChain`` that opens the connection.
 extension OriginConnection {
-    /// `completion` hears once, within `limit` of handshaking, how it ended.
-    func establish(
-        within limit: TimeAmount, _ completion: @escaping (Result<OriginConnection, UpstreamError>) -> Void
-    ) {
-        established = completion
-        guard let loop = context?.eventLoop else { return }
-        deadline = HandshakeDeadline(loop: loop, limit: limit)
-        runDeadline()
+    /// Reports the end of the handshake to `chain`.
+    func establish(in chain: ConnectionChain) {
+        self.chain = chain
     }
 
-    func finishEstablishing(_ result: Result<OriginConnection, UpstreamError>) {
-        let tell = established
-        abandonEstablishing()
-        tell?(result)
+    /// The handshake has completed, or has failed with `error`.
+    func finishEstablishing(_ error: UpstreamError?) {
+        guard let chain = leaveChain() else { return }
+        if let error {
+            chain.stepFailed(error)
+        } else if let channel {
+            chain.stepSucceeded(channel)
+        }
     }
 
-    /// Nobody wants to hear any more how it ended. What asked, waited or was to be told let go of: until then each may hold the
-    /// connection that holds it.
-    func abandonEstablishing() {
-        established = nil
-        trustSource = nil
-        deadline?.pause()
-        deadline = nil
+    /// Releases the chain and whoever would be asked, each of which may hold the connection that holds it.
+    @discardableResult
+    func leaveChain() -> ConnectionChain? {
+        defer {
+            chain = nil
+            trustSource = nil
+        }
+        return chain
     }
 
     func askAboutTrust(_ trust: ServerTrust) {
         guard let trustSource else { return tlsHandler?.answerTrustQuestion(with: .undecided) ?? () }
-        deadline?.pause()
+        chain?.pauseClock()
         var isAnswered = false
         trustSource(trust, self) { [self] answer in
             guard !isAnswered else { return }
             isAnswered = true
-            runDeadline()
+            chain?.resumeClock()
             tlsHandler?.answerTrustQuestion(with: answer)
-        }
-    }
-
-    private func runDeadline() {
-        deadline?.run { [self] in
-            fail(UpstreamError(.tlsTimedOut, "\(place): the TLS handshake was not done in time"))
         }
     }
 }

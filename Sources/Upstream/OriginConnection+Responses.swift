@@ -92,7 +92,7 @@ extension OriginConnection {
         delegate = nil
         leaveSlot()
         context?.close(promise: nil)
-        finishEstablishing(.failure(error))
+        finishEstablishing(error)
         listener?.originFailed(error)
     }
 }

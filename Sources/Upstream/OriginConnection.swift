@@ -41,9 +41,8 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     }
     /// Answers the question whether to go on to an origin that is not trusted. Nil: undecided, as nobody is asked.
     package var trustSource: TrustSource?
-    /// Called once when the connection becomes usable, or fails before that.
-    var established: ((Result<OriginConnection, UpstreamError>) -> Void)?
-    var deadline: HandshakeDeadline?
+    /// Opens the connection; nil once the handshake is over.
+    var chain: ConnectionChain?
     /// Where the connection waits while it is idle.
     var slot: UpstreamPool.Slot?
 
@@ -134,7 +133,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         guard let remote = context?.channel.remoteAddress, let ip = remote.ipAddress, let port = remote.port else {
             return nil
         }
-        return ip.contains(":") ? "[\(ip)]:\(port)" : "\(ip):\(port)"
+        return HostText.joined(ip, port)
     }
 
     /// `TLSv1.3` or `TLSv1.2`, as soon as the origin has said so; nil without TLS.
@@ -204,7 +203,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         phase = .closed
         delegate = nil
         leaveSlot()
-        abandonEstablishing()
+        leaveChain()?.cancel()
         context?.close(promise: nil)
     }
 
@@ -259,7 +258,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         case TLSEvent.handshakeCompleted(let summary) where tls == nil:
             tls = summary
             if case .handshaking = phase { phase = .idle }
-            finishEstablishing(.success(self))
+            finishEstablishing(nil)
         case TLSEvent.serverTrustAsked(let trust):
             askAboutTrust(trust)
         case TLSEvent.certificateRequested(let request):

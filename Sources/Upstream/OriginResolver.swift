@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChallenges
 import Glibc
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
 
-/// Names to addresses, for the Happy Eyeballs connector (RFC 8305) of NIO. `localhost` and every name under it are loopback
-/// without asking anybody (RFC 6761 §6.3); the rest is `getaddrinfo`, on threads of its own, because a name server that does not
-/// answer holds a thread for seconds.
+/// Resolves names for NIO's Happy Eyeballs connector (RFC 8305). `localhost` and every name below it are loopback
+/// without a lookup (RFC 6761 §6.3). Other names are resolved by `getaddrinfo` on separate threads, because a name
+/// server that does not answer blocks a thread for seconds.
 ///
-/// A name is looked up once for both families, as /etc/hosts and most name servers answer them together, and by one lookup for
-/// all who ask meanwhile; what was found serves for ``lifetime``.
+/// One lookup covers both address families, since /etc/hosts and most name servers answer them together, and serves
+/// everybody who asks for the same name meanwhile. The result is cached for ``lifetime``.
 package final class OriginResolver: Resolver, Sendable {
     private struct Entry {
         let addresses: EventLoopFuture<[SocketAddress]>
@@ -43,7 +44,7 @@ package final class OriginResolver: Resolver, Sendable {
     package func cancelQueries() {}
 
     private func addresses(of host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
-        if host == "localhost" || host.hasSuffix(".localhost") {
+        if HostText.isLoopbackName(host) {
             return loop.makeCompletedFuture {
                 [
                     try SocketAddress(ipAddress: "::1", port: port),
@@ -52,13 +53,13 @@ package final class OriginResolver: Resolver, Sendable {
             }
         }
         let name = "\(host):\(port)"
-        if let known = entries.withLockedValue({ $0[name] }), known.expires > .now() { return known.addresses }
+        if let cached = entries.withLockedValue({ $0[name] }), cached.expires > .now() { return cached.addresses }
         let found = Self.threads.runIfActive(eventLoop: loop) { try Self.getAddresses(host, port: port) }
         entries.withLockedValue { entries in
             if entries.count >= Self.entryLimit { entries.removeAll() }
             entries[name] = Entry(addresses: found, expires: .now() + Self.lifetime)
         }
-        // What was not found is asked for again by the next request.
+        // Failures are not cached.
         found.whenFailure { [weak self] _ in self?.entries.withLockedValue { $0[name] = nil } }
         return found
     }

@@ -1,19 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
-import NIOCore
-import NIOPosix
 import CountersignTLS
+import NIOCore
 
 /// How long each step towards an origin may take.
 package struct UpstreamTimeLimits: Sendable {
+    /// Resolving the name and connecting, together.
     package var connect: TimeAmount = .seconds(10)
+    /// The TLS handshake, without the time in which somebody is asked about the origin's certificate.
     package var handshake: TimeAmount = .seconds(10)
 
     package init() {}
 }
 
-/// Makes connections to origins on one event loop: addresses raced as RFC 8305 has it, then TLS where the origin is https.
+/// Where a connection goes at first, and what it takes from there to the origin.
+package struct ConnectionPath {
+    /// The TCP peer: the origin, or the first parent.
+    package let host: String
+    package let port: UInt16
+    /// The steps between TCP and TLS, in order: one for each parent that tunnels the connection. None if TCP leads to
+    /// the origin.
+    package let tunnels: [any ConnectionStep]
+
+    package init(host: String, port: UInt16, tunnels: [any ConnectionStep] = []) {
+        self.host = host
+        self.port = port
+        self.tunnels = tunnels
+    }
+}
+
+/// Opens connections to origins on one event loop. It decides which steps a connection takes; ``ConnectionChain`` takes
+/// them.
 package struct UpstreamConnector {
     private let loop: any EventLoop
     private let limits: UpstreamTimeLimits
@@ -29,74 +47,64 @@ package struct UpstreamConnector {
         resolver = OriginResolver(loop: loop)
     }
 
-    /// A plain TCP connection, for a tunnel. `completion` runs on the event loop.
-    package func connectTCP(
-        host: String, port: UInt16, completion: @escaping (Result<any Channel, UpstreamError>) -> Void
-    ) {
-        let place = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
-        ClientBootstrap(group: loop)
-            .resolver(resolver)
-            .connectTimeout(limits.connect)
-            .channelOption(.tcpOption(.tcp_nodelay), value: 1)
-            .channelOption(.allowRemoteHalfClosure, value: true)
-            .connect(host: host, port: Int(port))
-            .assumeIsolated()
-            .whenComplete { result in
-                completion(result.mapError { UpstreamError.connecting($0, to: place) })
-            }
+    /// A channel that leads to the end of `path`, for a blind tunnel. `completion` runs on the event loop, once, or not
+    /// at all after ``ConnectionChain/cancel()``.
+    @discardableResult
+    package func connect(
+        _ path: ConnectionPath, completion: @escaping (Result<any Channel, UpstreamError>) -> Void
+    ) -> ConnectionChain {
+        start(path, path.tunnels, completion)
     }
 
-    /// A connection that is ready for a request. For https its ``OriginConnection/tls`` says whether the origin is trusted: that
-    /// is the caller's to look at before it sends anything. With a `trustSource` the handshake stands still while that thinks
-    /// about an origin that is not trusted; its time does not count as the handshake's. `completion` runs on the event loop,
-    /// once, or not at all where the connection is closed by ``OriginConnection/close()`` before.
+    /// A connection that is ready for a request, directly or by another `path`.
+    ///
+    /// For https its ``OriginConnection/tls`` says whether the origin is trusted, which the caller checks before it
+    /// sends anything. With a `trustSource` the handshake waits for its decision about an origin that is not trusted;
+    /// that time does not count as the handshake's. `completion` runs on the event loop, once, or not at all if
+    /// ``OriginConnection/close()`` or ``ConnectionChain/cancel()`` is called before.
+    @discardableResult
     package func connect(
-        to origin: Origin, tls context: TLSClientContext,
+        to origin: Origin, by path: ConnectionPath? = nil, tls context: TLSClientContext,
         certificateSource: OriginConnection.CertificateSource?, trustSource: OriginConnection.TrustSource? = nil,
         completion: @escaping (Result<OriginConnection, UpstreamError>) -> Void
-    ) {
-        connectTCP(host: origin.host, port: origin.port) { result in
-            switch result {
-            case .failure(let error):
-                completion(.failure(error))
-            case .success(let channel):
-                install(on: channel, origin: origin, tls: context, certificateSource, trustSource, completion)
+    ) -> ConnectionChain {
+        let path = path ?? ConnectionPath(host: origin.host, port: origin.port)
+        switch origin.scheme {
+        case .http:
+            let spare = spare
+            return start(path, path.tunnels) { result in
+                completion(result.flatMap { Self.plainConnection(to: origin, over: $0, spare) })
+            }
+        case .https:
+            let tls = TLSStep(
+                origin: origin, context: context, limit: limits.handshake, spare: spare,
+                certificateSource: certificateSource, trustSource: trustSource)
+            return start(path, path.tunnels + [tls]) { result in
+                completion(result.map { _ in tls.establishedConnection })
             }
         }
     }
 
-    private func install(
-        on channel: any Channel, origin: Origin, tls context: TLSClientContext,
-        _ certificateSource: OriginConnection.CertificateSource?, _ trustSource: OriginConnection.TrustSource?,
-        _ completion: @escaping (Result<OriginConnection, UpstreamError>) -> Void
-    ) {
-        let place = "\(origin.uriHost):\(origin.port)"
+    private func start(
+        _ path: ConnectionPath, _ steps: [any ConnectionStep],
+        _ completion: @escaping (Result<any Channel, UpstreamError>) -> Void
+    ) -> ConnectionChain {
+        let chain = ConnectionChain(loop: loop, steps: steps, completion: completion)
+        chain.start(TCPStep(host: path.host, port: path.port, limit: limits.connect, resolver: resolver))
+        return chain
+    }
+
+    private static func plainConnection(
+        to origin: Origin, over channel: any Channel, _ spare: SpareBuffer
+    ) -> Result<OriginConnection, UpstreamError> {
+        let place = HostText.joined(origin.host, origin.port)
+        let connection = OriginConnection(place: place, tlsHandler: nil, spare: spare, isNextToSocket: true)
         do {
-            guard origin.scheme == .https else {
-                let connection = OriginConnection(
-                    place: place, tlsHandler: nil, spare: spare, isNextToSocket: true)
-                try channel.pipeline.syncOperations.addHandler(connection)
-                return completion(.success(connection))
-            }
-            let handler = try TLSHandler(
-                client: context, host: origin.host, alpn: ["http/1.1"], session: nil,
-                asksAboutTrust: trustSource != nil, spare: spare, writesToSocket: true)
-            let connection = OriginConnection(
-                place: place, tlsHandler: handler, spare: spare, isNextToSocket: true)
-            connection.certificateSource = certificateSource
-            connection.trustSource = trustSource
-            // The connection first, so that it hears the handshake from its first event on.
             try channel.pipeline.syncOperations.addHandler(connection)
-            connection.establish(within: limits.handshake, completion)
-            do {
-                try channel.pipeline.syncOperations.addHandler(handler, position: .before(connection))
-            } catch {
-                connection.abandonEstablishing()
-                throw error
-            }
+            return .success(connection)
         } catch {
             channel.close(promise: nil)
-            completion(.failure(UpstreamError.connecting(error, to: place)))
+            return .failure(UpstreamError.connecting(error, to: place))
         }
     }
 }

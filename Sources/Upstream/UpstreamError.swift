@@ -6,35 +6,52 @@ import NIOCore
 import NIOPosix
 import CountersignTLS
 
-/// Why there is no connection to an origin, or no response on it. The origin or the network is at fault.
+/// Why there is no connection to an origin, or no response on it. The origin, a parent or the network is at fault.
+/// Errors with the same code are equal.
 package struct UpstreamError: Error, Equatable, CustomStringConvertible {
+    /// A step on the way to an origin, in the order in which they are taken.
+    package enum Step: String, Equatable, Sendable {
+        case resolve
+        case tcp
+        /// The tunnel through a parent.
+        case tunnel
+        case tls
+    }
+
     package enum Code: Equatable, Sendable {
         case nameNotFound
         case connectFailed
         case connectTimedOut
+        /// A parent refuses the tunnel, or does not speak its protocol.
+        case tunnelFailed
+        case tunnelTimedOut
         /// The TLS handshake failed, or the origin does not speak TLS.
         case tlsFailed
         /// The origin ended the connection with a TLS alert.
         case tlsAlert
         case tlsTimedOut
-        /// What came is not HTTP/1, or is ambiguous.
+        /// The bytes received are not HTTP/1, or are ambiguous.
         case malformedResponse
-        /// Closed before a byte of a response.
+        /// The origin closed the connection before the first byte of a response.
         case closedBeforeResponse
-        /// Closed in the middle of a response.
+        /// The origin closed the connection in the middle of a response.
         case closedInResponse
-        /// Nothing came for too long.
+        /// The origin sent nothing for too long.
         case timedOut
-        /// Whoever was asked about the origin's certificate refused to go on.
+        /// The client, a trust exception or the delegate refused the origin's certificate.
         case notTrusted
-        /// The origin's leaf is not the one that was agreed to.
+        /// The origin's leaf certificate is not the one that was accepted earlier.
         case trustChanged
     }
 
     package let code: Code
     package let detail: String
-    /// The client identity for which the origin ended the connection, where it said so.
+    /// The client identity that the origin rejected with an alert, if that is why it ended the connection.
     package let rejectedIdentity: Identity?
+    /// The step that failed, if the connection was still being opened.
+    package private(set) var step: Step?
+    /// The peer of that step, `host:port`.
+    package private(set) var place: String?
 
     package init(_ code: Code, _ detail: String, rejecting identity: Identity? = nil) {
         self.code = code
@@ -45,7 +62,25 @@ package struct UpstreamError: Error, Equatable, CustomStringConvertible {
     package static func == (left: Self, right: Self) -> Bool { left.code == right.code }
     package var description: String { detail }
 
-    /// What a thrown error of the network means here.
+    /// The same error, of the given step. An error keeps the step that it has.
+    func inStep(_ step: Step, at place: String) -> UpstreamError {
+        guard self.step == nil else { return self }
+        var error = self
+        error.step = step
+        error.place = place
+        return error
+    }
+
+    /// The failure of a step that has exceeded its limit.
+    static func timedOut(in step: Step, at place: String) -> UpstreamError {
+        switch step {
+        case .resolve, .tcp: UpstreamError(.connectTimedOut, "\(place): no answer to the connection attempt")
+        case .tunnel: UpstreamError(.tunnelTimedOut, "\(place): the tunnel was not established in time")
+        case .tls: UpstreamError(.tlsTimedOut, "\(place): the TLS handshake timed out")
+        }
+    }
+
+    /// The error for what NIO or the TLS handler has thrown.
     package static func connecting(_ error: any Error, to place: String) -> UpstreamError {
         switch error {
         case let error as UpstreamError:
@@ -59,7 +94,7 @@ package struct UpstreamError: Error, Equatable, CustomStringConvertible {
             }
             return UpstreamError(.connectFailed, "\(place): no address answers")
         case ChannelError.connectTimeout:
-            return UpstreamError(.connectTimedOut, "\(place): no answer to the connection attempt")
+            return timedOut(in: .tcp, at: place)
         case let error as IOError:
             return UpstreamError(.connectFailed, "\(place): \(error.plainReason)")
         case let error as TLSError:
@@ -69,11 +104,11 @@ package struct UpstreamError: Error, Equatable, CustomStringConvertible {
         }
     }
 
-    /// Alerts about a client's certificate that another certificate may mend (RFC 8446 §6.2): bad_certificate,
+    /// Alerts about a client's certificate (RFC 8446 §6.2) that another certificate may avoid: bad_certificate,
     /// certificate_revoked, certificate_expired, certificate_unknown.
     private static let certificateAlerts: Set<UInt8> = [42, 44, 45, 46]
 
-    /// What a TLS error means here, on a connection where `identity` was shown.
+    /// The error for a TLS error on a connection on which the client has shown `identity`.
     package static func tls(_ error: TLSError, at place: String, shown identity: Identity? = nil) -> UpstreamError {
         switch error.code {
         case .peerAlert(let alert, _):
@@ -87,7 +122,7 @@ package struct UpstreamError: Error, Equatable, CustomStringConvertible {
 }
 
 extension IOError {
-    /// `connection refused`, without the call's name.
+    /// `connection refused`: the reason alone, without the name of the system call.
     fileprivate var plainReason: String {
         String(cString: strerror(errnoCode)).lowercased()
     }

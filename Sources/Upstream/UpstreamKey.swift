@@ -2,18 +2,18 @@
 
 import CountersignChallenges
 
-/// The one tuple that keys every reuse of a connection to an origin. Two requests may share a connection only if all of it is
-/// equal; a connection that was authenticated for one client connection is not keyed at all: it stays with that client.
+/// The key under which connections to an origin are reused. Two requests share a connection only if their keys are
+/// equal. A connection that was authenticated for one client connection is never pooled: it stays with that client.
 package struct UpstreamKey: Hashable, Sendable {
-    /// Who said that the origin's certificate will do.
+    /// Why the origin's certificate is accepted.
     package enum Trust: Hashable, Sendable {
         /// The chain verifies.
         case verified
-        /// It does not, and somebody went on: with this leaf, and no other. `leaf` is the SHA-256 of its DER; `answering`
-        /// says whether challenges may be answered there, for which it takes a standing decision.
+        /// The chain does not verify, but this leaf certificate was accepted nevertheless. `leaf` is the SHA-256 of its
+        /// DER. `answering` permits answering challenges, for which a trust exception is needed.
         case accepted(leaf: [UInt8], answering: Bool)
 
-        /// Challenges may be answered over a connection of this kind.
+        /// Challenges may be answered on such a connection.
         package var answers: Bool {
             switch self {
             case .verified: true
@@ -35,11 +35,12 @@ package struct UpstreamKey: Hashable, Sendable {
 
     package let origin: Origin
     package let trust: Trust
-    /// Nil on a connection that is never to carry a credential of ours.
+    /// Nil for connections that never carry a credential of the proxy.
     package let credential: CredentialTag?
-    /// The user id of the client, where the kernel told it.
+    /// The user id of the client, if the kernel knows it.
     package let principal: UInt32?
-    /// Changes when the anchors, the list or the identities change: what was handshaken under the old ones is not reused.
+    /// Changes with the trust anchors, the site list and the identities, so that connections from before the change are
+    /// not reused.
     package let settings: UInt64
 
     package init(

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The idle origin connections of one event loop, a ``Slot`` for each key. Only that loop may call it.
+/// The idle connections to origins of one event loop, with one ``Slot`` per key. Only that loop may call it.
 package final class UpstreamPool {
-    /// The idle connections of one key. Whoever serves a key often keeps its slot, and need not look it up.
+    /// The idle connections of one key. A caller that uses a key often keeps the slot, which saves the look-up.
     package final class Slot {
         package let key: UpstreamKey
         private var idle: IdleConnections<OriginConnection>
         private let limits: IdleConnections<OriginConnection>.Limits
         private weak var pool: UpstreamPool?
-        /// The pool sees to it that what is idle here is closed in time.
+        /// The slot is in the pool's table, so that the pool closes its connections in time.
         fileprivate var isRegistered = true
 
         fileprivate init(_ key: UpstreamKey, _ pool: UpstreamPool) {
@@ -18,11 +18,12 @@ package final class UpstreamPool {
             idle = IdleConnections(limits: limits)
         }
 
-        /// An idle connection, which is the caller's from here on, or nil: connect one.
+        /// An idle connection, which belongs to the caller from now on; nil if there is none.
         package func lease(now: UInt64) -> OriginConnection? {
             while let connection = takeOne(now) {
                 connection.slot = nil
-                // What an origin got out of us while nobody was looking is not for whoever comes next.
+                // An origin may have asked for a client identity while the connection was idle; then it is not shared
+                // any longer.
                 if connection.isReusable, !connection.hasShownIdentity { return connection }
                 connection.close()
             }
@@ -43,7 +44,7 @@ package final class UpstreamPool {
             return all
         }
 
-        /// Takes a connection whose exchange is over; closes it when it cannot serve another.
+        /// Takes back a connection after an exchange, or closes it if it cannot serve another one.
         package func giveBack(_ connection: OriginConnection, now: UInt64) {
             connection.delegate = nil
             connection.certificateSource = nil
@@ -62,7 +63,7 @@ package final class UpstreamPool {
             surplus?.close()
         }
 
-        /// It closed while it was idle.
+        /// `connection` was closed while it was idle.
         func closed(_ connection: OriginConnection) {
             idle.remove { $0 === connection }
         }
@@ -86,7 +87,7 @@ package final class UpstreamPool {
         limits = .init(count: idlePerKey, idleSeconds: idleSeconds, surplusSeconds: surplusSeconds)
     }
 
-    /// Where the idle connections of `key` are.
+    /// The slot for `key`.
     package func slot(for key: UpstreamKey) -> Slot {
         if let slot = slots[key] { return slot }
         let slot = Slot(key, self)
@@ -94,7 +95,7 @@ package final class UpstreamPool {
         return slot
     }
 
-    /// Closes what has been idle for too long. Called once a second.
+    /// Closes connections that have been idle for too long. Called once per second.
     package func timePassed(now: UInt64) {
         for slot in slots.values {
             slot.timePassed(now: now)
@@ -102,7 +103,7 @@ package final class UpstreamPool {
         }
     }
 
-    /// Closes what was handshaken under other settings than these, as nothing will lease it any more.
+    /// Closes the connections with other settings, which no request will use again.
     package func keepOnly(settings: UInt64) {
         for slot in slots.values where slot.key.settings != settings {
             remove(slot)
@@ -110,7 +111,7 @@ package final class UpstreamPool {
         }
     }
 
-    /// Closes every idle connection; what comes back later is closed at once.
+    /// Closes every idle connection, and from now on every connection that is given back.
     package func shutDown() {
         isShutDown = true
         for slot in slots.values {
@@ -119,7 +120,8 @@ package final class UpstreamPool {
         }
     }
 
-    /// The slot in which connections of that key wait from now on: `slot`, unless there is one already.
+    /// Adds `slot` to the table and returns it, or the slot that the table already has for its key; nil after the
+    /// shutdown.
     fileprivate func register(_ slot: Slot) -> Slot? {
         guard !isShutDown else { return nil }
         if let other = slots[slot.key] { return other }

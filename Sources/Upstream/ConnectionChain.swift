@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+
+/// One step on the way from a TCP connection to an origin. It does one thing to the channel that the step before it has
+/// made: it speaks CONNECT or SOCKS to a parent, or TLS to the origin.
+///
+/// ``run(on:in:)`` is called on the channel's event loop. The step ends by calling
+/// ``ConnectionChain/stepSucceeded(_:)`` or ``ConnectionChain/stepFailed(_:)`` once, at once or later. Before it
+/// succeeds, it removes the handlers that only it needs, and has consumed everything that it made the peer send: a byte
+/// that nobody reads is lost to the next step. It need not watch the time, and does not close the channel: the chain
+/// does both.
+package protocol ConnectionStep: AnyObject {
+    /// What a failure of this step is reported as.
+    var kind: UpstreamError.Step { get }
+    /// The peer of this step as `host:port`, for errors.
+    var place: String { get }
+    /// How long the step may take.
+    var limit: TimeAmount { get }
+
+    func run(on channel: any Channel, in chain: ConnectionChain)
+}
+
+/// Opens one connection: TCP first, then each ``ConnectionStep`` in turn.
+///
+///     resolve and TCP → a parent's tunnel, if any → TLS, if any
+///
+/// The first step that fails or exceeds its limit ends the chain, which closes the channel and reports the step and its
+/// place. Resolving and TCP are one step, ``TCPStep``, because RFC 8305 lets connection attempts begin while names are
+/// still being looked up. Everything happens on one event loop.
+package final class ConnectionChain {
+    private let loop: any EventLoop
+    private let steps: [any ConnectionStep]
+    /// How many steps have begun; the last of them is running.
+    private var begun = 0
+    private var channel: (any Channel)?
+    /// Nil as soon as the result is known or nobody wants it.
+    private var completion: ((Result<any Channel, UpstreamError>) -> Void)?
+
+    private var timeLeft = TimeAmount.zero
+    private var resumedAt = NIODeadline.uptimeNanoseconds(0)
+    private var timer: Scheduled<Void>?
+
+    /// `completion` is called once, unless ``cancel()`` is called before.
+    init(
+        loop: any EventLoop, steps: [any ConnectionStep],
+        completion: @escaping (Result<any Channel, UpstreamError>) -> Void
+    ) {
+        self.loop = loop
+        self.steps = steps
+        self.completion = completion
+    }
+
+    func start(_ tcp: TCPStep) {
+        tcp.run(on: loop) { result in
+            switch result {
+            case .success(let channel): self.runNextStep(on: channel)
+            case .failure(let error): self.finish(.failure(error))
+            }
+        }
+    }
+
+    /// Runs the next step on a channel, or succeeds with the channel after the last one.
+    func runNextStep(on channel: any Channel) {
+        guard completion != nil else { return channel.close(promise: nil) }
+        self.channel = channel
+        guard begun < steps.count else { return finish(.success(channel)) }
+        let step = steps[begun]
+        begun += 1
+        pauseClock()
+        timeLeft = step.limit
+        resumeClock()
+        step.run(on: channel, in: self)
+    }
+
+    // MARK: For the running step
+
+    /// `channel` is what the next step works on: the channel of this step, or one that it made on top of it.
+    package func stepSucceeded(_ channel: any Channel) {
+        runNextStep(on: channel)
+    }
+
+    package func stepFailed(_ error: UpstreamError) {
+        guard begun > 0 else { return }
+        finish(.failure(error.inStep(steps[begun - 1].kind, at: steps[begun - 1].place)))
+    }
+
+    /// Stops the clock of the running step while somebody outside is asked for a decision.
+    package func pauseClock() {
+        guard let timer else { return }
+        timer.cancel()
+        self.timer = nil
+        timeLeft = timeLeft - (loop.now - resumedAt)
+    }
+
+    package func resumeClock() {
+        guard timer == nil, completion != nil else { return }
+        resumedAt = loop.now
+        timer = loop.assumeIsolated().scheduleTask(in: timeLeft) { self.limitPassed() }
+    }
+
+    // MARK: Ends
+
+    /// Gives up: the channel is closed, now or when TCP has made it, and the result is reported to nobody.
+    package func cancel() {
+        guard completion != nil else { return }
+        completion = nil
+        pauseClock()
+        channel?.close(promise: nil)
+        channel = nil
+    }
+
+    private func limitPassed() {
+        timer = nil
+        let step = steps[begun - 1]
+        stepFailed(.timedOut(in: step.kind, at: step.place))
+    }
+
+    private func finish(_ result: Result<any Channel, UpstreamError>) {
+        guard let completion else { return }
+        self.completion = nil
+        pauseClock()
+        if case .failure = result { channel?.close(promise: nil) }
+        channel = nil
+        completion(result)
+    }
+}

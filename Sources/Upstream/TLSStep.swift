@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import CountersignTLS
+import NIOCore
+
+/// The last step to an https origin: the TLS handshake, watched by the ``OriginConnection`` that will carry the
+/// requests.
+final class TLSStep: ConnectionStep {
+    let kind = UpstreamError.Step.tls
+    let place: String
+    let limit: TimeAmount
+
+    private let origin: Origin
+    private let context: TLSClientContext
+    private let certificateSource: OriginConnection.CertificateSource?
+    private let trustSource: OriginConnection.TrustSource?
+    private let spare: SpareBuffer
+    private var connection: OriginConnection?
+
+    init(
+        origin: Origin, context: TLSClientContext, limit: TimeAmount, spare: SpareBuffer,
+        certificateSource: OriginConnection.CertificateSource?, trustSource: OriginConnection.TrustSource?
+    ) {
+        self.origin = origin
+        self.context = context
+        self.limit = limit
+        self.spare = spare
+        self.certificateSource = certificateSource
+        self.trustSource = trustSource
+        place = HostText.joined(origin.host, origin.port)
+    }
+
+    /// The connection whose handshake has completed.
+    var establishedConnection: OriginConnection {
+        guard let connection else { preconditionFailure("the TLS step succeeded without a connection") }
+        return connection
+    }
+
+    func run(on channel: any Channel, in chain: ConnectionChain) {
+        do {
+            let handler = try TLSHandler(
+                client: context, host: origin.host, alpn: ["http/1.1"], session: nil,
+                asksAboutTrust: trustSource != nil, spare: spare, writesToSocket: true)
+            let connection = OriginConnection(place: place, tlsHandler: handler, spare: spare, isNextToSocket: true)
+            connection.certificateSource = certificateSource
+            connection.trustSource = trustSource
+            self.connection = connection
+            // Added before the TLS handler, so that it sees every event of the handshake.
+            try channel.pipeline.syncOperations.addHandler(connection)
+            connection.establish(in: chain)
+            try channel.pipeline.syncOperations.addHandler(handler, position: .before(connection))
+        } catch {
+            connection?.leaveChain()
+            chain.stepFailed(UpstreamError.connecting(error, to: place))
+        }
+    }
+}
