@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a step through a body found.
+/// One step through a body.
 package enum BodyPiece: Hashable, Sendable {
-    /// A run of content: offsets into the input that was given.
+    /// A run of content, as offsets into the input.
     case content(Range<Int>)
     case needsMore
-    /// The body is whole; the trailer section, if there was one with a field in it.
+    /// The body is complete. `trailers` is nil unless there is a trailer section with at least one field.
     case end(trailers: FieldLines?)
 }
 
-/// Finds the content in a message body as it arrives (RFC 9112 §6, §7.1), without copying it. A fault is final: the
-/// connection must be closed, and what was forwarded must not be ended cleanly.
+/// Finds the content in a message body as it arrives (RFC 9112 §6, §7.1), without copying it.
+///
+/// An error is final: the connection must be closed, and the forwarded part of the message must not be ended cleanly.
 package struct BodyDecoder: Sendable {
     private enum State: Sendable {
         case content(remaining: UInt64)
@@ -26,13 +27,13 @@ package struct BodyDecoder: Sendable {
     private var state: State
     private var header: ChunkHeader
     private var trailers: [UInt8] = []
-    /// Octets of the trailer line that is being collected.
+    /// How many octets of the current trailer line have been collected.
     private var trailerLineBytes = 0
     private var failure: HTTP1Error?
     private let limits: HeadLimits
     private let sender: MessageSender
 
-    /// `sender` decides whose fault a malformed body is.
+    /// `sender` is to blame if the body is malformed.
     package init(_ framing: BodyFraming, limits: HeadLimits = .standard, sentBy sender: MessageSender = .client) {
         switch framing {
         case .none, .length(0): state = .ended
@@ -45,14 +46,14 @@ package struct BodyDecoder: Sendable {
         self.sender = sender
     }
 
-    /// Whether the last octet of the body has been consumed. What follows it belongs to no message yet.
+    /// The last octet of the body has been consumed. Any octet after it belongs to the next message.
     package var isComplete: Bool {
         if case .ended = state { failure == nil } else { false }
     }
 
-    /// The next piece of `input`, of which everything before `offset` has been consumed; `offset` moves past what this
-    /// piece consumed. Call it until it needs more or has ended; a chunk header or trailer that is cut by the input's
-    /// end is remembered.
+    /// The next piece of `input`, whose octets before `offset` have been consumed; moves `offset` past the octets that
+    /// this piece consumes. Call it until it needs more or has ended. The decoder remembers a chunk header or trailer
+    /// that continues in the next input.
     package mutating func next(_ input: RawSpan, from offset: inout Int) throws(HTTP1Error) -> BodyPiece {
         if let failure { throw failure }
         do throws(HTTP1Error) {
@@ -63,7 +64,7 @@ package struct BodyDecoder: Sendable {
         }
     }
 
-    /// The connection ended. True: the body is whole; false: it was cut short.
+    /// The connection has ended. True if the body is complete, false if it was cut off.
     package mutating func inputEnded() -> Bool {
         if case .untilClose = state { state = .ended }
         return isComplete
@@ -113,7 +114,7 @@ package struct BodyDecoder: Sendable {
         }
     }
 
-    /// The first octets of the `remaining` ones, as many as there are; `offset` moves past them.
+    /// As many of the `remaining` octets as `input` has; moves `offset` past them.
     private func run(of remaining: UInt64, in input: RawSpan, from offset: inout Int) -> Range<Int> {
         let start = offset
         offset += Int(Swift.min(UInt64(input.byteCount - start), remaining))
@@ -122,7 +123,7 @@ package struct BodyDecoder: Sendable {
 
     private func require(_ expected: UInt8, _ octet: UInt8) throws(HTTP1Error) {
         guard octet == expected else {
-            throw HTTP1Error(.malformedChunk, "chunk content does not end where its size says", sentBy: sender)
+            throw HTTP1Error(.malformedChunk, "chunk content is longer than its size", sentBy: sender)
         }
     }
 

@@ -9,17 +9,18 @@ package enum BodyFraming: Hashable, Sendable {
     /// Responses only.
     case untilClose
 
-    // Asked at each message: a comparison that another room makes goes the long way.
+    // Pattern matches here are cheaper than `==` in another module, which calls the unspecialized implementation.
 
-    /// The body goes in chunks (RFC 9112 §7.1).
+    /// The body is sent in chunks (RFC 9112 §7.1).
     package var isChunked: Bool { if case .chunked = self { true } else { false } }
-    /// What follows the body cannot be told from it.
+    /// Only the end of the connection ends the body, so no message can follow.
     package var endsConnection: Bool { if case .untilClose = self { true } else { false } }
 
-    /// What Transfer-Encoding and Content-Length say; nil when neither is there. The two together, a Transfer-Encoding
-    /// that is not `chunked` alone or stands in HTTP/1.0, and a Content-Length that is not one canonical decimal are
-    /// refused.
-    static func said(
+    /// The framing that Transfer-Encoding or Content-Length declares; nil without either.
+    ///
+    /// Refuses a message with both, a Transfer-Encoding other than `chunked` alone or in HTTP/1.0, and a Content-Length
+    /// that is not exactly one canonical decimal.
+    static func declared(
         by fields: FieldLines, version: HTTPVersion, sentBy sender: MessageSender
     ) throws(HTTP1Error) -> BodyFraming? {
         try BodyFraming.refuseTabs(in: fields, sentBy: sender)
@@ -39,12 +40,12 @@ package enum BodyFraming: Hashable, Sendable {
         }
     }
 
-    /// Parsers differ over a tab there (llhttp refuses it after a Content-Length).
+    /// Parsers disagree about a tab in these fields: llhttp refuses it after a Content-Length.
     private static func refuseTabs(in fields: FieldLines, sentBy sender: MessageSender) throws(HTTP1Error) {
         guard let name = fields.framing.tabbed else { return }
         throw HTTP1Error(
             name == .contentLength ? .invalidContentLength : .invalidTransferEncoding,
-            "horizontal tab beside the framing", sentBy: sender)
+            "horizontal tab in a framing field", sentBy: sender)
     }
 
     private static func requireChunkedAlone(_ fields: FieldLines, sentBy sender: MessageSender) throws(HTTP1Error) {
@@ -77,7 +78,7 @@ package enum BodyFraming: Hashable, Sendable {
         }
     }
 
-    /// The one Content-Length.
+    /// The value of the only Content-Length.
     static func contentLength(of fields: FieldLines, sentBy sender: MessageSender) throws(HTTP1Error) -> UInt64 {
         guard let length = fields.framing.contentLength else {
             throw HTTP1Error(.invalidContentLength, "malformed or repeated Content-Length", sentBy: sender)
@@ -86,17 +87,16 @@ package enum BodyFraming: Hashable, Sendable {
     }
 }
 
-/// What the lines that frame a message say, but for the codings.
+/// The contents of the framing fields, except the transfer codings.
 struct FramingFields: Hashable, Sendable {
-    /// The one Content-Length, where it is canonical: digits only, no leading zero, below 2^63.
+    /// The value of the only Content-Length if it is canonical: digits only, no leading zero, below 2^63.
     private(set) var contentLength: UInt64?
-    /// Its line is one that every recipient reads alike.
+    /// Every recipient reads the Content-Length line in the same way; see ``FieldLine/isPlain(in:)``.
     private(set) var isPlainLength = false
     private var hasLength = false
-    /// The first of the fields beside whose value a tab stands.
+    /// The first framing field with a tab in its line.
     private(set) var tabbed: FieldName?
 
-    /// Reads a Content-Length.
     mutating func readLength(_ section: RawSpan, _ line: FieldLine) {
         contentLength = hasLength ? nil : FramingFields.decimal(section, Range(line.value))
         isPlainLength = line.isPlain(in: section)
@@ -104,7 +104,7 @@ struct FramingFields: Hashable, Sendable {
         noteTab(section, line)
     }
 
-    /// Of a Content-Length or Transfer-Encoding.
+    /// `line` is a Content-Length or Transfer-Encoding.
     mutating func noteTab(_ section: RawSpan, _ line: FieldLine) {
         if tabbed == nil, line.hasTab(in: section) { tabbed = line.known }
     }
@@ -124,8 +124,8 @@ struct FramingFields: Hashable, Sendable {
 }
 
 extension FieldLines {
-    /// Whether a plain Content-Length says this already, and nothing else does.
-    func says(_ outgoing: BodyFraming) -> Bool {
+    /// Whether a plain Content-Length already declares `outgoing`, and nothing contradicts it.
+    func declares(_ outgoing: BodyFraming) -> Bool {
         guard case .length(let length) = outgoing, !contains(.transferEncoding) else { return false }
         return framing.contentLength == length && framing.isPlainLength
     }

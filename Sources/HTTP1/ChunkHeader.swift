@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Reads `chunk-size [ chunk-ext ] CRLF` octet by octet (RFC 9112 §7.1). Extensions are checked and forgotten; white
-/// space is refused everywhere but in quoted strings.
+/// Reads `chunk-size [ chunk-ext ] CRLF` octet by octet (RFC 9112 §7.1). Extensions are validated and discarded; white
+/// space is refused except in quoted strings.
 struct ChunkHeader: Sendable {
     private enum Part: Sendable {
         case size
@@ -17,7 +17,7 @@ struct ChunkHeader: Sendable {
 
     /// At most 2^63 - 1.
     private(set) var size: UInt64 = 0
-    /// Octets of extensions so far, over all chunks.
+    /// Octets of extensions so far, in all chunks of the message.
     private var extensionBytes = 0
     private var digits = 0
     private var part = Part.size
@@ -29,14 +29,14 @@ struct ChunkHeader: Sendable {
         self.sender = sender
     }
 
-    /// Makes ready for the next chunk's header.
+    /// Prepares for the next chunk's header.
     mutating func reset() {
         size = 0
         digits = 0
         part = .size
     }
 
-    /// Takes the header's next octet; true when it was the last one.
+    /// Consumes the next octet of the header; true if it is the last one.
     mutating func consume(_ octet: UInt8) throws(HTTP1Error) -> Bool {
         switch part {
         case .size:
@@ -87,7 +87,7 @@ struct ChunkHeader: Sendable {
         }
     }
 
-    /// The size or an extension ends: with the next extension's semicolon, or with the line.
+    /// The octet after the size or an extension: the semicolon of the next extension, or the end of the line.
     private mutating func endElement(_ octet: UInt8) throws(HTTP1Error) {
         switch octet {
         case Octet.semicolon:

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Writes a body whose length is not known beforehand (RFC 9112 §7.1). Around each run of content: `header`, content,
-/// `lineEnd`; after the last: `end`.
+/// Writes a body whose length is not known in advance (RFC 9112 §7.1): for each run of content `header`, the content
+/// and `lineEnd`, and `end` after the last one.
 package enum ChunkedEncoding {
-    /// What follows a chunk's content.
+    /// Follows a chunk's content.
     package static let lineEnd: [UInt8] = [Octet.carriageReturn, Octet.lineFeed]
 
-    /// What ends a body without trailers.
+    /// Ends a body that has no trailers.
     package static let end: [UInt8] = Array("0\r\n\r\n".utf8)
 
-    /// `1f4\r\n`. A count of 0 would end the body and is not for this.
+    /// `1f4\r\n`. The count must not be 0, which would end the body.
     package static func header(byteCount: Int) -> [UInt8] {
         precondition(byteCount > 0, "an empty chunk ends the body")
         var header = Array(String(byteCount, radix: 16).utf8)
@@ -17,8 +17,8 @@ package enum ChunkedEncoding {
         return header
     }
 
-    /// The last chunk and the trailer section. Fields that frame, route, authenticate or describe the message are
-    /// dropped, as they mean nothing there (RFC 9110 §6.5.1), and so are those which the Connection field of the
+    /// The last chunk and the trailer section, without the fields that frame, route, authenticate or describe the
+    /// message, which are not allowed there (RFC 9110 §6.5.1), and without those that the Connection field of the
     /// message's `head` names.
     package static func end(trailers: FieldLines?, head: FieldLines? = nil) -> [UInt8] {
         guard let trailers else { return end }
@@ -36,7 +36,7 @@ package enum ChunkedEncoding {
         }
     }
 
-    /// Beside those of `FieldName`, of which none may be a trailer.
+    /// No field of `FieldName` may be a trailer, nor any of these.
     private static let forbidden = [
         "accept-encoding", "age", "authentication-control", "cache-control", "content-encoding", "content-language",
         "content-location", "content-range", "content-type", "cookie2", "expires", "forwarded", "http2-settings",

@@ -3,7 +3,7 @@
 extension FieldLines {
     private static let connectionOptionCount = 64
 
-    /// Refuses a Connection field whose options would make each forwarded head a long comparison.
+    /// Limits the options in Connection, because forwarding compares every field name with every option.
     func requireFewConnectionOptions(sentBy sender: MessageSender) throws(HTTP1Error) {
         guard connection.optionCount <= FieldLines.connectionOptionCount else {
             throw HTTP1Error(
@@ -11,7 +11,7 @@ extension FieldLines {
         }
     }
 
-    /// The protocols of Upgrade but h2c, when Connection names it; nil when none is left.
+    /// The protocols of Upgrade except h2c, if Connection names Upgrade; nil if none remains.
     var upgrade: String? {
         guard contains(.upgrade), connection.upgrades else { return nil }
         let span = bytes.span.bytes
@@ -24,8 +24,8 @@ extension FieldLines {
 
     // MARK: Host
 
-    /// Refuses a Host that is missing in HTTP/1.1, stands twice, or is no `uri-host [":" port]` (RFC 9112 §3.2). Of the
-    /// characters of RFC 3986 reg-name only those of real host names pass: no percent-encoding, no sub-delims.
+    /// Refuses a Host that is missing in HTTP/1.1, is repeated, or is not `uri-host [":" port]` (RFC 9112 §3.2).
+    /// Stricter than RFC 3986's reg-name: percent-encoding and sub-delims, which no real host name has, are refused.
     func requireHost(version: HTTPVersion) throws(HTTP1Error) {
         guard contains(.host) else {
             guard version == .http10 else {
@@ -60,7 +60,7 @@ extension FieldLines {
 }
 
 extension Octet {
-    /// ALPHA, DIGIT, `-`, `.`, `_`, `~` (RFC 3986 §2.3): a bit for each octet below 0x80.
+    /// ALPHA, DIGIT, `-`, `.`, `_`, `~` (RFC 3986 §2.3): a bitmap of the octets below 0x80.
     @inline(__always)
     fileprivate static func isHostName(_ octet: UInt8) -> Bool {
         let octets: UInt64 = octet < 0x40 ? 0x03FF_6000_0000_0000 : 0x47FF_FFFE_87FF_FFFE

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension FieldLines {
-    /// What is found out of a section when it is read.
+    /// Everything that the parser learns about a section.
     struct Section {
         fileprivate(set) var lines: [FieldLine] = []
-        /// One bit for each `FieldName` that occurs.
+        /// One bit per `FieldName`, set if the field occurs.
         fileprivate(set) var present: UInt32 = 0
         fileprivate(set) var connection = ConnectionField()
         fileprivate(set) var framing = FramingFields()
 
-        private static var telling: UInt32 {
+        private static var interpreted: UInt32 {
             FieldName.connection.bit | FieldName.contentLength.bit | FieldName.transferEncoding.bit
         }
 
-        /// Only when it is whole: one that comes in many pieces is read from its start with each of them.
+        /// Interprets the fields once the section is complete. A section that arrives in pieces is parsed again from
+        /// its start each time, so doing this line by line would repeat the work.
         fileprivate mutating func ended(_ bytes: RawSpan) {
-            guard present & Self.telling != 0 else { return }
+            guard present & Self.interpreted != 0 else { return }
             for line in lines {
                 switch line.known {
                 case .connection: connection.read(bytes, at: Range(line.value))
@@ -27,8 +28,8 @@ extension FieldLines {
         }
     }
 
-    /// Reads field lines from `position` up to and past the empty line that ends them (RFC 9112 §5). False: more must
-    /// come.
+    /// Reads field lines from `position` up to and including the empty line that ends them (RFC 9112 §5). False if more
+    /// input is needed.
     static func read(
         _ section: inout Section, in bytes: RawSpan, from position: inout Int, atMost maximum: Int,
         sentBy sender: MessageSender
@@ -74,7 +75,7 @@ extension FieldLines {
             known: FieldName(in: section, at: start..<colon))
     }
 
-    /// Why the octet after `name` cannot stand there.
+    /// Why the octet after `name` is not allowed.
     private static func nameFault(
         in section: RawSpan, _ name: Range<Int>, isFirst: Bool, sentBy sender: MessageSender
     ) -> HTTP1Error {
@@ -98,8 +99,8 @@ extension FieldLines {
 }
 
 extension RawSpan {
-    /// Whether CRLF stands at `position`; false: more must come. Anything else there is the line's fault: `code`, if it
-    /// is no CR or LF.
+    /// Whether CRLF is at `position`; false if more input is needed. Throws for any other octet, with `code` unless it
+    /// is CR or LF.
     @inline(__always)
     func hasLineEnd(
         at position: Int, orElse code: HTTP1Error.Code = .malformedField, sentBy sender: MessageSender
@@ -108,7 +109,7 @@ extension RawSpan {
         return try hasNoLineEnd(at: position, code, sender)
     }
 
-    /// False: more must come.
+    /// False if more input is needed. Not inlined, because it is rarely called.
     private func hasNoLineEnd(
         at position: Int, _ code: HTTP1Error.Code, _ sender: MessageSender
     ) throws(HTTP1Error) -> Bool {

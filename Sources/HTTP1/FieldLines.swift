@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where one field line stands in its section's bytes.
+/// One field line, as ranges of its section's bytes.
 package struct FieldLine: Hashable, Sendable {
     package let name: Range<UInt32>
-    /// Without the white space around it.
+    /// Without leading and trailing white space.
     package let value: Range<UInt32>
     /// The whole line with its CRLF.
     package let line: Range<UInt32>
     package let known: FieldName
 
-    /// Whether the line is its name, a colon, one space and its value, and nothing else that the grammar allows: what every
-    /// recipient reads alike.
+    /// Whether the line is exactly its name, a colon, one space and its value, without the optional white space that
+    /// the grammar allows: every recipient reads such a line in the same way.
     func isPlain(in section: RawSpan) -> Bool {
         value.lowerBound == name.upperBound + 2 && line.upperBound == value.upperBound + 2
             && section.byte(Int(name.upperBound) + 1) == Octet.space
     }
 
-    /// Whether HTAB stands in it: beside the value, where the grammar lets it, or inside. No other control character stands before
-    /// the line's end.
+    /// Whether the line contains HTAB, beside or inside the value. The parser has refused every other control character
+    /// before the line's end.
     func hasTab(in section: RawSpan) -> Bool {
         section.byte(section.firstControl(from: Int(line.lowerBound))) == Octet.tab
     }
 }
 
-/// The field lines of a head or a trailer section, over the bytes that came and in the order in which they came.
+/// The field lines of a head or a trailer section, as ranges of the bytes received, in order.
 package struct FieldLines: Hashable, Sendable {
-    /// The whole head: start-line, field lines, final empty line. Of a trailer section: the same without a start-line.
+    /// The whole head: start-line, field lines and final empty line. A trailer section has no start-line.
     package let bytes: [UInt8]
     package let lines: [FieldLine]
-    /// One bit for each `FieldName` that occurs.
+    /// One bit per `FieldName`, set if the field occurs.
     private let present: UInt32
-    /// What the Connection field says.
+    /// The options of the Connection field.
     let connection: ConnectionField
-    /// What the fields say that frame the message.
+    /// The contents of Content-Length and Transfer-Encoding.
     let framing: FramingFields
 
-    /// Of a section that was read, whole.
+    /// `section` has been read completely from `bytes`.
     init(bytes: consuming [UInt8], _ section: consuming Section) {
         self.bytes = bytes
         lines = section.lines
@@ -53,13 +53,13 @@ package struct FieldLines: Hashable, Sendable {
         return count
     }
 
-    /// The first line's value; octets that are no UTF-8 become U+FFFD.
+    /// The value of the first line with this name; octets that are not UTF-8 become U+FFFD.
     package func value(of name: FieldName) -> String? {
         guard contains(name) else { return nil }
         return lines.first { $0.known == name }.map(value(of:))
     }
 
-    /// The first line's value as it came.
+    /// The octets of the first line's value.
     package func valueBytes(of name: FieldName) -> ArraySlice<UInt8>? {
         guard contains(name) else { return nil }
         return lines.first { $0.known == name }.map(valueBytes(of:))
@@ -72,13 +72,13 @@ package struct FieldLines: Hashable, Sendable {
         return false
     }
 
-    /// Each line's value, in order.
+    /// The value of every line with this name, in order.
     package func values(of name: FieldName) -> [String] {
         guard contains(name) else { return [] }
         return lines.filter { $0.known == name }.map(value(of:))
     }
 
-    /// Each value of the lines of this name, in order; the name is compared without regard to case.
+    /// The value of every line with this name, in order. The name is compared case-insensitively.
     package func values(named name: String) -> [String] {
         let lowercase = name.lowercased()
         let span = bytes.span.bytes
@@ -91,13 +91,13 @@ package struct FieldLines: Hashable, Sendable {
 
     package func value(of line: FieldLine) -> String { String(decoding: bytes[Range(line.value)], as: UTF8.self) }
 
-    /// The value's octets as they came.
+    /// The octets of the line's value.
     package func valueBytes(of line: FieldLine) -> ArraySlice<UInt8> { bytes[Range(line.value)] }
 
     /// ``FieldLine/isPlain(in:)``
     func isPlain(_ line: FieldLine) -> Bool { line.isPlain(in: bytes.span.bytes) }
 
-    /// Whether a list-valued field of this name has the element, compared without regard to case; for lists of tokens.
+    /// Whether a list of tokens contains the element. The comparison is case-insensitive.
     package func list(_ name: FieldName, contains lowercase: String) -> Bool {
         guard contains(name) else { return false }
         let span = bytes.span.bytes
@@ -108,15 +108,15 @@ package struct FieldLines: Hashable, Sendable {
         return isFound
     }
 
-    /// Where the elements of a list-valued field stand.
+    /// The elements of a list of tokens, as ranges of ``bytes``.
     func elements(of name: FieldName) -> [Range<Int>] {
         var elements: [Range<Int>] = []
         forEachElement(of: name) { elements.append($0) }
         return elements
     }
 
-    /// Visits the elements of a list-valued field over all of its lines; empty ones are left out (RFC 9110 §5.6.1.2).
-    /// Knows nothing of quoted strings: for lists of tokens.
+    /// Visits the elements of a list of tokens in all lines of the field, except empty ones (RFC 9110 §5.6.1.2). Does
+    /// not parse quoted strings.
     func forEachElement(of name: FieldName, _ visit: (Range<Int>) -> Void) {
         guard contains(name) else { return }
         for line in lines where line.known == name { bytes.span.bytes.forEachElement(of: Range(line.value), visit) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The field names that a proxy has something to do with; all the others are `other`.
+/// The field names that the proxy interprets. Every other name is `other`.
 package enum FieldName: UInt8, CaseIterable, Hashable, Sendable {
     case other
     case authenticationInfo
@@ -57,17 +57,17 @@ package enum FieldName: UInt8, CaseIterable, Hashable, Sendable {
         }
     }
 
-    /// Its place in a set of names.
+    /// The bit that represents the name in a set of names.
     var bit: UInt32 { 1 << UInt32(rawValue) }
 
-    /// The name that stands at `range`, compared without regard to case (RFC 9110 §5.1).
+    /// The name at `range`, compared case-insensitively (RFC 9110 §5.1).
     @inline(__always)
     init(in bytes: RawSpan, at range: Range<Int>) {
         let candidate = FieldName.candidate(length: range.count, first: bytes.byte(range.lowerBound) | 0x20)
         self = candidate != .other && bytes.isName(candidate.literal, at: range) ? candidate : .other
     }
 
-    /// The only name of this length and first letter; still to be compared.
+    /// The only name with this length and first letter. The caller compares the rest.
     @inline(__always)
     private static func candidate(length: Int, first: UInt8) -> FieldName {
         switch (length, first) {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A response that the proxy makes itself. It says nothing of the request; values of peers that get into a field lose
-/// what is not printable ASCII.
+/// A response that the proxy generates itself. It contains nothing of the request; in field values everything but
+/// printable ASCII is replaced.
 package struct GeneratedResponse: Sendable {
-    /// Answers CONNECT; without any framing field (RFC 9110 §9.3.6).
+    /// The response to CONNECT, which has no framing field (RFC 9110 §9.3.6).
     package static let tunnelEstablished: [UInt8] = Array("HTTP/1.1 200 Connection established\r\n\r\n".utf8)
-    /// Lets a client that waits send its body (RFC 9110 §15.2.1).
+    /// Tells a waiting client to send its body (RFC 9110 §15.2.1).
     package static let interimContinue: [UInt8] = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
 
     /// 200–599.
     package var status: Int
-    /// Names are tokens of ours, and never Content-Length or Connection.
+    /// Names must be tokens other than Content-Length and Connection.
     package var fields: [(String, String)]
     package var body: [UInt8]
-    /// Whether the connection closes after it.
+    /// Whether the connection is closed after the response.
     package var closes: Bool
-    /// Whether it answers HEAD: Content-Length is that of the body, which is left out.
+    /// Whether it is a response to HEAD: it has the Content-Length of the body but not the body.
     package var answersHead: Bool
 
     package init(
@@ -30,7 +30,7 @@ package struct GeneratedResponse: Sendable {
 
     /// The whole message.
     package func serialized() -> [UInt8] {
-        precondition((200..<600).contains(status), "a final response is made")
+        precondition((200..<600).contains(status), "the proxy generates final responses only")
         return HeadWriter.bytes(about: body.count + 512) { writer in
             writer.append("HTTP/1.1 ")
             writer.append(text: String(status))
@@ -46,7 +46,7 @@ package struct GeneratedResponse: Sendable {
         }
     }
 
-    /// The reason phrase of RFC 9110 §15 and RFC 6585; the class's for a status of neither.
+    /// The reason phrase of RFC 9110 §15 or RFC 6585, or that of the status class.
     package static func reason(of status: Int) -> String {
         switch status {
         case 200: "OK"

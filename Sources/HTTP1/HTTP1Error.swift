@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who sent a message: decides which status answers its faults.
+/// Who sent a message, and so is to blame if it is malformed.
 package enum MessageSender: Hashable, Sendable {
     case client
     case origin
 }
 
-/// A message that is refused: what is wrong with it, and whose fault it is. The detail never holds a field value.
+/// Why a message is refused and who sent it. The detail never contains a field value.
 package struct HTTP1Error: Error, Equatable, CustomStringConvertible {
     package enum Code: String, Sendable {
         case malformedRequestLine
@@ -42,7 +42,7 @@ package struct HTTP1Error: Error, Equatable, CustomStringConvertible {
         self.sender = sender
     }
 
-    /// The status that answers the client: 502 whenever the origin is at fault, else 400, 414, 431, 501 or 505.
+    /// The status of the response to the client: 502 if the origin is at fault, otherwise 400, 414, 431, 501 or 505.
     package var statusHint: Int {
         guard sender == .client else { return 502 }
         switch code {

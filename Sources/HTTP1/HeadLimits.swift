@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How large a message's head and chunk framing may grow; each value itself passes, one more is refused.
+/// The largest head and chunk framing that are accepted. Each limit is inclusive.
 package struct HeadLimits: Sendable {
-    /// The request-line or status-line without its CRLF; more is 414.
+    /// The request-line or status-line, without its CRLF. A longer request-line is answered with 414.
     package let requestLineBytes: Int
-    /// The whole head with the start-line and the final empty line; more is 431.
+    /// The whole head, including the start-line and the final empty line. A larger one is answered with 431.
     package let headBytes: Int
-    /// Field lines in a head, and in a trailer section; more is 431.
+    /// Field lines in a head, and in a trailer section. More are answered with 431.
     package let fieldCount: Int
-    /// The trailer section of a chunked body without its final empty line.
+    /// The trailer section of a chunked body, without its final empty line.
     package let trailerBytes: Int
-    /// All chunk extensions of one message together, each with its semicolon.
+    /// All chunk extensions of one message together, including their semicolons.
     package let chunkExtensionBytes: Int
 
     package static let standard = HeadLimits()

@@ -1,49 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Writes a head. Whatever value it is given, no CR, LF, NUL or other control character but HTAB leaves it.
+/// Writes a head into memory that its caller provides. No value can smuggle in a line: control characters except HTAB
+/// are replaced.
 struct HeadWriter {
-    /// A piece that fits costs one copy and no more. From the first one that does not, nothing is written.
-    private let room: UnsafeMutableRawBufferPointer
-    /// How many bytes the head has, those that did not fit among them.
+    /// The target. Nothing is written from the first piece on that does not fit.
+    private let space: UnsafeMutableRawBufferPointer
+    /// The length of the head, including pieces that did not fit.
     private(set) var count = 0
 
-    private init(_ room: UnsafeMutableRawBufferPointer) { self.room = room }
+    private init(_ space: UnsafeMutableRawBufferPointer) { self.space = space }
 
-    /// Has `body` write into `room`. How many bytes that is; where it is more than the room has, what stands there is of no use.
-    static func write(into room: UnsafeMutableRawBufferPointer, _ body: (inout HeadWriter) -> Void) -> Int {
-        var writer = HeadWriter(room)
+    /// Lets `body` write into `space` and returns the length of the head. If that is more than `space` has, the
+    /// contents of `space` are incomplete.
+    static func write(into space: UnsafeMutableRawBufferPointer, _ body: (inout HeadWriter) -> Void) -> Int {
+        var writer = HeadWriter(space)
         body(&writer)
         return writer.count
     }
 
-    /// What `write` writes into the room that it is given. `about` is as much as it will likely be; where it says that it is more,
-    /// it is asked again with as much.
+    /// The bytes that `write` produces in the memory it gets, initially `about` bytes. It returns their count and is
+    /// called again with that much memory if they did not fit.
     static func bytes(about: Int, _ write: (UnsafeMutableRawBufferPointer) -> Int) -> [UInt8] {
         var capacity = about
         while true {
             var count = 0
-            let bytes = [UInt8](unsafeUninitializedCapacity: capacity) { room, filled in
-                count = write(UnsafeMutableRawBufferPointer(room))
-                filled = count <= room.count ? count : 0
+            let bytes = [UInt8](unsafeUninitializedCapacity: capacity) { space, filled in
+                count = write(UnsafeMutableRawBufferPointer(space))
+                filled = count <= space.count ? count : 0
             }
             if bytes.count == count { return bytes }
             capacity = count
         }
     }
 
-    /// As ``bytes(about:_:)``.
+    /// The bytes that `body` writes, likely `about` of them.
     static func bytes(about: Int, _ body: (inout HeadWriter) -> Void) -> [UInt8] {
         bytes(about: about) { write(into: $0, body) }
     }
 
     private mutating func append(_ octets: UnsafeRawBufferPointer) {
-        if octets.count > 0, count + octets.count <= room.count {
-            UnsafeMutableRawBufferPointer(rebasing: room[count...]).copyMemory(from: octets)
+        if octets.count > 0, count + octets.count <= space.count {
+            UnsafeMutableRawBufferPointer(rebasing: space[count...]).copyMemory(from: octets)
         }
         count += octets.count
     }
 
-    /// Octets that are known to be sound: validated ones that came, or text of ours.
+    /// `octets` must be known to be valid: received and validated, or our own text.
     mutating func append(_ octets: [UInt8]) {
         octets.withUnsafeBytes { append($0) }
     }
@@ -52,7 +54,6 @@ struct HeadWriter {
         octets.withUnsafeBytes { append($0) }
     }
 
-    /// The same, of a range of those that came.
     mutating func append(_ octets: [UInt8], _ range: Range<Int>) {
         octets.withUnsafeBytes { append(UnsafeRawBufferPointer(rebasing: $0[range])) }
     }
@@ -66,31 +67,32 @@ struct HeadWriter {
         text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
     }
 
-    /// One field line; control characters in `value` become spaces, and octets beyond ASCII `?` unless they are kept.
+    /// Appends a field line. Control characters in `value` become spaces, and octets beyond ASCII become `?` unless
+    /// they are kept.
     mutating func field(_ name: StaticString, _ value: String, keepsNonASCII: Bool = false) {
         append(name)
         append(": ")
-        append(mended: value, keepsNonASCII: keepsNonASCII)
+        append(sanitizing: value, keepsNonASCII: keepsNonASCII)
         append("\r\n")
     }
 
-    /// A field line whose name the caller of this room chose.
+    /// Appends a field line whose name is chosen by the user of this module.
     mutating func extraField(_ name: String, _ value: String) {
-        precondition(!name.isEmpty && name.utf8.allSatisfy(Octet.isToken), "a field name of ours is no token")
+        precondition(!name.isEmpty && name.utf8.allSatisfy(Octet.isToken), "a field name of our own is not a token")
         append(text: name)
         append(": ")
-        append(mended: value, keepsNonASCII: false)
+        append(sanitizing: value, keepsNonASCII: false)
         append("\r\n")
     }
 
-    private mutating func append(mended value: String, keepsNonASCII: Bool) {
+    private mutating func append(sanitizing value: String, keepsNonASCII: Bool) {
         var value = value
-        let isSound = value.withUTF8 { octets in
+        let isPrintable = value.withUTF8 { octets in
             guard octets.span.bytes.isPrintable else { return false }
             append(UnsafeRawBufferPointer(octets))
             return true
         }
-        guard !isSound else { return }
+        guard !isPrintable else { return }
         append(
             value.utf8.map { octet -> UInt8 in
                 switch octet {
@@ -101,9 +103,9 @@ struct HeadWriter {
             })
     }
 
-    /// The lines that `isKept`, byte for byte and in order. `run` is a part of the same bytes that goes out before them: with the
-    /// lines that follow it at once it costs one copy.
-    mutating func lines(of fields: FieldLines, behind run: Range<Int> = 0..<0, where isKept: (FieldLine) -> Bool) {
+    /// Appends `run`, a part of the same bytes, and then the lines for which `isKept` is true, unchanged and in order.
+    /// Adjacent ones are copied together.
+    mutating func lines(of fields: FieldLines, after run: Range<Int> = 0..<0, where isKept: (FieldLine) -> Bool) {
         var run = run
         for line in fields.lines where isKept(line) {
             let range = Range<Int>(line.line)
@@ -117,7 +119,7 @@ struct HeadWriter {
         append(fields.bytes, run)
     }
 
-    /// Content-Length or Transfer-Encoding, as the framing asks.
+    /// Appends the Content-Length or Transfer-Encoding for `framing`.
     mutating func framing(_ framing: BodyFraming) {
         switch framing {
         case .none, .untilClose:

@@ -1,43 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension FieldName {
-    /// Whether the field means one hop only, or frames the message on it, and so is made anew for the next (RFC 9110
-    /// §7.6.1). A Content-Length that is right already may pass.
+    /// Whether the field applies to a single hop or frames the message on it, and so is written anew for the next hop
+    /// (RFC 9110 §7.6.1). A Content-Length that is still correct may pass.
     var isHopByHop: Bool {
         switch self {
         case .connection, .contentLength, .keepAlive, .proxyAuthenticate, .proxyAuthenticationInfo, .proxyAuthorization,
             .proxyConnection, .te, .trailer, .transferEncoding, .upgrade:
             true
         case .authenticationInfo, .authorization, .cookie, .countersignTrust, .date, .expect, .host, .maxForwards,
-            .other,
-            .setCookie, .via, .wwwAuthenticate:
+            .other, .setCookie, .via, .wwwAuthenticate:
             false
         }
     }
 }
 
-/// The line that a proxy appends to what it forwards (RFC 9110 §7.6.3), made once.
+/// The line that the proxy appends to forwarded messages (RFC 9110 §7.6.3), formatted once.
 package struct ViaField: Hashable, Sendable {
     let line: [UInt8]
 
-    /// `value` as in `1.1 countersign`; control characters become spaces and octets beyond ASCII `?`.
+    /// `value` is for example `1.1 countersign`. Control characters become spaces, octets beyond ASCII become `?`.
     package init(_ value: String) {
         line = HeadWriter.bytes(about: value.utf8.count + 8) { $0.field("Via", value) }
     }
 }
 
-/// What a message's Connection field says, read once.
+/// The options of a message's Connection field.
 struct ConnectionField: Hashable, Sendable {
     private(set) var closes = false
     private(set) var keepsAlive = false
     private(set) var upgrades = false
     private(set) var optionCount = 0
-    /// Names a field that ``ConnectionOptions`` removes.
+    /// An option names a field that ``ConnectionOptions`` removes.
     fileprivate(set) var removesFields = false
 
-    /// Reads a line of the field, whose value stands at `range`.
+    /// Reads one line of the field, whose value is at `range`.
     mutating func read(_ bytes: RawSpan, at range: Range<Int>) {
-        // What most lines say, and no list.
+        // The most common value, handled without parsing a list.
         if bytes.isName("keep-alive", at: range) {
             optionCount += 1
             keepsAlive = true
@@ -58,15 +57,13 @@ struct ConnectionField: Hashable, Sendable {
     }
 }
 
-/// The field names that a message's Connection field lists for removal. Those of `FieldName` are never among them: the
-/// hop-by-hop ones go anyway, and Authorization, Host, Cookie and their like cannot be taken from a message by naming
-/// them there.
+/// The field names that a message's Connection field lists for removal, except those of `FieldName`: hop-by-hop fields
+/// are removed anyway, and a peer must not be able to remove Authorization, Host, Cookie and the like.
 struct ConnectionOptions {
-    /// Of the head, where options stand in it that remove something.
+    /// The bytes of the head; empty without such options.
     private let bytes: [UInt8]
     private let options: [Range<Int>]
 
-    /// Names nothing.
     private init() {
         bytes = []
         options = []
@@ -84,7 +81,7 @@ struct ConnectionOptions {
         fields.connection.removesFields ? ConnectionOptions(fields) : ConnectionOptions()
     }
 
-    /// Whether the field at `name` in `section` is named.
+    /// Whether the options name the field at `name` in `section`.
     func name(_ name: Range<UInt32>, in section: FieldLines) -> Bool {
         guard !options.isEmpty else { return false }
         let name = Range<Int>(name)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The methods of RFC 9110 §9 and PATCH; compared with regard to case. Others are forwarded unread.
+/// The methods of RFC 9110 §9 and PATCH, which are case-sensitive. Any other method is forwarded without
+/// interpretation.
 package enum Method: String, CaseIterable, Hashable, Sendable {
     case get = "GET"
     case head = "HEAD"
@@ -13,7 +14,7 @@ package enum Method: String, CaseIterable, Hashable, Sendable {
     case patch = "PATCH"
     case other = ""
 
-    /// The raw value, to be compared with bytes.
+    /// The raw value as a literal, which is compared with bytes.
     private var literal: StaticString {
         switch self {
         case .get: "GET"
@@ -29,10 +30,10 @@ package enum Method: String, CaseIterable, Hashable, Sendable {
         }
     }
 
-    /// Whether TRACE and OPTIONS, which go no further than Max-Forwards says (RFC 9110 §7.6.2), are meant.
+    /// Whether Max-Forwards applies: for TRACE and OPTIONS (RFC 9110 §7.6.2).
     package var takesMaxForwards: Bool { self == .trace || self == .options }
 
-    /// Whether it asks for nothing but reading (RFC 9110 §9.2.1).
+    /// Whether the method only reads (RFC 9110 §9.2.1).
     package var isSafe: Bool {
         switch self {
         case .get, .head, .options, .trace: true
@@ -40,7 +41,7 @@ package enum Method: String, CaseIterable, Hashable, Sendable {
         }
     }
 
-    /// Whether sending it twice is the same as once (RFC 9110 §9.2.2).
+    /// Whether sending the request twice has the same effect as once (RFC 9110 §9.2.2).
     package var isIdempotent: Bool { isSafe || self == .put || self == .delete }
 
     init(in bytes: RawSpan, at range: Range<Int>) {
@@ -61,12 +62,12 @@ package enum Method: String, CaseIterable, Hashable, Sendable {
     }
 }
 
-/// The versions that are spoken; every other is refused.
+/// The supported versions. Every other one is refused.
 package enum HTTPVersion: String, Hashable, Sendable {
     case http10 = "HTTP/1.0"
     case http11 = "HTTP/1.1"
 
-    /// Throws `fallback` when `range` is no HTTP version at all.
+    /// Throws `fallback` if `range` is not an HTTP version.
     init(in bytes: RawSpan, at range: Range<Int>, orElse fallback: HTTP1Error) throws(HTTP1Error) {
         let word = range.count == 8 ? bytes.eightBytes(range.lowerBound) : 0
         if word == HTTPVersion.word(ending: 0x31) {
@@ -79,10 +80,10 @@ package enum HTTPVersion: String, Hashable, Sendable {
                 bytes.byte(start + 6) == 0x2E, Octet.isDigit(bytes.byte(start + 7))
             else { throw fallback }
             let number = "\(bytes.byte(start + 5) - 0x30).\(bytes.byte(start + 7) - 0x30)"
-            throw HTTP1Error(.unsupportedVersion, "HTTP/\(number) is not spoken here", sentBy: fallback.sender)
+            throw HTTP1Error(.unsupportedVersion, "HTTP/\(number) is not supported", sentBy: fallback.sender)
         }
     }
 
-    /// `HTTP/1.` and `digit` as they are read in one load.
+    /// `HTTP/1.` and `digit` as one little-endian word.
     private static func word(ending digit: UInt8) -> UInt64 { 0x002E_312F_5054_5448 | UInt64(digit) << 56 }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The octets that the grammar names.
+/// The octets that have a name in the grammar, and classes of octets.
 enum Octet {
     static let tab: UInt8 = 0x09
     static let lineFeed: UInt8 = 0x0A
@@ -16,7 +16,7 @@ enum Octet {
     /// tchar (RFC 9110 §5.6.2).
     @inline(__always)
     static func isToken(_ octet: UInt8) -> Bool {
-        // One bit an octet: 0–63, then 64–127.
+        // A bitmap, for octets 0–63 and 64–127.
         let bits: UInt64 = octet < 64 ? 0x03FF_6CFA_0000_0000 : octet < 128 ? 0x57FF_FFFF_C7FF_FFFE : 0
         return bits >> UInt64(octet & 63) & 1 == 1
     }
@@ -27,7 +27,7 @@ enum Octet {
     @inline(__always)
     static func isWhitespace(_ octet: UInt8) -> Bool { octet == space || octet == tab }
 
-    /// A–Z as a–z, all else unchanged.
+    /// Maps A–Z to a–z and leaves other octets unchanged.
     @inline(__always)
     static func lowercased(_ octet: UInt8) -> UInt8 { octet &- 0x41 < 26 ? octet | 0x20 : octet }
 }
@@ -39,12 +39,12 @@ extension RawSpan {
     @inline(__always)
     func byte(_ offset: Int) -> UInt8 { unsafeLoad(fromByteOffset: offset, as: UInt8.self) }
 
-    /// Where the first octet from `offset` stands that is no tchar; `byteCount` if there is none.
+    /// The offset of the first octet from `offset` on that is not a tchar, or `byteCount`.
     @inline(__always)
     func endOfToken(from offset: Int) -> Int { end(from: offset, before: byteCount, of: Octet.isToken) }
 
-    /// Where the first octet from `offset` stands that is not `isPart`, which letters and the hyphen are; `limit` if there is none
-    /// before.
+    /// The offset of the first octet from `offset` on that is not `isPart`, or `limit`. Letters and the hyphen must be
+    /// `isPart`: runs of them are skipped eight at a time.
     @inline(__always)
     func end(from offset: Int, before limit: Int, of isPart: (UInt8) -> Bool) -> Int {
         var position = offset
@@ -62,7 +62,7 @@ extension RawSpan {
         return position
     }
 
-    /// Where the first control character from `offset` stands, HTAB and DEL among them; `byteCount` if there is none.
+    /// The offset of the first control character, including HTAB and DEL, from `offset` on, or `byteCount`.
     @inline(__always)
     func firstControl(from offset: Int) -> Int {
         var position = offset
@@ -76,7 +76,7 @@ extension RawSpan {
         return position
     }
 
-    /// Where the first octet from `offset` stands that is not visible ASCII (VCHAR); `byteCount` if there is none.
+    /// The offset of the first octet from `offset` on that is not visible ASCII (VCHAR), or `byteCount`.
     func firstNotVisible(from offset: Int) -> Int {
         var position = offset
         while position <= byteCount - 8 {
@@ -91,7 +91,7 @@ extension RawSpan {
         return position
     }
 
-    /// Whether every octet is ASCII and no control character.
+    /// Whether every octet is ASCII and not a control character.
     var isPrintable: Bool {
         var position = 0
         while position <= byteCount - 8 {
@@ -104,7 +104,7 @@ extension RawSpan {
         return position == byteCount
     }
 
-    /// Visits the elements of the comma-separated list at `value`; empty ones are left out.
+    /// Visits the elements of the comma-separated list at `value`, except empty ones.
     func forEachElement(of value: Range<Int>, _ visit: (Range<Int>) -> Void) {
         var start = value.lowerBound
         var position = start
@@ -120,8 +120,9 @@ extension RawSpan {
         if !element.isEmpty { visit(element) }
     }
 
-    /// Whether `range`, in which no control character but HTAB stands, is `name`, letters compared without regard to case. `name`
-    /// is of lower case letters and hyphens: the bit that makes a letter lower case makes no other octet one of these.
+    /// Whether `range` is `name`, compared case-insensitively. `range` has no control character except HTAB, and `name`
+    /// consists of lower-case letters and hyphens: setting bit 5, which makes a letter lower case, turns no other octet
+    /// into one of these.
     @inline(__always)
     func isName(_ name: StaticString, at range: Range<Int>) -> Bool {
         let count = name.utf8CodeUnitCount
@@ -136,7 +137,7 @@ extension RawSpan {
             }
             return true
         }
-        // The last eight octets may have been looked at before.
+        // The last word may overlap the one before it.
         var offset = 0
         while true {
             let word = UInt64(littleEndian: expected.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
@@ -146,7 +147,7 @@ extension RawSpan {
         }
     }
 
-    /// Whether `range` holds `lowercase`, letters compared without regard to case.
+    /// Whether `range` is `lowercase`, compared case-insensitively.
     func matches(_ lowercase: String, at range: Range<Int>) -> Bool {
         guard range.count == lowercase.utf8.count else { return false }
         var position = range.lowerBound
@@ -157,21 +158,21 @@ extension RawSpan {
         return true
     }
 
-    /// Whether `range` holds exactly `text`.
+    /// Whether `range` is exactly `text`.
     func equals(_ text: String, at range: Range<Int>) -> Bool {
         guard range.count == text.utf8.count else { return false }
         var text = text
         return text.withUTF8 { holds($0.span.bytes, at: range) }
     }
 
-    /// The same of a text that is part of the program, a short one.
+    /// Whether `range` is exactly `text`, a short literal.
     func equals(_ text: StaticString, at range: Range<Int>) -> Bool {
         guard range.count == text.utf8CodeUnitCount else { return false }
         for offset in 0..<range.count where byte(range.lowerBound + offset) != text.utf8Start[offset] { return false }
         return true
     }
 
-    /// Whether `range` holds exactly `octets`.
+    /// Whether `range` is exactly `octets`.
     func holds(_ octets: [UInt8], at range: Range<Int>) -> Bool { holds(octets.span.bytes, at: range) }
 
     private func holds(_ expected: RawSpan, at range: Range<Int>) -> Bool {
@@ -181,7 +182,7 @@ extension RawSpan {
             for offset in 0..<count where byte(range.lowerBound + offset) != expected.byte(offset) { return false }
             return true
         }
-        // The last eight octets may have been looked at before.
+        // The last word may overlap the one before it.
         var offset = 0
         while true {
             guard eightBytes(range.lowerBound + offset) == expected.eightBytes(offset) else { return false }
@@ -204,7 +205,7 @@ extension RawSpan {
         extracting(0..<count).withUnsafeBytes { [UInt8]($0) }
     }
 
-    /// The first octet in the lowest eight bits.
+    /// Eight octets, the first one in the lowest eight bits.
     @inline(__always)
     func eightBytes(_ offset: Int) -> UInt64 {
         UInt64(littleEndian: unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self))
@@ -215,7 +216,7 @@ extension RawSpan {
         UInt16(littleEndian: unsafeLoadUnaligned(fromByteOffset: offset, as: UInt16.self)) == 0x0A0D
     }
 
-    /// The high bit of each octet of `word` that is no letter and no hyphen; of some letters too.
+    /// Sets the high bit of each octet of `word` that is neither a letter nor a hyphen, and of some letters.
     @inline(__always)
     private static func perhapsNoLetterOrHyphen(in word: UInt64) -> UInt64 {
         let folded = word | low &* 0x20
@@ -225,7 +226,7 @@ extension RawSpan {
         return noLetter & noHyphen
     }
 
-    /// The high bit of each octet of `word` below `bound`; only the lowest one set is exact.
+    /// Sets the high bit of each octet of `word` below `bound`. Only the lowest bit set is exact.
     @inline(__always)
     private static func below(_ bound: UInt64, in word: UInt64) -> UInt64 {
         (word &- low &* bound) & ~word & high

@@ -1,37 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the connection does after a message, as its head says it.
+/// What a head declares about the connection after the message.
 package enum ConnectionOption: Hashable, Sendable {
-    /// Says nothing: it is what HTTP/1.1 does.
+    /// The default of HTTP/1.1, for which no field is written.
     case keepAlive
     case close
-    /// Offers or accepts the protocols of the message's own Upgrade field; never h2c. Without one it is `keepAlive`.
+    /// Offers or accepts the protocols of the message's own Upgrade field except h2c. Without such a field it is
+    /// `keepAlive`.
     case upgrade
 }
 
-/// What is made anew when a request goes to the next hop. Made at each request, and used in its place.
+/// The parts of a request that are written anew for the next hop. Not copyable, so that using it never copies its
+/// fields.
 package struct RequestForwarding: ~Copyable, Sendable {
     /// The request-target: origin-form, absolute-form, authority-form or `*`. Octets that are not visible ASCII are
     /// percent-encoded.
     package var target: ArraySlice<UInt8>
     /// The value of Host, from the target (RFC 9112 §3.2.2).
     package var host: String
-    /// How the body goes out; `untilClose` is for responses only.
+    /// The framing of the forwarded body. Never `untilClose`, which is for responses only.
     package var framing: BodyFraming
-    /// Nil: the client's own Authorization lines pass byte for byte. Else they are removed and this value is written.
+    /// Replaces the client's own Authorization lines; nil to pass them unchanged.
     package var authorization: String?
-    /// Appended after the Via lines that are there; nil: nothing is.
+    /// Appended after existing Via lines, unless it is nil.
     package var via: ViaField?
     package var connection: ConnectionOption
-    /// Whether Expect passes.
+    /// Whether Expect is forwarded.
     package var keepsExpect: Bool
-    /// Replaces Max-Forwards; nil: it passes as it came.
+    /// Replaces Max-Forwards; nil to pass it unchanged.
     package var maxForwards: UInt?
 
     package init(
         target: ArraySlice<UInt8>, host: String, framing: BodyFraming, authorization: String? = nil,
-        via: ViaField? = nil,
-        connection: ConnectionOption = .keepAlive, keepsExpect: Bool = false, maxForwards: UInt? = nil
+        via: ViaField? = nil, connection: ConnectionOption = .keepAlive, keepsExpect: Bool = false,
+        maxForwards: UInt? = nil
     ) {
         self.target = target
         self.host = host
@@ -45,23 +47,23 @@ package struct RequestForwarding: ~Copyable, Sendable {
 }
 
 extension RequestHead {
-    /// The head for the next hop: HTTP/1.1, Host first, then the kept lines byte for byte and in order, then what is
-    /// made anew.
+    /// The head for the next hop: HTTP/1.1, Host first, then the lines that are kept, unchanged and in order, then the
+    /// new ones.
     package func forwarded(_ forwarding: borrowing RequestForwarding) -> [UInt8] {
         HeadWriter.bytes(about: forwardedSize(forwarding)) { write(forwarding, into: $0) }
     }
 
-    /// About as many bytes as ``forwarded(_:)`` has.
+    /// The approximate length of ``forwarded(_:)``.
     package func forwardedSize(_ forwarding: borrowing RequestForwarding) -> Int {
         fields.bytes.count + forwarding.target.count + 512
     }
 
-    /// Writes ``forwarded(_:)`` into `room`. How many bytes that is; where it is more than the room has, what stands there is of no
-    /// use.
-    package func write(_ forwarding: borrowing RequestForwarding, into room: UnsafeMutableRawBufferPointer) -> Int {
-        precondition(forwarding.framing != .untilClose, "a request does not end with its connection")
-        return HeadWriter.write(into: room) { writer in
-            // The method and the space behind it.
+    /// Writes ``forwarded(_:)`` into `space` and returns its length. If that is more than `space` has, the contents of
+    /// `space` are incomplete.
+    package func write(_ forwarding: borrowing RequestForwarding, into space: UnsafeMutableRawBufferPointer) -> Int {
+        precondition(forwarding.framing != .untilClose, "the end of the connection cannot end a request")
+        return HeadWriter.write(into: space) { writer in
+            // The method and the space after it.
             writer.append(fields.bytes, 0..<targetRange.lowerBound)
             var run = 0..<0
             if isEndOfTarget(forwarding.target) {
@@ -76,10 +78,10 @@ extension RequestHead {
                 run = 0..<0
                 writer.field("Host", forwarding.host)
             }
-            let keepsLength = fields.says(forwarding.framing)
+            let keepsLength = fields.declares(forwarding.framing)
             let removes = fields.connection.removesFields
             let options = ConnectionOptions.of(fields)
-            writer.lines(of: fields, behind: run) { line in
+            writer.lines(of: fields, after: run) { line in
                 switch line.known {
                 case .host: keepsHost
                 case .countersignTrust: false
@@ -102,10 +104,11 @@ extension RequestHead {
         }
     }
 
-    /// Past the CRLF.
+    /// The offset after the CRLF.
     private var requestLineEnd: Int { targetRange.upperBound + " HTTP/1.1\r\n".utf8.count }
 
-    /// Whether `target` is what the request-line ends with but for the version, and that is 1.1: it can go out as it came.
+    /// Whether `target` is the last part of the received target and the version is 1.1, so that the rest of the
+    /// request-line can be copied unchanged.
     private func isEndOfTarget(_ target: ArraySlice<UInt8>) -> Bool {
         guard version == .http11, !target.isEmpty, target.endIndex == targetRange.upperBound else { return false }
         return target.withUnsafeBytes { target in
@@ -115,7 +118,7 @@ extension RequestHead {
         }
     }
 
-    /// Whether the first line is `Host` with this value already.
+    /// Whether the first line is already `Host` with this value.
     private func beginsWithHost(_ host: String) -> Bool {
         guard let first = fields.lines.first, first.known == .host, fields.isPlain(first) else { return false }
         return fields.bytes.span.bytes.equals(host, at: Range(first.value))
@@ -139,7 +142,7 @@ extension RequestHead {
 }
 
 extension HeadWriter {
-    /// Connection, and Upgrade where it names it.
+    /// Appends Connection, and Upgrade if Connection names it.
     mutating func connection(_ option: ConnectionOption, upgrade: String?) {
         switch option {
         case .keepAlive:

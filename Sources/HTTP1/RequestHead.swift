@@ -1,53 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A head that was read, and how many bytes it took from the input, empty lines before it among them.
+/// A parsed head, and how many bytes of the input it took, including empty lines before it.
 package struct Parsed<Head: Sendable>: Sendable {
     package let head: Head
     package let consumedBytes: Int
 }
 
-/// A request's start-line and field lines over the bytes that came (RFC 9112 §3, §5).
+/// A request's start-line and field lines, as ranges of the bytes received (RFC 9112 §3, §5).
 ///
-/// Whatever is ambiguous has been refused: framing and Host are sound once a head exists. The target is visible ASCII
-/// and otherwise unread.
+/// The parser refuses everything that is ambiguous, so framing and Host are valid once a head exists. The target is
+/// visible ASCII and not parsed further.
 package struct RequestHead: Sendable {
     package let method: Method
     package let version: HTTPVersion
     package let fields: FieldLines
     package let framing: BodyFraming
-    /// A body is announced, and be it of no octets.
+    /// A body is declared, even if it is empty.
     package var hasBody: Bool { if case .none = framing { false } else { true } }
-    /// It asks for a tunnel (RFC 9110 §9.3.6).
+    /// The request asks for a tunnel (RFC 9110 §9.3.6).
     package var isConnect: Bool { method == .connect }
-    /// Whether the client wants the connection to go on: HTTP/1.1 without `Connection: close`. HTTP/1.0 is never kept
-    /// alive.
+    /// Whether the client keeps the connection open: HTTP/1.1 without `Connection: close`. HTTP/1.0 connections are
+    /// never kept alive.
     package let keepsAlive: Bool
-    /// Whether the client waits for 100 (RFC 9110 §10.1.1).
+    /// Whether the client waits for 100 Continue (RFC 9110 §10.1.1).
     package let expectsContinue: Bool
     private let methodRange: Range<Int>
-    /// Where the target stands in `fields.bytes`.
+    /// The range of the target in `fields.bytes`.
     package let targetRange: Range<Int>
 
     package var methodText: String { method == .other ? text(methodRange) : method.rawValue }
     package var target: String { text(targetRange) }
     package var targetBytes: ArraySlice<UInt8> { fields.bytes[targetRange] }
 
-    /// What follows `prefix` in the target; nil where it does not begin so.
+    /// The rest of the target after `prefix`; nil if the target does not begin with it.
     package func target(after prefix: [UInt8]) -> ArraySlice<UInt8>? {
         guard fields.bytes.span.bytes.holds(prefix, at: targetRange.prefix(prefix.count)) else { return nil }
         return fields.bytes[(targetRange.lowerBound + prefix.count)..<targetRange.upperBound]
     }
 
-    /// The value of Host, of valid syntax; nil in HTTP/1.0 without one.
+    /// The value of Host, whose syntax is valid; nil in an HTTP/1.0 request without Host.
     package var host: String? { fields.value(of: .host) }
 
-    /// The protocols of Upgrade, when Connection names it and the version is 1.1; never h2c (RFC 9110 §7.8).
+    /// The protocols of Upgrade except h2c, if Connection names Upgrade and the version is 1.1 (RFC 9110 §7.8).
     package var upgrade: String? { version == .http11 ? fields.upgrade : nil }
 
     private func text(_ range: Range<Int>) -> String { String(decoding: fields.bytes[range], as: UTF8.self) }
 
-    /// Reads a whole head from the start of `bytes`; nil as long as it is incomplete. Up to two empty lines before it
-    /// are skipped (RFC 9112 §2.2). Every fault is the client's.
+    /// Parses a head at the start of `bytes`; nil while it is incomplete. Skips up to two empty lines before it (RFC
+    /// 9112 §2.2). Every error is the client's fault.
     package static func parse(
         _ bytes: RawSpan, limits: HeadLimits = .standard
     ) throws(HTTP1Error) -> Parsed<RequestHead>? {
@@ -73,7 +73,7 @@ package struct RequestHead: Sendable {
         }
         let fields = FieldLines(bytes: head.copy(first: position), consume section)
         try fields.requireHost(version: line.version)
-        let framing = try BodyFraming.said(by: fields, version: line.version, sentBy: .client) ?? .none
+        let framing = try BodyFraming.declared(by: fields, version: line.version, sentBy: .client) ?? .none
         try fields.requireFewConnectionOptions(sentBy: .client)
         return Parsed(head: RequestHead(line, fields, framing), consumedBytes: start + position)
     }
@@ -96,11 +96,11 @@ package struct RequestHead: Sendable {
         let methodRange: Range<Int>
         let targetRange: Range<Int>
         let version: HTTPVersion
-        /// Past the CRLF.
+        /// The offset after the CRLF.
         let end: Int
     }
 
-    /// Nil: more must come.
+    /// Nil if more input is needed.
     private static func readRequestLine(in head: RawSpan, limits: HeadLimits) throws(HTTP1Error) -> RequestLine? {
         let methodEnd = head.endOfToken(from: 0)
         guard methodEnd < head.byteCount else { return nil }

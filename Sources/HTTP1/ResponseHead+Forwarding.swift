@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is made anew when a response goes to the client.
+/// The parts of a response that are written anew for the client.
 package struct ResponseForwarding: Sendable {
-    /// How the body goes out: `chunked` and `length` write their field, unless one that came says the length already;
-    /// `untilClose` forces `Connection: close`; and with `none` the origin's sound Content-Length passes as it came, as in an
-    /// answer to HEAD.
+    /// The framing of the forwarded body. `chunked` and `length` write their field, unless a received one already
+    /// declares the length. `untilClose` forces `Connection: close`. With `none` the origin's valid Content-Length
+    /// passes unchanged, as in a response to HEAD.
     package var framing: BodyFraming
     package var connection: ConnectionOption
-    /// Appended after the Via lines that are there; nil: nothing is.
+    /// Appended after existing Via lines, unless it is nil.
     package var via: ViaField?
-    /// Leaves out WWW-Authenticate and Authentication-Info: they speak to whoever answered the challenge, and that was the proxy.
+    /// Removes WWW-Authenticate and Authentication-Info, because the proxy has answered the challenge and not the
+    /// client.
     package var dropsAuthentication = false
-    /// Names are tokens of ours; control characters in values become spaces and octets beyond ASCII `?`.
+    /// Names must be tokens. Control characters in values become spaces, octets beyond ASCII become `?`.
     package var extraFields: [(String, String)]
 
     package init(
@@ -26,19 +27,19 @@ package struct ResponseForwarding: Sendable {
 }
 
 extension ResponseHead {
-    /// The head for the client: HTTP/1.1, the origin's status and reason, the kept lines byte for byte and in order,
-    /// then what is made anew.
+    /// The head for the client: HTTP/1.1, the origin's status and reason, the lines that are kept, unchanged and in
+    /// order, then the new ones.
     package func forwarded(_ forwarding: ResponseForwarding) -> [UInt8] {
         HeadWriter.bytes(about: forwardedSize) { write(forwarding, into: $0) }
     }
 
-    /// About as many bytes as ``forwarded(_:)`` has.
+    /// The approximate length of ``forwarded(_:)``.
     package var forwardedSize: Int { fields.bytes.count + 512 }
 
-    /// Writes ``forwarded(_:)`` into `room`. How many bytes that is; where it is more than the room has, what stands there is of no
-    /// use.
-    package func write(_ forwarding: ResponseForwarding, into room: UnsafeMutableRawBufferPointer) -> Int {
-        HeadWriter.write(into: room) { writer in
+    /// Writes ``forwarded(_:)`` into `space` and returns its length. If that is more than `space` has, the contents of
+    /// `space` are incomplete.
+    package func write(_ forwarding: ResponseForwarding, into space: UnsafeMutableRawBufferPointer) -> Int {
+        HeadWriter.write(into: space) { writer in
             var run = 0..<0
             if version == .http11, hasSpaceBeforeReason {
                 run = 0..<statusLineEnd
@@ -51,9 +52,9 @@ extension ResponseHead {
             }
             let removes = fields.connection.removesFields
             let options = ConnectionOptions.of(fields)
-            let keepsLength = fields.says(forwarding.framing)
+            let keepsLength = fields.declares(forwarding.framing)
             let passesLength = keepsLength || forwarding.framing == .none && describesContent
-            writer.lines(of: fields, behind: run) { line in
+            writer.lines(of: fields, after: run) { line in
                 switch line.known {
                 case .contentLength: passesLength
                 case .countersignTrust: false
@@ -70,8 +71,8 @@ extension ResponseHead {
         }
     }
 
-    /// Whether Content-Length may stand in a response without a body: not in 1xx and 204 (RFC 9110 §8.6), nor beside a
-    /// Transfer-Encoding, nor when it is unsound.
+    /// Whether Content-Length is allowed in a response without a body: not in 1xx and 204 (RFC 9110 §8.6), not with
+    /// Transfer-Encoding, and only if it is valid.
     private var describesContent: Bool {
         guard !isInformational, status != 204, !fields.contains(.transferEncoding) else { return false }
         return fields.framing.contentLength != nil

@@ -1,43 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A response's status-line and field lines over the bytes that came (RFC 9112 §4, §5).
+/// A response's status-line and field lines, as ranges of the bytes received (RFC 9112 §4, §5).
 package struct ResponseHead: Sendable {
     /// 100–999.
     package let status: Int
     package let version: HTTPVersion
     package let fields: FieldLines
-    /// Whether the origin keeps the connection: HTTP/1.1 without `close`, HTTP/1.0 with `keep-alive` (RFC 9112 §9.3). A
-    /// body that ends with the connection ends it all the same.
+    /// Whether the origin keeps the connection open: HTTP/1.1 without `close`, HTTP/1.0 with `keep-alive` (RFC 9112
+    /// §9.3). True even if the body ends with the connection.
     package let keepsAlive: Bool
     private let reasonRange: Range<Int>
 
     /// The three digits of the status.
     var statusBytes: ArraySlice<UInt8> { fields.bytes[9..<12] }
-    /// It may be missing where the reason is empty.
+    /// The space may be missing if the reason is empty.
     var hasSpaceBeforeReason: Bool { reasonRange.lowerBound == 13 }
-    /// Past the CRLF.
+    /// The offset after the CRLF.
     var statusLineEnd: Int { reasonRange.upperBound + 2 }
     package var reason: String { String(decoding: fields.bytes[reasonRange], as: UTF8.self) }
     var reasonBytes: ArraySlice<UInt8> { fields.bytes[reasonRange] }
 
-    /// 1xx: another response follows, but for 101.
+    /// 1xx: another response follows, except after 101.
     package var isInformational: Bool { status < 200 }
 
-    /// The protocols of Upgrade but h2c, when Connection names it.
+    /// The protocols of Upgrade except h2c, if Connection names Upgrade.
     package var upgrade: String? { fields.upgrade }
 
-    /// Where this response's body ends when it answers `method` (RFC 9112 §6.3). Unsound framing is refused even where
-    /// there is no body for it, but in a 2xx to CONNECT. Faults are the origin's: 502, and its connection must be
+    /// The framing of the body of this response to `method` (RFC 9112 §6.3). Refuses invalid framing even if the
+    /// response has no body, except in a 2xx response to CONNECT. Errors are the origin's fault; its connection must be
     /// closed.
     package func framing(answering method: Method) throws(HTTP1Error) -> BodyFraming {
         if method == .connect, (200..<300).contains(status) { return .none }
-        let framing = try BodyFraming.said(by: fields, version: version, sentBy: .origin) ?? .untilClose
+        let framing = try BodyFraming.declared(by: fields, version: version, sentBy: .origin) ?? .untilClose
         let hasBody = method != .head && !isInformational && status != 204 && status != 304
         return hasBody ? framing : .none
     }
 
-    /// Reads a whole head from the start of `bytes`; nil as long as it is incomplete. Every fault is the origin's: 502.
-    /// There is no fallback to HTTP/0.9.
+    /// Parses a head at the start of `bytes`; nil while it is incomplete. Every error is the origin's fault. There is
+    /// no fallback to HTTP/0.9.
     package static func parse(
         _ bytes: RawSpan, limits: HeadLimits = .standard
     ) throws(HTTP1Error) -> Parsed<ResponseHead>? {
@@ -75,14 +75,14 @@ package struct ResponseHead: Sendable {
         let version: HTTPVersion
         let status: Int
         let reasonRange: Range<Int>
-        /// Past the CRLF.
+        /// The offset after the CRLF.
         let end: Int
     }
 
-    /// `HTTP/`, its first octet lowest.
+    /// `HTTP/`, the first octet in the lowest eight bits.
     private static let httpName: UInt64 = 0x2F_50_54_54_48
 
-    /// Nil: more must come. The space before an empty reason may be missing, as it is with many origins.
+    /// Nil if more input is needed. Many origins omit the space before an empty reason, which is accepted.
     private static func readStatusLine(in head: RawSpan, limits: HeadLimits) throws(HTTP1Error) -> StatusLine? {
         let malformed = HTTP1Error(.malformedStatusLine, "not an HTTP status-line", sentBy: .origin)
         for position in 0..<Swift.min(5, head.byteCount) {
