@@ -2,12 +2,12 @@
 
 import CountersignCOpenSSL
 
-/// Lists of application protocols as they travel (RFC 7301 §3.1): each name behind its length in one byte.
+/// Lists of application protocols in wire format (RFC 7301 §3.1): each name after its length in one byte.
 enum ApplicationProtocols {
     private static let http11 = Array("http/1.1".utf8)
     private static let h2 = Array("h2".utf8)
 
-    /// `configuration` for a name that is empty or longer than 255 bytes.
+    /// Throws `configuration` for a name that is empty or longer than 255 bytes.
     static func encode(_ names: [String]) throws(TLSError) -> [UInt8] {
         var list: [UInt8] = []
         for name in names {
@@ -21,7 +21,8 @@ enum ApplicationProtocols {
         return list
     }
 
-    /// The choice of a server that speaks `http/1.1`; OpenSSL has seen to it that the list is well formed.
+    /// Selects `http/1.1` for a server, from a list that OpenSSL has validated. Refuses a client that offers only h2;
+    /// accepts one that offers something else, without a protocol.
     static func select(
         from offered: UnsafePointer<UInt8>?, _ offeredLength: UInt32,
         into chosen: UnsafeMutablePointer<UnsafePointer<UInt8>?>?, _ chosenLength: UnsafeMutablePointer<UInt8>?

@@ -2,13 +2,14 @@
 
 import CountersignCOpenSSL
 
-/// A server's wish to see a client certificate (RFC 8446 §4.3.2, RFC 5246 §7.4.4).
+/// A server's request for a client certificate (RFC 8446 §4.3.2, RFC 5246 §7.4.4).
 package struct CertificateRequest: Equatable, Sendable {
-    /// The DER of the names of the authorities that the server accepts, in its order; empty: it named none.
+    /// The DER names of the certification authorities that the server accepts, in its order; empty if it named none.
     package let acceptableIssuers: [[UInt8]]
     /// The SignatureScheme values (RFC 8446 §4.2.3) that the server accepts, in its order.
     package let signatureAlgorithms: [UInt16]
-    /// It came after the handshake: post-handshake authentication (RFC 8446 §4.6.2) or a TLS 1.2 renegotiation.
+    /// The request came after the handshake: post-handshake authentication (RFC 8446 §4.6.2) or a TLS 1.2
+    /// renegotiation.
     package let isPostHandshake: Bool
 
     package init(acceptableIssuers: [[UInt8]], signatureAlgorithms: [UInt16], isPostHandshake: Bool) {
@@ -17,7 +18,7 @@ package struct CertificateRequest: Equatable, Sendable {
         self.isPostHandshake = isPostHandshake
     }
 
-    /// Reads the request that `ssl` is in the middle of.
+    /// Reads the request that `ssl` is processing.
     init(of ssl: OpaquePointer, isPostHandshake: Bool) {
         self.init(
             acceptableIssuers: Self.issuers(of: ssl), signatureAlgorithms: Self.algorithms(of: ssl),

@@ -2,20 +2,20 @@
 
 import NIOCore
 
-/// Plaintext on its way into records: small flushed writes are joined into one record, large ones go piece by piece,
-/// and each write's promise waits for the ciphertext that holds its last byte.
+/// Plaintext that waits to be encrypted. Small flushed writes are joined into one record, large ones are encrypted in
+/// pieces. The promise of a write succeeds with the ciphertext of its last byte.
 struct PendingWrites {
     private struct Write {
         var bytes: ByteBuffer
         let promise: EventLoopPromise<Void>?
     }
 
-    /// Ciphertext is handed on when there is this much of it.
+    /// Ciphertext is passed on in bursts of at least this size.
     static let burstBytes = 128 * 1024
-    /// The most that goes to the engine at a time; whole records of 16 KiB (RFC 8446 §5.1).
+    /// The largest piece for the engine; a multiple of the record size of 16 KiB (RFC 8446 §5.1).
     static let pieceBytes = 64 * 1024
     private static let recordBytes = 16 * 1024
-    /// Header, nonce or content type, and tag of an AEAD record under TLS 1.2 or 1.3, rounded up.
+    /// Header, nonce or content type, and tag of an AEAD record in TLS 1.2 or 1.3, rounded up.
     private static let recordOverheadBytes = 32
 
     private var writes = MarkedCircularBuffer<Write>(initialCapacity: 2)
@@ -24,7 +24,7 @@ struct PendingWrites {
     private var piece: (writes: Int, bytes: Int) = (0, 0)
     private var written: [EventLoopPromise<Void>] = []
 
-    /// Nothing waits, neither to be encrypted nor to be told of.
+    /// No plaintext waits to be encrypted, and no promise waits for its ciphertext.
     var isEmpty: Bool { writes.isEmpty && written.isEmpty }
 
     /// There is flushed plaintext.
@@ -35,27 +35,27 @@ struct PendingWrites {
         writes.append(Write(bytes: bytes, promise: promise))
     }
 
-    /// All that was appended is flushed.
+    /// Marks everything appended so far as flushed.
     mutating func mark() {
         flushedBytes += unflushedBytes
         unflushedBytes = 0
         writes.mark()
     }
 
-    /// What the flushed plaintext will come to as ciphertext, or a burst of it.
+    /// The expected size of the flushed plaintext as ciphertext, at most about a burst.
     var ciphertextEstimateBytes: Int {
         Self.ciphertextBytes(min(flushedBytes, Self.burstBytes + Self.pieceBytes))
     }
 
-    /// What `plaintext` will come to as ciphertext.
+    /// The expected size of `plaintext` as ciphertext.
     static func ciphertextBytes(of plaintext: ByteBuffer) -> Int { ciphertextBytes(plaintext.readableBytes) }
 
     private static func ciphertextBytes(_ bytes: Int) -> Int {
         bytes + (bytes / recordBytes + 1) * recordOverheadBytes
     }
 
-    /// The one write that was flushed, where there is no other and nobody waits for it: the common case, made cheap. The
-    /// caller writes it whole, or puts it back.
+    /// A fast path for the common case: takes the flushed write if it is the only one and has no promise. The caller
+    /// encrypts all of it or calls ``putBack(_:)``.
     mutating func takeOnly() -> ByteBuffer? {
         guard writes.count == 1, writes.hasMark, written.isEmpty, flushedBytes <= Self.pieceBytes,
             writes[writes.startIndex].promise == nil
@@ -70,8 +70,9 @@ struct PendingWrites {
         mark()
     }
 
-    /// The next flushed plaintext for the engine: the first write, or a piece of it, or several that fit one record
-    /// together. The same again, or more, until ``pieceWritten()``. Nil: all is written.
+    /// The next piece of flushed plaintext for the engine: a write, a part of one, or several writes that fit into one
+    /// record. Until ``pieceWritten()`` it returns the same plaintext again, possibly with more after it. Nil if there
+    /// is none.
     mutating func nextPiece(_ spare: SpareBuffer) -> ByteBuffer? {
         guard writes.hasMark, let first = writes.first, let marked = writes.markedElementIndex else { return nil }
         let start = first.bytes.readerIndex
@@ -96,7 +97,7 @@ struct PendingWrites {
         return joined
     }
 
-    /// The engine took the piece.
+    /// The engine has encrypted the piece.
     mutating func pieceWritten() {
         flushedBytes -= piece.bytes
         if piece.writes == 0 {
@@ -108,7 +109,7 @@ struct PendingWrites {
         piece = (0, 0)
     }
 
-    /// One promise for all writes whose ciphertext is handed on now.
+    /// One promise for all writes whose ciphertext is passed on now.
     mutating func takeWrittenPromise() -> EventLoopPromise<Void>? {
         guard let first = written.first else { return nil }
         for other in written.dropFirst() { first.futureResult.cascade(to: other) }
@@ -116,7 +117,7 @@ struct PendingWrites {
         return first
     }
 
-    /// Fails every write that was not handed on.
+    /// Fails every write whose ciphertext was not passed on.
     mutating func fail(_ error: any Error) {
         let promises = written + writes.compactMap(\.promise)
         self = PendingWrites()

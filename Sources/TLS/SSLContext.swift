@@ -3,15 +3,15 @@
 import CountersignCOpenSSL
 import CountersignCertificates
 
-/// What both sides' SSL_CTX have in common: TLS 1.2 and 1.3, AEAD with ephemeral keys, no compression, no early data,
-/// no session cache of OpenSSL's own.
+/// The settings that clients and servers share: TLS 1.2 and 1.3, AEAD with ephemeral keys, no compression, no early
+/// data, and no session cache in OpenSSL.
 ///
-/// The pointer is unsafe to share only in name: an SSL_CTX is written by the initialisers of the two contexts and
-/// locked by OpenSSL from then on.
+/// `nonisolated(unsafe)` is safe here: only the initialisers of the two contexts modify the SSL_CTX, and OpenSSL locks
+/// it for every use after that.
 final class SSLContext: Sendable {
     nonisolated(unsafe) let pointer: OpaquePointer
 
-    /// The protocol versions that are spoken, the lower and the upper bound.
+    /// The lowest and the highest protocol version.
     typealias Versions = ClosedRange<Int32>
     static let versions: Versions = TLS1_2_VERSION...TLS1_3_VERSION
 
@@ -46,7 +46,8 @@ final class SSLContext: Sendable {
     deinit { SSL_CTX_free(pointer) }
 }
 
-/// An OpenSSL stack of certificates for as long as `body` runs; the certificates are `chain`'s own. Nil: out of memory.
+/// Calls `body` with an OpenSSL stack of the certificates of `chain`, which keeps owning them. Nil if memory is
+/// exhausted.
 func withStack<Result>(of chain: some Sequence<Certificate>, _ body: (OpaquePointer) -> Result) -> Result? {
     guard let stack = OPENSSL_sk_new_null() else { return nil }
     defer { OPENSSL_sk_free(stack) }
@@ -59,7 +60,7 @@ func withStack<Result>(of chain: some Sequence<Certificate>, _ body: (OpaquePoin
     }
 }
 
-/// The certificates of a `STACK_OF(X509)` that something else owns.
+/// The certificates in a borrowed `STACK_OF(X509)`.
 func certificates(in stack: OpaquePointer?) -> [Certificate] {
     (0..<max(0, OPENSSL_sk_num(stack))).compactMap { index in
         OPENSSL_sk_value(stack, index).map { Certificate(retaining: OpaquePointer($0)) }

@@ -2,20 +2,21 @@
 
 import CountersignCOpenSSL
 
-/// Whether a canonical host is an address: it has a colon, or its last label is all digits (RFC 3986 §3.2.2).
+/// Whether a canonical host is an IP address: it contains a colon, or its last label consists of digits (RFC 3986
+/// §3.2.2).
 func isIPAddress(_ host: String) -> Bool {
     if host.utf8.contains(UInt8(ascii: ":")) { return true }
     guard let last = host.split(separator: ".", omittingEmptySubsequences: false).last else { return false }
     return !last.isEmpty && last.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
 }
 
-/// What a ClientHello says of the server's name (RFC 6066 §3).
+/// The server name in a ClientHello (RFC 6066 §3).
 enum ServerName: Equatable {
     case missing
     case malformed
     case name(String)
 
-    /// Reads the extension of the ClientHello that `ssl` is in the middle of.
+    /// Reads the extension of the ClientHello that `ssl` is processing.
     init(inHelloOf ssl: OpaquePointer) {
         var start: UnsafePointer<UInt8>?
         var length = 0
@@ -26,7 +27,7 @@ enum ServerName: Equatable {
         self.init(extension: Array(UnsafeBufferPointer(start: start, count: length)))
     }
 
-    /// Reads a ServerNameList of exactly one host_name, which is what every client sends.
+    /// Reads a ServerNameList with exactly one host_name, as every client sends it.
     init(extension bytes: [UInt8]) {
         let nameStart = 5
         guard bytes.count > nameStart,

@@ -3,31 +3,31 @@
 import Glibc
 import NIOCore
 
-/// The straight way from a handler to the socket of its channel, for what the socket takes at once: a write through the channel
-/// costs several times the system call that it ends in.
+/// Lets a handler write to the socket of its channel directly, because a write through the channel costs several times
+/// as much as the system call itself.
 ///
-/// For a handler that nothing stands before, and that alone writes: its bytes keep their order because none are sent here while
-/// the channel may hold earlier ones. What the socket does not take, and every error, is the channel's as ever. It asks the
-/// channel for the next read, too, with nobody in between.
+/// Only for the handler next to the socket, if no other handler writes. Bytes keep their order: nothing is sent here
+/// while the channel may hold earlier bytes. The channel handles the bytes that the socket does not accept, and all
+/// errors. Reads can be requested from the channel in the same direct way.
 package struct SocketOutput {
     private typealias Core = ChannelCore & NIOTransportAccessibleChannelCore<NIOBSDSocket.Handle>
 
     private let socket: any Core
-    /// The channel may hold bytes that are not out.
+    /// The channel may hold bytes that have not been sent.
     private var mayHold = true
 
-    /// Nil where the channel is none of a socket. NIO's public way to the descriptor looks the channel's core up and casts it at
-    /// each use; here that is done once.
+    /// Nil if the channel has no socket. NIO's public access to the descriptor looks up and casts the channel's core on
+    /// each use; this does it once.
     package init?(_ channel: any Channel) {
         guard let socket = channel._channelCore as? any Core else { return nil }
         self.socket = socket
     }
 
-    /// Bytes go, or went, through the channel.
+    /// Bytes are being written through the channel.
     package mutating func channelWrites() { mayHold = true }
 
-    /// Sends what the socket takes of the bytes at once; they are what is left of them then. True if that is nothing. Otherwise
-    /// the handler, whose `context` it is, has the channel write the rest.
+    /// Sends as many bytes as the socket accepts, and removes them from `bytes`. False if some remain: then the caller,
+    /// whose `context` this is, writes them through the channel.
     package mutating func send(_ bytes: inout ByteBuffer, in context: ChannelHandlerContext) -> Bool {
         if mayHold { mayHold = (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) != 0 }
         guard !mayHold else { return false }
@@ -39,7 +39,7 @@ package struct SocketOutput {
         return !mayHold
     }
 
-    /// The channel, which reads by itself, is to read on: what it would come to a little later, through its pipeline.
+    /// Makes the channel, which has automatic reading, read again, without a round trip through its pipeline.
     package func readOn() { socket.read0() }
 
     private static let flags = CInt(MSG_NOSIGNAL | MSG_DONTWAIT)

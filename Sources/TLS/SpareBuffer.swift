@@ -3,15 +3,15 @@
 import NIOCore
 
 extension ByteBuffer {
-    /// Appends what `write` writes into the room that it is given. `about` is as much as it will likely be; where it says that it is
-    /// more, it is asked again with as much.
+    /// Appends the bytes that `write` produces in the memory it gets, initially `about` bytes. It returns their count
+    /// and is called again with that much memory if they did not fit.
     package mutating func write(about size: Int, _ write: (UnsafeMutableRawBufferPointer) -> Int) {
         var size = size
         var isWhole = false
         while !isWhole {
-            writeWithUnsafeMutableBytes(minimumWritableBytes: size) { room in
-                let count = write(room)
-                isWhole = count <= room.count
+            writeWithUnsafeMutableBytes(minimumWritableBytes: size) { space in
+                let count = write(space)
+                isWhole = count <= space.count
                 size = count
                 return isWhole ? count : 0
             }
@@ -19,19 +19,19 @@ extension ByteBuffer {
     }
 }
 
-/// Buffers that one read or write after another of an event loop uses, as most are done with before the next one begins. Only that
-/// loop may use it.
+/// Recycles the buffers of an event loop's reads and writes, most of which are free again before the next one begins.
+/// Only that loop may use it.
 package final class SpareBuffer {
-    /// A buffer's capacity is kept beside it, as it is dear to ask.
+    /// A buffer with its capacity, which is expensive to query.
     fileprivate struct Spare {
         var bytes: ByteBuffer
         let capacity: Int
 
-        /// It has room for `bytes`, and is not so large that whoever keeps a few in it would keep much more.
+        /// The buffer has room for `bytes` and is not so large that keeping a few bytes in it would waste memory.
         func suits(_ bytes: Int) -> Bool { bytes <= capacity && capacity <= bytes * 8 }
     }
 
-    /// The one that came back last, which mostly goes out next.
+    /// The buffer given back last, which usually is the next one taken.
     private var last: Spare?
     private var others = Spares()
 
@@ -41,7 +41,8 @@ package final class SpareBuffer {
     package func take(room bytes: Int) -> ByteBuffer {
         let bytes = max(bytes, 2048)
         guard var spare = takeSpare(for: bytes) else { return ByteBufferAllocator().buffer(capacity: bytes) }
-        // Takes other memory where somebody holds what was in it: as much as there was, or as is asked for. The former is quicker.
+        // If somebody still holds the old contents, the buffer gets new memory: as much as before, which is faster, or
+        // `bytes`.
         if spare.capacity <= 2 * bytes { spare.bytes.clear() } else { spare.bytes.clear(minimumCapacity: bytes) }
         return spare.bytes
     }
@@ -57,7 +58,7 @@ package final class SpareBuffer {
         return spare
     }
 
-    /// `buffer` has been handed on, to somebody who may hold it still.
+    /// `buffer` may still be in use by whoever it was passed to: memory that is shared is not reused.
     package func giveBack(_ buffer: ByteBuffer) {
         let capacity = buffer.capacity
         guard (1...Spares.limit.bytes).contains(capacity) else { return }
@@ -83,7 +84,7 @@ package final class SpareBuffer {
         return taken
     }
 
-    /// Gives the memory back. Called once a second, so that what a burst took does not stay.
+    /// Releases the memory. Called once per second, so that the memory of a burst does not stay allocated.
     package func release() {
         last = nil
         others = Spares()
@@ -91,13 +92,14 @@ package final class SpareBuffer {
 }
 
 private struct Spares {
-    /// More, the last one among them, and larger ones are not kept. A burst of ciphertext fits (``PendingWrites/burstBytes`` and a
-    /// piece, to the next power of two): memory of that size, asked for anew each time, comes from the system as zeroed pages.
+    /// How many buffers are kept, including the last one, and how large. A burst of ciphertext fits
+    /// (``PendingWrites/burstBytes`` plus a piece, rounded up to a power of two): if memory of that size were allocated
+    /// each time, the system would zero its pages.
     static let limit = (count: 4, bytes: 256 * 1024)
 
     private var spares: [SpareBuffer.Spare] = []
 
-    /// The last one that suits.
+    /// The most recent buffer that suits.
     mutating func take(room bytes: Int) -> SpareBuffer.Spare? {
         spares.lastIndex { $0.suits(bytes) }.map { spares.remove(at: $0) }
     }

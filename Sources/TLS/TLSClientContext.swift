@@ -3,18 +3,18 @@
 import CountersignCOpenSSL
 import CountersignCertificates
 
-/// What every connection to an origin starts from. One for all origins: it holds no secret and no session.
+/// The configuration of connections to origins. One serves all origins: it holds no secret and no session.
 ///
-/// Post-handshake authentication is offered (RFC 8446 §4.2.6), and one secure renegotiation that the server starts
-/// (RFC 5746); a server without RFC 5746 is refused. Servers are asked for a stapled OCSP response (RFC 6066 §8).
+/// Offers post-handshake authentication (RFC 8446 §4.2.6) and accepts one secure renegotiation by the server (RFC
+/// 5746); servers without RFC 5746 are refused. Requests a stapled OCSP response (RFC 6066 §8).
 package final class TLSClientContext: Sendable {
     let verifier: ChainVerifier
     let now: @Sendable () -> Int64
     private let verdicts = VerdictCache()
-    /// For other versions than the usual ones.
+    /// The OpenSSL context for versions other than the default.
     private let own: SSLContext?
 
-    /// `now` gives the time at which chains are judged, in seconds since 1970.
+    /// `now` is the time at which chains are verified, in seconds since 1970.
     package convenience init(verifier: ChainVerifier, now: @escaping @Sendable () -> Int64) throws(TLSError) {
         try self.init(verifier: verifier, now: now, versions: SSLContext.versions)
     }
@@ -27,7 +27,7 @@ package final class TLSClientContext: Sendable {
         own = versions == SSLContext.versions ? nil : try Self.make(versions)
     }
 
-    /// The verdict on `chain` now, or one of a few minutes ago.
+    /// The verdict on `chain`, possibly a cached one of a few minutes ago.
     func verdict(on chain: [Certificate], host: String, staple: ChainVerifier.Staple) -> ServerTrust {
         let time = now()
         return verdicts.verdict(
@@ -46,8 +46,8 @@ package final class TLSClientContext: Sendable {
         }
     }
 
-    /// One for all verifiers, as whatever it asks it asks of the connection's engine. It takes longer to make than a connection,
-    /// and none is made before the first origin.
+    /// Shared by all verifiers, because its callbacks refer to the connection's engine. Creating it takes longer than a
+    /// connection does; it is created for the first origin.
     private static let common: Result<SSLContext, TLSError> = {
         do throws(TLSError) { return .success(try make(SSLContext.versions)) } catch { return .failure(error) }
     }()

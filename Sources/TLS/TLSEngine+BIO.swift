@@ -2,11 +2,11 @@
 
 import CountersignCOpenSSL
 
-/// The BIO between OpenSSL and the engine's memory: reads come straight from the bytes that
-/// ``TLSEngine/withInput(_:_:)`` lends, writes go straight to ``TLSEngine/output``, but none while the
-/// caller has not decided about the server. No socket, so no SIGPIPE.
+/// The BIO between OpenSSL and the engine's memory. Reads take bytes from the input of ``TLSEngine/withInput(_:_:)``;
+/// writes call ``TLSEngine/output``, except while the caller has not decided about the server. It has no socket, so
+/// there is no SIGPIPE.
 enum EngineBIO {
-    /// Unsafe only in name: the method is filled here once, and OpenSSL reads it from then on.
+    /// `nonisolated(unsafe)` is safe here: OpenSSL only reads the method after this initialiser.
     nonisolated(unsafe) private static let method: OpaquePointer? = {
         guard let method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "countersign engine") else {
             return nil
@@ -36,7 +36,7 @@ enum EngineBIO {
     private static let retryWrite = BIO_FLAGS_WRITE | BIO_FLAGS_SHOULD_RETRY
     private static let retryRead = BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY
 
-    /// Gives `ssl` a BIO of this kind, which it owns. The engine must outlive `ssl`. False: out of memory.
+    /// Attaches a BIO to `ssl`, which owns it. The engine must outlive `ssl`. False if memory is exhausted.
     static func attach(to ssl: OpaquePointer, engine: TLSEngine) -> Bool {
         guard let method, let bio = BIO_new(method) else { return false }
         BIO_set_data(bio, Unmanaged.passUnretained(engine).toOpaque())

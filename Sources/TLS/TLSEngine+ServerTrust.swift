@@ -5,18 +5,18 @@ import CountersignCertificates
 
 // MARK: The server's chain
 
-/// Under TLS 1.3 a stapled response comes with the chain, and the verdict is found once. Under TLS 1.2 it comes behind
-/// it: a first verdict is found without it, and amended at CertificateRequest or ServerHelloDone, before the client has
-/// sent anything more. A session is judged before it is offered, with the response that came when it was made.
+/// In TLS 1.3 a stapled response comes with the chain, and there is one verdict. In TLS 1.2 the response comes later: a
+/// first verdict is found without it and amended at CertificateRequest or ServerHelloDone, before the client has sent
+/// anything more. A session is verified before it is offered, with the stapled response of its original handshake.
 extension TLSEngine {
-    /// Judges the server's chain. Goes on whatever the verdict, unless the caller wants to be asked: then the handshake
-    /// is retried from here after ``answerTrustQuestion(with:)``. A renegotiation must show the same leaf again.
+    /// Verifies the server's chain. Continues whatever the verdict is, unless the caller wants to be asked: then
+    /// OpenSSL calls this again after ``answerTrustQuestion(with:)``. In a renegotiation the leaf must be the same.
     func serverShowedChain(_ store: OpaquePointer) -> Int32 {
         let chain = certificates(in: X509_STORE_CTX_get0_untrusted(store))
         if isEstablished {
             guard chain.first == serverTrust?.leaf else {
                 return reject(
-                    store, .renegotiationRefused, "the server showed another certificate when it renegotiated")
+                    store, .renegotiationRefused, "the server renegotiated with another certificate")
             }
         } else if serverTrust == nil {
             let isLast = SSL_version(ssl) >= TLS1_3_VERSION
@@ -32,7 +32,7 @@ extension TLSEngine {
         return 1
     }
 
-    /// OpenSSL sends the alert bad_certificate.
+    /// Makes OpenSSL send the alert bad_certificate.
     private func reject(_ store: OpaquePointer, _ code: TLSError.Code, _ detail: String) -> Int32 {
         fail(TLSError(code, detail))
         X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REJECTED)
@@ -41,8 +41,8 @@ extension TLSEngine {
 
     private static func refusal(of trust: ServerTrust) -> String { "the server is not trusted: \(trust)" }
 
-    /// Amends the verdict under TLS 1.2, once the stapled response is here if there is one. What is asked about now
-    /// holds back every byte from here on. False: a renegotiation brought a response that speaks against the server.
+    /// Amends the verdict in TLS 1.2 when the stapled response, if any, has arrived. If that makes a question, nothing
+    /// is sent from here on. False if the response in a renegotiation makes the server untrusted.
     func serverStapleIsComplete() -> Bool {
         guard SSL_version(ssl) < TLS1_3_VERSION, let known = serverTrust, isEstablished || !serverTrustIsFinal else {
             return true
@@ -58,15 +58,15 @@ extension TLSEngine {
             return true
         }
         guard Set(trust.reasons).isSubset(of: known.reasons) else {
-            fail(TLSError(.renegotiationRefused, "the server is trusted no longer: \(trust)"))
+            fail(TLSError(.renegotiationRefused, "the server is no longer trusted: \(trust)"))
             return false
         }
         return true
     }
 
-    /// Ends a handshake that is not over, and whose question came up after OpenSSL's own check, which can no longer be made to fail.
+    /// Ends a handshake whose question arose after OpenSSL's own verification, which can no longer be made to fail.
     ///
-    /// Nothing was sent since ServerHelloDone, so that the alert travels as plaintext (RFC 5246 §7.2).
+    /// Nothing has been sent since ServerHelloDone, so the alert is sent as plaintext (RFC 5246 §7.2).
     func refuseLate() -> TLSError? {
         guard trustQuestion.answer == .refuse, SSL_want(ssl) != SSL_RETRY_VERIFY,
             let trust = serverTrust
@@ -76,7 +76,7 @@ extension TLSEngine {
         return TLSError(.serverNotTrusted, Self.refusal(of: trust))
     }
 
-    /// The response that came in this handshake.
+    /// The stapled response of this handshake.
     var receivedStaple: ChainVerifier.Staple {
         var start: UnsafePointer<UInt8>?
         let length = csn_SSL_get_tlsext_status_ocsp_resp(ssl, &start)

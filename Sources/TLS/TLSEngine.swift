@@ -3,22 +3,21 @@
 import CountersignCOpenSSL
 import CountersignCertificates
 
-/// One TLS connection over memory: bytes of the network in, bytes for the network out, plaintext beside. No socket,
-/// no event loop.
+/// One TLS connection in memory, without socket and event loop: takes and produces ciphertext and plaintext.
 ///
-/// It never decides about trust: a client's engine has the server's chain judged, keeps the verdict, and asks the
-/// caller or goes on, so that the caller can decide before it writes. Only a client certificate is withheld from a
-/// server that is not trusted, unless the caller says otherwise. An error is final: every later call throws it again.
+/// It does not decide about trust: a client's engine has the server's chain verified, keeps the verdict, and asks the
+/// caller or continues, so that the caller can decide before it writes. It only withholds client certificates from a
+/// server that is not trusted, unless the caller permits them. An error is final: every later call throws it again.
 package final class TLSEngine {
-    /// How far a call got.
+    /// The result of a call.
     package enum Step: Equatable, Sendable {
-        /// It is done; for reads and writes the number of plaintext bytes.
+        /// Complete; for reads and writes with the number of plaintext bytes.
         case done(Int)
-        /// It goes on when more has come from the network.
+        /// More input from the network is needed.
         case wantsInput
-        /// It goes on after ``answerCertificateRequest(with:)`` or ``answerTrustQuestion(with:)``.
+        /// The call must be repeated after ``answerCertificateRequest(with:)`` or ``answerTrustQuestion(with:)``.
         case suspended
-        /// The peer's close_notify came; there is nothing more to read.
+        /// The peer has sent close_notify; there is nothing more to read.
         case inputClosed
     }
 
@@ -33,45 +32,35 @@ package final class TLSEngine {
         case answered(Identity?)
     }
 
-    /// Gets the bytes for the network, during any other call.
-    package var output: (UnsafeRawBufferPointer) -> Void {
-        get { sink }
-        set { sink = newValue }
-    }
-    private var sink: (UnsafeRawBufferPointer) -> Void = { _ in }
-    /// The verdict on the server; nil before its chain came, and on the server's side. Under TLS 1.2 a stapled response
-    /// that comes later may amend it until ``serverTrustIsFinal``.
+    /// Is called with bytes for the network during any other call.
+    @exclusivity(unchecked) package var output: (UnsafeRawBufferPointer) -> Void = { _ in }
+    /// The verdict on the server; nil before its chain has arrived, and on the server's side. In TLS 1.2 a stapled
+    /// response that arrives later may amend it until ``serverTrustIsFinal``.
     package private(set) var serverTrust: ServerTrust?
-    /// No further finding of this handshake will change ``serverTrust``.
+    /// ``serverTrust`` does not change any more during this handshake.
     package private(set) var serverTrustIsFinal = false
-    /// What the handshake came to; nil before its end.
-    package private(set) var summary: TLSSummary? {
-        didSet { hasSummary = summary != nil }
-    }
-    /// The handshake is over.
-    package var isEstablished: Bool { hasSummary }
-    /// Where only the class sees it, the compiler knows of every access, and leaves out the check at run time that no two overlap.
-    private var hasSummary = false
+    /// The result of the handshake; nil before its end.
+    @exclusivity(unchecked) package private(set) var summary: TLSSummary?
+    /// The handshake is complete.
+    package var isEstablished: Bool { summary != nil }
 
     let ssl: OpaquePointer
     private let role: Role
-    private var failure: TLSError?
+    @exclusivity(unchecked) private var failure: TLSError?
     private var question = Question.none
-    var trustQuestion: TrustQuestion {
-        didSet { asksAboutTrust = trustQuestion.isPending }
-    }
-    /// The caller is to say whether to go on.
-    private(set) var asksAboutTrust = false
+    @exclusivity(unchecked) var trustQuestion: TrustQuestion
+    /// The caller must decide whether to proceed.
+    var asksAboutTrust: Bool { trustQuestion.isPending }
     private(set) var shownIdentity: String?
-    /// The staple of the session that was offered, and the verdict found with it.
+    /// The stapled response of the session that was offered, and the verdict based on it.
     private var offeredSession: (staple: ChainVerifier.Staple, trust: ServerTrust)?
     private var renegotiations = 0
     private var input = UnsafeRawBufferPointer(start: nil, count: 0)
     private var firstBytesSeen = 0
 
-    /// A connection to `host`, which is sent as SNI unless it is an IP address. `alpn` names the protocols to offer,
-    /// the best first; `session` is one of an earlier connection to the same host, which is offered while its chain,
-    /// with the stapled response that came then, still is trusted. With `asksAboutTrust` the engine suspends on a
+    /// A connection to `host`, which is sent as SNI unless it is an IP address. `alpn` lists the protocols to offer,
+    /// the preferred one first. `session` comes from an earlier connection to the same host and is offered if its
+    /// chain, with the stapled response of that time, is still trusted. With `asksAboutTrust` the engine suspends at a
     /// server that is not trusted.
     package convenience init(
         client context: TLSClientContext, host: String, alpn: [String], session: TLSSession?,
@@ -108,15 +97,15 @@ package final class TLSEngine {
     }
 
     deinit {
-        // Freed without both close_notify, OpenSSL would make the session unfit for a later connection.
+        // Without both close_notify alerts OpenSSL would make the session unusable for later connections.
         if failure == nil { SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN) }
         SSL_free(ssl)
     }
 
     // MARK: Verbs
 
-    /// Lends `bytes` from the network to the calls in `body`; gives how many of them were taken. The rest is to be
-    /// lent again.
+    /// Makes `bytes` from the network available to the calls in `body`, and returns how many of them were consumed. The
+    /// caller passes the rest again the next time.
     package func withInput(_ bytes: UnsafeRawBufferPointer, _ body: () -> Void) -> Int {
         input = bytes
         checkFirstBytes()
@@ -126,7 +115,7 @@ package final class TLSEngine {
         return taken
     }
 
-    /// Goes on with the handshake; ``Step/done(_:)`` when it is over and ``summary`` is there.
+    /// Continues the handshake. After ``Step/done(_:)`` there is a ``summary``.
     package func handshake() throws(TLSError) -> Step {
         let step = try step { SSL_do_handshake(ssl) }
         if case .done = step, summary == nil { try handshakeCompleted() }
@@ -138,27 +127,26 @@ package final class TLSEngine {
         try step { SSL_read(ssl, buffer.baseAddress, Int32(clamping: buffer.count)) }
     }
 
-    /// Encrypts `bytes`, all or none of them, up to 2 GiB. Only after the handshake. What was not done is to be
-    /// written again with at least the same bytes.
+    /// Encrypts all of `bytes`, up to 2 GiB, or none. Only after the handshake. If the result is not ``Step/done(_:)``,
+    /// the next call must begin with the same bytes.
     package func write(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> Step {
         guard bytes.count > 0 else { return .done(0) }
         return try step { SSL_write(ssl, bytes.baseAddress, Int32(clamping: bytes.count)) }
     }
 
-    /// Answers the request that suspended the engine; nil: without a certificate. The call that was suspended is to
-    /// be made again.
+    /// Answers the request that suspended the engine; nil declines it. The suspended call must be repeated.
     package func answerCertificateRequest(with identity: Identity?) {
         guard case .asked = question else { return }
         question = .answered(identity)
     }
 
-    /// Answers the question that suspended the engine. The call that was suspended is to be made again.
+    /// Answers the question that suspended the engine. The suspended call must be repeated.
     package func answerTrustQuestion(with answer: TrustAnswer) { trustQuestion.answered(answer) }
 
-    /// `TLSv1.3` or `TLSv1.2`, once the server has chosen; its chain comes after that.
+    /// `TLSv1.3` or `TLSv1.2`, as soon as the server has chosen, which is before its chain arrives.
     package var version: String { String(cString: SSL_get_version(ssl)) }
 
-    /// Sends close_notify once the handshake is over.
+    /// Sends close_notify if the handshake is complete.
     package func closeOutput() {
         guard summary != nil, failure == nil, SSL_in_init(ssl) == 0, !isOutputClosed else { return }
         ERR_clear_error()
@@ -166,8 +154,7 @@ package final class TLSEngine {
         ERR_clear_error()
     }
 
-    /// The network's stream is over: what that means, or nil if close_notify came before or the engine has failed
-    /// already.
+    /// The stream from the network has ended. Returns the error for that; nil after close_notify or an earlier failure.
     package func inputEnded() -> TLSError? {
         guard failure == nil, !isInputClosed else { return nil }
         let place = summary == nil ? "in the handshake" : "without close_notify"
@@ -184,25 +171,25 @@ package final class TLSEngine {
     /// The verdict that suspends the engine.
     package var unansweredTrust: ServerTrust? { trustQuestion.pending }
 
-    /// An answer is waited for; until then there is no use for more input.
+    /// The engine waits for an answer and needs no input before it has one.
     package var isSuspended: Bool {
         if case .asked = question { true } else { asksAboutTrust }
     }
 
-    /// The peer's close_notify came.
+    /// The peer has sent close_notify.
     package var isInputClosed: Bool { SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN != 0 }
 
-    /// Our close_notify was sent.
+    /// The engine has sent close_notify.
     package var isOutputClosed: Bool { SSL_get_shutdown(ssl) & SSL_SENT_SHUTDOWN != 0 }
 
-    /// The lent bytes that were not taken yet.
+    /// How many bytes of the input have not been consumed.
     package var unreadInputBytes: Int { input.count }
 
-    /// Plaintext that is there without more input.
+    /// How much plaintext is available without more input.
     package var pendingPlaintextBytes: Int { Int(SSL_pending(ssl)) }
 
-    /// The session for a later connection; under TLS 1.3 there is none before the server's ticket came. Never one of
-    /// a connection on which an identity was shown.
+    /// The session for a later connection; in TLS 1.3 there is none before the server's ticket has arrived. Never the
+    /// session of a connection on which an identity was sent.
     package var session: TLSSession? {
         guard case .client(_, let host, _) = role, isEstablished, failure == nil, shownIdentity == nil,
             let pointer = SSL_get1_session(ssl)
@@ -221,7 +208,8 @@ package final class TLSEngine {
         if let failure { throw failure }
         if isSuspended { return .suspended }
         if !isEstablished, let refusal = refuseLate() { throw fail(refusal) }
-        // SSL_get_error looks at what is in the queue (its man page); most of the time nothing is.
+        // SSL_get_error(3) requires an empty error queue. Peeking is cheaper than clearing, and the queue is almost
+        // always empty.
         if ERR_peek_error() != 0 { ERR_clear_error() }
         let result = operation()
         if let failure {
@@ -252,7 +240,7 @@ package final class TLSEngine {
     private func handshakeCompleted() throws(TLSError) {
         let selected = selectedProtocol
         if case .client(_, _, let offered) = role {
-            // A resumed handshake shows no chain.
+            // A resumed handshake has no chain.
             if serverTrust == nil { serverTrust = offeredSession?.trust ?? judge([], staple: .absent, isLast: true) }
             verdictIsLast()
             if let selected, !offered.contains(selected) {
@@ -278,7 +266,7 @@ package final class TLSEngine {
 
     // MARK: Verdicts
 
-    /// Finds and keeps the verdict; `isLast`: nothing more will come that could amend it.
+    /// Finds and keeps the verdict. With `isLast`, nothing can amend it later.
     func judge(_ chain: [Certificate], staple: ChainVerifier.Staple, isLast: Bool) -> ServerTrust? {
         guard case .client(let context, let host, _) = role else { return nil }
         let trust = context.verdict(on: chain, host: host, staple: staple)
@@ -298,7 +286,7 @@ package final class TLSEngine {
 
     // MARK: Memory
 
-    /// Moves lent bytes to OpenSSL; 0: there are none.
+    /// Copies input to OpenSSL and returns how many bytes; 0 if there are none.
     func takeInput(_ target: UnsafeMutableRawBufferPointer) -> Int {
         let count = min(target.count, input.count)
         guard count > 0 else { return 0 }
@@ -307,27 +295,26 @@ package final class TLSEngine {
         return count
     }
 
-    /// The first record is a handshake or an alert of SSL 3.0 or later (RFC 8446 §5.1).
+    /// The first record must be a handshake or an alert of SSL 3.0 or later (RFC 8446 §5.1).
     private func checkFirstBytes() {
         for byte in input.prefix(2 - firstBytesSeen) {
             let isTLS = firstBytesSeen == 0 ? byte == SSL3_RT_HANDSHAKE || byte == SSL3_RT_ALERT : byte == 3
             guard isTLS else {
-                fail(TLSError(.notTLS, "what the peer sent is not TLS"))
+                fail(TLSError(.notTLS, "the peer does not speak TLS"))
                 return
             }
             firstBytesSeen += 1
         }
     }
 
-    // MARK: OpenSSL's questions
+    // MARK: OpenSSL's callbacks
 
-    /// The engine that a callback is about.
+    /// The engine of the connection in a callback.
     static func of(_ ssl: OpaquePointer?) -> TLSEngine? {
         ssl.flatMap { SSL_get_ex_data($0, 0) }.map { Unmanaged<TLSEngine>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// Suspends until there is an answer; a server that is not trusted gets none, at once, unless the caller said
-    /// otherwise.
+    /// Suspends until there is an answer. Declines at once if the server is not trusted, unless the caller permits it.
     func serverAskedForCertificate() -> Int32 {
         guard serverStapleIsComplete() else { return 0 }
         if asksAboutTrust { return -1 }
@@ -354,7 +341,7 @@ package final class TLSEngine {
                 }
             }
             guard used == 1 else {
-                fail(.drained(.configuration, "identity \"\(identity.name)\" not taken"))
+                fail(.drained(.configuration, "OpenSSL does not accept the identity \"\(identity.name)\""))
                 return 0
             }
             shownIdentity = identity.name
@@ -363,8 +350,8 @@ package final class TLSEngine {
         return 1
     }
 
-    /// Allows a server one TLS 1.2 renegotiation, and a client none but one vain try. TLS 1.3 has none, and its
-    /// messages after the handshake are no handshakes.
+    /// Allows a server one TLS 1.2 renegotiation. A client's first attempt is refused by OpenSSL, its second one ends
+    /// the connection. TLS 1.3 has no renegotiation, and its messages after the handshake are not handshakes.
     func handshakePassed(point: Int32) {
         guard isEstablished, SSL_version(ssl) < TLS1_3_VERSION else { return }
         if point == SSL_CB_HANDSHAKE_START {
@@ -377,7 +364,7 @@ package final class TLSEngine {
         }
     }
 
-    /// Holds a client to the name that is served (RFC 6066 §3).
+    /// Refuses a client that does not ask for the configured server name (RFC 6066 §3).
     func clientSaidHello(alert: UnsafeMutablePointer<Int32>?) -> Int32 {
         guard case .server(let context) = role, let expected = context.serverName else {
             return SSL_CLIENT_HELLO_SUCCESS
@@ -387,10 +374,10 @@ package final class TLSEngine {
             return SSL_CLIENT_HELLO_SUCCESS
         case .name(let name):
             fail(
-                TLSError(.serverNameMismatch(name), "the client asked for \"\(name)\" where \"\(expected)\" is served"))
+                TLSError(.serverNameMismatch(name), "the client asked for \"\(name)\" instead of \"\(expected)\""))
         case .missing:
             fail(
-                TLSError(.serverNameMismatch(""), "the client asked for no server name where \"\(expected)\" is served")
+                TLSError(.serverNameMismatch(""), "the client sent no server name instead of \"\(expected)\"")
             )
         case .malformed:
             fail(TLSError(.serverNameMismatch(""), "the client's server name is malformed"))

@@ -2,26 +2,26 @@
 
 import CountersignCOpenSSL
 
-/// Why a TLS connection failed, or could not be set up. Equality looks at the code only.
+/// Why a TLS connection failed or could not be set up. Errors with the same code are equal.
 package struct TLSError: Error, Equatable, CustomStringConvertible {
     package enum Code: Equatable, Sendable {
-        /// The peer ended the connection with this alert (RFC 8446 §6.2): its number, and its name there.
+        /// The peer ended the connection with an alert: its number and its name in RFC 8446 §6.2.
         case peerAlert(UInt8, name: String)
-        /// The handshake came to nothing on this side: the peer's fault.
+        /// The handshake failed on this side, by the peer's fault.
         case handshakeFailed
-        /// The caller refused to go on with a server that is not trusted.
+        /// The caller refused to proceed with a server that is not trusted.
         case serverNotTrusted
-        /// The end of the stream without close_notify (RFC 8446 §6.1): what came may be less than what was sent.
+        /// The stream ended without close_notify (RFC 8446 §6.1): the peer may have sent more than was received.
         case truncated
-        /// What came first is no TLS record.
+        /// The first bytes are not a TLS record.
         case notTLS
-        /// The peer wanted to renegotiate once too often, or as somebody else.
+        /// The peer renegotiated too often or with another certificate.
         case renegotiationRefused
-        /// The client asked for another server name than the one that is served here, or for none.
+        /// The client sent a server name other than the configured one, or none.
         case serverNameMismatch(String)
-        /// Malformed records or messages after the handshake: the peer's fault.
+        /// Malformed records or messages after the handshake, by the peer's fault.
         case protocolViolation
-        /// A certificate, key, name or protocol that OpenSSL does not take: our side's fault.
+        /// OpenSSL does not accept a certificate, key, name or protocol, by our own fault.
         case configuration
     }
 
@@ -39,7 +39,7 @@ package struct TLSError: Error, Equatable, CustomStringConvertible {
 }
 
 extension TLSError {
-    /// Takes the thread's OpenSSL error queue and makes one error of it: a peer's alert where there is one, else
+    /// Empties the thread's OpenSSL error queue into one error: `peerAlert` if the peer sent an alert, otherwise
     /// `code`.
     static func drained(_ code: Code, _ operation: String) -> TLSError {
         var reasons: [String] = []
@@ -58,7 +58,7 @@ extension TLSError {
         return TLSError(code, reasons.isEmpty ? operation : "\(operation): \(reasons.joined(separator: "; "))")
     }
 
-    /// RFC 8446 §6.2, and the ones of RFC 5246 §7.2.2 that it no longer lists.
+    /// The alerts of RFC 8446 §6.2, and those of RFC 5246 §7.2.2 that it does not list any longer.
     private static let alertNames: [UInt8: String] = [
         0: "close_notify", 10: "unexpected_message", 20: "bad_record_mac", 21: "decryption_failed",
         22: "record_overflow", 30: "decompression_failure", 40: "handshake_failure", 41: "no_certificate",

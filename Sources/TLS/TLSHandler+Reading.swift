@@ -37,7 +37,8 @@ extension TLSHandler {
 
     /// Delivers what can be decrypted, a buffer of it; true when there is more to be done.
     func decrypt(_ context: ChannelHandlerContext) throws(TLSError) -> Bool {
-        // As much as came: what a record began with in an earlier read mostly leaves room for what this one begins with.
+        // As much as came: what a record began with in an earlier read mostly leaves room for what this one begins
+        // with.
         var plaintext = spare.take(room: max(ciphertext?.readableBytes ?? 0, engine.pendingPlaintextBytes))
         var result = Result<TLSEngine.Step, TLSError>.success(.wantsInput)
         var hasMore = false
@@ -91,7 +92,8 @@ extension TLSHandler {
         return bytes
     }
 
-    /// Whoever was delivered plaintext before may have sent something, upon which it was asked, and has answered, already.
+    /// Whoever was delivered plaintext before may have sent something, upon which it was asked, and has answered,
+    /// already.
     func goesOnAfterAsking(_ context: ChannelHandlerContext) -> Bool {
         _ = ask(context)
         return !engine.isSuspended

@@ -17,8 +17,8 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     package typealias OutboundIn = ByteBuffer
     package typealias OutboundOut = ByteBuffer
 
-    /// Of the channel that it is in. What it writes at once and flushes is no reason to hold whoever writes: each time, the other
-    /// side would stop reading and go on at once.
+    /// Of the channel that it is in. What it writes at once and flushes is no reason to hold whoever writes: each time,
+    /// the other side would stop reading and go on at once.
     private static let waterMark = ChannelOptions.Types.WriteBufferWaterMark(
         low: 64 * 1024, high: 2 * PendingWrites.burstBytes)
 
@@ -29,8 +29,8 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private let writesToSocket: Bool
     var output: SocketOutput?
     var context: ChannelHandlerContext?
-    // Buffers are taken out while something is done with them: an access that ends at once needs no check at run time that there
-    // is no other. Nil in the place of an empty one.
+    // Buffers are taken out while something is done with them: an access that ends at once needs no check at run time
+    // that there is no other. Nil in the place of an empty one.
     var ciphertext: ByteBuffer?
     var outbound: ByteBuffer?
     var pending = PendingWrites()
@@ -47,8 +47,8 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     var endReported = false
     var closesAfterRead = false
     var hasDelivered = false
-    /// How much there was to send when the handshake, a server's, had just ended: a ticket, which nobody waits for (RFC 8446
-    /// §4.6.1).
+    /// How much there was to send when the handshake, a server's, had just ended: a ticket, which nobody waits for (RFC
+    /// 8446 §4.6.1).
     var ticketBytes = 0
     var readIsWanted = false
     var readIsHeld = false
@@ -58,8 +58,8 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// The client's side of a connection to `host`: SNI, unless it is an IP address, and what the chain is judged for.
     /// `alpn` names the protocols to offer, the best first; `session` is one of an earlier connection to the same host.
     /// With `asksAboutTrust` a server that is not trusted is asked about by ``TLSEvent/serverTrustAsked(_:)``; without,
-    /// the handshake completes. With `writesToSocket` what it writes goes there at once, and no handler before it sees that, or
-    /// that it reads on.
+    /// the handshake completes. With `writesToSocket` what it writes goes there at once, and no handler before it sees
+    /// that, or that it reads on.
     package init(
         client context: TLSClientContext, host: String, alpn: [String], session: TLSSession?,
         asksAboutTrust: Bool = false, spare: SpareBuffer = SpareBuffer(), writesToSocket: Bool = false
@@ -215,8 +215,8 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         if engine.isEstablished { context.fireErrorCaught(error) } else { fail(context, error) }
     }
 
-    /// A write that fails reads what is there still, which says why: an alert, or a whole response. Where that happens inside
-    /// ``process(_:)``, which has encrypted what was to be written, nobody else comes back to it.
+    /// A write that fails reads what is there still, which says why: an alert, or a whole response. Where that happens
+    /// inside ``process(_:)``, which has encrypted what was to be written, nobody else comes back to it.
     private func takeRest(_ context: ChannelHandlerContext) {
         guard !isClosed, !endReported, !engine.isSuspended,
             ciphertext != nil || engine.pendingPlaintextBytes > 0
@@ -258,8 +258,8 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         if delivered { readIsWanted = false }
         context.fireChannelReadComplete()
         if closesAfterRead, !isClosed { return close(context: context, mode: .all, promise: nil) }
-        // Records that held no plaintext do not answer a read, and the handshake reads on its own account. What was delivered may
-        // be asked for more in between.
+        // Records that held no plaintext do not answer a read, and the handshake reads on its own account. What was
+        // delivered may be asked for more in between.
         if !isClosed, !endReported, !engine.isSuspended, readIsWanted || !engine.isEstablished {
             if let output { output.readOn() } else { context.read() }
         }

@@ -3,17 +3,18 @@
 import CountersignCOpenSSL
 import CountersignCertificates
 
-/// What connections from clients to one name start from: the leaf for it, its chain and key.
+/// The configuration of connections from clients to one name: its leaf certificate, chain and key.
 ///
-/// `http/1.1` is chosen by ALPN (RFC 7301) where it is offered; a client that offers nothing but `h2` gets
-/// no_application_protocol, any other goes on without. No client may renegotiate. Sessions are resumed by tickets.
+/// Selects `http/1.1` by ALPN (RFC 7301) if the client offers it. A client that offers only `h2` gets the alert
+/// no_application_protocol; any other continues without ALPN. Renegotiation is refused. Sessions are resumed with
+/// tickets.
 package final class TLSServerContext: Sendable {
-    /// Whether a client must show a certificate, and of whom.
+    /// Which client certificates are requested, and whether one is required.
     package struct ClientCertificates: Sendable {
         package let authorities: [Certificate]
         package let isRequired: Bool
 
-        /// `authorities` are named in the request, and a client's chain must end in one of them.
+        /// The request names `authorities`, and a client's chain must end in one of them.
         package init(authorities: [Certificate], isRequired: Bool) {
             self.authorities = authorities
             self.isRequired = isRequired
@@ -21,16 +22,16 @@ package final class TLSServerContext: Sendable {
     }
 
     let ssl: SSLContext
-    /// The only server name (RFC 6066 §3) that is served; nil: whatever the client says.
+    /// The only server name (RFC 6066 §3) that is accepted; nil accepts every name.
     let serverName: String?
     private let chain: [Certificate]
     private let key: PrivateKey
-    /// A session is resumed only where the leaf is the same (SSL_CTX_set_session_id_context(3)).
+    /// Only sessions with the same leaf are resumed (SSL_CTX_set_session_id_context(3)).
     private let sessionContext: [UInt8]
 
-    /// `chain` is sent whole, leaf first. With a DNS name as `host` a client must ask for it by SNI; an IP address is
-    /// never asked for, so that any name will do then, as it does for nil. `clientCertificates` has every client
-    /// asked for one, and no session resumed.
+    /// The whole `chain` is sent, leaf first. If `host` is a DNS name, clients must send it as SNI. SNI cannot carry an
+    /// IP address, so for an address, or nil, any name is accepted. With `clientCertificates` every client is asked for
+    /// a certificate, and no session is resumed.
     package convenience init(
         chain: [Certificate], key: PrivateKey, host: String?, clientCertificates: ClientCertificates? = nil
     ) throws(TLSError) {
@@ -53,14 +54,17 @@ package final class TLSServerContext: Sendable {
             ssl = try Self.make(versions)
         }
         if let clientCertificates { try ask(for: clientCertificates) }
-        // Whether the key is the leaf's is better known now than at the first client.
+        // Finds out now, and not with the first client, whether the key belongs to the leaf.
         ERR_clear_error()
         guard let trial = SSL_new(ssl.pointer) else { throw .drained(.configuration, "TLS connection") }
         defer { SSL_free(trial) }
-        guard install(on: trial) else { throw .drained(.configuration, "certificate or key of \"\(leaf)\" not taken") }
+        guard install(on: trial) else {
+            throw .drained(.configuration, "OpenSSL does not accept the certificate or key of \"\(leaf)\"")
+        }
     }
 
-    /// Has `connection`, a connection of ``ssl``, show the chain. False: the key is not the leaf's.
+    /// Configures `connection`, a connection of ``ssl``, to send the chain. False if the key does not belong to the
+    /// leaf.
     func install(on connection: OpaquePointer) -> Bool {
         let used = withStack(of: chain.dropFirst()) { issuers in
             chain[0].withX509 { leaf in key.withPKEY { SSL_use_cert_and_key(connection, leaf, $0, issuers, 1) } }
@@ -71,7 +75,7 @@ package final class TLSServerContext: Sendable {
 
     // MARK: OpenSSL's context
 
-    /// One for all names: it takes as long to make as a leaf, and far more memory.
+    /// Shared by all names: creating it takes as long as minting a leaf, and far more memory.
     private static let common: Result<SSLContext, TLSError> = {
         do throws(TLSError) { return .success(try make(SSLContext.versions)) } catch { return .failure(error) }
     }()
@@ -100,7 +104,9 @@ package final class TLSServerContext: Sendable {
             let added = authority.withX509 {
                 X509_STORE_add_cert(store, $0) == 1 && SSL_CTX_add_client_CA(ssl.pointer, $0) == 1
             }
-            guard added else { throw .drained(.configuration, "authority \"\(authority)\" not taken") }
+            guard added else {
+                throw .drained(.configuration, "OpenSSL does not accept the authority \"\(authority)\"")
+            }
         }
     }
 }

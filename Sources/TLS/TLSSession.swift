@@ -3,19 +3,19 @@
 import CountersignCOpenSSL
 import CountersignCertificates
 
-/// A session that a later connection to the same host may go on with (RFC 8446 §2.2, RFC 5077). The caller keys it by
-/// everything that must be equal before a connection may be reused.
+/// A session that a later connection to the same host may resume (RFC 8446 §2.2, RFC 5077). The caller stores it under
+/// a key of everything that must be equal before a connection may be reused.
 ///
-/// The pointer is unsafe to share only in name: an SSL_SESSION counts its references atomically, and is not written
-/// once a connection gives it out, except for a flag that ends its use.
+/// `nonisolated(unsafe)` is safe here: the references of an SSL_SESSION are counted atomically, and a session is not
+/// modified after a connection has returned it, except for a flag that ends its use.
 package final class TLSSession: Sendable {
     nonisolated(unsafe) let pointer: OpaquePointer
-    /// The host it was made with; at any other it is not offered.
+    /// The host of the session; it is not offered to any other.
     package let host: String
-    /// What came with the chain when the session was made; a resumed handshake brings nothing.
+    /// The stapled response of the original handshake. A resumed handshake has none.
     let staple: ChainVerifier.Staple
 
-    /// Takes over one reference.
+    /// Takes ownership of one reference.
     init(adopting pointer: OpaquePointer, host: String, staple: ChainVerifier.Staple) {
         self.pointer = pointer
         self.host = host

@@ -2,13 +2,13 @@
 
 import CountersignCertificates
 
-/// The dialogue with the caller about a server that is not trusted: what it was asked, and what it said.
+/// The question to the caller whether to proceed with a server that is not trusted, and its answer.
 ///
-/// An answer is for the reasons that were asked about: a reason that is found later is asked about anew.
+/// An answer covers the reasons that the question contained. A reason that is found later makes another question.
 struct TrustQuestion {
-    /// The caller wants to be asked.
+    /// Whether the caller wants to be asked.
     let isWanted: Bool
-    /// The verdict that waits for an answer.
+    /// The verdict in question, while the answer is outstanding.
     private(set) var pending: ServerTrust?
     var isPending: Bool { pending != nil }
     /// The last answer.
@@ -17,7 +17,7 @@ struct TrustQuestion {
 
     init(isWanted: Bool) { self.isWanted = isWanted }
 
-    /// True when the verdict is to be asked about, and the handshake to wait.
+    /// Whether the verdict makes a question, for whose answer the handshake must wait.
     mutating func verdictFound(_ trust: ServerTrust) -> Bool {
         guard isWanted, !trust.isTrusted, !covers(trust) else { return false }
         reasonsAskedAbout.formUnion(trust.reasons)
@@ -25,14 +25,14 @@ struct TrustQuestion {
         return true
     }
 
-    /// Takes the answer to what is pending; anything else is ignored.
+    /// Records the answer to the pending question; ignored if there is none.
     mutating func answered(_ answer: TrustAnswer) {
         guard pending != nil else { return }
         pending = nil
         self.answer = answer
     }
 
-    /// A client certificate may be shown to a server of this verdict.
+    /// Whether a server with this verdict may get a client certificate.
     func permitsIdentity(for trust: ServerTrust) -> Bool {
         trust.isTrusted || (pending == nil && answer == .proceed(answering: true) && covers(trust))
     }

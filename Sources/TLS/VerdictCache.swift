@@ -4,16 +4,17 @@ import CountersignCertificates
 import CountersignCryptography
 import NIOConcurrencyHelpers
 
-/// Verdicts on servers, kept so that the next connection to the same one need not verify the same signatures again.
+/// Caches verdicts on servers, so that the next connection to the same server does not verify the same signatures
+/// again.
 ///
-/// A verdict is for exactly this chain and stapled response, and for one host; one that nothing speaks against, for every host
-/// that the leaf is for. It serves from the second for which it was found until ten minutes later, and never past a date of a
-/// certificate, revocation list or response.
+/// A verdict applies to exactly one chain and stapled response. A negative one applies to one host, a positive one to
+/// every host that the leaf names. It is valid for ten minutes from the time for which it was found, but not beyond any
+/// date in a certificate, revocation list or response.
 final class VerdictCache: Sendable {
     private struct Key: Hashable {
         /// SHA-256 of chain and response.
         let evidence: [UInt8]
-        /// Nil: of a chain that nothing speaks against.
+        /// Nil for a positive verdict.
         let host: String?
     }
 
@@ -21,7 +22,7 @@ final class VerdictCache: Sendable {
         let trust: ServerTrust
         let foundAt: Int64
         let lastSecond: Int64
-        /// The last one that it served.
+        /// The host for which it was used last.
         var host: String
         var used: UInt64
     }
@@ -33,17 +34,17 @@ final class VerdictCache: Sendable {
 
     /// In seconds.
     static let lifetime: Int64 = 600
-    /// Chains and responses that are longer together are judged each time.
+    /// A chain and response that are longer together are not cached.
     static let longestInputBytes = 32 * 1024
 
     private let state = NIOLockedValueBox(State())
     private let limit: Int
 
-    /// Keeps up to `limit` verdicts, those that were used last.
+    /// Keeps the `limit` verdicts used last.
     init(limit: Int = 512) { self.limit = limit }
 
-    /// The verdict that is kept, or what `find` finds, at `time` in seconds since 1970. `isNamed` tells whether the leaf is for
-    /// `host`.
+    /// The cached verdict, or the one that `find` returns, at `time` in seconds since 1970. `isNamed` returns whether
+    /// the leaf names `host`.
     func verdict(
         on chain: [Certificate], host: String, staple: ChainVerifier.Staple, at time: Int64, isNamed: () -> Bool,
         _ find: () -> ChainVerifier.Appraisal
@@ -94,7 +95,7 @@ final class VerdictCache: Sendable {
         }
     }
 
-    /// SHA-256 over chain and response, each part behind its length; nil when they are too long.
+    /// SHA-256 over chain and response, each part after its length; nil if they are too long.
     private static func evidence(_ chain: [Certificate], _ staple: ChainVerifier.Staple) -> [UInt8]? {
         var parts = chain.map(\.der)
         switch staple {
