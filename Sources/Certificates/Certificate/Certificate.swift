@@ -86,7 +86,7 @@ extension Certificate {
     package var sha256Fingerprint: [UInt8] { Digest.sha256.hash(der) }
 
     /// `sha256:` and 64 lower-case digits.
-    package var fingerprintText: String { "sha256:" + Hex.encode(sha256Fingerprint) }
+    package var fingerprintText: String { CertificateFingerprint.text(sha256Fingerprint) }
 
     /// The subject for people, most specific part first, escaped as in RFC 2253.
     package var subject: String { Self.text(of: X509_get_subject_name(x509)) }

@@ -2,12 +2,13 @@
 
 import CountersignCryptography
 
-/// `sha256:` and 64 hexadecimal digits, with or without colons between bytes: the SHA-256 of a certificate's DER as people and
-/// programs hand it on.
-package enum TrustFingerprint {
-    /// What is wrong with a text, without repeating it.
+/// The SHA-256 of a certificate's DER as text: `sha256:` and 64 hexadecimal digits, optionally with colons between them.
+package enum CertificateFingerprint {
+    /// Why a text is not a fingerprint. Never contains the text itself.
     package struct Fault: Error, Equatable, CustomStringConvertible {
         package let description: String
+
+        package init(description: String) { self.description = description }
     }
 
     /// The 32 bytes.
@@ -15,10 +16,10 @@ package enum TrustFingerprint {
         guard text.lowercased().hasPrefix("sha256:") else { throw Fault(description: "it does not begin with sha256:") }
         let digits = text.dropFirst("sha256:".count).filter { $0 != ":" }
         guard digits.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
-            throw Fault(description: "behind sha256: stands something else than hexadecimal digits")
+            throw Fault(description: "it has characters other than hexadecimal digits after sha256:")
         }
         guard digits.count == 64, let bytes = Hex.decode(digits) else {
-            throw Fault(description: "it has \(digits.count) hexadecimal digits, a SHA-256 has 64")
+            throw Fault(description: "it has \(digits.count) hexadecimal digits instead of 64")
         }
         return bytes
     }
