@@ -132,4 +132,38 @@ struct HeadWriter {
             append("Transfer-Encoding: chunked\r\n")
         }
     }
+
+    /// Appends Connection, and Upgrade if Connection names it.
+    mutating func connection(_ option: ConnectionOption, upgrade: String?) {
+        switch option {
+        case .keepAlive:
+            break
+        case .close:
+            append("Connection: close\r\n")
+        case .upgrade:
+            guard let upgrade else { return }
+            append("Connection: upgrade\r\n")
+            field("Upgrade", upgrade)
+        }
+    }
+}
+
+/// What a head declares about the connection after the message.
+package enum ConnectionOption: Hashable, Sendable {
+    /// The default of HTTP/1.1, for which no field is written.
+    case keepAlive
+    case close
+    /// Offers or accepts the protocols of the message's own Upgrade field except h2c. Without such a field it is
+    /// `keepAlive`.
+    case upgrade
+}
+
+/// The line that the proxy appends to forwarded messages (RFC 9110 §7.6.3), formatted once.
+package struct ViaField: Hashable, Sendable {
+    let line: [UInt8]
+
+    /// `value` is for example `1.1 countersign`. Control characters become spaces, octets beyond ASCII become `?`.
+    package init(_ value: String) {
+        line = HeadWriter.bytes(about: value.utf8.count + 8) { $0.field("Via", value) }
+    }
 }

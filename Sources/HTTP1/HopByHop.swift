@@ -15,48 +15,6 @@ extension FieldName {
     }
 }
 
-/// The line that the proxy appends to forwarded messages (RFC 9110 §7.6.3), formatted once.
-package struct ViaField: Hashable, Sendable {
-    let line: [UInt8]
-
-    /// `value` is for example `1.1 countersign`. Control characters become spaces, octets beyond ASCII become `?`.
-    package init(_ value: String) {
-        line = HeadWriter.bytes(about: value.utf8.count + 8) { $0.field("Via", value) }
-    }
-}
-
-/// The options of a message's Connection field.
-struct ConnectionField: Hashable, Sendable {
-    private(set) var closes = false
-    private(set) var keepsAlive = false
-    private(set) var upgrades = false
-    private(set) var optionCount = 0
-    /// An option names a field that ``ConnectionOptions`` removes.
-    fileprivate(set) var removesFields = false
-
-    /// Reads one line of the field, whose value is at `range`.
-    mutating func read(_ bytes: RawSpan, at range: Range<Int>) {
-        // The most common value, handled without parsing a list.
-        if bytes.isName("keep-alive", at: range) {
-            optionCount += 1
-            keepsAlive = true
-            return
-        }
-        bytes.forEachElement(of: range) { option in
-            optionCount += 1
-            if bytes.isName("close", at: option) {
-                closes = true
-            } else if bytes.isName("keep-alive", at: option) {
-                keepsAlive = true
-            } else if bytes.isName("upgrade", at: option) {
-                upgrades = true
-            } else if FieldName(in: bytes, at: option) == .other {
-                removesFields = true
-            }
-        }
-    }
-}
-
 /// The field names that a message's Connection field lists for removal, except those of `FieldName`: hop-by-hop fields
 /// are removed anyway, and a peer must not be able to remove Authorization, Host, Cookie and the like.
 struct ConnectionOptions {

@@ -1,15 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a head declares about the connection after the message.
-package enum ConnectionOption: Hashable, Sendable {
-    /// The default of HTTP/1.1, for which no field is written.
-    case keepAlive
-    case close
-    /// Offers or accepts the protocols of the message's own Upgrade field except h2c. Without such a field it is
-    /// `keepAlive`.
-    case upgrade
-}
-
 /// The parts of a request that are written anew for the next hop. Not copyable, so that using it never copies its
 /// fields.
 package struct RequestForwarding: ~Copyable, Sendable {
@@ -137,22 +127,6 @@ extension RequestHead {
             } else {
                 writer.append([0x25, digits[Int(octet >> 4)], digits[Int(octet & 15)]])
             }
-        }
-    }
-}
-
-extension HeadWriter {
-    /// Appends Connection, and Upgrade if Connection names it.
-    mutating func connection(_ option: ConnectionOption, upgrade: String?) {
-        switch option {
-        case .keepAlive:
-            break
-        case .close:
-            append("Connection: close\r\n")
-        case .upgrade:
-            guard let upgrade else { return }
-            append("Connection: upgrade\r\n")
-            field("Upgrade", upgrade)
         }
     }
 }
