@@ -32,8 +32,8 @@ package final class SpareBuffer {
     }
 
     /// The buffer given back last, which usually is the next one taken.
-    private var last: Spare?
-    private var others = Spares()
+    @exclusivity(unchecked) private var last: Spare?
+    @exclusivity(unchecked) private var others = Spares()
 
     package init() {}
 
@@ -48,40 +48,15 @@ package final class SpareBuffer {
     }
 
     private func takeSpare(for bytes: Int) -> Spare? {
-        if let spare = takeLast() {
-            if spare.suits(bytes) { return spare }
-            last = spare
-        }
-        var taken = takeOthers()
-        let spare = taken.take(room: bytes)
-        others = taken
-        return spare
+        last?.suits(bytes) == true ? last.take() : others.take(room: bytes)
     }
 
-    /// `buffer` may still be in use by whoever it was passed to: memory that is shared is not reused.
+    /// `buffer` may still be in use elsewhere. Memory that is shared is not reused.
     package func giveBack(_ buffer: ByteBuffer) {
         let capacity = buffer.capacity
         guard (1...Spares.limit.bytes).contains(capacity) else { return }
-        if let spare = takeLast() {
-            var taken = takeOthers()
-            taken.giveBack(spare)
-            others = taken
-        }
+        if let last { others.giveBack(last) }
         last = Spare(bytes: buffer, capacity: capacity)
-    }
-
-    // An access that ends at once needs no check at run time that there is no other.
-
-    private func takeLast() -> Spare? {
-        let taken = last
-        last = nil
-        return taken
-    }
-
-    private func takeOthers() -> Spares {
-        let taken = others
-        others = Spares()
-        return taken
     }
 
     /// Releases the memory. Called once per second, so that the memory of a burst does not stay allocated.

@@ -2,7 +2,7 @@
 
 import NIOCore
 
-/// From the network: the handshake, and what it asks; then plaintext.
+/// Input from the network: the handshake with its questions, then plaintext.
 extension TLSHandler {
     func handshake(_ context: ChannelHandlerContext) throws(TLSError) -> Bool {
         var result = Result<TLSEngine.Step, TLSError>.success(.wantsInput)
@@ -26,7 +26,7 @@ extension TLSHandler {
         }
     }
 
-    /// A verdict is told when it is the last, or when it is asked about.
+    /// Fires the verdict once it is final or makes a question.
     func reportTrust(_ context: ChannelHandlerContext) {
         guard engine.serverTrustIsFinal || engine.asksAboutTrust, let trust = engine.serverTrust,
             trust != reportedTrust
@@ -35,18 +35,18 @@ extension TLSHandler {
         context.fireUserInboundEventTriggered(TLSEvent.serverTrustEvaluated(trust))
     }
 
-    /// Delivers what can be decrypted, a buffer of it; true when there is more to be done.
+    /// Decrypts one buffer of plaintext and delivers it; true if there is more to do.
     func decrypt(_ context: ChannelHandlerContext) throws(TLSError) -> Bool {
-        // As much as came: what a record began with in an earlier read mostly leaves room for what this one begins
-        // with.
+        // Plaintext is shorter than its ciphertext, which usually leaves room for the part of a record from an earlier
+        // read.
         var plaintext = spare.take(room: max(ciphertext?.readableBytes ?? 0, engine.pendingPlaintextBytes))
         var result = Result<TLSEngine.Step, TLSError>.success(.wantsInput)
         var hasMore = false
         lendCiphertext { engine in
             repeat {
                 hasMore = false
-                plaintext.writeWithUnsafeMutableBytes(minimumWritableBytes: 1) { room in
-                    do throws(TLSError) { result = .success(try engine.read(into: room)) } catch {
+                plaintext.writeWithUnsafeMutableBytes(minimumWritableBytes: 1) { space in
+                    do throws(TLSError) { result = .success(try engine.read(into: space)) } catch {
                         result = .failure(error)
                     }
                     guard case .success(.done(let count)) = result else { return 0 }
@@ -73,12 +73,13 @@ extension TLSHandler {
         }
     }
 
-    /// Whoever reads behind it, and is being told that a read is over, wants another one.
+    /// Requests another read. For a handler after this one that is handling the end of a read.
     package func readOn() { readIsWanted = true }
 
     func lendCiphertext(_ body: (TLSEngine) -> Void) {
         let engine = engine
-        guard var bytes = takeCiphertext() else {
+        // Taken out, so that nothing can modify the bytes while OpenSSL reads them.
+        guard var bytes = ciphertext.take() else {
             _ = engine.withInput(UnsafeRawBufferPointer(start: nil, count: 0)) { body(engine) }
             return
         }
@@ -86,20 +87,14 @@ extension TLSHandler {
         if bytes.readableBytes > 0 { ciphertext = bytes }
     }
 
-    func takeCiphertext() -> ByteBuffer? {
-        let bytes = ciphertext
-        ciphertext = nil
-        return bytes
-    }
-
-    /// Whoever was delivered plaintext before may have sent something, upon which it was asked, and has answered,
-    /// already.
+    /// False while the engine waits for an answer. The question may already have been fired and answered: a handler
+    /// that got plaintext may have written, which also runs the engine.
     func goesOnAfterAsking(_ context: ChannelHandlerContext) -> Bool {
         _ = ask(context)
         return !engine.isSuspended
     }
 
-    /// Fires the question or request once; true when it has been answered.
+    /// Fires the question or request once; true if it has been answered at once.
     func ask(_ context: ChannelHandlerContext) -> Bool {
         if let trust = engine.unansweredTrust {
             guard !trustQuestionReported else { return false }

@@ -2,23 +2,18 @@
 
 import NIOCore
 
-/// Towards the network: what is written becomes ciphertext, and how the output ends.
+/// Output to the network: encryption, and how the output ends.
 extension TLSHandler {
     package func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         guard !isClosed, outputClose == nil else {
             promise?.fail(isClosed ? ChannelError.ioOnClosedChannel : ChannelError.outputClosed)
             return
         }
-        append(unwrapOutboundIn(data), promise)
-    }
-
-    func append(_ bytes: ByteBuffer, _ promise: EventLoopPromise<Void>?) {
-        pending.append(bytes, promise)
-        hasPending = true
+        pending.append(unwrapOutboundIn(data), promise)
     }
 
     package func flush(context: ChannelHandlerContext) {
-        if hasPending { pending.mark() }
+        if !pending.isEmpty { pending.mark() }
         do throws(TLSError) {
             if !isClosed { try encrypt(context) }
         } catch {
@@ -27,13 +22,13 @@ extension TLSHandler {
         emit(context)
     }
 
-    /// What ``write(context:data:promise:)`` and ``flush(context:)`` do, without the way through the pipeline.
+    /// Writes and flushes `bytes` without the round trip through the pipeline.
     package func send(_ bytes: ByteBuffer) {
         guard let context, !isClosed, outputClose == nil else { return }
         do throws(TLSError) {
-            let isEncrypted = if hasPending { false } else { try encrypts(bytes) }
+            let isEncrypted = pending.isEmpty ? try encrypts(bytes) : false
             if !isEncrypted {
-                append(bytes, nil)
+                pending.append(bytes, nil)
                 pending.mark()
                 if !engine.isSuspended || ask(context) { try encrypt(context) }
             }
@@ -71,7 +66,7 @@ extension TLSHandler {
         }
     }
 
-    /// Writes that were not flushed before `close(mode: .output)` are lost, as they are in a channel without TLS.
+    /// Writes that were not flushed before `close(mode: .output)` are dropped, as in a channel without TLS.
     func closeOutputWhenWritten(_ context: ChannelHandlerContext) {
         guard let promise = outputClose, !isClosed, engine.isEstablished, !engine.isOutputClosed, !pending.isMarked
         else { return }
@@ -81,11 +76,10 @@ extension TLSHandler {
         context.close(mode: .output, promise: promise)
     }
 
-    /// Whoever is told may write or close in answer.
     func failPending(_ error: any Error) {
+        // Taken out, because the promises' callbacks may write or close.
         var failed = pending
         pending = PendingWrites()
-        hasPending = false
         failed.fail(error)
     }
 
@@ -98,12 +92,9 @@ extension TLSHandler {
     // MARK: Records
 
     func encrypt(_ context: ChannelHandlerContext) throws(TLSError) {
-        guard hasPending, pending.isMarked, engine.isEstablished, !engine.isSuspended else { return }
+        guard pending.isMarked, engine.isEstablished, !engine.isSuspended else { return }
         if let only = pending.takeOnly() {
-            if try encrypts(only) {
-                hasPending = false
-                return
-            }
+            if try encrypts(only) { return }
             pending.putBack(only)
             guard engine.isSuspended, ask(context) else { return }
         }
@@ -115,13 +106,12 @@ extension TLSHandler {
                 return
             }
             pending.pieceWritten()
-            // Flushed here: what comes behind may be nothing, and then nobody flushes.
+            // Flushed here, because nothing may follow that would flush it.
             if let outbound, outbound.readableBytes >= PendingWrites.burstBytes { emit(context) }
         }
-        hasPending = !pending.isEmpty
     }
 
-    /// False: not now.
+    /// Encrypts `bytes`; false if that is not possible now.
     func encrypts(_ bytes: ByteBuffer) throws(TLSError) -> Bool {
         guard engine.isEstablished, !engine.isSuspended, bytes.readableBytes <= PendingWrites.pieceBytes else {
             return false
@@ -135,38 +125,16 @@ extension TLSHandler {
         if outbound == nil { outbound = spare.take(room: bytes) }
     }
 
-    func takeOutbound() -> ByteBuffer? {
-        let bytes = outbound
-        outbound = nil
-        return bytes
-    }
-
-    func takeOutbound(withRoom room: Int) -> ByteBuffer { takeOutbound() ?? spare.take(room: room) }
-
-    /// Passes what was encrypted to the network, in one write.
+    /// Passes the ciphertext to the network, in one write.
     func emit(_ context: ChannelHandlerContext) {
-        var promise: EventLoopPromise<Void>?
-        if hasPending {
-            promise = pending.takeWrittenPromise()
-            hasPending = !pending.isEmpty
-        }
-        var bytes = takeOutbound() ?? ByteBuffer()
+        let promise = pending.takeWrittenPromise()
+        var bytes = outbound.take() ?? ByteBuffer()
         guard bytes.readableBytes > 0 || promise != nil else { return }
-        if promise == nil, sendStraight(&bytes, context) { return spare.giveBack(bytes) }
-        if var socket = output {
-            socket.channelWrites()
-            output = socket
-        }
-        // May tell of writability, upon which more is written.
+        if promise == nil, output?.send(&bytes, in: context) == true { return spare.giveBack(bytes) }
+        output?.channelWrites()
+        // This may change the writability, in response to which handlers write more.
         context.write(wrapOutboundOut(bytes), promise: promise)
         spare.giveBack(bytes)
         context.flush()
-    }
-
-    func sendStraight(_ bytes: inout ByteBuffer, _ context: ChannelHandlerContext) -> Bool {
-        guard var socket = output else { return false }
-        let isOut = socket.send(&bytes, in: context)
-        output = socket
-        return isOut
     }
 }

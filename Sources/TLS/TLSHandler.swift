@@ -3,39 +3,37 @@
 import CountersignCertificates
 import NIOCore
 
-/// TLS in a channel's pipeline, for either side: ciphertext towards the network, plaintext behind it, ``TLSEvent`` in
-/// between.
+/// TLS in a channel's pipeline, for clients and servers: ciphertext on the network's side, plaintext and ``TLSEvent``
+/// on the other.
 ///
 /// A client's handshake starts when the channel is active. After an error other than ``TLSError/Code/truncated`` the
-/// channel is closed. `close(mode: .all)` sends close_notify first, `.output` does so behind all that was flushed. When
-/// the peer's close_notify comes, a channel with remote half-closure gets `ChannelEvent.inputClosed`, any other is
-/// closed. Time-outs are the caller's. While a certificate request, or a question about a server that is not trusted,
-/// waits for its answer nothing is read from the network.
+/// channel is closed. `close(mode: .all)` sends close_notify first, `.output` sends it after everything that was
+/// flushed. When the peer sends close_notify, a channel with remote half-closure gets `ChannelEvent.inputClosed`, and
+/// any other is closed. Time limits are up to the caller. Nothing is read from the network while a certificate request,
+/// or a question about a server that is not trusted, waits for its answer.
 package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     package typealias InboundIn = ByteBuffer
     package typealias InboundOut = ByteBuffer
     package typealias OutboundIn = ByteBuffer
     package typealias OutboundOut = ByteBuffer
 
-    /// Of the channel that it is in. What it writes at once and flushes is no reason to hold whoever writes: each time,
-    /// the other side would stop reading and go on at once.
+    /// The water marks of the channel. The high-water mark is above what the handler writes and flushes in one burst,
+    /// which would otherwise pause and resume the other side each time.
     private static let waterMark = ChannelOptions.Types.WriteBufferWaterMark(
         low: 64 * 1024, high: 2 * PendingWrites.burstBytes)
 
     let engine: TLSEngine
     let isClient: Bool
     let spare: SpareBuffer
-    /// Nothing stands between it and the network.
+    /// No handler is between this one and the network.
     private let writesToSocket: Bool
-    var output: SocketOutput?
+    @exclusivity(unchecked) var output: SocketOutput?
     var context: ChannelHandlerContext?
-    // Buffers are taken out while something is done with them: an access that ends at once needs no check at run time
-    // that there is no other. Nil in the place of an empty one.
-    var ciphertext: ByteBuffer?
-    var outbound: ByteBuffer?
-    var pending = PendingWrites()
-    /// There may be something in ``pending``: most of the time nothing is, and then it need not be asked.
-    var hasPending = false
+    /// Received and not yet decrypted; nil instead of an empty buffer.
+    @exclusivity(unchecked) var ciphertext: ByteBuffer?
+    /// Encrypted and not yet passed on; nil instead of an empty buffer.
+    @exclusivity(unchecked) var outbound: ByteBuffer?
+    @exclusivity(unchecked) var pending = PendingWrites()
     var outputClose: EventLoopPromise<Void>??
 
     private var isStarted = false
@@ -47,19 +45,20 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     var endReported = false
     var closesAfterRead = false
     var hasDelivered = false
-    /// How much there was to send when the handshake, a server's, had just ended: a ticket, which nobody waits for (RFC
+    /// The size of ``outbound`` at the end of a server's handshake: a session ticket, for which no client waits (RFC
     /// 8446 §4.6.1).
     var ticketBytes = 0
     var readIsWanted = false
     var readIsHeld = false
-    /// Found while there was plaintext to deliver before it: whatever ends the connection in between, this is why.
+    /// An error that was found while plaintext before it remained to be delivered. It is the reason for whatever ends
+    /// the connection meanwhile.
     var failure: TLSError?
 
-    /// The client's side of a connection to `host`: SNI, unless it is an IP address, and what the chain is judged for.
-    /// `alpn` names the protocols to offer, the best first; `session` is one of an earlier connection to the same host.
-    /// With `asksAboutTrust` a server that is not trusted is asked about by ``TLSEvent/serverTrustAsked(_:)``; without,
-    /// the handshake completes. With `writesToSocket` what it writes goes there at once, and no handler before it sees
-    /// that, or that it reads on.
+    /// The client's side of a connection to `host`, which is sent as SNI unless it is an IP address, and which the
+    /// chain must name. `alpn` lists the protocols to offer, the preferred one first; `session` comes from an earlier
+    /// connection to the same host. With `asksAboutTrust` the handler fires ``TLSEvent/serverTrustAsked(_:)`` for a
+    /// server that is not trusted; otherwise the handshake completes. With `writesToSocket` the handler writes to the
+    /// socket and requests reads directly, and handlers before it do not see that.
     package init(
         client context: TLSClientContext, host: String, alpn: [String], session: TLSSession?,
         asksAboutTrust: Bool = false, spare: SpareBuffer = SpareBuffer(), writesToSocket: Bool = false
@@ -85,36 +84,35 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     private func takeOutput() {
         engine.output = { [unowned self] bytes in
-            var all = takeOutbound(withRoom: bytes.count)
-            all.writeBytes(bytes)
-            outbound = all
+            makeRoom(bytes.count)
+            outbound?.writeBytes(bytes)
         }
     }
 
     // MARK: Verbs and answers
 
-    /// What the handshake came to, and since then; nil before its end.
+    /// The result of the handshake, with changes since then; nil before its end.
     package var summary: TLSSummary? { engine.summary }
 
-    /// The name of the identity that the peer is shown; nil: none.
+    /// The name of the identity that was sent to the peer, if any.
     package var shownIdentity: String? { engine.shownIdentity }
 
-    /// `TLSv1.3` or `TLSv1.2`, once the server has chosen; its chain comes after that.
+    /// `TLSv1.3` or `TLSv1.2`, as soon as the server has chosen, which is before its chain arrives.
     package var version: String { engine.version }
 
-    /// The verdict on the server; nil before its chain came, and on the server's side.
+    /// The verdict on the server; nil before its chain has arrived, and on the server's side.
     package var serverTrust: ServerTrust? { engine.serverTrust }
 
     /// The session for a later connection; see ``TLSEngine/session``.
     package var session: TLSSession? { engine.session }
 
-    /// Answers ``TLSEvent/certificateRequested(_:)``; nil: without a certificate. On the event loop, at once or later.
+    /// Answers ``TLSEvent/certificateRequested(_:)``; nil declines. On the event loop, at once or later.
     package func answerCertificateRequest(with identity: Identity?) {
         guard let context, !isClosed, engine.certificateRequest != nil else { return }
         context.eventLoop.preconditionInEventLoop()
         engine.answerCertificateRequest(with: identity)
         requestReported = false
-        goOn(context)
+        resume(context)
     }
 
     /// Answers ``TLSEvent/serverTrustAsked(_:)``. On the event loop, at once or later; a further answer is ignored.
@@ -123,10 +121,10 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         context.eventLoop.preconditionInEventLoop()
         engine.answerTrustQuestion(with: answer)
         trustQuestionReported = false
-        goOn(context)
+        resume(context)
     }
 
-    private func goOn(_ context: ChannelHandlerContext) {
+    private func resume(_ context: ChannelHandlerContext) {
         guard !isProcessing else { return }
         process(context)
         finishRead(context)
@@ -136,7 +134,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    /// Closes the connection without close_notify, so that the peer sees that it was cut.
+    /// Closes the connection without close_notify, so that the peer sees that it was cut off.
     package func abort() {
         guard let context, !isClosed else { return }
         isClosed = true
@@ -176,9 +174,8 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let bytes = unwrapInboundIn(data)
-        if var all = takeCiphertext() {
-            all.writeImmutableBuffer(bytes)
-            ciphertext = all
+        if ciphertext != nil {
+            ciphertext?.writeImmutableBuffer(bytes)
         } else if bytes.readableBytes > 0 {
             ciphertext = bytes
         }
@@ -205,7 +202,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireChannelInactive()
     }
 
-    /// The stream of the network is over.
+    /// The stream from the network has ended.
     private func reportEnd(_ context: ChannelHandlerContext) {
         takeRest(context)
         guard !isClosed, !endReported else { return }
@@ -215,8 +212,8 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         if engine.isEstablished { context.fireErrorCaught(error) } else { fail(context, error) }
     }
 
-    /// A write that fails reads what is there still, which says why: an alert, or a whole response. Where that happens
-    /// inside ``process(_:)``, which has encrypted what was to be written, nobody else comes back to it.
+    /// Decrypts what a failed write has read: NIO reads the remaining input then, and it tells the reason, such as an
+    /// alert or a whole response. If the write happened inside ``process(_:)``, nothing else would decrypt it.
     private func takeRest(_ context: ChannelHandlerContext) {
         guard !isClosed, !endReported, !engine.isSuspended,
             ciphertext != nil || engine.pendingPlaintextBytes > 0
@@ -226,8 +223,8 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     // MARK: The engine
 
-    /// Runs the engine until it wants more from the network or from the caller. What handlers do in answer to an
-    /// event inside it is picked up by the loop.
+    /// Runs the engine until it needs input or an answer. The loop also handles whatever other handlers do in response
+    /// to an event that it fires.
     func process(_ context: ChannelHandlerContext) {
         guard !isProcessing, !isClosed else { return }
         isProcessing = true
@@ -251,15 +248,15 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     func finishRead(_ context: ChannelHandlerContext) {
         let delivered = hasDelivered
         hasDelivered = false
-        let isTicket = ticketBytes > 0 && outbound?.readableBytes == ticketBytes && !hasPending
+        let isTicket = ticketBytes > 0 && outbound?.readableBytes == ticketBytes && pending.isEmpty
         ticketBytes = 0
-        // Behind the handshake came a request already: a ticket goes out with the answer.
+        // If the client has already sent a request after the handshake, the ticket is sent together with the response.
         if !(isTicket && delivered) { emit(context) }
         if delivered { readIsWanted = false }
         context.fireChannelReadComplete()
         if closesAfterRead, !isClosed { return close(context: context, mode: .all, promise: nil) }
-        // Records that held no plaintext do not answer a read, and the handshake reads on its own account. What was
-        // delivered may be asked for more in between.
+        // Records without plaintext do not satisfy a read, and the handshake needs its own reads. Handlers may have
+        // requested another read when they got the plaintext.
         if !isClosed, !endReported, !engine.isSuspended, readIsWanted || !engine.isEstablished {
             if let output { output.readOn() } else { context.read() }
         }
