@@ -5,8 +5,7 @@ package final class UpstreamPool {
     /// The idle connections of one key. A caller that uses a key often keeps the slot, which saves the look-up.
     package final class Slot {
         package let key: UpstreamKey
-        private var idle: IdleConnections<OriginConnection>
-        private let limits: IdleConnections<OriginConnection>.Limits
+        @exclusivity(unchecked) private var idle: IdleConnections<OriginConnection>
         private weak var pool: UpstreamPool?
         /// The slot is in the pool's table, so that the pool closes its connections in time.
         fileprivate var isRegistered = true
@@ -14,13 +13,12 @@ package final class UpstreamPool {
         fileprivate init(_ key: UpstreamKey, _ pool: UpstreamPool) {
             self.key = key
             self.pool = pool
-            limits = pool.limits
-            idle = IdleConnections(limits: limits)
+            idle = IdleConnections(limits: pool.limits)
         }
 
         /// An idle connection, which belongs to the caller from now on; nil if there is none.
         package func lease(now: UInt64) -> OriginConnection? {
-            while let connection = takeOne(now) {
+            while let connection = idle.lease(now: now) {
                 connection.slot = nil
                 // An origin may have asked for a client identity while the connection was idle; then it is not shared
                 // any longer.
@@ -28,20 +26,6 @@ package final class UpstreamPool {
                 connection.close()
             }
             return nil
-        }
-
-        private func takeOne(_ now: UInt64) -> OriginConnection? {
-            var all = takeIdle()
-            let connection = all.lease(now: now)
-            idle = all
-            return connection
-        }
-
-        /// An access that ends at once needs no check at run time that there is no other.
-        private func takeIdle() -> IdleConnections<OriginConnection> {
-            let all = idle
-            idle = IdleConnections(limits: limits)
-            return all
         }
 
         /// Takes back a connection after an exchange, or closes it if it cannot serve another one.
@@ -56,9 +40,7 @@ package final class UpstreamPool {
 
         private func park(_ connection: OriginConnection, now: UInt64) {
             connection.slot = self
-            var all = takeIdle()
-            let surplus = all.giveBack(connection, now: now)
-            idle = all
+            let surplus = idle.giveBack(connection, now: now)
             connection.resumeReading()
             surplus?.close()
         }
