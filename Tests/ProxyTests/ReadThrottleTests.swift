@@ -25,7 +25,7 @@ import Testing
         var run = BulkReadDetector()
         for _ in 0..<1000 {
             #expect(Self.waits([100_000, 100_000, 100_000, 100_000, 100_000], &run).contains(true) == false)
-            run.otherWayCarried()
+            run.oppositeDirectionCarried()
         }
     }
 

@@ -196,7 +196,9 @@ enum CertificateRequestAnswerer {
         trust: @escaping () -> TrustOutcome? = { nil }
     ) -> OriginConnection.CertificateSource {
         { request, connection, answer in
-            guard trust()?.isInForce(at: origin, services.shared) != false else { return answer(nil) }
+            guard trust()?.isInForce(at: origin, services.shared.policy, now: services.shared.wallClock) != false else {
+                return answer(nil)
+            }
             let now = services.shared.wallClock()
             let (identity, checks) = services.shared.policy.current.certificateChecks(
                 for: request, rule: rule, now: now)

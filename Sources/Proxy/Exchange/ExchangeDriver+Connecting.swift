@@ -52,7 +52,7 @@ extension ExchangeDriver {
     var trustIsInForce: Bool { isInForce(trust) }
 
     private func isInForce(_ outcome: TrustOutcome) -> Bool {
-        outcome.isInForce(at: origin, services.shared)
+        outcome.isInForce(at: origin, services.shared.policy, now: services.shared.wallClock)
     }
 
     /// Nothing of this exchange has gone out.
@@ -69,7 +69,8 @@ extension ExchangeDriver {
         self.trustEvaluation = trustEvaluation
         services.connector.connect(
             to: origin, tls: policy.originTLS,
-            certificateSource: pin == nil || trust.answers ? certificateSource : nil, trustSource: trustEvaluation.source
+            certificateSource: pin == nil || trust.answers ? certificateSource : nil,
+            trustSource: trustEvaluation.source
         ) { result in
             guard case .preparing = self.mode, self.trustEvaluation === trustEvaluation else {
                 if case .success(let connection) = result { connection.close() }
@@ -87,7 +88,7 @@ extension ExchangeDriver {
                 if !self.waitsForIdentity(after: error, step, giveUp: giveUp) { giveUp() }
             case .success(let connection):
                 switch trustEvaluation.finding(connection) {
-                case .goOn(let found): self.take(connection, found, for: step)
+                case .proceed(let found): self.take(connection, found, for: step)
                 case .undecided: self.refuse(trustEvaluation.refusal, connection)
                 case .refused(let response): self.refuse(response, connection)
                 }

@@ -8,17 +8,18 @@ import NIOConcurrencyHelpers
 import CountersignSitePolicy
 import CountersignUpstream
 
-/// One JSON object a line for every request and tunnel. It has no path, no field value and no secret: they are not in ``Entry``.
+/// Writes one line with a JSON object for every request and tunnel. It contains no path, field value or secret, because
+/// ``Entry`` has none.
 package final class AccessLog: Sendable {
     enum Decision: String {
         case tunnel
         case intercept
         case refuse
-        /// Forwarded over http, or to a site inside its own rules, without interception.
+        /// Forwarded without interception: over http, or in absolute form.
         case forward
     }
 
-    /// What is known of one request or tunnel.
+    /// One request or tunnel.
     struct Entry {
         var startedAt: (seconds: Int64, milliseconds: Int64)
         var id: UInt64
@@ -33,21 +34,21 @@ package final class AccessLog: Sendable {
         var durationMilliseconds: Int64 = 0
     }
 
-    /// What became of it, so far.
+    /// The result of a request or tunnel, so far.
     struct Outcome {
-        /// The kind of challenge that was answered.
+        /// The scheme of the challenge that was answered.
         var challenge: String?
-        /// The name of the credential or identity it was answered with.
+        /// The name of the credential or identity in the answer.
         var credential: String?
-        /// Who decided to go on although the origin's certificate does not verify: `standing`, `client` or `delegate`.
+        /// Who accepted the origin's certificate although it does not verify: `standing`, `client` or `delegate`.
         private(set) var trust: TrustOutcome.Decider?
         /// Why the certificate does not verify. Logged as part of ``reason``.
         private(set) var trustReasons: [ServerTrust.Reason] = []
-        /// Why a challenge went back unanswered, or the proxy answered itself.
+        /// Why a challenge was not answered, or why the proxy generated the response.
         var reason: String?
         var rounds = 0
         var status = 0
-        /// Body bytes to the client.
+        /// Bytes of the body sent to the client.
         var bytes = 0
 
         /// The origin's certificate is accepted by `trust`, on `connection`.
@@ -68,7 +69,7 @@ package final class AccessLog: Sendable {
         }
     }
 
-    /// What is known of a request or tunnel when it begins.
+    /// The start of a request or tunnel.
     struct Start {
         fileprivate let time: (seconds: Int64, milliseconds: Int64)
         fileprivate let id: UInt64
@@ -77,7 +78,7 @@ package final class AccessLog: Sendable {
     private let descriptor: Int32
     private let lastID = NIOLockedValueBox<UInt64>(0)
 
-    /// Appends to `path`, which is made with mode 0600; `-` is standard output.
+    /// Appends to the file at `path`, which is created with mode 0600; `-` is standard output.
     package init(path: String) throws(AccessLogError) {
         if path == "-" {
             descriptor = STDOUT_FILENO
@@ -94,7 +95,7 @@ package final class AccessLog: Sendable {
         if descriptor != STDOUT_FILENO { close(descriptor) }
     }
 
-    /// A request or tunnel begins now.
+    /// Starts the log entry of a request or tunnel.
     func start() -> Start {
         let id = lastID.withLockedValue {
             $0 += 1
@@ -103,7 +104,7 @@ package final class AccessLog: Sendable {
         return Start(time: WallClock.now(), id: id)
     }
 
-    /// It has ended now.
+    /// Writes the entry of a request or tunnel that has ended.
     func write(
         _ start: Start, of client: ClientProcess, method: String, site: Origin, decision: Decision, rule: SiteRule?,
         _ outcome: Outcome
@@ -136,11 +137,11 @@ package final class AccessLog: Sendable {
         line.add("bytes", UInt64(entry.outcome.bytes))
         line.add("ms", UInt64(max(0, entry.durationMilliseconds)))
         let text = line.utf8 + [UInt8(ascii: "\n")]
-        // One write a line: lines of several loops do not mix in an O_APPEND file.
+        // One write(2) per line, so that the lines of several event loops do not mix in an O_APPEND file.
         _ = text.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
     }
 
-    /// RFC 3339 in UTC with milliseconds.
+    /// RFC 3339, in UTC with milliseconds.
     static func timestamp(_ time: (seconds: Int64, milliseconds: Int64)) -> String {
         var seconds = time_t(time.seconds)
         var parts = tm()
@@ -155,7 +156,7 @@ package final class AccessLog: Sendable {
     }
 }
 
-/// The access log cannot be opened: the environment's fault.
+/// The access log cannot be opened.
 package struct AccessLogError: Error, CustomStringConvertible {
     package let detail: String
     package var description: String { detail }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A JSON object (RFC 8259 §4), built up member by member. Names are ours, and are not escaped.
+/// A JSON object (RFC 8259 §4) under construction. Member names are literals and are not escaped.
 struct JSONObject {
     private var bytes = Array("{".utf8)
 
@@ -34,7 +34,7 @@ struct JSONObject {
         bytes += Array("\"\(name)\":".utf8)
     }
 
-    /// `text` as it stands between the quotes of a JSON string (RFC 8259 §7).
+    /// `text` as the content of a JSON string (RFC 8259 §7).
     static func escaped(_ text: String) -> String {
         var result = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {

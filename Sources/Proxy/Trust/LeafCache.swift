@@ -7,13 +7,14 @@ import NIOCore
 import NIOPosix
 import CountersignTLS
 
-/// The server contexts that intercepted clients are shown, one a host, minted off the event loops and kept.
+/// The TLS contexts for intercepted clients, one per host. Leaf certificates are minted on threads, not on the event
+/// loops, and cached.
 ///
-/// All leaves share one P-256 key, which lives in memory only and goes with the process.
+/// All leaves share one P-256 key, which exists only in the memory of the process.
 final class LeafCache: Sendable {
     private struct Key: Hashable {
         let host: String
-        /// The issuing certificates, so that new ones make new leaves.
+        /// The fingerprint of the issuing certificates, so that new ones make new leaves.
         let issuer: [UInt8]
     }
 
@@ -27,9 +28,9 @@ final class LeafCache: Sendable {
         var entries: [Key: Entry] = [:]
         var uses: UInt64 = 0
         var key: PrivateKey?
-        /// Who waits for a leaf that is being minted.
+        /// The callers that wait for a leaf that is being minted.
         var waiting: [Key: [EventLoopPromise<TLSServerContext>]] = [:]
-        /// How many leaves are being made, and who waits until none is.
+        /// How many leaves are being minted, and the callers that wait until there is none.
         var running = 0
         var finishers: [CheckedContinuation<Void, Never>] = []
 
@@ -50,12 +51,12 @@ final class LeafCache: Sendable {
         self.threads = threads
     }
 
-    /// The context for `host`, at once if it is cached.
+    /// The context for `host`, if it is cached.
     func cached(host: String, issuer: InterceptionAuthority, now: Int64) -> TLSServerContext? {
         state.withLockedValue { $0.context(for: Key(host: host, issuer: issuer.issuingFingerprint), now: now) }
     }
 
-    /// Mints a leaf for `host` on a thread: one, however many ask for it before it expires.
+    /// Mints a leaf for `host` on a thread. All callers before its expiry share one leaf.
     func mint(
         host: String, issuer: InterceptionAuthority, now: Int64, loop: any EventLoop
     ) -> EventLoopFuture<TLSServerContext> {
@@ -78,7 +79,7 @@ final class LeafCache: Sendable {
         return promise.futureResult
     }
 
-    /// Comes back when no leaf is being made: whoever waits for one has been told.
+    /// Returns when no leaf is being minted and every caller has its result.
     func finish() async {
         await withCheckedContinuation { continuation in
             let isIdle = state.withLockedValue { state in
@@ -114,13 +115,13 @@ final class LeafCache: Sendable {
         let leafKey = try leafKey()
         let chain = try issuer.mintLeaf(host: key.host, key: leafKey, at: now)
         let context = try TLSServerContext(chain: chain, key: leafKey, host: key.host)
-        // An hour short of its end, so that no client sees one expire during a session.
+        // An hour before its expiry, so that no client sees it expire during a session.
         keep(context, key, expires: (chain.first?.notAfter ?? now) - 3600)
         return context
     }
 
-    /// A leaf with the names and dates of an origin's that is not trusted, from an issuer that nobody trusts and whose name says
-    /// why. Never cached.
+    /// A leaf with the names and dates of an origin's untrusted certificate, from an issuer that nobody trusts and
+    /// whose name gives the reason. Never cached.
     func mirror(
         of trust: ServerTrust, host: String, now: Int64, loop: any EventLoop
     ) -> EventLoopFuture<TLSServerContext> {

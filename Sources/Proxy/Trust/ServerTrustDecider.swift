@@ -3,14 +3,14 @@
 import CountersignCertificates
 import CountersignTLS
 
-/// What a delegate is asked: to go on, or not, to an origin whose certificate does not verify.
+/// An origin whose certificate does not verify, as presented to a ``ServerTrustDecider``.
 package struct UntrustedServer: Sendable, Equatable {
-    /// Canonical; an IPv6 address without brackets.
+    /// Canonical; an IPv6 address has no brackets.
     package let host: String
     package let port: UInt16
-    /// The chain as sent, and every reason against it.
+    /// The chain as the origin sent it, and every reason against it.
     package let trust: ServerTrust
-    /// What is connected to, with its port.
+    /// The address of the connection, with its port.
     package let address: String
     /// `TLSv1.3` or `TLSv1.2`.
     package let tlsVersion: String
@@ -24,9 +24,9 @@ package struct UntrustedServer: Sendable, Equatable {
     }
 }
 
-/// The caller's word on origins that do not verify, of the listed ones, where no standing decision speaks for them.
+/// Decides about listed origins whose certificates do not verify and for which there is no trust exception.
 package protocol ServerTrustDecider: Sendable {
-    /// The origin's handshake stands still until the answer is there, for 30 seconds at most; after that it is a no, and the
-    /// task is cancelled. A yes never unlocks the answering of challenges: `.proceed(answering: true)` counts as `false`.
-    func decide(_ question: UntrustedServer) async -> TrustAnswer
+    /// The handshake waits for the answer, for at most 30 seconds; then it fails, and the task is cancelled. A positive
+    /// answer never permits answering challenges: `.proceed(answering: true)` counts as `.proceed(answering: false)`.
+    func decide(_ server: UntrustedServer) async -> TrustAnswer
 }

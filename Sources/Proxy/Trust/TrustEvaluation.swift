@@ -5,32 +5,33 @@ import CountersignChallenges
 import CountersignTLS
 import CountersignUpstream
 
-/// Decides, while an origin's handshake stands still, whether to go on although its certificate does not verify. For one
-/// attempt to connect.
+/// Evaluates an origin's certificate during one attempt to connect. If it does not verify, the handshake waits for the
+/// decision whether to proceed.
 ///
-/// The order: a standing decision, for listed sites; the word that the client has given already; the delegate, for listed sites.
-/// Where none of them speaks the handshake completes undecided, and nothing is sent: the client is handed the decision.
+/// A trust exception decides first, for listed sites; then the fingerprint that the client has sent; then the delegate,
+/// for listed sites. If none of them does, the handshake completes and nothing is sent: the decision is left to the
+/// client.
 final class TrustEvaluation {
-    /// What an attempt to connect came to.
+    /// What an established connection may be used for.
     enum Finding {
-        case goOn(TrustOutcome)
-        /// Nobody has decided.
+        case proceed(TrustOutcome)
+        /// The certificate does not verify, and nobody has decided.
         case undecided(ServerTrust, leaf: [UInt8])
         case refused(OwnResponse)
     }
 
     private let origin: Origin
     private let isListed: Bool
-    /// The one leaf that will do, which the client has named.
+    /// The fingerprint of the only leaf that the client accepts.
     private let pin: [UInt8]?
     private let services: LoopServices
     private let client: ClientPresence
 
-    /// The one that asks. It holds this door in turn, until its handshake is over.
+    /// The connection that is waiting. It retains this object until its handshake is over.
     private var connection: OriginConnection?
     private var isCancelled = false
     private var ticket: TrustQuestions.Ticket?
-    private var agreed: TrustOutcome?
+    private var outcome: TrustOutcome?
     private var problem: TrustProblemDocument?
 
     init(origin: Origin, isListed: Bool, pin: [UInt8]?, services: LoopServices, client: ClientPresence) {
@@ -41,15 +42,16 @@ final class TrustEvaluation {
         self.client = client
     }
 
-    /// For the connector; holds the door until the connection is established.
+    /// For the connector. Retains this object until the connection is established.
     var source: OriginConnection.TrustSource {
         { trust, connection, answer in self.decide(trust, connection, answer) }
     }
 
-    /// The delegate is thinking.
+    /// The delegate has been asked and has not answered.
     var isAsking: Bool { ticket != nil }
 
-    /// Nobody waits for the connection any more: the question is withdrawn and the handshake, if it stands still, given up.
+    /// The connection is no longer needed: withdraws the question, and closes the connection if it waits for the
+    /// answer.
     func cancel() {
         isCancelled = true
         guard let ticket else { return }
@@ -65,34 +67,34 @@ final class TrustEvaluation {
     ) {
         guard !isCancelled else { return connection.close() }
         self.connection = connection
-        agreed = nil
+        outcome = nil
         note(trust, connection)
         guard let leaf = trust.leaf?.sha256Fingerprint, pin == nil || pin == leaf else { return answer(.undecided) }
         let shared = services.shared
         if isListed,
             let exception = shared.policy.current.trustException(for: origin, leaf: leaf, now: shared.wallClock())
         {
-            return goOn(.exception(exception), answer)
+            return proceed(.exception(exception), answer)
         }
-        if pin != nil { return goOn(.client(leaf: leaf), answer) }
+        if pin != nil { return proceed(.client(leaf: leaf), answer) }
         guard isListed, let delegate = shared.serverTrustDecider, let client = client.connection else {
             return answer(.undecided)
         }
-        if client.consents[origin]?.covers(trust) == true { return goOn(.delegate(leaf: leaf), answer) }
-        let question = UntrustedServer(
+        if client.consents[origin]?.covers(trust) == true { return proceed(.delegate(leaf: leaf), answer) }
+        let server = UntrustedServer(
             host: origin.host, port: origin.port, trust: trust, address: connection.address ?? "",
             tlsVersion: connection.tlsVersion ?? "")
         let key = TrustQuestions.Key(origin: origin, leaf: leaf, reasons: Set(trust.reasons))
-        ticket = services.questions.ask(question, key, of: delegate) { said in
+        ticket = services.questions.ask(server, key, of: delegate) { decision in
             self.ticket = nil
-            guard case .proceed = said else { return answer(said) }
+            guard case .proceed = decision else { return answer(decision) }
             self.client.connection?.consents[self.origin] = DelegateConsent(leaf: leaf, reasons: key.reasons)
-            self.goOn(.delegate(leaf: leaf), answer)
+            self.proceed(.delegate(leaf: leaf), answer)
         }
     }
 
-    private func goOn(_ trust: TrustOutcome, _ answer: (TrustAnswer) -> Void) {
-        agreed = trust
+    private func proceed(_ trust: TrustOutcome, _ answer: (TrustAnswer) -> Void) {
+        outcome = trust
         answer(.proceed(answering: trust.answers))
     }
 
@@ -101,11 +103,10 @@ final class TrustEvaluation {
             origin: origin, trust: trust, address: connection.address, tlsVersion: connection.tlsVersion)
     }
 
-    // MARK: After it
+    // MARK: After the handshake
 
-    /// What an established connection may be used for.
     func finding(_ connection: OriginConnection) -> Finding {
-        guard let tls = connection.tls else { return .goOn(.verified) }
+        guard let tls = connection.tls else { return .proceed(.verified) }
         guard let trust = tls.serverTrust, let leaf = tls.peerCertificate?.sha256Fingerprint else {
             return .refused(
                 OwnResponse(
@@ -113,28 +114,30 @@ final class TrustEvaluation {
                     proxyError: "tls_certificate_error"))
         }
         guard !trust.isTrusted else {
-            guard let pin else { return .goOn(.verified) }
+            guard let pin else { return .proceed(.verified) }
             guard pin == leaf else {
                 return .refused(
                     OwnResponse(
                         UpstreamError(
-                            .trustChanged, "\(connection.place): the certificate is not the one that was agreed to")))
+                            .trustChanged,
+                            "\(connection.place): the certificate does not have the fingerprint that the client has accepted"
+                        )))
             }
-            return .goOn(.client(leaf: leaf))
+            return .proceed(.client(leaf: leaf))
         }
-        if case .proceed(let answering)? = tls.trustAnswer, let agreed, agreed.answers == answering {
-            return .goOn(agreed)
+        if case .proceed(let answering)? = tls.trustAnswer, let outcome, outcome.answers == answering {
+            return .proceed(outcome)
         }
         note(trust, connection)
         return pin == nil ? .undecided(trust, leaf: leaf) : .refused(refusal)
     }
 
-    /// Why an attempt came to nothing.
+    /// The response for a connection that could not be established.
     func refusal(after error: UpstreamError) -> OwnResponse {
         error.code == .notTrusted ? refusal : OwnResponse(error)
     }
 
-    /// For a client that is to decide, or whose decision, or the delegate's, was no.
+    /// The response if nobody accepted the certificate, with what the client needs to decide.
     var refusal: OwnResponse {
         problem?.response
             ?? OwnResponse(

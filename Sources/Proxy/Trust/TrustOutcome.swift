@@ -4,38 +4,19 @@ import CountersignCertificates
 import CountersignChallenges
 import CountersignUpstream
 
-/// A decision of the person's that stands until it is forgotten or ends: for the origin that it is kept under, and one leaf.
-package struct TrustException: Hashable, Sendable {
-    /// SHA-256 of the leaf's DER.
-    package let leaf: [UInt8]
-    /// The last second at which it counts, since 1970; nil: no end.
-    package let until: Int64?
-    /// Whether challenges may be answered there as on an origin that verifies.
-    package let answers: Bool
-
-    package init(leaf: [UInt8], until: Int64?, answers: Bool) {
-        self.leaf = leaf
-        self.until = until
-        self.answers = answers
-    }
-
-    /// `now` is in seconds since 1970.
-    package func counts(at now: Int64) -> Bool { until.map { now <= $0 } ?? true }
-}
-
-/// On whose word an origin's certificate is taken, and for what.
+/// Why an origin's certificate is accepted, and whether challenges may be answered.
 struct TrustOutcome: Equatable {
-    /// Who decided to go on to an origin that does not verify.
+    /// Who accepted a certificate that does not verify. The raw values are those of the access log.
     enum Decider: String {
-        /// `countersign trust allow`.
+        /// A trust exception, made by `countersign trust allow`.
         case exception = "standing"
-        /// The client: inside a tunnel whose certificate fails, or by `Countersign-Trust`.
+        /// The client: it continued in a tunnel whose certificate does not verify, or sent `Countersign-Trust`.
         case client
         case delegate
     }
 
     let key: UpstreamKey.Trust
-    /// Nil where nobody had to.
+    /// Nil if the certificate verifies.
     let decider: Decider?
 
     static let verified = TrustOutcome(key: .verified, decider: nil)
@@ -52,25 +33,28 @@ struct TrustOutcome: Equatable {
         TrustOutcome(key: .accepted(leaf: leaf, answering: false), decider: .delegate)
     }
 
-    /// A standing decision counts only for as long as it is kept, and to what it permits now.
-    func isInForce(at origin: Origin, _ shared: ProxyServices) -> Bool {
+    /// False if the outcome is based on a trust exception that no longer exists, has expired or permits less than
+    /// before.
+    func isInForce(at origin: Origin, _ policy: CurrentPolicy, now: () -> Int64) -> Bool {
         guard decider == .exception, case .accepted(let leaf, let answering) = key else { return true }
-        let decision = shared.policy.current.trustException(for: origin, leaf: leaf, now: shared.wallClock())
-        return decision.map { $0.answers || !answering } ?? false
+        let exception = policy.current.trustException(for: origin, leaf: leaf, now: now())
+        return exception.map { $0.answers || !answering } ?? false
     }
 
     /// Challenges may be answered.
     var answers: Bool { key.answers }
 
-    /// Connections may serve other clients: the decision was not one client's.
+    /// Whether connections may be shared with other clients: not if one client or its delegate's answer accepted the
+    /// certificate.
     var isShared: Bool { decider == nil || decider == .exception }
 }
 
-/// What a caller's delegate said yes to, for as long as one client connection lives: a leaf, in spite of these reasons.
+/// A leaf certificate that the delegate has accepted for one client connection, with the reasons against it.
 ///
-/// The rule: a delegate is asked once for all connections of an event loop that meet the same leaf for the same reasons at the
-/// same time. Its yes holds for the clients that asked, each for all connections to that leaf that it still makes, until another
-/// reason turns up; those connections serve no other client. A no is not kept.
+/// Connections of an event loop that meet the same leaf with the same reasons at the same time share one question to
+/// the delegate. A positive answer applies to the client connections that waited for it: each may open further
+/// connections to that leaf until there is another reason, and does not share them with other clients. A negative
+/// answer is not kept.
 struct DelegateConsent: Equatable {
     let leaf: [UInt8]
     let reasons: Set<ServerTrust.Reason>

@@ -4,8 +4,8 @@ import CountersignCertificates
 import CountersignChallenges
 import CountersignCryptography
 
-/// A problem document (RFC 9457) about an origin that is not trusted: everything that its reader needs to decide, and how to go
-/// on after a yes.
+/// A problem document (RFC 9457) about an origin that is not trusted: everything that its reader needs to decide, and
+/// how to proceed.
 struct TrustProblemDocument {
     static let type = "urn:countersign:server-not-trusted"
 
@@ -23,7 +23,7 @@ struct TrustProblemDocument {
         return response
     }
 
-    /// The document, with a line break behind it.
+    /// The document, terminated by a line break.
     var json: String {
         var object = JSONObject()
         object.add("type", Self.type)
@@ -47,7 +47,7 @@ struct TrustProblemDocument {
     private var hint: String? {
         guard let fingerprint = trust.leaf?.fingerprintText else { return nil }
         return
-            "to go on with this certificate, send the request in absolute form with \"Countersign-Trust: \(fingerprint)\", or run "
+            "to accept this certificate, send the request in absolute form with \"Countersign-Trust: \(fingerprint)\", or run "
             + "`countersign trust allow \(HostText.joined(origin.host, origin.port)) --fingerprint \(fingerprint)`"
     }
 
@@ -82,7 +82,7 @@ extension [ServerTrust.Reason] {
 }
 
 extension ServerTrust.Reason {
-    /// For programs; does not change.
+    /// Stable, for programs.
     var code: String {
         switch self {
         case .expired: "expired"
@@ -102,7 +102,7 @@ extension ServerTrust.Reason {
         }
     }
 
-    /// Seconds since 1970, where the reason has a date.
+    /// Seconds since 1970, if the reason has a date.
     var date: Int64? {
         switch self {
         case .expired(let notAfter): notAfter
@@ -113,7 +113,7 @@ extension ServerTrust.Reason {
 }
 
 extension ServerTrust.RevocationSource {
-    /// For programs; does not change.
+    /// Stable, for programs.
     var code: String {
         switch self {
         case .stapledOCSP: "stapled-ocsp"

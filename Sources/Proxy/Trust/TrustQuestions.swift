@@ -5,20 +5,19 @@ import CountersignChallenges
 import NIOCore
 import CountersignTLS
 
-/// The questions that an event loop's connections have put to the delegate and that are not answered yet. Only that loop
-/// touches it.
+/// The questions of an event loop's connections that the delegate has not answered yet. Only that loop may use it.
 ///
-/// Whoever asks what is being asked already waits for the same answer. Every question ends: by the delegate's answer, by time,
-/// or because nobody waits any more.
+/// Connections with the same question share one answer. Every question ends: with the delegate's answer, with the time
+/// limit, or when no connection waits for it any longer.
 final class TrustQuestions {
-    /// The same question: of the same origin's leaf, for the same reasons.
+    /// Questions are the same if they are about the same origin, leaf and reasons.
     struct Key: Hashable {
         let origin: Origin
         let leaf: [UInt8]
         let reasons: Set<ServerTrust.Reason>
     }
 
-    /// One who waits, so as to withdraw.
+    /// Identifies one caller that waits, so that it can withdraw.
     struct Ticket: Hashable {
         fileprivate let key: Key
         fileprivate let number: UInt64
@@ -46,7 +45,7 @@ final class TrustQuestions {
 
     /// `answer` is called once, on the loop and never from inside this call, unless the ticket is withdrawn.
     func ask(
-        _ question: UntrustedServer, _ key: Key, of delegate: any ServerTrustDecider,
+        _ server: UntrustedServer, _ key: Key, of delegate: any ServerTrustDecider,
         answer: @escaping (TrustAnswer) -> Void
     ) -> Ticket {
         let ticket = Ticket(key: key, number: nextNumber())
@@ -62,13 +61,13 @@ final class TrustQuestions {
             self?.answered(key, number, .refuse)
         }
         open[key]?.task = Task {
-            let answer = await delegate.decide(question)
+            let answer = await delegate.decide(server)
             loop.execute { bound.value.answered(key, number, answer) }
         }
         return ticket
     }
 
-    /// Its answer is not wanted any more.
+    /// The caller with `ticket` no longer wants the answer.
     func withdraw(_ ticket: Ticket) {
         open[ticket.key]?.waiting.removeAll { $0.number == ticket.number }
         guard let question = open[ticket.key], question.waiting.isEmpty else { return }

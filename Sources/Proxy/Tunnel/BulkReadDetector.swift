@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is known of the bytes that go one way through a tunnel: whether they are so many that reading them in larger pieces pays.
+/// Detects a bulk transfer in one direction of a tunnel, for which it pays to read larger pieces less often.
 ///
-/// A fast sender is read as often as it writes, a TLS record at a time, and most of that is waking this process and the reader. It
-/// costs a fraction to look less often. A dialogue must not wait for that: what counts starts anew whenever the other way
-/// carries something.
+/// Otherwise a fast sender is read as often as it writes, one TLS record at a time, and most of the cost is waking this
+/// process and the receiver. Request and response traffic must not be delayed, so counting starts again whenever the
+/// other direction carries bytes.
 struct BulkReadDetector {
-    /// What has come one way, with nothing the other way, before it is waited for.
+    /// How much one direction carries, and the other nothing, before reads are delayed.
     static let leastBytes = 512 * 1024
-    /// What a wait must bring for the next one to be worth it.
+    /// How much a delayed read must bring to justify the next delay.
     static let leastRoundBytes = 32 * 1024
-    /// Nearly what NIO reads before it lets others have their turn, TLS taken off: where that much came, more is there.
+    /// Slightly less than NIO reads from one channel in a turn, without TLS overhead: after that much, more is waiting.
     static let fullRoundBytes = 240 * 1024
 
     private var runBytes = 0
@@ -22,15 +22,16 @@ struct BulkReadDetector {
         roundBytes += count
     }
 
-    mutating func otherWayCarried() {
+    mutating func oppositeDirectionCarried() {
         runBytes = 0
         hasWaited = false
     }
 
-    /// It has carried so much that it is waited for.
+    /// The direction carries a bulk transfer.
     var isBulk: Bool { runBytes >= Self.leastBytes }
 
-    /// Nothing more is there, or it was as much as is taken in a round: `full`. True: wait before the next round.
+    /// A round of reads has ended, because nothing more was available or because it reached `full` bytes. True if the
+    /// next round is to be delayed.
     mutating func roundEnded(full: Int = fullRoundBytes) -> Bool {
         defer { roundBytes = 0 }
         if hasWaited, roundBytes < Self.leastRoundBytes { runBytes = 0 }

@@ -8,10 +8,11 @@ import CountersignSitePolicy
 import CountersignTLS
 import CountersignUpstream
 
-/// A CONNECT between its head and its 200: which site it is, whether it answers, and what its certificate is worth.
+/// Handles a CONNECT request until its final response: tunnels or intercepts the connection, or refuses it.
 ///
-/// An unlisted site gets a blind tunnel. A listed one is connected to and verified before the client's handshake is answered, so that
-/// an origin that is down is a 502, and one that is not trusted is mirrored.
+/// An unlisted site gets a blind tunnel. For a listed site the proxy connects to the origin and verifies its
+/// certificate before the client's handshake. So the client gets a 502 if the origin cannot be reached, and a
+/// certificate that fails in the same way if the origin's does not verify.
 final class ConnectSetup {
     private let presence: ClientPresence
     private let services: LoopServices
@@ -58,10 +59,10 @@ final class ConnectSetup {
         opening = nil
     }
 
-    /// Nil: nobody waits any more.
+    /// Nil once the client has gone.
     private var client: ClientConnection? { presence.connection }
 
-    /// Somebody is being asked about the origin's certificate.
+    /// The delegate is being asked about the origin's certificate.
     var isAsking: Bool { trustEvaluation?.isAsking ?? false }
 
     // MARK: A blind tunnel
@@ -107,7 +108,7 @@ final class ConnectSetup {
             slot.giveBack(idle, now: services.now)
             return present(.init(origin: origin, pin: nil), interceptionAuthority)
         }
-        // While the origin is connected to: most are up, and verify.
+        // Mints the leaf while connecting, because most origins are reachable and verify.
         mint(interceptionAuthority)
         let evaluation = TrustEvaluation(origin: origin, isListed: true, pin: nil, services: services, client: presence)
         self.trustEvaluation = evaluation
@@ -138,13 +139,14 @@ final class ConnectSetup {
         }
     }
 
-    /// The origin is connected to; what its certificate is worth, or who decided, says which leaf the client sees.
+    /// The origin is connected. Shows the client a leaf that verifies if the origin's certificate was accepted, or a
+    /// mirrored one.
     private func found(
         _ connection: OriginConnection, _ finding: TrustEvaluation.Finding, _ client: ClientConnection,
         _ interceptionAuthority: InterceptionAuthority
     ) {
         switch finding {
-        case .goOn(let trust):
+        case .proceed(let trust):
             let slot = route.slot(under: trust, mayBeAnswered: true)
             entry.record(trust, on: connection)
             if connection.hasShownIdentity || !trust.isShared {
@@ -170,7 +172,7 @@ final class ConnectSetup {
         mint(interceptionAuthority).assumeIsolated().whenComplete { self.show($0, site) }
     }
 
-    /// The leaf for the origin, from the cache or on its way.
+    /// The leaf for the origin, from the cache or newly minted.
     @discardableResult
     private func mint(_ interceptionAuthority: InterceptionAuthority) -> EventLoopFuture<TLSServerContext> {
         let now = services.shared.wallClock()

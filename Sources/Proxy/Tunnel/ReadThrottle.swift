@@ -2,9 +2,9 @@
 
 import NIOCore
 
-/// Lets the tunnels of an event loop wait before they read on, all of them until the same wake-up.
+/// Delays the reads of an event loop's bulk tunnels until one common wake-up.
 final class ReadThrottle {
-    /// At the most.
+    /// The longest delay.
     static let wait = TimeAmount.microseconds(500)
 
     private let loop: any EventLoop
@@ -14,7 +14,7 @@ final class ReadThrottle {
         self.loop = loop
     }
 
-    /// ``TunnelHandler/waitEnded()`` comes later.
+    /// Calls ``TunnelHandler/waitEnded()`` later.
     func wait(_ tunnel: TunnelHandler) {
         waiting.append(tunnel)
         guard waiting.count == 1 else { return }

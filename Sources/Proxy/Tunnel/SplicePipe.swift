@@ -4,44 +4,44 @@ import CountersignCLinux
 import Glibc
 import NIOCore
 
-/// Moves bytes from one socket to another without copying them (splice(2)), through a pipe that all tunnels of an event loop
-/// share: between two calls it is empty.
+/// Moves bytes from one socket to another without copying them to user space (splice(2)), through a pipe that all
+/// tunnels of an event loop share. The pipe is empty between two calls.
 final class SplicePipe {
-    /// What became of a call.
+    /// The result of a call.
     struct Round {
-        /// Taken from the source: out at the sink, or in ``rest``.
+        /// How many bytes were taken from the source. They are written to the sink, except those in ``rest``.
         var bytes = 0
-        /// What the sink had no room for. To be written before anything else is.
+        /// The bytes that the sink did not accept. The caller writes them before anything else.
         var rest = ByteBuffer()
-        /// Why the source gives no more, where that is not because it has none.
+        /// Why nothing more was read, unless the source is empty or the round is over.
         var failure: Failure?
     }
 
     enum Failure {
-        /// This system, or its sandbox, does not splice that. Nothing is lost.
+        /// The system or its sandbox does not support splice(2) for these sockets. No bytes are lost.
         case notSupported
         /// The connection is broken.
         case broken
     }
 
-    /// What is taken at a time, at the most: so much may have to be copied where the sink has no room.
+    /// The most that one system call takes. That much may have to be copied if the sink accepts nothing.
     private static let stepBytes = 256 * 1024
-    /// What one call takes, at the most: others want their turn.
+    /// The most that one round takes, so that other tunnels get their turn.
     private static let roundBytes = 1024 * 1024
 
-    /// What is written to `entry` comes out at `exit`.
+    /// The write end and the read end of the pipe.
     private let entry: Int32
     private let exit: Int32
-    /// Something may be left in it, that must not come out in another tunnel.
+    /// Bytes may remain in the pipe. It is not used again, because they must not appear in another tunnel.
     private var isSpoilt = false
 
-    /// Nil where the system has no pipe to give.
+    /// Nil if the system has no pipe left.
     init?() {
         var ends: [Int32] = [-1, -1]
         guard csn_pipe2(&ends) == 0 else { return nil }
         exit = ends[0]
         entry = ends[1]
-        // Where it stays small, less goes through it at a time.
+        // With a smaller pipe, each system call moves less.
         _ = csn_set_pipe_size(entry, Int32(Self.roundBytes))
     }
 
@@ -50,8 +50,8 @@ final class SplicePipe {
         close(exit)
     }
 
-    /// Moves what is there. Neither socket may block, and nothing may be waiting to be written to `sink`. SIGPIPE is ignored: NIO
-    /// sees to that with its first socket.
+    /// Moves the available bytes. Both sockets must be non-blocking, and no bytes may be waiting to be written to
+    /// `sink`. NIO ignores SIGPIPE from its first socket on.
     func move(from source: Int32, to sink: Int32) -> Round {
         var round = Round()
         guard !isSpoilt else {
@@ -81,7 +81,8 @@ final class SplicePipe {
         return round
     }
 
-    /// Gives how many of the `count` bytes in the pipe the sink did not take. Why, whoever writes them finds out.
+    /// Moves the `count` bytes in the pipe to `sink` and returns how many it did not accept. Writing those through the
+    /// channel reports the reason.
     private func empty(into sink: Int32, _ count: Int) -> Int {
         var left = count
         while left > 0 {

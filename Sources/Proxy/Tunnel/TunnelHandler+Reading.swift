@@ -5,20 +5,21 @@ import CountersignTLS
 
 /// When a tunnel's end reads, and what the kernel moves instead.
 ///
-/// Where much comes one way, NIO does not read: ``ReadThrottle`` waits, and then a ``SplicePipe`` moves all that has come meanwhile.
-/// NIO keeps both sockets. It hears of ends and failures all the while, and reads again as soon as a wait brings little, the sink
-/// has no room, or the other way carries something. Where there is no splice(2), the waits remain.
+/// Where much comes one way, NIO does not read: ``ReadThrottle`` waits, and then a ``SplicePipe`` moves all that has
+/// come meanwhile. NIO keeps both sockets. It hears of ends and failures all the while, and reads again as soon as a
+/// wait brings little, the sink has no room, or the other way carries something. Where there is no splice(2), the waits
+/// remain.
 extension TunnelHandler {
-    /// What is known of one way through a tunnel.
+    /// The state of reading at one end of a tunnel.
     struct Reading {
         var isOn = false
         var isWaiting = false
         var run = BulkReadDetector()
-        /// Nil: nobody has asked yet.
+        /// Nil until it has been determined.
         var maySplice: Bool?
     }
 
-    /// Reads where the other end has room, and it is not better to wait.
+    /// Reads while the other end is writable and the read is not delayed.
     func updateReading() {
         guard let context, let other else { return }
         let isOn = !reading.isWaiting && other.hasRoom
@@ -27,21 +28,21 @@ extension TunnelHandler {
         try? context.channel.syncOptions?.setOption(.autoRead, value: isOn)
     }
 
-    /// What could not be sent at the other end is out.
+    /// The other end is writable again.
     func sinkHasRoom() {
         if reading.run.isBulk, maySplice { wait() }
         updateReading()
     }
 
-    /// It may be a dialogue.
-    func otherWayCarried() {
-        reading.run.otherWayCarried()
+    /// The other direction has carried bytes, so that this may not be a bulk transfer: ends the delay.
+    func oppositeDirectionCarried() {
+        reading.run.oppositeDirectionCarried()
         guard reading.isWaiting else { return }
         reading.isWaiting = false
         updateReading()
     }
 
-    /// ``ReadThrottle`` has waited.
+    /// The delay by ``ReadThrottle`` is over.
     func waitEnded() {
         guard reading.isWaiting else { return }
         reading.isWaiting = false
@@ -49,14 +50,14 @@ extension TunnelHandler {
         updateReading()
     }
 
-    /// Not to be read until ``waitEnded()``, or ``otherWayCarried()``. ``updateReading()`` is the caller's.
+    /// Delays reading until ``waitEnded()`` or ``oppositeDirectionCarried()``. The caller calls ``updateReading()``.
     func wait() {
         guard !reading.isWaiting else { return }
         reading.isWaiting = true
         services.readThrottle.wait(self)
     }
 
-    /// Has the kernel move what has come meanwhile, where nothing that came before is still to be sent.
+    /// Lets the kernel move the bytes that have arrived meanwhile, unless earlier bytes are still unsent.
     private func splice() {
         guard let context, let other, let sink = other.context, let pipe = services.splicePipe, !inputEnded,
             !other.endsOutput, maySplice,
@@ -71,7 +72,7 @@ extension TunnelHandler {
         }
         if round.bytes > 0 {
             other.count(round.bytes)
-            other.otherWayCarried()
+            other.oppositeDirectionCarried()
         }
         reading.run.bytesRead(round.bytes)
         let pays = reading.run.roundEnded(full: .max)
@@ -83,9 +84,9 @@ extension TunnelHandler {
         }
     }
 
-    /// What comes goes out as it came, and there is a pipe.
+    /// Neither end has TLS, and there is a pipe.
     private var maySplice: Bool {
-        if let known = reading.maySplice { return known }
+        if let maySplice = reading.maySplice { return maySplice }
         let may = services.splicePipe != nil && isPlain && other?.isPlain == true
         reading.maySplice = may
         return may
@@ -95,7 +96,7 @@ extension TunnelHandler {
         (try? context?.pipeline.syncOperations.handler(type: TLSHandler.self)) == nil
     }
 
-    /// Nil where the channel is none of a socket.
+    /// Nil if the channel has no socket.
     private static func withSocket<Value>(
         of context: ChannelHandlerContext, _ body: (NIOBSDSocket.Handle) throws -> Value
     ) throws -> Value? {

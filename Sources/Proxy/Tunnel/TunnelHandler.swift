@@ -2,13 +2,13 @@
 
 import NIOCore
 
-/// One end of a tunnel: what comes in here goes out at the other end, unread, with back-pressure and half-closes carried over.
-/// Used for a CONNECT that is not intercepted, and after a 101.
+/// One end of a tunnel: forwards bytes unchanged to the other end, with back-pressure and half-closes. Used for a
+/// CONNECT that is not intercepted, and after a 101 response.
 final class TunnelHandler: ChannelInboundHandler, TimeWatched {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// What both ends share.
+    /// The state that both ends share.
     final class Tally {
         var bytesFromClient = 0
         var bytesFromOrigin = 0
@@ -36,9 +36,9 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched {
     private(set) var endsOutput = false
     private var outputEnded = false
     private var hasFailed = false
-    /// What goes out here has not piled up.
+    /// The channel is writable: its output is below the high-water mark.
     private(set) var hasRoom = true
-    /// Whether and how what comes in here is read.
+    /// Whether and how this end is read.
     var reading = Reading()
 
     private init(services: LoopServices, tally: Tally, isClientEnd: Bool) {
@@ -47,7 +47,8 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched {
         self.isClientEnd = isClientEnd
     }
 
-    /// Joins two channels of this event loop. `early` are bytes that already came, and `hasEnded` says that no more will.
+    /// Joins two channels of this event loop. `early` are bytes that were received before, and `hasEnded` means that
+    /// the input has ended.
     static func join(
         client: (channel: any Channel, early: ByteBuffer, hasEnded: Bool),
         origin: (channel: any Channel, early: ByteBuffer, hasEnded: Bool), tally: Tally, services: LoopServices
@@ -90,7 +91,7 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched {
         let bytes = unwrapInboundIn(data)
         reading.run.bytesRead(bytes.readableBytes)
         guard let other else { return }
-        other.otherWayCarried()
+        other.oppositeDirectionCarried()
         other.forward(bytes)
     }
 
@@ -103,7 +104,8 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched {
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
         hasRoom = context.channel.isWritable
-        // Not in the middle of a round: what it brought goes out at its end, and what is left then says whether to read on.
+        // Losing writability is handled at the end of the round, which flushes: what remains then decides whether to
+        // read on.
         if hasRoom { other?.sinkHasRoom() }
     }
 
@@ -122,14 +124,15 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        // Where the output was shut already, NIO closes the channel at the end of the input and does not tell of that end.
+        // If the output was closed before, NIO closes the channel at the end of the input without an event for that
+        // end.
         let wasCut = !inputEnded && (hasFailed || !outputEnded)
         inputEnded = true
         outputEnded = true
         if wasCut {
             other?.context?.close(promise: nil)
         } else {
-            // Nobody is left to hear the other end; it closes when what it was to send is out.
+            // The other end can no longer be answered. It closes when its output has been sent.
             other?.inputEnded = true
             other?.endOutput()
             other?.closeIfBothEnded()
@@ -155,7 +158,7 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched {
         context.write(wrapOutboundOut(bytes), promise: nil)
     }
 
-    /// So much goes out at this end.
+    /// Counts bytes that are sent at this end.
     func count(_ bytes: Int) {
         tally.lastActivity = services.now
         if isClientEnd {
@@ -176,7 +179,7 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched {
         closeIfBothEnded()
     }
 
-    /// Ends what this end sends, once all that was written is out.
+    /// Closes the output of this end after everything that was written has been sent.
     private func endOutput() {
         guard !endsOutput, let context else { return }
         endsOutput = true
@@ -187,14 +190,14 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched {
         }
         context.flush()
         if inputEnded {
-            // Closing the second half closes the channel at once, and what has not gone out is lost.
+            // Closing the second half closes the channel at once and drops unsent bytes.
             context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: written)
         } else {
             context.close(mode: .output, promise: written)
         }
     }
 
-    /// Closes this end when nothing goes through it any more, either way.
+    /// Closes this end when both directions have ended.
     private func closeIfBothEnded() {
         if inputEnded, outputEnded { context?.close(promise: nil) }
     }
