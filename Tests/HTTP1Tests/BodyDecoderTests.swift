@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct BodyDecoderTests {
     @Test(arguments: [1, 2, 3, 7, .max])
-    func soundChunkedBodiesAreReadInAnySteps(step: Int) throws {
+    func validChunkedBodiesAreReadInPiecesOfAnySize(step: Int) throws {
         let cases: [(String, String, [String])] = [
             ("0\r\n\r\n", "", []),
             ("5\r\nhello\r\n0\r\n\r\n", "hello", []),
@@ -65,16 +65,16 @@ import Testing
         ("0\r\nTransfer-Encoding: chunked\r\n\r\n", .malformedTrailers),
         ("0\r\nGET / HTTP/1.1\r\n\r\n", .malformedTrailers),
     ])
-    func malformedChunksAreRefusedInAnySteps(body: String, code: HTTP1Error.Code) {
-        for step in [1, 2, .max] { #expect(bodyFault(body, as: .chunked, step: step) == code, "step \(step)") }
+    func malformedChunksAreRefusedInPiecesOfAnySize(body: String, code: HTTP1Error.Code) {
+        for step in [1, 2, .max] { #expect(bodyError(body, as: .chunked, step: step) == code, "step \(step)") }
     }
 
-    @Test func sizeBelow2To63IsTaken() throws {
+    @Test func chunkSizeBelow2To63IsAccepted() throws {
         #expect(try decode("7fffffffffffffff\r\nx", as: .chunked).content == "x")
     }
 
     @Test(arguments: [1, 3, .max])
-    func lengthEndsTheBodyAndLeavesTheRest(step: Int) throws {
+    func lengthEndsTheBodyAndLeavesTheRestUnread(step: Int) throws {
         let decoded = try decode("helloHTTP/1.1 200 OK", as: .length(5), step: step)
         #expect(decoded == DecodedBody(content: "hello", isComplete: true, consumedBytes: 5))
     }
@@ -85,7 +85,7 @@ import Testing
         #expect(try decode("more", as: framing) == DecodedBody(isComplete: true, consumedBytes: 0))
     }
 
-    @Test func bodyIsCompleteWithItsLastOctet() throws {
+    @Test func bodyIsCompleteAfterItsLastOctet() throws {
         var decoder = BodyDecoder(.length(3))
         let start = try pieces(of: "ab", by: &decoder)
         #expect(start.pieces == [.content(0..<2), .needsMore])
@@ -104,7 +104,7 @@ import Testing
         (.chunked, "5\r\nhello\r\n0\r\n", false), (.chunked, "0\r\n\r\n", true), (.untilClose, "hel", true),
         (.untilClose, "", true), (.none, "", true),
     ])
-    func bodyThatIsCutIsKnownAsCut(framing: BodyFraming, body: String, isWhole: Bool) throws {
+    func bodyThatIsCutOffIsNotComplete(framing: BodyFraming, body: String, isWhole: Bool) throws {
         var decoder = BodyDecoder(framing)
         let input = octets(body)
         var offset = 0
@@ -114,13 +114,13 @@ import Testing
         #expect(decoder.isComplete == isWhole)
     }
 
-    @Test func bodyUntilCloseNeverEndsByItself() throws {
+    @Test func bodyUntilCloseDoesNotEndBeforeTheConnection() throws {
         let decoded = try decode("0\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", as: .untilClose)
         #expect(decoded.content == "0\r\n\r\nHTTP/1.1 200 OK\r\n\r\n")
         #expect(!decoded.isComplete)
     }
 
-    @Test func faultIsFinal() throws {
+    @Test func errorIsFinal() throws {
         var decoder = BodyDecoder(.chunked, sentBy: .origin)
         let fault = #expect(throws: HTTP1Error.self) { try pieces(of: "x", by: &decoder) }
         #expect(fault?.statusHint == 502)
@@ -129,7 +129,7 @@ import Testing
         #expect(!ended)
     }
 
-    @Test func contentIsGivenInRunsAndNotOctetByOctet() throws {
+    @Test func contentIsReturnedInRuns() throws {
         var decoder = BodyDecoder(.chunked)
         let read = try pieces(of: "5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n", by: &decoder)
         #expect(read.pieces == [.content(3..<8), .content(13..<19), .end(trailers: nil)])

@@ -13,7 +13,7 @@ import Testing
         ("transfer-encoding:ChunkeD  \r\n", .chunked),
         ("Content-Length:  7 \r\n", .length(7)),
     ])
-    func soundFramingIsRead(lines: String, framing: BodyFraming) throws {
+    func validFramingIsRead(lines: String, framing: BodyFraming) throws {
         #expect(try readRequest("POST / HTTP/1.1\r\nHost: a\r\n\(lines)\r\n")?.head.framing == framing)
         let response = try #require(try readResponse("HTTP/1.1 200 OK\r\n\(lines)\r\n")?.head)
         #expect(try response.framing(answering: .post) == (framing == .none ? .untilClose : framing))
@@ -69,20 +69,20 @@ import Testing
         ("Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n", .unsupportedTransferEncoding, 501),
     ])
     func ambiguousFramingIsRefused(lines: String, code: HTTP1Error.Code, status: Int) throws {
-        let fault = requestFault("POST / HTTP/1.1\r\nHost: a\r\n\(lines)\r\n")
+        let fault = requestError("POST / HTTP/1.1\r\nHost: a\r\n\(lines)\r\n")
         #expect(fault?.code == code)
         #expect(fault?.statusHint == status)
 
         let response = try #require(try readResponse("HTTP/1.1 200 OK\r\n\(lines)\r\n")?.head)
-        let responseFault = #expect(throws: HTTP1Error.self) { try response.framing(answering: .get) }
-        #expect(responseFault?.code == code)
-        #expect(responseFault?.statusHint == 502)
-        #expect(responseFault?.sender == .origin)
+        let responseError = #expect(throws: HTTP1Error.self) { try response.framing(answering: .get) }
+        #expect(responseError?.code == code)
+        #expect(responseError?.statusHint == 502)
+        #expect(responseError?.sender == .origin)
     }
 
     @Test func transferEncodingInHTTP10IsRefused() throws {
         #expect(
-            requestFault("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n")?.code == .conflictingFraming)
+            requestError("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n")?.code == .conflictingFraming)
         let response = try #require(try readResponse("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")?.head)
         #expect(throws: HTTP1Error.self) { try response.framing(answering: .get) }
     }
@@ -91,7 +91,7 @@ import Testing
         (200, Method.head), (100, .get), (103, .get), (101, .get), (204, .get), (304, .get), (200, .connect),
         (299, .connect),
     ])
-    func bodilessResponsesHaveNoBodyWhateverTheirFramingSays(status: Int, method: Method) throws {
+    func responsesWithoutABodyIgnoreTheirFraming(status: Int, method: Method) throws {
         for lines in ["Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n", ""] {
             let response = try #require(try readResponse("HTTP/1.1 \(status) X\r\n\(lines)\r\n")?.head)
             #expect(try response.framing(answering: method) == BodyFraming.none)
@@ -99,7 +99,7 @@ import Testing
     }
 
     @Test(arguments: [(200, Method.head), (103, .get), (204, .get), (304, .get)])
-    func unsoundFramingIsRefusedEvenWithoutABody(status: Int, method: Method) throws {
+    func invalidFramingIsRefusedEvenWithoutABody(status: Int, method: Method) throws {
         for lines in ["Content-Length: 5, 6\r\n", "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"] {
             let response = try #require(try readResponse("HTTP/1.1 \(status) X\r\n\(lines)\r\n")?.head)
             #expect(throws: HTTP1Error.self) { try response.framing(answering: method) }

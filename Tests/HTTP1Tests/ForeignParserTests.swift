@@ -6,7 +6,7 @@ import Testing
 
 @testable import CountersignHTTP1
 
-/// One message as either parser read it.
+/// One message as read by either parser.
 private struct ReadMessage: Equatable {
     var startLine = ""
     var fields: [String] = []
@@ -14,13 +14,12 @@ private struct ReadMessage: Equatable {
     var trailers: [String] = []
 }
 
-/// Ours against llhttp, as NIO drives it: whatever ours takes for a whole message, llhttp takes too and reads the same
-/// from it. llhttp refuses two things that ours lets pass on purpose: methods it has never heard of (RFC 9110 §16.1.1
-/// lets anyone add one), and targets of no form that it knows (`RequestTarget` reads those). Where ours is the stricter
-/// there is nothing to compare.
+/// Compares the parser with llhttp, as used by NIO: llhttp must accept every message that the parser accepts, and read
+/// it in the same way. Two differences are intended: llhttp refuses unknown methods, which RFC 9110 §16.1.1 allows, and
+/// targets in unknown forms, which `RequestTarget` handles. Messages that only the parser refuses are not compared.
 @Suite struct ForeignParserTests {
     @Test(arguments: 0..<8)
-    func requestsThatPassAreReadTheSameByLLHTTP(part: UInt64) throws {
+    func llhttpReadsAcceptedRequestsInTheSameWay(part: UInt64) throws {
         var mutation = Mutation(of: Mutation.requests, seed: part)
         var counts = (whole: 0, refusedByBoth: 0)
         for _ in 0..<1_000 {
@@ -39,13 +38,13 @@ private struct ReadMessage: Equatable {
                 Issue.record("llhttp refuses \(text(input).debugDescription): \(error)")
             }
         }
-        // The comparison means something only where both sides of it occur.
+        // The comparison is meaningful only if both results occur.
         #expect(counts.whole > 100)
         #expect(counts.refusedByBoth > 100)
     }
 
     @Test(arguments: 0..<8)
-    func responsesThatPassAreReadTheSameByLLHTTP(part: UInt64) throws {
+    func llhttpReadsAcceptedResponsesInTheSameWay(part: UInt64) throws {
         var mutation = Mutation(of: Mutation.responses, seed: 1_000 + part)
         var counts = (whole: 0, refusedByBoth: 0)
         for _ in 0..<1_000 {
@@ -66,7 +65,7 @@ private struct ReadMessage: Equatable {
         #expect(counts.refusedByBoth > 100)
     }
 
-    @Test func anyPieceOfASoundMessageIsIncompleteAndNotAFault() {
+    @Test func everyPrefixOfAValidMessageIsIncompleteAndNotAnError() {
         var mutation = Mutation(of: Mutation.requests, seed: 77)
         for _ in 0..<400 {
             let input = mutation.next()
@@ -77,7 +76,7 @@ private struct ReadMessage: Equatable {
         }
     }
 
-    // MARK: Ours
+    // MARK: The parser
 
     private static func readRequest(_ input: [UInt8]) -> (ReadMessage, consumed: Int)? {
         guard let parsed = try? RequestHead.parse(input.span.bytes) else { return nil }
@@ -156,7 +155,7 @@ private struct ReadMessage: Equatable {
         }
     }
 
-    /// NIO leaves a HTAB at a value's end.
+    /// NIO does not remove HTAB at the end of a value.
     private static func line(name: String, value: String) -> String {
         let end = value.utf8.lastIndex { $0 != 0x09 && $0 != 0x20 }
         return "\(name): \(end.map { String(value[...$0]) } ?? "")"

@@ -11,7 +11,7 @@ import Testing
         "GET /" + String(repeating: "a", count: lineBytes - 14) + " HTTP/1.1\r\n"
     }
 
-    @Test func standardIsThatOfTheThreatModel() {
+    @Test func standardLimitsAreThoseOfTheThreatModel() {
         let standard = HeadLimits.standard
         #expect(standard.requestLineBytes == 16_384)
         #expect(standard.headBytes == 65_536)
@@ -20,70 +20,70 @@ import Testing
         #expect(standard.chunkExtensionBytes == 256)
     }
 
-    @Test func requestLineOfTheLimitPassesAndOneMoreIs414() throws {
+    @Test func requestLineLimitIsInclusiveAndMoreIs414() throws {
         #expect(try readRequest(request(lineBytes: 40) + "Host: a\r\n\r\n", limits: limits) != nil)
-        let fault = requestFault(request(lineBytes: 41) + "Host: a\r\n\r\n", limits: limits)
+        let fault = requestError(request(lineBytes: 41) + "Host: a\r\n\r\n", limits: limits)
         #expect(fault?.code == .requestLineTooLong)
         #expect(fault?.statusHint == 414)
     }
 
-    @Test func endlessRequestLineIs414WithoutItsEnd() {
+    @Test func unterminatedRequestLineIs414() {
         let endless = "GET /" + String(repeating: "a", count: 36)
-        #expect(requestFault(endless, limits: limits) == nil)
-        #expect(requestFault(endless + "a", limits: limits)?.code == .requestLineTooLong)
-        #expect(requestFault(String(repeating: "G", count: 42), limits: limits)?.code == .requestLineTooLong)
+        #expect(requestError(endless, limits: limits) == nil)
+        #expect(requestError(endless + "a", limits: limits)?.code == .requestLineTooLong)
+        #expect(requestError(String(repeating: "G", count: 42), limits: limits)?.code == .requestLineTooLong)
     }
 
-    @Test func headOfTheLimitPassesAndOneMoreIs431() throws {
+    @Test func headLimitIsInclusiveAndMoreIs431() throws {
         let start = "GET / HTTP/1.1\r\nHost: a\r\nX: "
         let fitting = start + String(repeating: "b", count: 120 - 4 - start.utf8.count)
         #expect(try readRequest(fitting + "\r\n\r\nmore", limits: limits)?.consumedBytes == 120)
         #expect(try readRequest("\r\n" + fitting + "\r\n\r\n", limits: limits)?.consumedBytes == 122)
-        let fault = requestFault(fitting + "b\r\n\r\n", limits: limits)
+        let fault = requestError(fitting + "b\r\n\r\n", limits: limits)
         #expect(fault?.code == .headTooLarge)
         #expect(fault?.statusHint == 431)
-        #expect(requestFault(fitting + "bbbb", limits: limits) == nil)
-        #expect(requestFault(fitting + "bbbbb", limits: limits)?.code == .headTooLarge)
+        #expect(requestError(fitting + "bbbb", limits: limits) == nil)
+        #expect(requestError(fitting + "bbbbb", limits: limits)?.code == .headTooLarge)
     }
 
-    @Test func fieldsOfTheLimitPassAndOneMoreIs431() throws {
+    @Test func fieldLimitIsInclusiveAndMoreIs431() throws {
         let three = "GET / HTTP/1.1\r\nHost: a\r\nX: a\r\nX: a\r\n"
         #expect(try readRequest(three + "\r\n", limits: limits)?.head.fields.lines.count == 3)
-        let fault = requestFault(three + "X: a\r\n", limits: limits)
+        let fault = requestError(three + "X: a\r\n", limits: limits)
         #expect(fault?.code == .tooManyFields)
         #expect(fault?.statusHint == 431)
     }
 
-    @Test func responseHeadsKeepTheSameLimitsAs502() throws {
+    @Test func responseHeadsHaveTheSameLimitsAndMoreIs502() throws {
         let line = "HTTP/1.1 200 " + String(repeating: "a", count: 27)
         #expect(try readResponse(line + "\r\n\r\n", limits: limits) != nil)
-        #expect(responseFault(line + "a\r\n\r\n", limits: limits)?.code == .headTooLarge)
-        #expect(responseFault(line + "aa", limits: limits)?.statusHint == 502)
+        #expect(responseError(line + "a\r\n\r\n", limits: limits)?.code == .headTooLarge)
+        #expect(responseError(line + "aa", limits: limits)?.statusHint == 502)
         let start = "HTTP/1.1 200 OK\r\nX: "
         let fitting = start + String(repeating: "b", count: 120 - 4 - start.utf8.count)
         #expect(try readResponse(fitting + "\r\n\r\n", limits: limits)?.consumedBytes == 120)
-        #expect(responseFault(fitting + "b\r\n\r\n", limits: limits)?.code == .headTooLarge)
+        #expect(responseError(fitting + "b\r\n\r\n", limits: limits)?.code == .headTooLarge)
     }
 
-    @Test func connectionOptionsAreCounted() throws {
+    @Test func connectionOptionsAreLimited() throws {
         let options = [String](repeating: "x", count: 64).joined(separator: ",")
         #expect(try readRequest("GET / HTTP/1.1\r\nHost: a\r\nConnection: \(options)\r\n\r\n") != nil)
         #expect(
-            requestFault("GET / HTTP/1.1\r\nHost: a\r\nConnection: \(options),x\r\n\r\n")?.code == .malformedField)
-        #expect(responseFault("HTTP/1.1 200 OK\r\nConnection: \(options),x\r\n\r\n")?.statusHint == 502)
+            requestError("GET / HTTP/1.1\r\nHost: a\r\nConnection: \(options),x\r\n\r\n")?.code == .malformedField)
+        #expect(responseError("HTTP/1.1 200 OK\r\nConnection: \(options),x\r\n\r\n")?.statusHint == 502)
     }
 
-    @Test func chunkExtensionsAreCountedOverTheWholeBody() throws {
+    @Test func chunkExtensionsAreLimitedInTheWholeBody() throws {
         #expect(try decode("1;a=b\r\nx\r\n0;c\r\n\r\n", as: .chunked, limits: limits).isComplete)
-        #expect(bodyFault("1;a=bc\r\nx\r\n0;c\r\n\r\n", as: .chunked, limits: limits) == .chunkExtensionTooLong)
+        #expect(bodyError("1;a=bc\r\nx\r\n0;c\r\n\r\n", as: .chunked, limits: limits) == .chunkExtensionTooLong)
         #expect(try decode("0;a=\";\"\r\n\r\n", as: .chunked, limits: limits).isComplete)
-        #expect(bodyFault("0;a=\";;\"\r\n\r\n", as: .chunked, limits: limits) == .chunkExtensionTooLong)
+        #expect(bodyError("0;a=\";;\"\r\n\r\n", as: .chunked, limits: limits) == .chunkExtensionTooLong)
     }
 
-    @Test func trailersOfTheLimitPassAndOneMoreIsRefused() throws {
+    @Test func trailerLimitIsInclusive() throws {
         let fitting = "X: " + String(repeating: "a", count: 15)
         #expect(try decode("0\r\n\(fitting)\r\n\r\n", as: .chunked, limits: limits).trailers == ["X"])
-        #expect(bodyFault("0\r\n\(fitting)a\r\n\r\n", as: .chunked, limits: limits) == .trailersTooLarge)
-        #expect(bodyFault("0\r\nA:\r\nB:\r\nC:\r\nD:\r\n\r\n", as: .chunked, limits: limits) == .trailersTooLarge)
+        #expect(bodyError("0\r\n\(fitting)a\r\n\r\n", as: .chunked, limits: limits) == .trailersTooLarge)
+        #expect(bodyError("0\r\nA:\r\nB:\r\nC:\r\nD:\r\n\r\n", as: .chunked, limits: limits) == .trailersTooLarge)
     }
 }

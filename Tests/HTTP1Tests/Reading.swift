@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 @testable import CountersignHTTP1
 
-/// Octets of `text`; `\u{80}`–`\u{FF}` stand for one octet each.
+/// The octets of `text`, in which `\u{80}` to `\u{FF}` represent one octet each.
 func octets(_ text: String) -> [UInt8] { text.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) } }
 
 func text(_ octets: some Sequence<UInt8>) -> String {
@@ -16,8 +16,8 @@ func readResponse(_ text: String, limits: HeadLimits = .standard) throws(HTTP1Er
     try ResponseHead.parse(octets(text).span.bytes, limits: limits)
 }
 
-/// The fault in `text`, or nil when it is a head or may become one.
-func requestFault(_ text: String, limits: HeadLimits = .standard) -> HTTP1Error? {
+/// The error in `text`; nil if it is a head or the beginning of one.
+func requestError(_ text: String, limits: HeadLimits = .standard) -> HTTP1Error? {
     do throws(HTTP1Error) {
         _ = try readRequest(text, limits: limits)
         return nil
@@ -26,7 +26,7 @@ func requestFault(_ text: String, limits: HeadLimits = .standard) -> HTTP1Error?
     }
 }
 
-func responseFault(_ text: String, limits: HeadLimits = .standard) -> HTTP1Error? {
+func responseError(_ text: String, limits: HeadLimits = .standard) -> HTTP1Error? {
     do throws(HTTP1Error) {
         _ = try readResponse(text, limits: limits)
         return nil
@@ -35,7 +35,7 @@ func responseFault(_ text: String, limits: HeadLimits = .standard) -> HTTP1Error
     }
 }
 
-/// What a body came to: the content, and the trailers when it ended.
+/// A decoded body: its content, and its trailers if it has ended.
 struct DecodedBody: Equatable {
     var content = ""
     var trailers: [String] = []
@@ -43,7 +43,7 @@ struct DecodedBody: Equatable {
     var consumedBytes = 0
 }
 
-/// Feeds `text` in pieces of `step` octets.
+/// Decodes `text` in pieces of `step` octets.
 func decode(
     _ text: String, as framing: BodyFraming, step: Int = .max, limits: HeadLimits = .standard
 ) throws(HTTP1Error) -> DecodedBody {
@@ -73,7 +73,7 @@ func decode(
     return body
 }
 
-func bodyFault(
+func bodyError(
     _ text: String, as framing: BodyFraming, step: Int = .max, limits: HeadLimits = .standard
 ) -> HTTP1Error.Code? {
     do throws(HTTP1Error) {

@@ -12,7 +12,7 @@ import Testing
         return text(head.forwarded(forwarding))
     }
 
-    @Test func hostComesFirstAndTheLinesPassByteForByteInOrder() throws {
+    @Test func hostIsFirstAndOtherLinesAreUnchangedAndInOrder() throws {
         let sent = try forward(
             "GET http://origin.example/a?b HTTP/1.1\r\nX-A:1\r\nHost: other.example\r\n"
                 + "Cookie:  a=b\t\r\nx-a: caf\u{E9}\r\n\r\n"
@@ -26,7 +26,8 @@ import Testing
                 + "Via: 1.1 countersign\r\n\r\n")
     }
 
-    /// The target is the end of what came, Host stands first and is right, and Content-Length is what is sent.
+    /// The target is a suffix of the received one, Host is first and correct, and Content-Length is that of the
+    /// forwarded body.
     @Test(arguments: [
         (
             "POST http://o.example/a?b HTTP/1.1\r\nhOST: o.example\r\ncontent-length: 7\r\nX: 1\r\n\r\n",
@@ -53,30 +54,30 @@ import Testing
             "GET /a HTTP/1.1\r\nHost: o.example\r\nX: 1\r\n\r\n"
         ),
     ])
-    func whatIsRightAlreadyGoesOutAsItCame(came: String, sent: String) throws {
+    func correctLinesAreForwardedUnchanged(came: String, sent: String) throws {
         let head = try #require(try readRequest(came)).head
         let target = try #require(head.target(after: octets("http://o.example")))
         let forwarding = RequestForwarding(target: target, host: "o.example", framing: head.framing)
         #expect(text(head.forwarded(forwarding)) == sent)
     }
 
-    /// White space that recipients read in different ways does not go on.
+    /// White space that recipients interpret differently is not forwarded.
     @Test(arguments: [
         "Host:\to.example", "Host: o.example\t", "Host:o.example", "Host:  o.example", "Host: o.example ",
     ])
-    func aHostThatIsNotSpelledPlainlyIsMadeAnew(line: String) throws {
+    func hostWithUnusualWhiteSpaceIsRewritten(line: String) throws {
         let sent = try forward("GET / HTTP/1.1\r\n\(line)\r\nX: 1\r\n\r\n") { $0.host = "o.example" }
         #expect(sent == "GET / HTTP/1.1\r\nHost: o.example\r\nX: 1\r\n\r\n")
     }
 
     @Test(arguments: ["Content-Length:7", "Content-Length:  7", "Content-Length: 7 "])
-    func aLengthThatIsNotSpelledPlainlyIsMadeAnew(line: String) throws {
+    func contentLengthWithUnusualWhiteSpaceIsRewritten(line: String) throws {
         let sent = try forward("POST / HTTP/1.1\r\nHost: a\r\n\(line)\r\nX: 1\r\n\r\n")
         #expect(sent == "POST / HTTP/1.1\r\nHost: a\r\nX: 1\r\nContent-Length: 7\r\n\r\n")
     }
 
-    /// It ends where the one that came ends, in other bytes.
-    @Test func anotherTargetIsNotTakenForTheOneThatCame() throws {
+    /// The target ends at the same offset as the received one, but has other bytes.
+    @Test func otherTargetOfTheSameEndIsWritten() throws {
         let head = try #require(try readRequest("GET /abc HTTP/1.1\r\nHost: a\r\n\r\n")).head
         let other = octets("GET /xyz HTTP/1.1\r\nHost: a\r\n\r\n")
         let forwarding = RequestForwarding(target: other[head.targetRange], host: "a", framing: .none)
@@ -89,13 +90,13 @@ import Testing
         "Proxy-Authenticate: Basic", "Proxy-Authentication-Info: a", "Expect: 100-continue",
         "Countersign-Trust: sha256:00", "X-HOP: 1", "x-other: 2",
     ])
-    func hopByHopFieldsGo(line: String) throws {
+    func hopByHopFieldsAreRemoved(line: String) throws {
         let sent = try forward(
             "GET / HTTP/1.1\r\nHost: a\r\nX-Before: 1\r\n\(line)\r\nConnection: x-hop , ,X-Other\r\nX-After: 2\r\n\r\n")
         #expect(sent == "GET / HTTP/1.1\r\nHost: a\r\nX-Before: 1\r\nX-After: 2\r\n\r\n")
     }
 
-    @Test func endToEndFieldsCannotBeTakenByNamingThemInConnection() throws {
+    @Test func connectionCannotRemoveEndToEndFields() throws {
         let kept = "Authorization: Basic eA==\r\nCookie: a=b\r\nDate: x\r\nMax-Forwards: 3\r\nVia: 1.1 b\r\n"
         let sent = try forward(
             "GET / HTTP/1.1\r\nHost: a\r\n"
@@ -104,7 +105,7 @@ import Testing
         #expect(sent == "GET / HTTP/1.1\r\nHost: a\r\n" + kept + "\r\n")
     }
 
-    @Test func connectionOptionsNeverNameAFieldThatIsReliedOn() throws {
+    @Test func connectionCannotRemoveInterpretedFields() throws {
         let fields = try #require(
             try readRequest(
                 "GET / HTTP/1.1\r\nHost: a\r\nConnection: authorization, x-hop\r\n"
@@ -114,7 +115,7 @@ import Testing
         #expect(fields.lines.map { options.name($0.name, in: fields) } == [false, false, false, true])
     }
 
-    @Test func clientsAuthorizationPassesUnlessOursIsWritten() throws {
+    @Test func clientsAuthorizationIsForwardedUnlessItIsReplaced() throws {
         let request =
             "GET / HTTP/1.1\r\nHost: a\r\nauthorization:NTLM  TlRM\r\nX: 1\r\nAuthorization: Basic eA==\r\n\r\n"
         #expect(
@@ -129,14 +130,14 @@ import Testing
         (BodyFraming.none, ""), (.length(0), "Content-Length: 0\r\n"), (.length(7), "Content-Length: 7\r\n"),
         (.chunked, "Transfer-Encoding: chunked\r\n"),
     ])
-    func framingIsMadeAnew(framing: BodyFraming, line: String) throws {
+    func framingIsRewritten(framing: BodyFraming, line: String) throws {
         for came in ["Content-Length: 9\r\n", "Transfer-Encoding: Chunked\r\nTrailer: a\r\n", ""] {
             let sent = try forward("POST / HTTP/1.1\r\nHost: a\r\n\(came)\r\n") { $0.framing = framing }
             #expect(sent == "POST / HTTP/1.1\r\nHost: a\r\n\(line)\r\n")
         }
     }
 
-    @Test func expectAndMaxForwardsPassOrAreReplaced() throws {
+    @Test func expectAndMaxForwardsAreForwardedOrReplaced() throws {
         let request = "TRACE / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nMax-Forwards: 7\r\n\r\n"
         #expect(
             try forward(request) { $0.keepsExpect = true }
@@ -145,7 +146,7 @@ import Testing
             try forward(request) { $0.maxForwards = 6 } == "TRACE / HTTP/1.1\r\nHost: a\r\nMax-Forwards: 6\r\n\r\n")
     }
 
-    @Test func upgradeIsOfferedOnlyWhenItIsForwardedAndNeverH2C() throws {
+    @Test func upgradeIsForwardedOnlyOnRequestAndNeverForH2C() throws {
         let request =
             "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket, h2c\r\n"
             + "Sec-WebSocket-Key: x\r\n\r\n"
@@ -163,14 +164,14 @@ import Testing
             try forward(h2c) { $0.connection = .close } == "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
     }
 
-    @Test func http10GoesOutAs11() throws {
+    @Test func http10IsForwardedAs11() throws {
         #expect(
             try forward("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
                 == "GET / HTTP/1.1\r\nHost: origin.example\r\n\r\n")
     }
 
     @Test(arguments: 0...UInt8.max)
-    func noControlCharacterLeavesWhateverIsWritten(octet: UInt8) throws {
+    func controlCharactersAreReplaced(octet: UInt8) throws {
         let value = "a" + String(Unicode.Scalar(octet)) + "b"
         let sent = try forward("GET / HTTP/1.1\r\nHost: a\r\n\r\n") {
             $0.target = [0x2F, octet, 0x62][...]
@@ -186,8 +187,8 @@ import Testing
         if octet == 0xE9 { #expect(sent.hasPrefix("GET /%E9b HTTP/1.1\r\n")) }
     }
 
-    /// As long as the head is, and a little more or less.
-    @Test func aHeadThatDoesNotFitSaysHowMuchItTakes() throws {
+    /// The memory is as long as the head, slightly longer or slightly shorter.
+    @Test func headThatDoesNotFitReturnsItsLength() throws {
         let head = try #require(try readRequest("GET /a HTTP/1.1\r\nHost: a\r\nX-A: 1\r\n\r\n")).head
         let forwarding = RequestForwarding(
             target: [0x2F][...], host: "a", framing: .none, authorization: String(repeating: "x", count: 2000))

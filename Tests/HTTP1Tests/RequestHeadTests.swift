@@ -8,7 +8,7 @@ import Testing
         "GET /a?b=c HTTP/1.1\r\nHost: origin.example:8443\r\nX-Empty:\r\nX-Padded: \t two  words \t\r\n"
         + "authorization: Basic eA==\r\nX-Text: caf\u{E9}\tau lait\r\n\r\n"
 
-    @Test func headIsKeptAsItCame() throws {
+    @Test func headKeepsTheReceivedBytes() throws {
         let parsed = try #require(try readRequest(Self.whole + "rest"))
         let head = parsed.head
         #expect(parsed.consumedBytes == octets(Self.whole).count)
@@ -42,7 +42,7 @@ import Testing
         ("\r\nHEAD / HTTP/1.1\r\nHost: a\r\n\r\n", .head, "HEAD"),
         ("\r\n\r\nTRACE / HTTP/1.1\r\nHost: a\r\n\r\n", .trace, "TRACE"),
     ])
-    func soundRequestsPass(request: String, method: Method, name: String) throws {
+    func validRequestsAreAccepted(request: String, method: Method, name: String) throws {
         let parsed = try #require(try readRequest(request))
         #expect(parsed.consumedBytes == request.utf8.count)
         #expect(parsed.head.method == method)
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(arguments: Method.allCases.filter { $0 != .other })
-    func eachMethodIsKnownByItsExactName(method: Method) throws {
+    func methodNamesAreCaseSensitive(method: Method) throws {
         let request = "\(method.rawValue) / HTTP/1.1\r\nHost: a\r\n\r\n"
         #expect(try readRequest(request)?.head.method == method)
         let longer = "\(method.rawValue)X / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -124,14 +124,14 @@ import Testing
         ("GET / HTTP/1.0\r\nHost: a/b\r\n\r\n", .invalidHost, 400),
     ])
     func ambiguityIsRefused(request: String, code: HTTP1Error.Code, status: Int) {
-        let fault = requestFault(request)
+        let fault = requestError(request)
         #expect(fault?.code == code)
         #expect(fault?.statusHint == status)
         #expect(fault?.sender == .client)
     }
 
     @Test(arguments: ["a", "a:80", "A-b_c~.example.", "127.0.0.1:8080", "[::1]", "[::ffff:1.2.3.4]:65535"])
-    func hostsOfHostSyntaxPass(host: String) throws {
+    func validHostsAreAccepted(host: String) throws {
         #expect(try readRequest("GET / HTTP/1.1\r\nHost: \(host)\r\n\r\n")?.head.host == host)
     }
 
@@ -140,8 +140,8 @@ import Testing
         "a#b",
         "a%2eb", "caf\u{E9}", "[::1", "[]", "[:]", "[g::1]", "[::1]a", "[::1]:", "[fe80::1%25lo]", "a\tb", "http://a",
     ])
-    func hostsOfOtherSyntaxAreRefused(host: String) {
-        #expect(requestFault("GET / HTTP/1.1\r\nHost: \(host)\r\n\r\n")?.code == .invalidHost)
+    func invalidHostsAreRefused(host: String) {
+        #expect(requestError("GET / HTTP/1.1\r\nHost: \(host)\r\n\r\n")?.code == .invalidHost)
     }
 
     @Test(arguments: [
@@ -153,7 +153,7 @@ import Testing
         ("HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n\r\n", true),
         ("HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", false),
     ])
-    func persistenceIsWhatTheClientAsksFor(rest: String, keepsAlive: Bool) throws {
+    func clientDecidesAboutPersistence(rest: String, keepsAlive: Bool) throws {
         #expect(try readRequest("GET / " + rest)?.head.keepsAlive == keepsAlive)
     }
 
@@ -162,7 +162,7 @@ import Testing
         ("HTTP/1.1\r\nHost: a\r\nExpect: 200-ok\r\n\r\n", false),
         ("HTTP/1.0\r\nExpect: 100-continue\r\n\r\n", false),
     ])
-    func expectationCountsInHTTP11(rest: String, expects: Bool) throws {
+    func expectationIsHonouredInHTTP11Only(rest: String, expects: Bool) throws {
         #expect(try readRequest("PUT / " + rest)?.head.expectsContinue == expects)
     }
 
@@ -175,12 +175,12 @@ import Testing
             ("HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\n\r\n", nil),
             ("HTTP/1.0\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n", nil),
         ] as [(String, String?)])
-    func upgradeCountsOnlyWhenConnectionNamesIt(rest: String, upgrade: String?) throws {
+    func upgradeIsHonouredOnlyIfConnectionNamesIt(rest: String, upgrade: String?) throws {
         let head = try #require(try readRequest("GET / " + rest)?.head)
         #expect(head.upgrade == upgrade)
     }
 
-    @Test func fieldsAreFoundInAnyCaseAndInOrder() throws {
+    @Test func fieldNamesAreCaseInsensitiveAndKeepTheirOrder() throws {
         let fields = try #require(
             try readRequest("GET / HTTP/1.1\r\nHost: a\r\nX-A: 1\r\nCookie: u\r\nx-a: 2\r\ncOOKIE: v\r\n\r\n")
         ).head.fields
@@ -193,8 +193,8 @@ import Testing
         #expect(fields.values(of: .via) == [])
     }
 
-    /// Where a request goes is not looked up again if it is spelled as the one before.
-    @Test(arguments: 1...41) func aSpellingIsTheSameOnlyToItsLastOctet(count: Int) throws {
+    /// The proxy looks up the destination again only if its spelling differs from that of the previous request.
+    @Test(arguments: 1...41) func targetPrefixesAreComparedToTheLastOctet(count: Int) throws {
         let spelling = (0..<count).map { UInt8(ascii: "a") + UInt8($0 % 26) }
         let host = text(spelling)
         let head = try #require(try readRequest("GET \(host)/x HTTP/1.1\r\nHost: \(host)\r\n\r\n")?.head)

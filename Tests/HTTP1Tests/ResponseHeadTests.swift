@@ -12,7 +12,7 @@ import Testing
         ("HTTP/1.1 200\r\n\r\n", 200, ""),
         ("HTTP/1.1 999 X\r\n\r\n", 999, "X"),
     ])
-    func soundStatusLinesPass(response: String, status: Int, reason: String) throws {
+    func validStatusLinesAreAccepted(response: String, status: Int, reason: String) throws {
         let parsed = try #require(try readResponse(response + "rest"))
         #expect(parsed.consumedBytes == octets(response).count)
         #expect(parsed.head.status == status)
@@ -20,7 +20,7 @@ import Testing
         #expect(text(parsed.head.fields.bytes) == response)
     }
 
-    @Test func everyPrefixIsIncompleteAndNeverA200() throws {
+    @Test func everyPrefixIsIncomplete() throws {
         let whole = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: y\r\n\r\n"
         for count in 0..<whole.utf8.count {
             #expect(try readResponse(text(octets(whole).prefix(count))) == nil, "after \(count) bytes")
@@ -52,8 +52,8 @@ import Testing
         ("HTTP/1.1 200 OK\r\nX: a\u{0}\r\n\r\n", .malformedField),
         ("HTTP/1.1 200 OK\r\nX: a\n\r\n", .bareLineFeed),
     ])
-    func ambiguityIsTheOriginsFault(response: String, code: HTTP1Error.Code) {
-        let fault = responseFault(response)
+    func ambiguityIsBlamedOnTheOrigin(response: String, code: HTTP1Error.Code) {
+        let fault = responseError(response)
         #expect(fault?.code == code)
         #expect(fault?.statusHint == 502)
         #expect(fault?.sender == .origin)
@@ -66,12 +66,12 @@ import Testing
         ("HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\n\r\n", true),
         ("HTTP/1.0 200 OK\r\nConnection: keep-alive, close\r\n\r\n", false),
     ])
-    func persistenceIsWhatTheOriginSays(response: String, keepsAlive: Bool) throws {
+    func originDecidesAboutPersistence(response: String, keepsAlive: Bool) throws {
         #expect(try readResponse(response)?.head.keepsAlive == keepsAlive)
     }
 
     @Test(arguments: [(100, true), (101, true), (199, true), (200, false)])
-    func onlyThe1xxAreInformational(status: Int, isInformational: Bool) throws {
+    func only1xxIsInformational(status: Int, isInformational: Bool) throws {
         #expect(try readResponse("HTTP/1.1 \(status) X\r\n\r\n")?.head.isInformational == isInformational)
     }
 }

@@ -4,12 +4,12 @@ import Testing
 @testable import CountersignHTTP1
 
 @Suite struct ScanningTests {
-    @Test func tokenOctetsAreThoseOfTheGrammar() {
+    @Test func tokenOctetsMatchTheGrammar() {
         let tokens = Set("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ".utf8)
         for octet in UInt8.min...UInt8.max { #expect(Octet.isToken(octet) == tokens.contains(octet), "\(octet)") }
     }
 
-    @Test func eachOctetIsFoundOrPassedAtEachPlace() {
+    @Test func scansFindEachOctetAtEachOffset() {
         for octet in UInt8.min...UInt8.max {
             let isControl = octet < 0x20 || octet == 0x7F
             let isVisible = octet > 0x20 && octet < 0x7F
@@ -24,9 +24,9 @@ import Testing
         }
     }
 
-    /// All pairs, so that a borrow or a carry from one octet of a word to the next would show.
+    /// Tests all pairs, to detect a borrow or carry from one octet of a word to the next.
     @Test(arguments: 0..<9)
-    func aTokenEndsAtTheFirstOctetThatIsNone(place: Int) {
+    func tokenEndsAtTheFirstOtherOctet(place: Int) {
         for first in UInt8.min...UInt8.max {
             for second in UInt8.min...UInt8.max {
                 var bytes: [UInt8] = Array("Content-Lengthzz:".utf8)
@@ -39,8 +39,8 @@ import Testing
         }
     }
 
-    @Test func firstOfSeveralIsFound() {
-        // 0x20 and 0x80 follow a match so that a borrow in the word would show.
+    @Test func scansFindTheFirstOfSeveral() {
+        // 0x20 and 0x80 follow a match, to detect a borrow within the word.
         for (octet, next) in [(0x1F, 0x20), (0x00, 0x20), (0x0D, 0x0A), (0x7F, 0x80), (0x09, 0x7E)] as [(UInt8, UInt8)]
         {
             for place in 0..<16 {
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test(arguments: FieldName.allCases.filter { $0 != .other })
-    func eachNameIsKnownInAnyCase(name: FieldName) {
+    func fieldNamesAreRecognisedInAnyCase(name: FieldName) {
         let upper = octets(name.text.uppercased())
         #expect(FieldName(in: octets(name.text).span.bytes, at: 0..<upper.count) == name)
         #expect(FieldName(in: upper.span.bytes, at: 0..<upper.count) == name)

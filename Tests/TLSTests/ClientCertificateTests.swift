@@ -10,7 +10,7 @@ struct ClientCertificateTests {
     @Test(
         arguments: Fixture.bothVersions,
         [("client-a", "client-a-root", Int.max), ("client-a", "client-a-root", 1), ("client-b", "client-b-root", .max)])
-    func trustedServerGetsTheWholeChain(version: Int32, who: (name: String, root: String, chunk: Int)) throws {
+    func trustedServerGetsTheWholeClientChain(version: Int32, who: (name: String, root: String, chunk: Int)) throws {
         let server = try Fixture.server(authorities: [who.root], isRequired: true)
         let pair = try EnginePair(client: Fixture.client(version: version), server: server, chunk: who.chunk)
         pair.run()
@@ -32,7 +32,7 @@ struct ClientCertificateTests {
     }
 
     @Test(arguments: Fixture.bothVersions, [nil, "client-a"])
-    func sessionIsGivenOutOnlyWhenNobodyWasShown(version: Int32, name: String?) throws {
+    func sessionIsAvailableOnlyIfNoIdentityWasSent(version: Int32, name: String?) throws {
         let server = try Fixture.server(authorities: ["client-a-root"])
         let pair = try EnginePair(client: Fixture.client(version: version), server: server)
         SSL_clear_options(pair.server.engine.ssl, csn_SSL_OP_NO_TICKET)
@@ -44,7 +44,7 @@ struct ClientCertificateTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func answerWithoutIdentitySendsNone(version: Int32) throws {
+    func decliningSendsNoCertificate(version: Int32) throws {
         let server = try Fixture.server(authorities: ["client-a-root"])
         let pair = try EnginePair(client: Fixture.client(version: version), server: server)
         pair.run()
@@ -55,7 +55,7 @@ struct ClientCertificateTests {
         #expect(pair.server.engine.summary?.verifiedClientChain == [])
     }
 
-    @Test func missingCertificateIsReportedAsTheServersAlert() throws {
+    @Test func missingCertificateIsReportedByTheServersAlert() throws {
         let server = try Fixture.server(authorities: ["client-a-root"], isRequired: true)
         let older = try EnginePair(client: Fixture.client(version: TLS1_2_VERSION), server: server)
         older.run()
@@ -73,7 +73,7 @@ struct ClientCertificateTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func certificateOfAnotherAuthorityIsRefusedByTheServer(version: Int32) throws {
+    func serverRefusesACertificateOfAnotherAuthority(version: Int32) throws {
         let server = try Fixture.server(authorities: ["client-a-root"], isRequired: true)
         let pair = try EnginePair(client: Fixture.client(version: version), server: server)
         pair.run()
@@ -84,7 +84,7 @@ struct ClientCertificateTests {
     }
 
     @Test(arguments: Fixture.bothVersions, ["origin-self-signed", "origin-expired", "origin-wrong-host"])
-    func untrustedServerGetsNoCertificateAndNobodyIsAsked(version: Int32, name: String) throws {
+    func untrustedServerGetsNoCertificateWithoutAQuestion(version: Int32, name: String) throws {
         let server = try Fixture.server(name, authorities: ["client-a-root"])
         let pair = try EnginePair(client: Fixture.client(version: version), server: server)
         pair.run()
@@ -96,7 +96,7 @@ struct ClientCertificateTests {
 
     // MARK: After the handshake
 
-    /// A pair that is established without a certificate, of a server that can ask for one later.
+    /// A pair established without a client certificate, whose server can request one later.
     private func establishedPair(version: Int32, name: String = "origin-ec", chunk: Int = .max) throws -> EnginePair {
         let server = try Fixture.server(name, authorities: ["client-a-root"])
         let pair = try EnginePair(client: Fixture.client(version: version), server: server, chunk: chunk)
@@ -108,11 +108,11 @@ struct ClientCertificateTests {
     }
 
     @Test(arguments: Fixture.bothVersions, [Int.max, 1])
-    func serverMayAskAfterTheHandshake(version: Int32, chunk: Int) throws {
+    func serverMayRequestACertificateAfterTheHandshake(version: Int32, chunk: Int) throws {
         let pair = try establishedPair(version: version, chunk: chunk)
         _ = try pair.server.write("before ")
         pair.askForCertificate()
-        // Under TLS 1.2 the server is in a handshake now, and cannot write.
+        // In TLS 1.2 the server is in a handshake now and cannot write.
         if version == TLS1_3_VERSION { _ = try pair.server.write("behind") }
         pair.run()
         #expect(pair.client.text == "before " && pair.client.lastStep == .suspended)
@@ -132,7 +132,7 @@ struct ClientCertificateTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func untrustedServerGetsNoneAfterTheHandshakeEither(version: Int32) throws {
+    func untrustedServerGetsNoCertificateAfterTheHandshake(version: Int32) throws {
         let pair = try establishedPair(version: version, name: "origin-self-signed")
         pair.askForCertificate()
         pair.run()
@@ -143,7 +143,7 @@ struct ClientCertificateTests {
         #expect(pair.client.text == "goes on")
     }
 
-    @Test func eachPostHandshakeRequestIsAskedAnew() throws {
+    @Test func eachPostHandshakeRequestIsAnsweredSeparately() throws {
         let pair = try establishedPair(version: TLS1_3_VERSION)
         for answer in [nil, try Fixture.identity("client-a"), nil] {
             pair.askForCertificate()
@@ -189,7 +189,7 @@ struct ClientCertificateTests {
         SSL_renegotiate(pair.client.engine.ssl)
         SSL_do_handshake(pair.client.engine.ssl)
         pair.run()
-        // The server says no_renegotiation, upon which OpenSSL's client gives up with an alert of its own.
+        // The server sends no_renegotiation, and OpenSSL's client then ends the connection with an alert of its own.
         #expect(pair.client.error?.detail.contains("no renegotiation") == true)
         #expect(pair.server.error?.code == .peerAlert(40, name: "handshake_failure"))
     }

@@ -4,7 +4,7 @@ import CountersignCOpenSSL
 
 @testable import CountersignTLS
 
-/// One engine with what came for it, what it sent and what it said.
+/// One engine with its input, its output and its results.
 final class EngineSide {
     let engine: TLSEngine
     var incoming: [UInt8] = []
@@ -18,8 +18,8 @@ final class EngineSide {
         engine.output = { [unowned self] in outgoing += $0 }
     }
 
-    /// Lends up to `chunk` bytes and goes as far as it can; false when nothing was taken or there is nothing more to
-    /// do.
+    /// Passes up to `chunk` bytes to the engine and runs it as far as possible; false if it consumed nothing or has
+    /// nothing more to do.
     func turn(chunk: Int) -> Bool {
         guard error == nil else { return false }
         let lent = Array(incoming.prefix(chunk))
@@ -58,7 +58,7 @@ final class EngineSide {
     var text: String { String(decoding: plaintext, as: UTF8.self) }
 }
 
-/// A client's and a server's engine, and the wire between.
+/// A client's and a server's engine, connected in memory.
 final class EnginePair {
     let client: EngineSide
     let server: EngineSide
@@ -75,7 +75,7 @@ final class EnginePair {
         self.chunk = chunk
     }
 
-    /// Carries bytes until both stand still.
+    /// Transfers bytes until both engines wait.
     func run() {
         var goesOn = true
         while goesOn {
@@ -92,7 +92,7 @@ final class EnginePair {
         return !from.outgoing.isEmpty
     }
 
-    /// The server sends the response with its certificate, from its next handshake on.
+    /// Makes the server send the response with its certificate from its next handshake on.
     func staple(_ response: [UInt8]) {
         let ssl = server.engine.ssl
         let copy = CRYPTO_malloc(response.count, nil, 0)
@@ -101,8 +101,8 @@ final class EnginePair {
         SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_STATUS_REQ_OCSP_RESP, response.count, copy)
     }
 
-    /// The server wants a certificate now: under TLS 1.3 by post-handshake authentication, under TLS 1.2 by
-    /// renegotiation.
+    /// Makes the server request a certificate: by post-handshake authentication in TLS 1.3, by renegotiation in TLS
+    /// 1.2.
     func askForCertificate() {
         let ssl = server.engine.ssl
         if SSL_version(ssl) == TLS1_3_VERSION {

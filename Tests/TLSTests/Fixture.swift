@@ -7,9 +7,9 @@ import Testing
 
 @testable import CountersignTLS
 
-/// The certificates of `Certs/dev/make`, and contexts made of them.
+/// The certificates of `Certs/dev/make`, and contexts with them.
 enum Fixture {
-    /// 2026-01-01, inside the dates of everything that is meant to be valid.
+    /// 2026-01-01, when all certificates are valid, except those that are expired on purpose.
     static let now: Int64 = 1_767_225_600
 
     static let bothVersions = [TLS1_2_VERSION, TLS1_3_VERSION]
@@ -31,7 +31,7 @@ enum Fixture {
         return try Identity(name: name, chain: chain(name), key: file.key)
     }
 
-    /// A client that trusts the origin root only, unless it is told to trust nothing.
+    /// A client that trusts `anchors`.
     static func client(
         version: Int32? = nil, trusting anchors: [String] = ["origin-root"], at time: Int64 = now
     ) throws -> TLSClientContext {
@@ -41,7 +41,7 @@ enum Fixture {
             versions: version.map { $0...$0 } ?? SSLContext.versions)
     }
 
-    /// A server that shows `name`'s chain, and asks for certificates of `authorities` when there are some.
+    /// A server with the chain of `name`, which requests client certificates of `authorities` if there are any.
     static func server(
         _ name: String = "origin-ec", host: String? = "localhost", version: Int32? = nil,
         authorities: [String] = [], isRequired: Bool = false
@@ -54,7 +54,7 @@ enum Fixture {
             versions: version.map { $0...$0 } ?? SSLContext.versions)
     }
 
-    /// Bytes that repeat late, the same for the same seed.
+    /// Pseudo-random bytes, the same for the same seed.
     static func bytes(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
         var state = seed
         return [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in

@@ -5,7 +5,7 @@ import NIOEmbedded
 
 @testable import CountersignTLS
 
-/// One side of a connection in memory: an embedded channel with counter, TLS and recorder.
+/// One side of a connection in memory: an embedded channel with a counter, TLS and a recorder.
 final class HandlerSide {
     let channel = EmbeddedChannel()
     let counter = WireCounter()
@@ -31,7 +31,7 @@ final class HandlerSide {
         channel.writeAndFlush(ByteBuffer(string: text))
     }
 
-    /// All that was written to the network, joined.
+    /// Everything that was written to the network, joined.
     func takeOutbound() throws -> ByteBuffer {
         var all = ByteBuffer()
         while var bytes = try channel.readOutbound(as: ByteBuffer.self) { all.writeBuffer(&bytes) }
@@ -39,7 +39,7 @@ final class HandlerSide {
     }
 }
 
-/// A client and a server in memory, and the wire between them.
+/// A client and a server, connected in memory.
 final class HandlerPair {
     let client: HandlerSide
     let server: HandlerSide
@@ -58,7 +58,7 @@ final class HandlerPair {
         self.client.channel.connect(to: address, promise: nil)
     }
 
-    /// Carries bytes until none are left; `chunk` at a time to the client.
+    /// Transfers bytes until there are no more, at most `chunk` at a time to the client.
     func run(chunk: Int = .max) throws {
         var goesOn = true
         while goesOn {
@@ -77,13 +77,13 @@ final class HandlerPair {
         return true
     }
 
-    /// The network's stream to `side` ends.
+    /// Ends the stream from the network to `side`.
     func endInput(of side: HandlerSide) {
         side.channel.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
     }
 }
 
-/// Whether a future of an embedded loop has an outcome yet.
+/// Whether a future of an embedded loop is complete.
 final class Outcome {
     private(set) var isThere = false
 

@@ -10,10 +10,10 @@ import Testing
 
 @testable import CountersignTLS
 
-/// The server's side against `openssl s_client`.
+/// Tests the server's side with `openssl s_client`.
 @Suite(.serialized)
 struct OpenSSLClientTests {
-    /// Accepts connections, echoes what comes, and closes its output behind `closingAfter` bytes.
+    /// Accepts connections, echoes the bytes received, and closes its output after `closingAfter` bytes.
     private final class EchoServer: Sendable {
         let channel: any Channel
         let logs = NIOLockedValueBox<[NIOLockedValueBox<Recorder.Log>]>([])
@@ -63,7 +63,7 @@ struct OpenSSLClientTests {
     }
 
     @Test(arguments: ["-tls1_2", "-tls1_3"], ["origin-ec", "origin-rsa", "origin-intermediate-leaf"])
-    func foreignClientVerifiesTheChainAndTheName(version: String, name: String) throws {
+    func openSSLClientVerifiesTheChainAndTheName(version: String, name: String) throws {
         let server = try EchoServer(Fixture.server(name), closingAfter: 6)
         let result = try connect(
             server.port,
@@ -131,7 +131,7 @@ struct OpenSSLClientTests {
     }
 
     @Test(arguments: ["-tls1_2", "-tls1_3"])
-    func fiftyMebibytesComeBackByteForByte(version: String) throws {
+    func fiftyMebibytesAreEchoedUnchanged(version: String) throws {
         let bytes = Fixture.bytes(50 * 1024 * 1024)
         let server = try EchoServer(Fixture.server(), closingAfter: bytes.count)
         let input = try folder.write("bulk", bytes)

@@ -7,12 +7,12 @@ import Testing
 
 @testable import CountersignTLS
 
-/// The client's side against `openssl s_server`.
+/// Tests the client's side with `openssl s_server`.
 @Suite(.serialized)
 struct OpenSSLServerTests {
     private static func flag(_ version: Int32) -> String { version == TLS1_3_VERSION ? "-tls1_3" : "-tls1_2" }
 
-    /// s_server asks with the flag in `how`, and takes certificates of root A.
+    /// Arguments with which s_server requests certificates by the flag `how`, and accepts those of root A.
     private static func asking(_ how: String, _ version: Int32) -> [String] {
         [how, "3", "-verify_return_error", "-CAfile", Fixture.path("client-a-root"), flag(version)]
     }
@@ -22,7 +22,7 @@ struct OpenSSLServerTests {
     }
 
     @Test(arguments: Fixture.bothVersions, ["origin-ec", "origin-rsa", "origin-intermediate-leaf"])
-    func linesGoThereAndBack(version: Int32, name: String) throws {
+    func linesAreExchangedInBothDirections(version: Int32, name: String) throws {
         let server = try OpenSSLServer([Self.flag(version), "-rev", "-alpn", "http/1.1"], showing: name)
         let anchors = try Fixture.client()
         let client = try LoopbackClient(port: server.port, context: anchors)
@@ -36,7 +36,7 @@ struct OpenSSLServerTests {
     }
 
     @Test(arguments: Fixture.bothVersions, ["-verify", "-Verify"])
-    func certificateIsShownInTheHandshakeAndTheLoopGoesOn(version: Int32, how: String) throws {
+    func certificateIsSentInTheHandshakeWithoutBlockingTheLoop(version: Int32, how: String) throws {
         let server = try OpenSSLServer(Self.asking(how, version) + ["-rev"])
         let identity = try Fixture.identity("client-a")
         let client = try client(server, .later(identity, turns: 20))
@@ -50,12 +50,12 @@ struct OpenSSLServerTests {
             ])
         #expect(log.requests.map(\.acceptableIssuers) == [[try Fixture.leaf("client-a-root").subjectDER]])
         #expect(log.turnsWhileAsked == 20)
-        // The server has the root only: it reached it through the intermediate that was sent.
+        // The server has only the root, so it must have got the intermediate certificate from the client.
         #expect(server.says("depth=2") && server.says("depth=1"), "\(server.said)")
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func rsaIdentityIsShown(version: Int32) throws {
+    func rsaIdentityIsSent(version: Int32) throws {
         let server = try OpenSSLServer(
             [
                 "-Verify", "3", "-verify_return_error", "-CAfile", Fixture.path("client-b-root"), Self.flag(version),
@@ -70,7 +70,7 @@ struct OpenSSLServerTests {
     @Test(
         arguments: [(TLS1_2_VERSION, 40, "handshake_failure"), (TLS1_3_VERSION, 116, "certificate_required")]
             as [(Int32, UInt8, String)])
-    func missingCertificateIsTheServersAlert(version: Int32, alert: UInt8, name: String) throws {
+    func missingCertificateCausesTheServersAlert(version: Int32, alert: UInt8, name: String) throws {
         let server = try OpenSSLServer(Self.asking("-Verify", version))
         let client = try client(server, .now(nil))
         #expect(client.hears(.inactive), "\(client.heard)")
@@ -79,7 +79,7 @@ struct OpenSSLServerTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func untrustedServerSeesNoCertificate(version: Int32) throws {
+    func untrustedServerGetsNoCertificate(version: Int32) throws {
         let server = try OpenSSLServer(Self.asking("-verify", version) + ["-rev"], showing: "origin-self-signed")
         let client = try client(server, .now(try Fixture.identity("client-a")))
         client.write("abc\n")
@@ -91,7 +91,7 @@ struct OpenSSLServerTests {
     @Test(
         arguments: Fixture.bothVersions,
         [("origin-rsa1024", ServerTrust.Reason.weakKey), ("origin-sha1", .weakSignature)])
-    func weakCertificateIsAVerdictAndNoFailure(version: Int32, server: (name: String, reason: ServerTrust.Reason))
+    func weakCertificateIsAVerdictAndNotAnError(version: Int32, server: (name: String, reason: ServerTrust.Reason))
         throws
     {
         let weak = try OpenSSLServer([Self.flag(version), "-cipher", "ALL:@SECLEVEL=0", "-rev"], showing: server.name)
@@ -102,9 +102,9 @@ struct OpenSSLServerTests {
         #expect(trust.reasons.contains(server.reason))
     }
 
-    @Test func postHandshakeRequestIsAskedAndAnswered() throws {
+    @Test func postHandshakeRequestIsAnswered() throws {
         let server = try OpenSSLServer(Self.asking("-verify", TLS1_3_VERSION) + ["-state"])
-        // The first answer is for the handshake's own request, the second for the one that is typed.
+        // The first answer is for the request in the handshake, the second for the one that the typed command sends.
         let client = try client(server, .later(try Fixture.identity("client-a"), turns: 5))
         #expect(client.hears(.completed(identity: "client-a")) && server.says("CIPHER is"))
         server.type("c")
@@ -135,7 +135,7 @@ struct OpenSSLServerTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func farewellIsCloseNotifyAndKillIsACut(version: Int32) throws {
+    func closeNotifyIsToldFromACutConnection(version: Int32) throws {
         let polite = try OpenSSLServer([Self.flag(version), "-rev"])
         let first = try client(polite)
         first.write("CLOSE\n")
@@ -151,7 +151,7 @@ struct OpenSSLServerTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func withoutAutoReadTheHandshakeReadsAndTheRestWaits(version: Int32) throws {
+    func withoutAutoReadOnlyTheHandshakeReads(version: Int32) throws {
         let server = try OpenSSLServer([Self.flag(version)])
         let client = try LoopbackClient(port: server.port, context: Fixture.client(), autoRead: false)
         #expect(client.hears(.completed(identity: nil)) && server.says("CIPHER is"))

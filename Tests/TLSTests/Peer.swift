@@ -10,7 +10,7 @@ import Testing
 
 @testable import CountersignTLS
 
-/// A client of ours on a loopback connection.
+/// A client with ``TLSHandler`` on a loopback connection.
 final class LoopbackClient: Sendable {
     let channel: any Channel
     let log: NIOLockedValueBox<Recorder.Log>
@@ -41,12 +41,12 @@ final class LoopbackClient: Sendable {
 
     var heard: [Heard] { log.withLockedValue { $0.heard } }
 
-    /// Waits until it has heard `entry`; false when it has not within the time.
+    /// Waits for `entry`; false if it does not come in time.
     func hears(_ entry: Heard, seconds: Double = 10) -> Bool {
         poll(seconds: seconds) { heard.contains(entry) ? true : nil } ?? false
     }
 
-    /// Waits until the plaintext that came has `text` in it.
+    /// Waits until the received plaintext contains `text`.
     func reads(_ text: String, seconds: Double = 10) -> Bool {
         poll(seconds: seconds) {
             heard.contains { entry in
@@ -65,7 +65,7 @@ final class OpenSSLServer {
     private let folder: TemporaryFolder
     private let keyboard: Int32
 
-    /// Shows `name`'s chain; `arguments` come behind what that takes.
+    /// Sends the chain of `name`. `arguments` are added to the command.
     convenience init(_ arguments: [String], showing name: String = "origin-ec") throws {
         let chain = name == "origin-intermediate-leaf" ? ["-cert_chain", Fixture.path("origin-intermediate")] : []
         try self.init(
@@ -88,13 +88,13 @@ final class OpenSSLServer {
         close(keyboard)
     }
 
-    /// Types a line.
+    /// Writes a line to its standard input.
     func type(_ line: String) {
         let bytes = Array((line + "\n").utf8)
         _ = Foundation.write(keyboard, bytes, bytes.count)
     }
 
-    /// Waits until it has said `text`.
+    /// Waits until its output contains `text`.
     func says(_ text: String, seconds: Double = 10) -> Bool {
         poll(seconds: seconds) { said.contains(text) ? true : nil } ?? false
     }

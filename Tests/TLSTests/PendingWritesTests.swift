@@ -9,7 +9,7 @@ import Testing
 struct PendingWritesTests {
     private let spare = SpareBuffer()
 
-    /// The sizes of the pieces in which flushed writes of `sizes` go to the engine, and their bytes.
+    /// The sizes and bytes of the pieces in which flushed writes of `sizes` are passed to the engine.
     private func pieces(of sizes: [Int]) -> (sizes: [Int], bytes: [UInt8], sent: [UInt8]) {
         var writes = PendingWrites()
         var sent: [UInt8] = []
@@ -35,13 +35,13 @@ struct PendingWritesTests {
         ([10, 16_384, 10], [10, 16_384, 10]), ([200_000], [65_536, 65_536, 65_536, 3392]),
         ([0, 70_000, 0, 1], [0, 65_536, 4465]),
     ])
-    func smallWritesShareARecordAndLargeOnesGoInPieces(sizes: [Int], expected: [Int]) {
+    func smallWritesShareARecordAndLargeOnesAreSplit(sizes: [Int], expected: [Int]) {
         let result = pieces(of: sizes)
         #expect(result.sizes == expected)
         #expect(result.bytes == result.sent)
     }
 
-    @Test func onlyWhatWasFlushedGoesOut() {
+    @Test func onlyFlushedWritesAreEncrypted() {
         var writes = PendingWrites()
         writes.append(ByteBuffer(string: "one"), nil)
         #expect(!writes.isMarked && writes.nextPiece(spare) == nil)
@@ -55,7 +55,7 @@ struct PendingWritesTests {
         #expect(writes.nextPiece(spare) == ByteBuffer(string: "two"))
     }
 
-    @Test func ciphertextIsEstimatedFromWhatIsFlushedAndLeft() {
+    @Test func estimateCoversTheRemainingFlushedWrites() {
         var writes = PendingWrites()
         writes.append(ByteBuffer(repeating: 0, count: 40_000), nil)
         #expect(writes.ciphertextEstimateBytes == 32)
@@ -66,7 +66,7 @@ struct PendingWritesTests {
         #expect(writes.ciphertextEstimateBytes == 32)
     }
 
-    @Test func pieceThatWasNotTakenComesAgainWithWhatWasAddedBehind() {
+    @Test func pieceThatWasNotEncryptedIsReturnedAgainWithLaterWrites() {
         var writes = PendingWrites()
         for text in ["one", "two"] { writes.append(ByteBuffer(string: text), nil) }
         writes.mark()
@@ -76,7 +76,7 @@ struct PendingWritesTests {
         #expect(writes.nextPiece(spare) == ByteBuffer(string: "onetwothree"))
     }
 
-    @Test func promisesWaitForTheirLastByte() throws {
+    @Test func promiseWaitsForItsLastByte() throws {
         let loop = EmbeddedEventLoop()
         var writes = PendingWrites()
         let promises = (0..<3).map { _ in loop.makePromise(of: Void.self) }

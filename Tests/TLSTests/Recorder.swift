@@ -6,7 +6,7 @@ import NIOCore
 
 @testable import CountersignTLS
 
-/// What a handler behind TLS hears, in order; plaintext that comes in a row is one entry.
+/// The events that a handler after TLS gets, in order. Consecutive plaintext is one entry.
 enum Heard: Equatable, Sendable {
     case trust(Bool)
     case trustAsked([ServerTrust.Reason])
@@ -20,7 +20,7 @@ enum Heard: Equatable, Sendable {
     case inactive
 }
 
-/// Writes down what it hears, answers certificate requests and trust questions, and may echo.
+/// Records events, answers certificate requests and trust questions, and optionally echoes.
 final class Recorder: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -28,27 +28,26 @@ final class Recorder: ChannelInboundHandler {
     enum Answer: Sendable {
         case never
         case now(Identity?)
-        /// After so many turns of the event loop, a millisecond each.
+        /// Answers after that many turns of the event loop, of one millisecond each.
         case later(Identity?, turns: Int)
     }
 
     enum TrustReply: Sendable {
         case never
-        /// The answers to the first question and to those behind it, each inside its event; the last one again for
-        /// more.
+        /// The answers to successive questions, each given during its event. The last one is repeated.
         case now([TrustAnswer])
-        /// After so many turns of the event loop, a millisecond each.
+        /// Answers after that many turns of the event loop, of one millisecond each.
         case later(TrustAnswer, turns: Int)
     }
 
-    /// What may be read from any thread.
+    /// The state that may be read from any thread.
     struct Log: Sendable {
         var heard: [Heard] = []
         var summary: TLSSummary?
         var requests: [CertificateRequest] = []
         var trustQuestions = 0
         var byteCount = 0
-        /// Turns of the event loop between a request and its answer.
+        /// How many turns of the event loop passed between a request and its answer.
         var turnsWhileAsked = 0
     }
 
@@ -161,7 +160,7 @@ final class Recorder: ChannelInboundHandler {
     func channelInactive(context: ChannelHandlerContext) { note(.inactive) }
 }
 
-/// Counts what passes between TLS and the network.
+/// Counts the operations between TLS and the network.
 final class WireCounter: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = ByteBuffer
@@ -169,7 +168,7 @@ final class WireCounter: ChannelDuplexHandler {
     private(set) var writes = 0
     private(set) var flushes = 0
     private(set) var reads = 0
-    /// Called when a flush is through.
+    /// Called after a flush.
     var onFlush: (() -> Void)?
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {

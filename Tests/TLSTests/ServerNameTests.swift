@@ -13,7 +13,7 @@ struct ServerNameTests {
     }
 
     @Test(arguments: ["a", "localhost", String(repeating: "a", count: 253)])
-    func oneHostNameIsRead(name: String) {
+    func oneHostNameIsAccepted(name: String) {
         #expect(ServerName(extension: Self.list(name)) == .name(name))
     }
 
@@ -36,7 +36,7 @@ struct ServerNameTests {
         ("127.0.0.1", true), ("::1", true), ("localhost", false), ("1.example", false), ("example.1a", false),
         ("", false),
     ])
-    func addressesAreToldFromNames(host: String, isAddress: Bool) {
+    func addressesAreDistinguishedFromNames(host: String, isAddress: Bool) {
         #expect(isIPAddress(host) == isAddress)
     }
 }

@@ -8,14 +8,15 @@ import Testing
 
 @testable import CountersignTLS
 
-/// TLS that writes past its channel, over sockets.
+/// TLS that writes to the socket directly.
 struct SocketOutputTests {
-    /// What one end of a pair of sockets hears. Fulfils its promises when the handshake is over, and when the peer is done.
+    /// Receives at one end of a pair of sockets. Its promises succeed when the handshake is complete and when the peer
+    /// has finished.
     private struct End {
         let channel: any Channel
         let tls: NIOLoopBound<TLSHandler>
         let log: NIOLockedValueBox<Recorder.Log>
-        /// How often the channel was given something to write.
+        /// How many writes the channel got.
         let writes = NIOLockedValueBox(0)
 
         init(
@@ -66,16 +67,16 @@ struct SocketOutputTests {
         func channelInactive(context: ChannelHandlerContext) { ended?.fail(ChannelError.eof) }
     }
 
-    /// The sockets hold less than most messages: of these a part goes at once, and the channel gets the rest.
+    /// The sockets hold less than most messages: a part of each is sent directly, and the channel gets the rest.
     @Test(arguments: Fixture.bothVersions)
-    func whatANarrowSocketDoesNotTakeComesWholeAndInOrder(version: Int32) async throws {
+    func bytesThatASmallSocketDoesNotAcceptArriveCompleteAndInOrder(version: Int32) async throws {
         var sockets: [Int32] = [0, 0]
         try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &sockets) == 0)
         var size: Int32 = 4096
         setsockopt(sockets[0], SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size))
         let loop = MultiThreadedEventLoopGroup.singleton.next()
         let (completed, ended) = (loop.makePromise(of: Void.self), loop.makePromise(of: Void.self))
-        // Where records are out of order nobody may ever be done.
+        // If records arrive out of order, the transfer may never finish.
         let limit = loop.scheduleTask(in: .minutes(15)) {
             completed.fail(ChannelError.connectTimeout(.minutes(15)))
             ended.fail(ChannelError.connectTimeout(.minutes(15)))

@@ -6,9 +6,9 @@ import Testing
 @testable import CountersignTLS
 
 @Suite struct SpareBufferTests {
-    /// How much room was expected to do, and how much it is.
+    /// The expected size and the actual one.
     @Test(arguments: [(10, 10), (10, 5000), (0, 1), (5000, 10)])
-    func whatTakesMoreRoomThanExpectedIsWrittenOnceMore(about: Int, size: Int) {
+    func writeThatDoesNotFitIsRepeatedWithMoreMemory(about: Int, size: Int) {
         var buffer = ByteBuffer(string: "before ")
         var calls = 0
         buffer.write(about: about) { room in
@@ -20,24 +20,24 @@ import Testing
         #expect(calls <= 2)
     }
 
-    /// Up to a burst of ciphertext.
+    /// Sizes up to a burst of ciphertext.
     @Test(arguments: [2048, 64 * 1024 + 32, PendingWrites.burstBytes + 64 * 1024 + 384])
-    func memoryIsUsedAgain(bytes: Int) {
+    func memoryIsReused(bytes: Int) {
         let spare = SpareBuffer()
         var buffer = spare.take(room: bytes)
         let address = buffer.withVeryUnsafeBytes(\.baseAddress)
         let capacity = buffer.capacity
         spare.giveBack(buffer)
         buffer = ByteBuffer()
-        // Takes what was given back to the system, if it was.
+        // Would get the memory if it had been freed.
         let others = (0..<8).map { _ in ByteBufferAllocator().buffer(capacity: capacity) }
         buffer = spare.take(room: bytes)
         #expect(buffer.withVeryUnsafeBytes(\.baseAddress) == address)
         #expect(others.count == 8)
     }
 
-    /// Whoever keeps a few bytes would keep all of it.
-    @Test func largeMemoryIsForLargeThings() {
+    /// A few bytes that are kept would hold the whole buffer.
+    @Test func largeMemoryIsNotUsedForFewBytes() {
         let spare = SpareBuffer()
         var large = spare.take(room: PendingWrites.burstBytes)
         spare.giveBack(large)
@@ -45,14 +45,14 @@ import Testing
         #expect(spare.take(room: 2048).capacity == 2048)
     }
 
-    @Test func memoryThatSomebodyHoldsIsReplacedByAsMuchAsIsAskedFor() {
+    @Test func sharedMemoryIsReplacedByTheRequestedSize() {
         let spare = SpareBuffer()
         let held = spare.take(room: PendingWrites.burstBytes)
         spare.giveBack(held)
         #expect(spare.take(room: held.capacity / 8).capacity <= held.capacity / 4)
     }
 
-    @Test func memoryThatSomebodyHoldsIsNotWrittenAgain() {
+    @Test func sharedMemoryIsNotOverwritten() {
         let spare = SpareBuffer()
         var first = spare.take(room: 10)
         first.writeString("of the first")

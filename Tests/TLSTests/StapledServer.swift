@@ -7,8 +7,8 @@ import Testing
 
 @testable import CountersignTLS
 
-/// Origins of an authority that answers OCSP: `good`, `bad`, which is revoked, and `demanding`, which must be stapled.
-/// Responses are dated by the clock, and hold for a day.
+/// Servers with certificates of an OCSP authority: `good`, `bad`, which is revoked, and `demanding`, which requires
+/// stapling. Responses are valid for a day from now on.
 struct StapledServer {
     static var today: Int64 { Int64(Date().timeIntervalSince1970) }
 
@@ -38,7 +38,7 @@ struct StapledServer {
             verifier: ChainVerifier(anchors: anchors), now: { time }, versions: version...version)
     }
 
-    /// A server that shows `name`, and asks for certificates of client root A when it is told to.
+    /// A server with the certificate of `name`, which optionally requests certificates of client root A.
     func server(_ name: String, asksForCertificate: Bool = false) throws -> TLSServerContext {
         let file = try IdentityFile.read(
             authority.bytes("\(name).key.pem") + authority.bytes("\(name).pem"), password: nil)
@@ -59,7 +59,7 @@ struct StapledServer {
         return pair
     }
 
-    /// `openssl s_server` that shows `name` and sends `staple`.
+    /// `openssl s_server` with the certificate of `name` and the stapled response `staple`.
     func openSSLServer(_ name: String, staple: [UInt8]?, _ arguments: [String]) throws -> OpenSSLServer {
         let file = authority.path("\(name).staple")
         if let staple { try Data(staple).write(to: URL(fileURLWithPath: file)) }

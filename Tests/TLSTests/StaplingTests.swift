@@ -6,7 +6,7 @@ import Testing
 
 @testable import CountersignTLS
 
-/// Stapled responses: under TLS 1.3 with the certificate, under TLS 1.2 behind it.
+/// Stapled responses, which come with the certificate in TLS 1.3 and after it in TLS 1.2.
 struct StaplingTests {
     private let origin: StapledServer
 
@@ -27,7 +27,7 @@ struct StaplingTests {
             ("demanding", "demanding", .good(by: .stapledOCSP), []),
             ("demanding", nil, .unknown("no stapled OCSP response, no revocation list"), [demand]),
         ] as [(String, String?, ServerTrust.Revocation, [ServerTrust.Reason])])
-    func whatIsStapledCounts(
+    func stapledResponseIsPartOfTheVerdict(
         version: Int32,
         origin wanted: (
             shown: String, staple: String?, revocation: ServerTrust.Revocation, reasons: [ServerTrust.Reason]
@@ -44,7 +44,7 @@ struct StaplingTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func staplesOfOpenSSLCount(version: Int32) throws {
+    func stapledResponseOfOpenSSLIsPartOfTheVerdict(version: Int32) throws {
         let flag = version == TLS1_3_VERSION ? "-tls1_3" : "-tls1_2"
         for (name, revocation) in [
             ("good", ServerTrust.Revocation.good(by: .stapledOCSP)), ("bad", .revoked(by: .stapledOCSP)),
@@ -60,7 +60,7 @@ struct StaplingTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func aRevokedServerSeesNoCertificate(version: Int32) throws {
+    func revokedServerGetsNoCertificate(version: Int32) throws {
         let pair = try origin.pair(
             "bad", staple: origin.response(about: "bad"), version: version, asksForCertificate: true)
         pair.run()
@@ -76,7 +76,7 @@ struct StaplingTests {
     // MARK: Sessions and renegotiation
 
     @Test(arguments: Fixture.bothVersions)
-    func aSessionKeepsTheResponseItWasMadeWith(version: Int32) throws {
+    func sessionKeepsTheResponseOfItsHandshake(version: Int32) throws {
         let now = StapledServer.today
         let server = try origin.server("demanding")
         let first = try EnginePair(client: origin.client(version: version, at: now), server: server)
@@ -100,7 +100,7 @@ struct StaplingTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func aSessionOfAServerThatIsNotTrustedIsNotOffered(version: Int32) throws {
+    func sessionOfAnUntrustedServerIsNotOffered(version: Int32) throws {
         let server = try Fixture.server("origin-expired")
         let first = try EnginePair(client: Fixture.client(version: version), server: server)
         first.run()
@@ -114,7 +114,7 @@ struct StaplingTests {
         #expect(second.client.engine.summary?.resumed == false)
     }
 
-    /// The server renegotiates, and asks for a certificate with it, showing `staple` this time.
+    /// Makes the server renegotiate, request a certificate and send `staple`.
     private func renegotiated(_ name: String, first: [UInt8]?, then staple: [UInt8]) throws -> EnginePair {
         let pair = try origin.pair(name, staple: first, version: TLS1_2_VERSION, asksForCertificate: true)
         SSL_set_verify(pair.server.engine.ssl, SSL_VERIFY_NONE, nil)
@@ -126,7 +126,7 @@ struct StaplingTests {
         return pair
     }
 
-    @Test func aRenegotiationBringsItsOwnResponse() throws {
+    @Test func renegotiationHasItsOwnResponse() throws {
         let good = try renegotiated("good", first: nil, then: origin.response(about: "good"))
         #expect(good.client.error == nil && good.client.engine.certificateRequest?.isPostHandshake == true)
         let bad = try renegotiated("bad", first: nil, then: origin.response(about: "bad"))

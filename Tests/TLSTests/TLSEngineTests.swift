@@ -10,7 +10,7 @@ struct TLSEngineTests {
     @Test(
         arguments: Fixture.bothVersions,
         [("origin-ec", Int.max), ("origin-rsa", .max), ("origin-ec", 1), ("origin-rsa", 1)])
-    func bothSidesAgreeAndCarryBytes(version: Int32, server: (name: String, chunk: Int)) throws {
+    func handshakeCompletesAndBytesAreTransferred(version: Int32, server: (name: String, chunk: Int)) throws {
         let pair = try EnginePair(
             client: Fixture.client(version: version), server: Fixture.server(server.name), chunk: server.chunk)
         pair.run()
@@ -42,7 +42,7 @@ struct TLSEngineTests {
             ([], nil), (["http/1.1"], "http/1.1"), (["h2", "http/1.1"], "http/1.1"), (["http/1.0"], nil),
             (["h2", "http/1.0"], nil),
         ] as [([String], String?)])
-    func serverSpeaksHTTP11OrNothing(offered: [String], chosen: String?) throws {
+    func serverSelectsHTTP11OrNoProtocol(offered: [String], chosen: String?) throws {
         let pair = try EnginePair(client: Fixture.client(), server: Fixture.server(), alpn: offered)
         pair.run()
         let summary = try #require(pair.client.engine.summary)
@@ -51,7 +51,7 @@ struct TLSEngineTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func clientOfNothingButH2IsRefused(version: Int32) throws {
+    func clientThatOffersOnlyH2IsRefused(version: Int32) throws {
         let pair = try EnginePair(client: Fixture.client(version: version), server: Fixture.server(), alpn: ["h2"])
         pair.run()
         #expect(pair.client.error?.code == .peerAlert(120, name: "no_application_protocol"))
@@ -67,7 +67,7 @@ struct TLSEngineTests {
     }
 
     @Test(arguments: Fixture.bothVersions, ["elsewhere.example", "localhost.", "127.0.0.1"])
-    func clientOfAnotherNameIsRefused(version: Int32, host: String) throws {
+    func clientWithAnotherServerNameIsRefused(version: Int32, host: String) throws {
         let pair = try EnginePair(client: Fixture.client(version: version), server: Fixture.server(), host: host)
         pair.run()
         #expect(pair.client.error?.code == .peerAlert(112, name: "unrecognized_name"))
@@ -81,7 +81,7 @@ struct TLSEngineTests {
             ("localhost", "127.0.0.1"),
             ("::1", "::1"), ("a.test.localhost", nil), ("::1", nil),
         ] as [(String, String?)])
-    func clientOfTheServedNameIsServed(host: String, served: String?) throws {
+    func clientWithTheConfiguredServerNameIsAccepted(host: String, served: String?) throws {
         let pair = try EnginePair(client: Fixture.client(), server: Fixture.server(host: served), host: host)
         pair.run()
         #expect(pair.client.engine.isEstablished && pair.server.engine.isEstablished)
@@ -94,7 +94,7 @@ struct TLSEngineTests {
             ("origin-self-signed", .selfSigned), ("origin-unknown-root", .unknownIssuer),
             ("origin-incomplete", .incompleteChain),
         ] as [(String, ServerTrust.Reason)])
-    func verdictIsForTheCallerAndTheHandshakeGoesOn(name: String, reason: ServerTrust.Reason) throws {
+    func handshakeContinuesWithAnyVerdict(name: String, reason: ServerTrust.Reason) throws {
         let pair = try EnginePair(client: Fixture.client(), server: Fixture.server(name))
         pair.run()
         let trust = try #require(pair.client.engine.summary?.serverTrust)
@@ -103,7 +103,7 @@ struct TLSEngineTests {
         #expect(pair.server.engine.isEstablished)
     }
 
-    @Test func chainIsSentWhole() throws {
+    @Test func wholeChainIsSent() throws {
         let pair = try EnginePair(client: Fixture.client(), server: Fixture.server("origin-intermediate-leaf"))
         pair.run()
         let trust = try #require(pair.client.engine.serverTrust)
@@ -111,14 +111,14 @@ struct TLSEngineTests {
         #expect(trust.chain == (try Fixture.chain("origin-intermediate-leaf")))
     }
 
-    @Test func chainIsNotCompletedFromTheAuthoritiesOfClients() throws {
+    @Test func chainIsNotCompletedFromTheClientAuthorities() throws {
         let server = try Fixture.server("origin-incomplete", authorities: ["origin-intermediate"])
         let pair = try EnginePair(client: Fixture.client(), server: server)
         pair.run()
         #expect(pair.client.engine.serverTrust?.chain == (try Fixture.chain("origin-incomplete")))
     }
 
-    @Test func contextWithAnothersKeyIsRefused() throws {
+    @Test func contextWithAnotherKeyIsRefused() throws {
         let chain = try Fixture.chain("origin-ec")
         let key = try Fixture.identity("origin-rsa").key
         #expect(throws: TLSError(.configuration, "")) { try TLSServerContext(chain: chain, key: key, host: nil) }
@@ -128,7 +128,7 @@ struct TLSEngineTests {
     // MARK: Ends
 
     @Test(arguments: Fixture.bothVersions)
-    func closeNotifyIsAnEndAndItsAbsenceACut(version: Int32) throws {
+    func missingCloseNotifyIsATruncation(version: Int32) throws {
         let pair = try EnginePair(client: Fixture.client(version: version), server: Fixture.server())
         #expect(pair.client.engine.inputEnded() == TLSError(.truncated, ""))
         pair.run()
@@ -147,7 +147,7 @@ struct TLSEngineTests {
     @Test(
         arguments: ["GET / HTTP/1.1\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n", "\u{16}\u{2}\u{0}", "\u{80}\u{2e}\u{1}"],
         [1, 100])
-    func otherProtocolsAreNotTLS(text: String, chunk: Int) throws {
+    func otherProtocolsAreRefused(text: String, chunk: Int) throws {
         let bytes = text.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) }
         for engine in [
             try TLSEngine(server: Fixture.server()),
@@ -162,7 +162,7 @@ struct TLSEngineTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func alteredRecordEndsBothSides(version: Int32) throws {
+    func alteredRecordFailsOnBothSides(version: Int32) throws {
         let pair = try EnginePair(client: Fixture.client(version: version), server: Fixture.server())
         pair.run()
         _ = try pair.server.write("answer")
@@ -176,7 +176,7 @@ struct TLSEngineTests {
     // MARK: Sessions
 
     @Test(arguments: Fixture.bothVersions)
-    func sessionIsResumedWhileItsChainIsTrustedAnew(version: Int32) throws {
+    func sessionIsResumedOnlyWhileItsChainIsTrusted(version: Int32) throws {
         let server = try Fixture.server()
         let first = try EnginePair(client: Fixture.client(version: version), server: server)
         first.run()

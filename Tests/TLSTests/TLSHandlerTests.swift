@@ -20,7 +20,7 @@ struct TLSHandlerTests {
     }
 
     @Test(arguments: Fixture.bothVersions, [Int.max, 1])
-    func bytesOfTheLastFlightAreDeliveredAfterTheHandshake(version: Int32, chunk: Int) throws {
+    func bytesAfterTheLastFlightAreDeliveredAfterTheHandshake(version: Int32, chunk: Int) throws {
         let pair = try pair(version: version)
         pair.server.recorder.onCompleted = { context in
             context.writeAndFlush(NIOAny(ByteBuffer(string: "at once")), promise: nil)
@@ -46,9 +46,9 @@ struct TLSHandlerTests {
         #expect(unflushed.isThere)
     }
 
-    /// A burst of ciphertext is 128 KiB: nothing comes behind the last one here, and nobody flushes for it.
+    /// A burst of ciphertext is 128 KiB. Nothing follows the last burst here that would flush it.
     @Test(arguments: Fixture.bothVersions, [1, 2])
-    func whatWaitedForTheHandshakeGoesOutToTheLastByte(version: Int32, bursts: Int) throws {
+    func writesBeforeTheHandshakeAreSentCompletely(version: Int32, bursts: Int) throws {
         let pair = try pair(version: version)
         let size = bursts * PendingWrites.burstBytes
         pair.client.channel.writeAndFlush(ByteBuffer(repeating: 0x61, count: size), promise: nil)
@@ -57,15 +57,16 @@ struct TLSHandlerTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func aBurstIsNoReasonToHoldWhoeverWrites(version: Int32) throws {
+    func burstStaysBelowTheHighWaterMark(version: Int32) throws {
         let pair = try pair(version: version)
         let marks = pair.client.channel.options.compactMap { $0.value as? ChannelOptions.Types.WriteBufferWaterMark }
         #expect(marks.map(\.high) == [2 * PendingWrites.burstBytes] && marks.map(\.low) == [64 * 1024])
     }
 
-    /// Who keeps what is delivered, to send it again, keeps no more than as much memory. Reads of any size cut records anywhere.
+    /// A handler that keeps the plaintext, to send it again, must not hold much more memory than that. Reads of any
+    /// size split records anywhere.
     @Test(arguments: Fixture.bothVersions, [1000, 16 * 1024, 64 * 1024])
-    func whatIsDeliveredIsInNoMoreMemoryThanItTook(version: Int32, chunk: Int) throws {
+    func deliveredPlaintextDoesNotHoldExcessMemory(version: Int32, chunk: Int) throws {
         let pair = try pair(version: version)
         try pair.run()
         let size = 1 << 20
@@ -78,15 +79,15 @@ struct TLSHandlerTests {
         #expect(kept.allSatisfy { $0.capacity <= max(chunk, 16 * 1024) }, "\(kept.map(\.capacity))")
     }
 
-    /// The connection ends inside the delivery of the first of it, as it does where the answer to it cannot be written.
+    /// The connection ends while the first plaintext is delivered, as it does if a write in response fails.
     @Test(arguments: Fixture.bothVersions)
-    func whatHasComeIsDeliveredAlthoughTheConnectionEndsMeanwhile(version: Int32) throws {
+    func receivedPlaintextIsDeliveredAlthoughTheConnectionEndsMeanwhile(version: Int32) throws {
         let pair = try pair(version: version)
         try pair.run()
         let client = pair.client
         pair.server.channel.writeAndFlush(ByteBuffer(repeating: 0x61, count: 16 * 1024), promise: nil)
         var record = try pair.server.takeOutbound()
-        // In small pieces: the buffer for the last of them is too small for what the record holds.
+        // In small pieces, so that the buffer for the last of them is smaller than the record.
         while record.readableBytes > 1000, let piece = record.readSlice(length: 1000) {
             client.channel.pipeline.fireChannelRead(piece)
         }
@@ -99,7 +100,7 @@ struct TLSHandlerTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func whatIsWrongIsToldAlthoughTheConnectionEndsMeanwhile(version: Int32) throws {
+    func errorIsReportedAlthoughTheConnectionEndsMeanwhile(version: Int32) throws {
         let pair = try pair(version: version)
         try pair.run()
         let client = pair.client
@@ -112,7 +113,7 @@ struct TLSHandlerTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func manySmallWritesAreOneWriteOfFullRecords(version: Int32) throws {
+    func manySmallWritesBecomeOneWriteOfFullRecords(version: Int32) throws {
         let pair = try pair(version: version)
         try pair.run()
         pair.client.counter.reset()
@@ -129,9 +130,9 @@ struct TLSHandlerTests {
         #expect(records == 3 && bytes.readableBytes == 0)
     }
 
-    /// A channel whose buffer fills says so in the middle of a write.
+    /// A channel reports that its buffer is full during a write.
     @Test(arguments: Fixture.bothVersions)
-    func whatIsWrittenInAnswerToWritabilityGoesOutOnce(version: Int32) throws {
+    func writeInResponseToWritabilityIsSentOnce(version: Int32) throws {
         let pair = try pair(version: version)
         try pair.run()
         try pair.client.channel.pipeline.syncOperations.addHandler(Filling(), position: .first)
@@ -141,7 +142,7 @@ struct TLSHandlerTests {
         #expect(pair.server.heard.last == .bytes("one two"))
     }
 
-    @Test func oneReadCompleteIsOneFlush() throws {
+    @Test func oneReadCompleteCausesOneFlush() throws {
         let pair = try pair(version: TLS1_3_VERSION)
         pair.server.counter.reset()
         try pair.run()
@@ -152,7 +153,7 @@ struct TLSHandlerTests {
         #expect(pair.client.counter.writes == 0 && pair.client.counter.flushes == 0)
     }
 
-    @Test func aTicketGoesOutWithTheAnswerToARequestBehindTheHandshake() throws {
+    @Test func ticketIsSentWithTheResponseToAnEarlyRequest() throws {
         let pair = try pair(version: TLS1_3_VERSION)
         pair.server.counter.reset()
         _ = pair.client.write("request")
@@ -166,7 +167,7 @@ struct TLSHandlerTests {
     }
 
     @Test(arguments: Fixture.bothVersions, ["greeting", ""])
-    func whatAServerWroteBeforeTheHandshakeEndedDoesNotWaitForMore(version: Int32, text: String) throws {
+    func earlyWritesOfAServerAreSentAtTheEndOfTheHandshake(version: Int32, text: String) throws {
         let pair = try pair(version: version)
         let (greeting, request) = (pair.server.write(text), pair.client.write("request"))
         let (isGreeted, isAsked) = (Outcome(of: greeting), Outcome(of: request))
@@ -176,7 +177,7 @@ struct TLSHandlerTests {
         #expect(isGreeted.isThere && isAsked.isThere)
     }
 
-    @Test func readIsAnsweredByPlaintextOnly() throws {
+    @Test func onlyPlaintextSatisfiesARead() throws {
         let pair = try pair(version: TLS1_3_VERSION)
         try pair.run()
         _ = pair.server.write("answer")
@@ -218,7 +219,7 @@ struct TLSHandlerTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func whatIsSentKeepsItsPlaceAmongWhatIsWritten(version: Int32) throws {
+    func sentAndWrittenBytesKeepTheirOrder(version: Int32) throws {
         let pair = try pair(version: version, authorities: ["client-a-root"], isRequired: true)
         let (client, channel) = (pair.client.tls, pair.client.channel)
         client.send(ByteBuffer(string: "before the handshake, "))
@@ -264,8 +265,8 @@ struct TLSHandlerTests {
         #expect(pair.server.heard == [.error(.handshakeFailed), .inactive])
     }
 
-    /// A write that fails reads what is there still, inside the write: here behind the first of two bursts.
-    @Test func theServersAlertIsHeardInTheMiddleOfWhatIsWrittenToIt() throws {
+    /// A failing write makes NIO read the remaining input during the write, here after the first of two bursts.
+    @Test func serversAlertIsReportedDuringAFailingWrite() throws {
         let pair = try pair(
             version: TLS1_3_VERSION, authorities: ["client-a-root"], isRequired: true, answer: .now(nil))
         let (client, server) = (pair.client, pair.server)
@@ -287,15 +288,16 @@ struct TLSHandlerTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func untrustedServersRequestIsNoEvent(version: Int32) throws {
+    func untrustedServersRequestFiresNoEvent(version: Int32) throws {
         let pair = try pair(version: version, name: "origin-self-signed", authorities: ["client-a-root"])
         try pair.run()
         #expect(pair.client.heard == [.trust(false), .completed(identity: nil)])
         #expect(pair.server.summary?.peerCertificate == nil)
     }
 
-    /// The request is found with the plaintext before it, and asked about when that is answered: what came behind it is not left.
-    @Test func aRequestBetweenPlaintextIsAskedAboutInsideASend() throws {
+    /// The request is found together with the plaintext before it and fired when that is answered. Plaintext after it
+    /// is not lost.
+    @Test func requestBetweenPlaintextIsFiredDuringASend() throws {
         let tls = try TLSHandler(
             client: Fixture.client(version: TLS1_3_VERSION), host: "localhost", alpn: [], session: nil)
         let client = try HandlerSide(tls, answer: .now(nil), halfCloses: false)
@@ -337,7 +339,7 @@ struct TLSHandlerTests {
     // MARK: Ends
 
     @Test(arguments: Fixture.bothVersions)
-    func closeSaysCloseNotify(version: Int32) throws {
+    func closeSendsCloseNotify(version: Int32) throws {
         let pair = try pair(version: version)
         try pair.run()
         _ = pair.server.write("last")
@@ -350,7 +352,7 @@ struct TLSHandlerTests {
     }
 
     @Test(arguments: [true, false])
-    func whoeverIsToldThatAWriteFailedMayWriteAndCloseInAnswer(closesOutput: Bool) throws {
+    func callbackOfAFailedWriteMayWriteAndClose(closesOutput: Bool) throws {
         let pair = try pair(version: TLS1_3_VERSION, halfCloses: true)
         try pair.run()
         let channel = pair.client.channel
@@ -365,7 +367,7 @@ struct TLSHandlerTests {
         #expect(!pair.client.isOpen && !pair.server.heard.contains(.bytes("late")))
     }
 
-    @Test func closeNotifyIsHalfAnEndWhereTheChannelAllowsIt() throws {
+    @Test func closeNotifyIsAHalfCloseIfTheChannelAllowsIt() throws {
         let pair = try pair(version: TLS1_3_VERSION, halfCloses: true)
         try pair.run()
         pair.server.channel.close(promise: nil)
@@ -381,7 +383,7 @@ struct TLSHandlerTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func streamCutWithoutCloseNotifyIsAnError(version: Int32) throws {
+    func streamThatEndsWithoutCloseNotifyIsAnError(version: Int32) throws {
         let closed = try pair(version: version)
         try closed.run()
         _ = closed.server.write("par")
@@ -402,7 +404,7 @@ struct TLSHandlerTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func closedOutputComesBehindWhatWasFlushed(version: Int32) throws {
+    func outputIsClosedAfterFlushedWrites(version: Int32) throws {
         let pair = try pair(version: version, authorities: ["client-a-root"])
         _ = pair.client.write("early")
         let closed = Outcome(of: pair.client.channel.close(mode: .output))
@@ -415,14 +417,14 @@ struct TLSHandlerTests {
         #expect(closed.isThere)
     }
 
-    @Test func closedOutputFailsWithTheHandshake() throws {
+    @Test func closingTheOutputFailsWithTheHandshake() throws {
         let pair = try pair(version: TLS1_3_VERSION)
         let closed = pair.client.channel.close(mode: .output)
         pair.client.channel.pipeline.fireChannelRead(ByteBuffer(string: "HTTP/1.1 400 Bad Request"))
         #expect(throws: TLSError(.notTLS, "")) { try closed.wait() }
     }
 
-    @Test func abortIsSeenAsACut() throws {
+    @Test func peerSeesAnAbortAsATruncation() throws {
         let pair = try pair(version: TLS1_3_VERSION)
         try pair.run()
         pair.server.tls.abort()
@@ -430,7 +432,7 @@ struct TLSHandlerTests {
     }
 
     @Test(arguments: [true, false])
-    func streamCutInTheHandshakeFailsIt(halfCloses: Bool) throws {
+    func streamThatEndsInTheHandshakeFailsIt(halfCloses: Bool) throws {
         let pair = try pair(version: TLS1_3_VERSION, halfCloses: halfCloses)
         let written = pair.client.write("never")
         if halfCloses { pair.endInput(of: pair.client) } else { pair.client.channel.pipeline.fireChannelInactive() }
@@ -438,7 +440,7 @@ struct TLSHandlerTests {
         #expect(throws: TLSError(.truncated, "")) { try written.wait() }
     }
 
-    @Test func plaintextToAServerIsNotTLS() throws {
+    @Test func plaintextToAServerIsRefused() throws {
         let pair = try pair(version: TLS1_3_VERSION)
         pair.server.channel.pipeline.fireChannelRead(ByteBuffer(string: "GET / HTTP/1.1\r\n\r\n"))
         pair.server.channel.pipeline.fireChannelReadComplete()
@@ -446,7 +448,7 @@ struct TLSHandlerTests {
         #expect(try pair.server.takeOutbound().readableBytes == 0 && !pair.server.isOpen)
     }
 
-    @Test func errorIsFollowedByItsAlertAndTheEnd() throws {
+    @Test func errorSendsAnAlertAndClosesTheChannel() throws {
         let pair = try pair(version: TLS1_3_VERSION)
         try pair.run()
         _ = pair.server.write("answer")
@@ -460,7 +462,7 @@ struct TLSHandlerTests {
     }
 }
 
-/// Tells of writability at each write.
+/// Fires writability changes during each write.
 private final class Filling: ChannelOutboundHandler {
     typealias OutboundIn = ByteBuffer
 
@@ -470,7 +472,7 @@ private final class Filling: ChannelOutboundHandler {
     }
 }
 
-/// Writes more when it hears of writability for the first time.
+/// Writes more at the first writability change.
 private final class FlushingOnWritability: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer

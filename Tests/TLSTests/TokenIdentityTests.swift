@@ -9,7 +9,7 @@ import Testing
 
 @testable import CountersignTLS
 
-/// Keys that stay in a token of softhsm2, against `openssl s_server`.
+/// Tests keys in a token of softhsm2 with `openssl s_server`.
 @Suite(.serialized)
 struct TokenIdentityTests {
     private func identity(_ name: String) throws -> Identity {
@@ -20,7 +20,7 @@ struct TokenIdentityTests {
     }
 
     @Test(arguments: Fixture.bothVersions, [("client-a", "client-a-root"), ("client-b", "client-b-root")])
-    func itsSignatureIsMadeInTheToken(version: Int32, who: (name: String, root: String)) throws {
+    func tokenMakesTheSignature(version: Int32, who: (name: String, root: String)) throws {
         let server = try OpenSSLServer([
             "-Verify", "3", "-verify_return_error", "-CAfile", Fixture.path(who.root),
             version == TLS1_3_VERSION ? "-tls1_3" : "-tls1_2", "-rev",
@@ -33,7 +33,7 @@ struct TokenIdentityTests {
     }
 
     @Test(arguments: Fixture.bothVersions, ["client-a", "client-b"])
-    func handshakesInARowKeepTheirToken(version: Int32, name: String) throws {
+    func successiveHandshakesUseTheSameToken(version: Int32, name: String) throws {
         let server = try Fixture.server(authorities: ["client-a-root", "client-b-root"], isRequired: true)
         let identity = try identity(name)
         for _ in 0..<10 {

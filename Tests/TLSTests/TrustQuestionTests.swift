@@ -8,9 +8,9 @@ import Testing
 
 @testable import CountersignTLS
 
-/// The question about a server that is not trusted, and what each answer leads to.
+/// The question about a server that is not trusted, and the effect of each answer.
 struct TrustQuestionTests {
-    /// Answers after which the handshake completes, and nobody's certificate is shown.
+    /// Answers after which the handshake completes without a client certificate.
     private static let withholding: [TrustAnswer] = [.undecided, .proceed(answering: false)]
 
     private func pair(
@@ -24,7 +24,7 @@ struct TrustQuestionTests {
     // MARK: Engine
 
     @Test(arguments: Fixture.bothVersions, [Int.max, 1])
-    func theHandshakeWaitsForTheAnswer(version: Int32, chunk: Int) throws {
+    func handshakeWaitsForTheAnswer(version: Int32, chunk: Int) throws {
         let pair = try pair(version: version, asks: false, chunk: chunk)
         pair.run()
         let asked = try #require(pair.client.engine.unansweredTrust)
@@ -41,7 +41,7 @@ struct TrustQuestionTests {
     }
 
     @Test(arguments: Fixture.bothVersions, withholding)
-    func aServerThatIsGoneOnWithSeesNoCertificate(version: Int32, answer: TrustAnswer) throws {
+    func untrustedServerThatIsAcceptedGetsNoCertificate(version: Int32, answer: TrustAnswer) throws {
         let pair = try pair(version: version)
         pair.run()
         pair.client.engine.answerTrustQuestion(with: answer)
@@ -53,7 +53,7 @@ struct TrustQuestionTests {
     }
 
     @Test(arguments: Fixture.bothVersions, [Int.max, 1])
-    func answeringHasTheCertificateAskedForAndShown(version: Int32, chunk: Int) throws {
+    func answeringPermitsTheClientCertificate(version: Int32, chunk: Int) throws {
         let pair = try pair(version: version, chunk: chunk)
         pair.run()
         #expect(pair.client.engine.certificateRequest == nil, "one question at a time")
@@ -68,7 +68,7 @@ struct TrustQuestionTests {
     }
 
     @Test(arguments: Fixture.bothVersions, [Int.max, 1])
-    func refusalIsAnAlertAndAnError(version: Int32, chunk: Int) throws {
+    func refusalSendsAnAlertAndFails(version: Int32, chunk: Int) throws {
         let pair = try pair(version: version, chunk: chunk)
         pair.run()
         pair.client.engine.answerTrustQuestion(with: .refuse)
@@ -81,7 +81,7 @@ struct TrustQuestionTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func aTrustedServerIsNotAskedAbout(version: Int32) throws {
+    func trustedServerCausesNoQuestion(version: Int32) throws {
         let pair = try pair(version: version, name: "origin-ec", asks: false)
         pair.run()
         #expect(pair.client.engine.isEstablished && pair.client.engine.summary?.trustAnswer == nil)
@@ -105,7 +105,7 @@ struct TrustQuestionTests {
     }
 
     @Test(arguments: Fixture.bothVersions, [true, false])
-    func theAnswerHoldsForLaterRequests(version: Int32, answering: Bool) throws {
+    func answerAppliesToLaterRequests(version: Int32, answering: Bool) throws {
         let server = try Fixture.server("origin-expired", authorities: ["client-a-root"])
         let pair = try EnginePair(client: Fixture.client(version: version), server: server, asksAboutTrust: true)
         let later = version == TLS1_3_VERSION ? SSL_VERIFY_PEER | SSL_VERIFY_POST_HANDSHAKE : SSL_VERIFY_NONE
@@ -123,7 +123,7 @@ struct TrustQuestionTests {
 
     // MARK: Late staples
 
-    /// A pair of the revoked server, whose staple comes late under TLS 1.2.
+    /// A pair with the revoked server, whose stapled response comes after the chain in TLS 1.2.
     private func revoked(version: Int32, asks: Bool, at time: Int64? = nil, chunk: Int = .max) throws -> EnginePair {
         let origin = try StapledServer()
         return try origin.pair(
@@ -132,7 +132,7 @@ struct TrustQuestionTests {
     }
 
     @Test(arguments: Fixture.bothVersions, [true, false])
-    func aRevocationIsAskedAboutBeforeAnythingElse(version: Int32, asks: Bool) throws {
+    func revocationCausesAQuestionBeforeAnythingElse(version: Int32, asks: Bool) throws {
         for chunk in [Int.max, 1] {
             let pair = try revoked(version: version, asks: asks, chunk: chunk)
             pair.run()
@@ -147,7 +147,7 @@ struct TrustQuestionTests {
     }
 
     @Test(arguments: Fixture.bothVersions, [true, false])
-    func aLateRefusalIsAnAlertToo(version: Int32, asks: Bool) throws {
+    func lateRefusalSendsAnAlert(version: Int32, asks: Bool) throws {
         let pair = try revoked(version: version, asks: asks)
         pair.run()
         pair.client.engine.answerTrustQuestion(with: .refuse)
@@ -159,7 +159,7 @@ struct TrustQuestionTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func aLateAnswerMayHaveTheCertificateShown(version: Int32) throws {
+    func lateAnswerMayPermitTheClientCertificate(version: Int32) throws {
         let pair = try revoked(version: version, asks: true)
         pair.run()
         pair.client.engine.answerTrustQuestion(with: .proceed(answering: true))
@@ -170,9 +170,9 @@ struct TrustQuestionTests {
         #expect(pair.server.engine.summary?.peerCertificate == (try Fixture.leaf("client-a")))
     }
 
-    /// A host that the certificate is not for is known at once, the revocation late.
+    /// The wrong host is found with the chain, the revocation later.
     @Test(arguments: [(TLS1_2_VERSION, 2), (TLS1_3_VERSION, 1)] as [(Int32, Int)])
-    func anAnswerIsForTheReasonsThatWereAskedAbout(version: Int32, questions: Int) throws {
+    func answerCoversOnlyItsReasons(version: Int32, questions: Int) throws {
         let origin = try StapledServer()
         let server = try origin.server("bad", asksForCertificate: true)
         let pair = try EnginePair(
@@ -196,7 +196,7 @@ struct TrustQuestionTests {
     // MARK: Handler
 
     @Test(arguments: Fixture.bothVersions)
-    func theQuestionIsAnEventAndStopsReading(version: Int32) throws {
+    func questionFiresAnEventAndStopsReading(version: Int32) throws {
         let server = try Fixture.server("origin-self-signed")
         let pair = try HandlerPair(client: Fixture.client(version: version), server: server, trustReply: .never)
         try pair.run()
@@ -212,7 +212,7 @@ struct TrustQuestionTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func theQuestionMayBeAnsweredInsideItsEvent(version: Int32) throws {
+    func questionMayBeAnsweredInsideItsEvent(version: Int32) throws {
         let server = try Fixture.server("origin-self-signed", authorities: ["client-a-root"])
         let pair = try HandlerPair(
             client: Fixture.client(version: version), server: server,
@@ -226,7 +226,7 @@ struct TrustQuestionTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func aRefusedServerIsToldAndTheChannelClosed(version: Int32) throws {
+    func refusedServerGetsAnAlertAndTheChannelCloses(version: Int32) throws {
         let pair = try HandlerPair(
             client: Fixture.client(version: version), server: Fixture.server("origin-self-signed"),
             trustReply: .now([.refuse]))
@@ -238,7 +238,7 @@ struct TrustQuestionTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func closingWhileAskedIsQuiet(version: Int32) throws {
+    func closingDuringAQuestionReportsNothing(version: Int32) throws {
         let pair = try HandlerPair(
             client: Fixture.client(version: version), server: Fixture.server("origin-self-signed"),
             trustReply: .never)
@@ -253,7 +253,7 @@ struct TrustQuestionTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func thePeersCutWhileAskedIsATruncation(version: Int32) throws {
+    func endOfTheStreamDuringAQuestionIsATruncation(version: Int32) throws {
         let pair = try HandlerPair(
             client: Fixture.client(version: version), server: Fixture.server("origin-self-signed"),
             trustReply: .never)
@@ -265,7 +265,7 @@ struct TrustQuestionTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func openSSLWaitsWhileTheLoopGoesOn(version: Int32) throws {
+    func openSSLWaitsWithoutBlockingTheLoop(version: Int32) throws {
         let origin = try StapledServer()
         let flags = [
             version == TLS1_3_VERSION ? "-tls1_3" : "-tls1_2", "-rev", "-Verify", "3", "-verify_return_error",
@@ -286,7 +286,7 @@ struct TrustQuestionTests {
     }
 
     @Test(arguments: Fixture.bothVersions)
-    func openSSLHearsTheRefusal(version: Int32) throws {
+    func openSSLGetsTheAlert(version: Int32) throws {
         let origin = try StapledServer()
         let flag = version == TLS1_3_VERSION ? "-tls1_3" : "-tls1_2"
         let server = try origin.openSSLServer("bad", staple: origin.response(about: "bad"), [flag])

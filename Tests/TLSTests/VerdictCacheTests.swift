@@ -11,8 +11,8 @@ struct VerdictCacheTests {
     private let cache = VerdictCache(limit: 3)
     private let finds = NIOLockedValueBox(0)
 
-    /// What the cache says; a verdict that is found anew has the number of the finding as its revocation. The leaf is for the
-    /// hosts that begin with "named".
+    /// The verdict of the cache. A new verdict has its number as its revocation. The leaf names the hosts that begin
+    /// with "named".
     private func verdict(
         _ name: String = "origin-ec", host: String = "localhost", staple: ChainVerifier.Staple = .absent,
         at time: Int64 = 1000, holdsUntil: Int64 = .max, reasons: [ServerTrust.Reason] = [.unknownIssuer]
@@ -33,7 +33,7 @@ struct VerdictCacheTests {
         return Int(number) ?? 0
     }
 
-    @Test func aVerdictIsForOneChainHostAndResponse() throws {
+    @Test func verdictIsForOneChainHostAndResponse() throws {
         #expect(try verdict() == 1)
         #expect(try verdict(at: 1600) == 1)
         #expect(try verdict(host: "other") == 2)
@@ -45,7 +45,7 @@ struct VerdictCacheTests {
         #expect(try verdict("origin-incomplete") == 8, "the same leaf without its issuer")
     }
 
-    @Test func aTrustedChainIsTrustedForEveryHostThatItsLeafIsFor() throws {
+    @Test func positiveVerdictAppliesToEveryHostOfTheLeaf() throws {
         #expect(try verdict(host: "named-a", reasons: []) == 1)
         #expect(try verdict(host: "named-b", reasons: []) == 1)
         #expect(try verdict(host: "named-a", reasons: []) == 1)
@@ -55,20 +55,20 @@ struct VerdictCacheTests {
         #expect(try verdict(host: "named-b", at: 1601, reasons: []) == 3, "not for longer than the first")
     }
 
-    @Test func aChainThatIsNotTrustedIsJudgedForEachHost() throws {
+    @Test func negativeVerdictIsFoundForEachHost() throws {
         #expect(try verdict(host: "named-a") == 1)
         #expect(try verdict(host: "named-b") == 2)
         #expect(try verdict(host: "named-a") == 1)
     }
 
-    @Test func aVerdictServesForTenMinutesAndNotBefore() throws {
+    @Test func verdictIsValidForTenMinutesAndNotBefore() throws {
         #expect(try verdict(at: 1000) == 1)
         #expect(try verdict(at: 1600) == 1)
         #expect(try verdict(at: 1601) == 2)
         #expect(try verdict(at: 1600) == 3, "found for a later time")
     }
 
-    @Test func aVerdictEndsWhenADateIsPassed() throws {
+    @Test func verdictExpiresWithADate() throws {
         #expect(try verdict(at: 1000, holdsUntil: 1010) == 1)
         #expect(try verdict(at: 1010) == 1)
         #expect(try verdict(at: 1011) == 2)
@@ -76,7 +76,7 @@ struct VerdictCacheTests {
         #expect(try verdict(at: .max) == 4, "no end to count to")
     }
 
-    @Test func theOneUsedLongestAgoGivesWay() throws {
+    @Test func leastRecentlyUsedVerdictIsEvicted() throws {
         for (host, number) in [
             ("a", 1), ("b", 2), ("c", 3), ("a", 1), ("d", 4), ("a", 1), ("c", 3), ("b", 5), ("d", 6),
         ] {
@@ -84,13 +84,13 @@ struct VerdictCacheTests {
         }
     }
 
-    @Test func whatIsLongIsJudgedEachTime() throws {
+    @Test func longChainsAreNotCached() throws {
         let long = ChainVerifier.Staple.received([UInt8](repeating: 0, count: VerdictCache.longestInputBytes))
         #expect(try verdict(staple: long) == 1)
         #expect(try verdict(staple: long) == 2)
     }
 
-    @Test func threadsMayShareIt() throws {
+    @Test func cacheMayBeSharedByThreads() throws {
         let failures = NIOLockedValueBox(0)
         DispatchQueue.concurrentPerform(iterations: 400) { index in
             let host = "host\(index % 5)"
@@ -99,7 +99,7 @@ struct VerdictCacheTests {
         #expect(failures.withLockedValue { $0 } == 0)
     }
 
-    @Test func aContextKeepsItsVerdictsUntilACertificateExpires() throws {
+    @Test func contextCachesVerdictsUntilACertificateExpires() throws {
         let time = NIOLockedValueBox(Int64(2_335_219_100))
         let verifier = ChainVerifier(
             anchors: try TrustAnchors(system: false, additional: Fixture.chain("origin-root")))

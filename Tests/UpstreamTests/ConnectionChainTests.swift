@@ -225,13 +225,13 @@ private enum PKI {
     }
 
     @Test(arguments: [Origin.Scheme.http, .https])
-    func aStepBetweenTCPAndTLSCarriesARequest(_ scheme: Origin.Scheme) async throws {
+    func stepBetweenTCPAndTLSCarriesARequest(_ scheme: Origin.Scheme) async throws {
         let parent = try await Parent(.answers, tls: scheme == .https ? PKI.server() : nil)
         let response = try await Self.response(scheme, port: parent.port)
         #expect(try response.get() == "CONNECT \(Self.target) HTTP/1.1, then GET / HTTP/1.1")
     }
 
-    @Test func aFailureNamesItsStepAndPlace() async throws {
+    @Test func failureNamesItsStepAndPlace() async throws {
         func failure(
             _ behaviour: Parent.Behaviour
         ) async throws -> (error: UpstreamError?, place: String) {
@@ -249,7 +249,7 @@ private enum PKI {
         #expect(error?.step == .tls && error?.place == Self.target)
     }
 
-    @Test func aRefusedConnectionNamesTheStepTCP() async throws {
+    @Test func refusedConnectionNamesTheStepTCP() async throws {
         let closed = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .bind(host: "127.0.0.1", port: 0).get()
         let port = UInt16(try #require(closed.localAddress?.port))
@@ -261,7 +261,7 @@ private enum PKI {
         #expect(error.code == .connectFailed && error.step == .tcp && error.place == "127.0.0.1:\(port)")
     }
 
-    @Test func anUnknownNameNamesTheStepResolve() async throws {
+    @Test func unknownNameNamesTheStepResolve() async throws {
         guard case .failure(let error) = try await Self.response(.http, host: "a..example", port: 80) else {
             Issue.record("connected to a host whose name is not valid")
             return
@@ -287,7 +287,7 @@ private enum PKI {
         #expect(error.code == .tlsTimedOut && error.step == .tls && error.place == Self.target)
     }
 
-    @Test func aConnectionThatNobodyAcceptsIsLimitedToo() async throws {
+    @Test func connectionThatNobodyAcceptsIsLimited() async throws {
         // A full backlog makes Linux drop further attempts to connect.
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(listener) }
@@ -318,7 +318,7 @@ private enum PKI {
         #expect(error.code == .connectTimedOut && error.step == .tcp && error.place == "127.0.0.1:\(port)")
     }
 
-    @Test func aCancelledChainClosesItsChannelAndReportsNothing() async throws {
+    @Test func cancelledChainClosesItsChannelAndReportsNothing() async throws {
         let parent = try await Parent(.silent)
         let loop = MultiThreadedEventLoopGroup.singleton.next()
         let closed = loop.makePromise(of: Void.self)

@@ -50,7 +50,7 @@ import Testing
         func pass(_ time: TimeAmount) { channel.embeddedEventLoop.advanceTime(by: time) }
     }
 
-    @Test func aHandshakeHasItsTime() throws {
+    @Test func handshakeHasALimit() throws {
         let wire = try Wire()
         wire.pass(.milliseconds(9_999))
         #expect(wire.results.isEmpty)
@@ -59,7 +59,7 @@ import Testing
         #expect(!wire.channel.isActive)
     }
 
-    @Test func thinkingAboutTrustTakesNoneOfIt() throws {
+    @Test func clockStopsDuringATrustQuestion() throws {
         let wire = try Wire()
         wire.pass(.seconds(6))
         wire.ask()
@@ -73,7 +73,7 @@ import Testing
         #expect(wire.failures == [.tlsTimedOut])
     }
 
-    @Test func aSecondAnswerToTheSameQuestionIsNone() throws {
+    @Test func secondAnswerToAQuestionIsIgnored() throws {
         let wire = try Wire()
         wire.ask()
         wire.answers[0](.undecided)
@@ -91,7 +91,7 @@ import Testing
     }
 
     @Test(arguments: End.allCases, [true, false])
-    func nobodyKeepsItOnceThatIsOver(_ end: End, isAsked: Bool) throws {
+    func connectionIsReleasedWhenTheHandshakeIsOver(_ end: End, isAsked: Bool) throws {
         let loop = EmbeddedEventLoop()
         weak var left: OriginConnection?
         try {
@@ -116,7 +116,7 @@ import Testing
         #expect(left == nil)
     }
 
-    @Test func whoClosesItHearsNothingMore() throws {
+    @Test func closingReportsNothing() throws {
         let wire = try Wire()
         wire.ask()
         wire.connection.close()
@@ -126,7 +126,7 @@ import Testing
         #expect(wire.results.isEmpty)
     }
 
-    @Test func anOriginThatGoesMeanwhileIsAFailure() throws {
+    @Test func originThatClosesDuringAQuestionIsAFailure() throws {
         let wire = try Wire()
         wire.ask()
         wire.channel.pipeline.fireErrorCaught(TLSError(.handshakeFailed, "gone"))
@@ -136,7 +136,7 @@ import Testing
         #expect(wire.results.count == 1)
     }
 
-    @Test func theAddressIsWhatIsConnectedTo() throws {
+    @Test func addressIsThatOfThePeer() throws {
         #expect(try Wire().connection.address == "[::1]:443")
         let other = EmbeddedChannel()
         let connection = OriginConnection(place: "a.example:443", tlsHandler: nil)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CountersignUpstream
 
-/// Here a connection is a number.
+/// A connection is represented by a number.
 @Suite struct IdleConnectionsTests {
     private static func idle(
         count: Int = 2, idleSeconds: UInt64 = 55, surplusSeconds: UInt64 = 0
@@ -13,19 +13,19 @@ import Testing
         IdleConnections(limits: .init(count: count, idleSeconds: idleSeconds, surplusSeconds: surplusSeconds))
     }
 
-    @Test func whereNoneIsIdleOneConnects() {
+    @Test func leaseWithoutIdleConnectionsIsNil() {
         var idle = Self.idle()
         #expect(idle.lease(now: 0) == nil)
     }
 
-    @Test func aConnectionIsLentToOneAtATime() {
+    @Test func connectionIsLeasedOnce() {
         var idle = Self.idle()
         #expect(idle.giveBack(1, now: 0) == nil)
         #expect(idle.lease(now: 1) == 1)
         #expect(idle.lease(now: 1) == nil)
     }
 
-    @Test func theOneUsedLastIsLentFirst() {
+    @Test func connectionUsedLastIsLeasedFirst() {
         var idle = Self.idle()
         _ = idle.giveBack(1, now: 0)
         _ = idle.giveBack(2, now: 0)
@@ -33,7 +33,7 @@ import Testing
         #expect(idle.lease(now: 0) == 1)
     }
 
-    @Test func theOldestGoesWhenOneTooManyComesBack() {
+    @Test func oldestConnectionIsClosedAboveTheLimit() {
         var idle = Self.idle()
         _ = idle.giveBack(1, now: 0)
         #expect(idle.giveBack(2, now: 0) == nil)
@@ -41,7 +41,7 @@ import Testing
         #expect(idle.count == 2)
     }
 
-    @Test func theSurplusOfABurstStaysAWhileAndThenGoesOldestFirst() {
+    @Test func surplusOfABurstIsClosedLaterOldestFirst() {
         var idle = Self.idle(count: 1, surplusSeconds: 3)
         #expect(idle.giveBack(1, now: 10) == nil)
         #expect(idle.giveBack(2, now: 10) == nil)
@@ -51,13 +51,13 @@ import Testing
         #expect(idle.lease(now: 13) == 3)
     }
 
-    @Test func whereNoneIsKeptTheOneThatComesBackGoes() {
+    @Test func limitOfZeroClosesEveryConnection() {
         var idle = Self.idle(count: 0)
         #expect(idle.giveBack(1, now: 0) == 1)
         #expect(idle.isEmpty)
     }
 
-    @Test func theIdleLimitItselfPassesAndASecondMoreDoesNot() {
+    @Test func idleLimitIsInclusive() {
         var idle = Self.idle()
         _ = idle.giveBack(1, now: 100)
         #expect(idle.timePassed(now: 155).isEmpty)
@@ -68,14 +68,14 @@ import Testing
         #expect(idle.isEmpty)
     }
 
-    @Test func aClockThatGoesBackwardsExpiresNothing() {
+    @Test func clockThatGoesBackwardsExpiresNothing() {
         var idle = Self.idle()
         _ = idle.giveBack(1, now: 100)
         #expect(idle.timePassed(now: 0).isEmpty)
         #expect(idle.lease(now: 0) == 1)
     }
 
-    @Test func oneThatTheOriginClosedIsNotLent() {
+    @Test func closedConnectionIsNotLeased() {
         var idle = Self.idle()
         _ = idle.giveBack(1, now: 0)
         _ = idle.giveBack(2, now: 0)
@@ -83,7 +83,7 @@ import Testing
         #expect(idle.lease(now: 0) == 1)
     }
 
-    @Test func allOfThemAreGivenUpAtTheEnd() {
+    @Test func removeAllReturnsEveryConnection() {
         var idle = Self.idle()
         _ = idle.giveBack(1, now: 0)
         _ = idle.giveBack(2, now: 0)
@@ -103,7 +103,7 @@ import Testing
         UpstreamKey(origin: origin, trust: trust, credential: credential, principal: principal, settings: settings)
     }
 
-    /// Each differs from another in one part.
+    /// Each key differs from another one in one part.
     static let keys: [UpstreamKey] = [
         key(),
         key(origin: Origin(scheme: .http, host: "a.example", port: 443)),
@@ -120,7 +120,7 @@ import Testing
         key(settings: 2),
     ]
 
-    @Test(arguments: keys) func keysThatDifferInOnePartAreNotOne(_ key: UpstreamKey) {
+    @Test(arguments: keys) func keysThatDifferInOnePartAreNotEqual(_ key: UpstreamKey) {
         #expect(Self.keys.filter { $0 == key }.count == 1)
     }
 }

@@ -10,7 +10,7 @@ import Testing
 
 @testable import CountersignUpstream
 
-/// A handler that writes by a ``MessageOutput`` alone.
+/// A handler that writes only with a ``MessageOutput``.
 private final class Writer: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     let output = MessageOutput(spare: SpareBuffer())
@@ -22,7 +22,7 @@ private final class Writer: ChannelInboundHandler {
     }
 }
 
-/// A channel over one end of a pair of sockets, of which the test has the other.
+/// A channel on one end of a pair of sockets. The test uses the other end.
 private struct Pair {
     let channel: any Channel
     let writer: NIOLoopBound<Writer>
@@ -34,7 +34,7 @@ private struct Pair {
         try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
         var size: Int32 = 4096
         setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size))
-        // A number beyond those that others get, which are the lowest: nobody takes it by chance when it is free again.
+        // A high descriptor. The system assigns the lowest free ones, so that nothing else reuses it by chance.
         let own = fcntl(ends[0], F_DUPFD_CLOEXEC, 800)
         try #require(own >= 800)
         close(ends[0])
@@ -50,10 +50,10 @@ private struct Pair {
         number = own
     }
 
-    /// What has come.
+    /// The bytes received so far.
     func receivedNow() -> [UInt8] { Self.read(peer, flags: Int32(MSG_DONTWAIT)) }
 
-    /// What comes until the end, read on a thread of its own.
+    /// The bytes received until the end, which are read on a separate thread.
     func received() async -> [UInt8] {
         let peer = peer
         return await withCheckedContinuation { continuation in
@@ -74,10 +74,10 @@ private struct Pair {
 }
 
 @Suite(.serialized) struct MessageOutputTests {
-    /// The peer reads, on the channel's own loop, when the socket has taken all it can: then it has room again, while the channel
-    /// still holds what it had none for. `sizes` are of messages that fill it: one that goes to the channel, or small ones.
+    /// Fills the socket with messages of `sizes`, so that the channel holds unsent bytes. Then the peer reads on the
+    /// channel's own loop, which makes room in the socket before the channel can write.
     @Test(arguments: [[64 * 1024], [Int](repeating: 1000, count: 40)])
-    func whatComesLaterDoesNotOvertakeWhatTheSocketDidNotTake(sizes: [Int]) async throws {
+    func laterBytesDoNotOvertakeUnsentOnes(sizes: [Int]) async throws {
         let pair = try await Pair()
         let (channel, writer) = (pair.channel, pair.writer)
         let messages = ([10] + sizes + [20]).enumerated().map { [UInt8](repeating: UInt8($0), count: $1) }
@@ -91,7 +91,7 @@ private struct Pair {
             return received
         }.get()
         #expect(received.count > 10)
-        // Behind all that was written; a close alone would drop what waits.
+        // Closes after everything was written. A plain close would drop unsent bytes.
         channel.writeAndFlush(ByteBuffer()).whenComplete { _ in channel.close(promise: nil) }
         received += await pair.received()
         #expect(received == Array(messages.joined()))
@@ -108,7 +108,7 @@ private struct Pair {
         }
     }
 
-    @Test func whatTheSocketTakesDoesNotGoThroughTheChannel() async throws {
+    @Test func bytesThatTheSocketAcceptsBypassTheChannel() async throws {
         let pair = try await Pair()
         let (channel, writer) = (pair.channel, pair.writer)
         let (received, writes) = try await channel.eventLoop.submit {
@@ -126,8 +126,8 @@ private struct Pair {
         close(pair.peer)
     }
 
-    /// As TLS uses it, which has no other guard.
-    @Test func nothingIsSentWhileTheChannelHoldsTheRestOfWhatWas() async throws {
+    /// As in ``TLSHandler``, which relies on this alone.
+    @Test func nothingIsSentWhileTheChannelHoldsUnsentBytes() async throws {
         let pair = try await Pair()
         let (channel, writer) = (pair.channel, pair.writer)
         let sent = try await channel.eventLoop.submit {
@@ -148,7 +148,7 @@ private struct Pair {
         close(pair.peer)
     }
 
-    @Test func nothingGoesToASocketThatHasTheNumberOfTheClosedOne() async throws {
+    @Test func nothingIsSentToAReusedDescriptor() async throws {
         let pair = try await Pair()
         let (channel, writer) = (pair.channel, pair.writer)
         try await channel.close().get()
@@ -165,7 +165,7 @@ private struct Pair {
         for end in [ends[0], ends[1], other, pair.peer] { close(end) }
     }
 
-    @Test func withoutASocketTheChannelWrites() throws {
+    @Test func channelWithoutASocketWritesItself() throws {
         let channel = EmbeddedChannel()
         let writer = Writer()
         try channel.pipeline.syncOperations.addHandler(writer)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CountersignUpstream
 
-/// What an exchange was told, in order.
+/// Records the events of a connection.
 private final class Listener: OriginConnectionDelegate {
     var heads: [Int] = []
     var framings: [BodyFraming] = []
@@ -40,7 +40,7 @@ private final class Listener: OriginConnectionDelegate {
     func originWritabilityChanged(_ isWritable: Bool) {}
 }
 
-/// One origin connection without a network.
+/// An origin connection without a network.
 private final class Wire {
     let channel = EmbeddedChannel()
     let connection = OriginConnection(place: "a.example:80", tlsHandler: nil)
@@ -92,7 +92,7 @@ private final class Wire {
             content: "ok", heads: [100, 103, 200]),
     ]
 
-    @Test(arguments: responses) func aResponseIsTheSameHoweverItIsSplit(_ row: Row) throws {
+    @Test(arguments: responses) func responseMayArriveInAnyPieces(_ row: Row) throws {
         for splits in [true, false] {
             let wire = try Wire()
             wire.send(row.method)
@@ -109,7 +109,7 @@ private final class Wire {
         }
     }
 
-    @Test func aSecondRequestGoesOnTheSameConnection() throws {
+    @Test func connectionServesASecondRequest() throws {
         let wire = try Wire()
         for count in 1...2 {
             wire.send()
@@ -120,7 +120,7 @@ private final class Wire {
         #expect(wire.listener.content == "xx")
     }
 
-    @Test func bytesThatAnswerNoRequestCloseIt() throws {
+    @Test func unsolicitedBytesCloseTheConnection() throws {
         let wire = try Wire()
         try wire.origin("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
         #expect(wire.listener.failures == [.malformedResponse])
@@ -128,7 +128,7 @@ private final class Wire {
         #expect(!wire.channel.isActive)
     }
 
-    @Test func bytesBehindAResponseAreNeverTheNextOne() throws {
+    @Test func bytesAfterAResponseMakeTheConnectionUnusable() throws {
         let wire = try Wire()
         wire.send()
         try wire.origin("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxHTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")
@@ -137,7 +137,7 @@ private final class Wire {
         #expect(!wire.connection.isReusable)
     }
 
-    @Test func aResponseBeforeTheRequestIsWholeLeavesItUnusable() throws {
+    @Test func responseBeforeTheEndOfTheRequestMakesTheConnectionUnusable() throws {
         let wire = try Wire()
         wire.send(.put, whole: false)
         try wire.origin("HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n")
@@ -149,7 +149,7 @@ private final class Wire {
     @Test(arguments: [
         "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
-    ]) func oneThatTheOriginWillCloseIsNotReused(_ response: String) throws {
+    ]) func connectionThatTheOriginWillCloseIsNotReused(_ response: String) throws {
         let wire = try Wire()
         wire.send()
         try wire.origin(response)
@@ -165,7 +165,7 @@ private final class Wire {
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n", .closedInResponse),
     ]
 
-    @Test(arguments: cuts) func aCutResponseFails(_ text: String, _ code: UpstreamError.Code) throws {
+    @Test(arguments: cuts) func truncatedResponseFails(_ text: String, _ code: UpstreamError.Code) throws {
         let wire = try Wire()
         wire.send()
         if !text.isEmpty { try wire.origin(text) }
@@ -175,7 +175,7 @@ private final class Wire {
         #expect(!wire.channel.isActive)
     }
 
-    @Test func aResponseWithoutALengthEndsWithTheConnection() throws {
+    @Test func responseWithoutALengthEndsWithTheConnection() throws {
         let wire = try Wire()
         wire.send()
         try wire.origin("HTTP/1.1 200 OK\r\n\r\nhello")
@@ -188,7 +188,7 @@ private final class Wire {
         #expect(!wire.connection.isReusable)
     }
 
-    @Test func aResetIsNotTheEndOfAResponseWithoutALength() throws {
+    @Test func resetDoesNotEndAResponseWithoutALength() throws {
         let wire = try Wire()
         wire.send()
         try wire.origin("HTTP/1.1 200 OK\r\n\r\nhello")
@@ -197,7 +197,7 @@ private final class Wire {
         #expect(wire.listener.failures == [.closedInResponse])
     }
 
-    @Test func aConnectionThatIsGoneIsNotTheEndOfAResponseWithoutALength() throws {
+    @Test func lostConnectionDoesNotEndAResponseWithoutALength() throws {
         let wire = try Wire()
         wire.send()
         try wire.origin("HTTP/1.1 200 OK\r\n\r\nhello")
@@ -212,7 +212,7 @@ private final class Wire {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         "HTTP/1.1 200 OK\r\nA : b\r\n\r\n",
         "hello\r\n",
-    ]) func whatIsNoResponseClosesTheConnection(_ text: String) throws {
+    ]) func malformedResponseClosesTheConnection(_ text: String) throws {
         let wire = try Wire()
         wire.send()
         try wire.origin(text)
@@ -221,7 +221,7 @@ private final class Wire {
         #expect(!wire.channel.isActive)
     }
 
-    @Test func aTunnelTakesWhatCameBehindThe101() throws {
+    @Test func tunnelGetsTheBytesAfterThe101() throws {
         let wire = try Wire()
         wire.send()
         try wire.origin("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nraw")
@@ -231,7 +231,7 @@ private final class Wire {
         #expect(try wire.channel.readInbound(as: ByteBuffer.self) == ByteBuffer(string: "more"))
     }
 
-    @Test func whatIsHeldIsToldOnResumingAndThenFlushed() throws {
+    @Test func heldResponseIsDeliveredOnResumingAndThenFlushed() throws {
         let wire = try Wire()
         wire.send()
         wire.listener.onHead = { wire.connection.pauseReading() }
@@ -243,7 +243,7 @@ private final class Wire {
         #expect(wire.listener.flushes == 1)
     }
 
-    @Test func anEndDuringAPauseWaitsForWhatIsHeld() throws {
+    @Test func endDuringAPauseIsReportedAfterTheHeldResponse() throws {
         let wire = try Wire()
         wire.send()
         wire.listener.onHead = { wire.connection.pauseReading() }
@@ -256,7 +256,7 @@ private final class Wire {
         #expect(wire.listener.failures.isEmpty)
     }
 
-    @Test func pausingAndResumingInsideTheDeliveryLosesNothingThatIsHeld() throws {
+    @Test func pausingAndResumingDuringDeliveryLosesNothing() throws {
         let wire = try Wire()
         wire.send()
         wire.listener.onHead = { wire.connection.pauseReading() }
@@ -272,7 +272,7 @@ private final class Wire {
         #expect(wire.listener.failures.isEmpty)
     }
 
-    @Test func closingInsideADeliveryEndsIt() throws {
+    @Test func closingDuringDeliveryStopsIt() throws {
         let wire = try Wire()
         wire.send()
         wire.listener.onContent = { wire.connection.close() }
@@ -282,7 +282,7 @@ private final class Wire {
         #expect(wire.listener.failures.isEmpty)
     }
 
-    @Test func thePoolLosesOneThatTheOriginCloses() throws {
+    @Test func poolForgetsAConnectionThatTheOriginCloses() throws {
         let wire = try Wire()
         let pool = UpstreamPool()
         let key = UpstreamKey(
@@ -294,7 +294,7 @@ private final class Wire {
         #expect(pool.slot(for: key).lease(now: 0) == nil)
     }
 
-    @Test func thePoolClosesWhatWasMadeUnderOtherSettings() throws {
+    @Test func poolClosesConnectionsWithOtherSettings() throws {
         let (old, new) = (try Wire(), try Wire())
         let pool = UpstreamPool()
         func key(_ settings: UInt64) -> UpstreamKey {
@@ -310,7 +310,7 @@ private final class Wire {
         #expect(pool.slot(for: key(2)).lease(now: 0) === new.connection)
     }
 
-    @Test func thePoolLendsAgainWhatItGotBack() throws {
+    @Test func poolLeasesAConnectionAgain() throws {
         let wire = try Wire()
         let pool = UpstreamPool()
         let key = UpstreamKey(
@@ -325,7 +325,7 @@ private final class Wire {
         #expect(!wire.channel.isActive)
     }
 
-    @Test func aSlotThatSomebodyKeptLendsWhatAnotherGotBack() throws {
+    @Test func retainedSlotLeasesConnectionsOfItsSuccessor() throws {
         let (first, second) = (try Wire(), try Wire())
         let pool = UpstreamPool()
         let key = UpstreamKey(
@@ -333,19 +333,19 @@ private final class Wire {
             principal: nil, settings: 1)
         let kept = pool.slot(for: key)
         kept.giveBack(first.connection, now: 0)
-        // Nothing is left in it: the pool forgets it, and makes another one.
+        // The slot is empty, so the pool removes it and later makes another one.
         #expect(kept.lease(now: 0) === first.connection)
         pool.timePassed(now: 0)
         pool.slot(for: key).giveBack(second.connection, now: 0)
         kept.giveBack(first.connection, now: 0)
         #expect(pool.slot(for: key).lease(now: 0) === first.connection)
-        // What the kept one got back is timed out by the pool all the same.
+        // The pool closes connections that were given back to the retained slot as well.
         pool.slot(for: key).giveBack(first.connection, now: 0)
         pool.timePassed(now: 100)
         #expect(!first.connection.isReusable && !second.connection.isReusable)
     }
 
-    @Test func whatComesBackAfterTheEndIsClosed() throws {
+    @Test func connectionGivenBackAfterTheShutdownIsClosed() throws {
         let wire = try Wire()
         let pool = UpstreamPool()
         let slot = pool.slot(
