@@ -88,7 +88,8 @@ private final class Wire {
         Row(response: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", content: "", method: .head),
         Row(
             response:
-                "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+                "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n"
+                + "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
             content: "ok", heads: [100, 103, 200]),
     ]
 

@@ -116,12 +116,8 @@ final class TrustEvaluation {
         guard !trust.isTrusted else {
             guard let pin else { return .proceed(.verified) }
             guard pin == leaf else {
-                return .refused(
-                    OwnResponse(
-                        UpstreamError(
-                            .trustChanged,
-                            "\(connection.place): the certificate does not have the fingerprint that the client has accepted"
-                        )))
+                let detail = "\(connection.place): the certificate is not the one that the client accepted"
+                return .refused(OwnResponse(UpstreamError(.trustChanged, detail)))
             }
             return .proceed(.client(leaf: leaf))
         }

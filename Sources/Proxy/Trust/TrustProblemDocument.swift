@@ -46,9 +46,10 @@ struct TrustProblemDocument {
 
     private var hint: String? {
         guard let fingerprint = trust.leaf?.fingerprintText else { return nil }
-        return
-            "to accept this certificate, send the request in absolute form with \"Countersign-Trust: \(fingerprint)\", or run "
-            + "`countersign trust allow \(HostText.joined(origin.host, origin.port)) --fingerprint \(fingerprint)`"
+        let place = HostText.joined(origin.host, origin.port)
+        return "to accept this certificate, send the request in absolute form with "
+            + "\"Countersign-Trust: \(fingerprint)\", or run "
+            + "`countersign trust allow \(place) --fingerprint \(fingerprint)`"
     }
 
     private static func object(_ reason: ServerTrust.Reason) -> JSONObject {
