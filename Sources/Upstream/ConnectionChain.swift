@@ -19,6 +19,10 @@ package protocol ConnectionStep: AnyObject {
     var limit: TimeAmount { get }
 
     func run(on channel: any Channel, in chain: ConnectionChain)
+
+    /// The chain ends while this step is running, because its limit has passed or nobody wants the result any longer.
+    /// The step releases the chain.
+    func chainEnded()
 }
 
 /// Opens one connection: TCP first, then each ``ConnectionStep`` in turn.
@@ -106,6 +110,7 @@ package final class ConnectionChain {
         guard completion != nil else { return }
         completion = nil
         pauseClock()
+        if begun > 0 { steps[begun - 1].chainEnded() }
         channel?.close(promise: nil)
         channel = nil
     }
@@ -114,6 +119,7 @@ package final class ConnectionChain {
         timer = nil
         let step = steps[begun - 1]
         stepFailed(.timedOut(in: step.kind, at: step.place))
+        step.chainEnded()
     }
 
     private func finish(_ result: Result<any Channel, UpstreamError>) {

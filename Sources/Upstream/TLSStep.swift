@@ -55,4 +55,6 @@ final class TLSStep: ConnectionStep {
             chain.stepFailed(UpstreamError.connecting(error, to: place))
         }
     }
+
+    func chainEnded() { connection?.close() }
 }

@@ -51,9 +51,18 @@ private final class ConnectStep: ConnectionStep, ChannelInboundHandler, Removabl
         chain.stepSucceeded(channel)
     }
 
-    func channelInactive(context: ChannelHandlerContext) {
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case ChannelEvent.inputClosed = event { parentClosed() }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) { parentClosed() }
+
+    func chainEnded() { chain = nil }
+
+    private func parentClosed() {
+        let chain = chain
+        self.chain = nil
         chain?.stepFailed(UpstreamError(.tunnelFailed, "\(place): closed the connection"))
-        chain = nil
     }
 }
 
@@ -93,6 +102,7 @@ private final class ParentConnection: ChannelInboundHandler, RemovableChannelHan
     private let behaviour: Parent.Behaviour
     private let tls: TLSServerContext?
     private var request = ""
+    private var isOpen = false
 
     init(_ behaviour: Parent.Behaviour, _ tls: TLSServerContext?) {
         self.behaviour = behaviour
@@ -101,6 +111,7 @@ private final class ParentConnection: ChannelInboundHandler, RemovableChannelHan
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         request += String(buffer: unwrapInboundIn(data))
+        if isOpen, case .speaksPlainText = behaviour { return write("SSH-2.0-x\r\n", context) }
         guard request.hasSuffix("\r\n\r\n") else { return }
         let line = request.prefix { $0 != "\r\n" }
         switch behaviour {
@@ -118,8 +129,9 @@ private final class ParentConnection: ChannelInboundHandler, RemovableChannelHan
         case .closes: context.close(promise: nil)
         case .silent: break
         case .silentInTunnel: write("HTTP/1.1 200 OK\r\n\r\n", context)
-        case .speaksPlainText: write("HTTP/1.1 200 OK\r\n\r\nSSH-2.0-x\r\n", context)
+        case .speaksPlainText: write("HTTP/1.1 200 OK\r\n\r\n", context)
         }
+        isOpen = true
         request = ""
     }
 
@@ -347,5 +359,7 @@ private enum PKI {
             chain.cancel()
             chain.stepSucceeded(channel)
         }
+
+        func chainEnded() {}
     }
 }

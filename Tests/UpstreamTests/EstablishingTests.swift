@@ -21,6 +21,7 @@ import Testing
         init(_ connection: OriginConnection) { self.connection = connection }
 
         func run(on channel: any Channel, in chain: ConnectionChain) { connection.establish(in: chain) }
+        func chainEnded() { connection.close() }
     }
 
     /// A connection in the middle of its handshake.
