@@ -118,14 +118,15 @@ package final class ConnectionChain {
     private func limitPassed() {
         timer = nil
         let step = steps[begun - 1]
-        stepFailed(.timedOut(in: step.kind, at: step.place))
-        step.chainEnded()
+        let error = UpstreamError.timedOut(in: step.kind, at: step.place)
+        finish(.failure(error.inStep(step.kind, at: step.place)), ending: step)
     }
 
-    private func finish(_ result: Result<any Channel, UpstreamError>) {
+    private func finish(_ result: Result<any Channel, UpstreamError>, ending step: (any ConnectionStep)? = nil) {
         guard let completion else { return }
         self.completion = nil
         pauseClock()
+        step?.chainEnded()
         if case .failure = result { channel?.close(promise: nil) }
         channel = nil
         completion(result)
