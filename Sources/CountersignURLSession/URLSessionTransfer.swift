@@ -81,7 +81,7 @@ final class ProxyLink: Sendable {
 }
 
 /// One request and its response, on one event loop.
-final class URLSessionTransfer: OriginConnectionDelegate {
+final class URLSessionTransfer: OriginStreamDelegate {
     /// A handle for other threads.
     struct Handle: Sendable {
         private let loop: any EventLoop
@@ -166,7 +166,7 @@ final class URLSessionTransfer: OriginConnectionDelegate {
         acceptedBefore = link.acceptedServerCount
         connection.delegate = self
         connection.send(head: bytes, method: Method(rawValue: request.method) ?? .get)
-        connection.endRequest()
+        connection.finish(trailers: nil)
         connection.flush()
     }
 
@@ -195,7 +195,7 @@ final class URLSessionTransfer: OriginConnectionDelegate {
 
     // MARK: Events from the connection
 
-    func originResponded(_ head: ResponseHead, framing: BodyFraming) {
+    func originResponded(_ head: ResponseHead, content: ContentEnd) {
         restartTimeout()
         guard !head.isInformational else { return }
         self.head = head

@@ -2,67 +2,21 @@
 
 import CountersignChallenges
 import Glibc
-import CountersignHTTP1
 import NIOCore
 import CountersignTLS
 import CountersignUpstream
 
-/// Whatever has time limits: told once a second, and when the proxy stops.
+/// An object with time limits. It is called once a second, and when the proxy stops.
 protocol TimeWatched: AnyObject {
     /// `now` is ``LoopServices/now``.
     func secondPassed(now: UInt64)
-    /// The proxy stops: close when what is in flight is done.
+    /// The proxy is stopping: finish the exchanges in progress, then close.
     func drain()
-    /// The proxy's patience is over.
+    /// The time for finishing is over: close now.
     func abort()
 }
 
-/// What every event loop needs, shared by all of them.
-package final class ProxyServices: Sendable {
-    package let configuration: ProxyConfiguration
-    package let policy: CurrentPolicy
-    package let breaker: BreakerBoard
-    package let learned = ProtectionSpaceCache()
-    let leaves = LeafCache()
-    let accessLog: AccessLog?
-    /// Asked about listed origins that do not verify, where no standing decision speaks for them. Nil: nobody.
-    let serverTrustDecider: (any ServerTrustDecider)?
-    /// Asked where an origin refuses the credential of its line. Nil: nobody.
-    let suppliedCredentials: ReplacementCredentials?
-    /// Told what origins make of client identities. Nil: nobody.
-    let identityRefresher: IdentityRefresher?
-    /// Told what becomes of challenges. Nil: nobody.
-    let observer: ChallengeObserver?
-    /// This process in `Via` (RFC 9110 §7.6.3): a pseudonym, new each run.
-    let pseudonym: String
-    /// What is added to what is forwarded.
-    let via: ViaField
-    /// Seconds since 1970.
-    let wallClock: @Sendable () -> Int64
-
-    package init(
-        configuration: ProxyConfiguration, policy: CurrentPolicy, accessLog: AccessLog?,
-        breaker: BreakerBoard = BreakerBoard(),
-        serverTrustDecider: (any ServerTrustDecider)? = nil, suppliedCredentials: ReplacementCredentials? = nil,
-        identityRefresher: IdentityRefresher? = nil, observer: ChallengeObserver? = nil,
-        pseudonym: String,
-        wallClock: @escaping @Sendable () -> Int64
-    ) {
-        self.configuration = configuration
-        self.policy = policy
-        self.accessLog = accessLog
-        self.breaker = breaker
-        self.serverTrustDecider = serverTrustDecider
-        self.suppliedCredentials = suppliedCredentials
-        self.identityRefresher = identityRefresher
-        self.observer = observer
-        self.pseudonym = pseudonym
-        via = ViaField("1.1 \(pseudonym)")
-        self.wallClock = wallClock
-    }
-}
-
-/// What the connections of one event loop share. Only that loop touches it.
+/// The services that the connections of one event loop share. Only that loop may use them.
 final class LoopServices {
     let shared: ProxyServices
     let loop: any EventLoop
@@ -71,12 +25,12 @@ final class LoopServices {
     let spare = SpareBuffer()
     let questions: TrustQuestions
     let readThrottle: ReadThrottle
-    /// Nil where the system has none.
+    /// Nil if the system does not provide one.
     private(set) lazy var splicePipe = SplicePipe()
-    /// Monotonic seconds, as of the last tick: good enough for every limit here.
+    /// Monotonic time in seconds as of the last tick, which is precise enough for every limit here.
     private(set) var now: UInt64
     private(set) var isDraining = false
-    /// The ports that this proxy listens on, to refuse a loop.
+    /// The ports that this proxy listens on. A request to one of them would loop.
     var ownPorts: Set<UInt16> = [] {
         didSet { routes.removeAll() }
     }
@@ -95,12 +49,12 @@ final class LoopServices {
         now = Self.monotonicSeconds()
     }
 
-    /// The route under the policy that is in force now.
+    /// The route to `origin` under the current policy.
     func route(to origin: Origin, for principal: UInt32?) -> Route {
         routes.route(to: origin, for: principal, self)
     }
 
-    /// Whether what `route` was found out from is as it was.
+    /// Whether `route` is still what ``route(to:for:)`` would return.
     func isInForce(_ route: Route) -> Bool {
         route.isInTable && route.policyVersion == shared.policy.version
     }
@@ -120,7 +74,7 @@ final class LoopServices {
         watched[ObjectIdentifier(watchedObject)] = nil
     }
 
-    /// No connection is left.
+    /// All connections are closed.
     var isQuiet: Bool { watched.isEmpty }
 
     func drain() {

@@ -8,8 +8,8 @@ import CountersignSitePolicy
 import Synchronization
 import CountersignTLS
 
-/// Everything that decides an exchange, as it is in force at one moment. Immutable: a reload makes another one, and an exchange
-/// keeps the one it began with.
+/// Everything that decides an exchange, as it is in force at one moment. Immutable: a reload makes another one, and an
+/// exchange keeps the one it began with.
 package final class Policy: Sendable {
     /// Whether there is anything to answer with.
     package enum Enrollment: Sendable {
@@ -70,7 +70,8 @@ package final class Policy: Sendable {
         }
     }
 
-    /// The third check for a password challenge: the credential that is kept for `origin` alone, else the one that `rule` names.
+    /// The third check for a password challenge: the credential that is kept for `origin` alone, else the one that
+    /// `rule` names.
     package func passwordDecision(for rule: SiteRule, at origin: Origin) -> CredentialDecision {
         switch enrollment {
         case .closed(let reason):
@@ -84,8 +85,8 @@ package final class Policy: Sendable {
         }
     }
 
-    /// What a credential is called that is kept for one origin: `https_git.corp.example_8443`, or a digest where that is too long, or
-    /// has characters that a name may not have.
+    /// What a credential is called that is kept for one origin: `https_git.corp.example_8443`, or a digest where that
+    /// is too long, or has characters that a name may not have.
     package static func credentialName(for origin: Origin) -> String {
         let name = "\(origin.scheme.rawValue)_\(origin.host)_\(origin.port)"
         guard !SiteRule.isStoredName(name) else { return name }
@@ -135,8 +136,8 @@ package final class CurrentPolicy: Sendable {
 
     package var current: Policy { box.withLockedValue { $0 } }
 
-    /// Another one after each replacement. Every request looks at it, on every event loop, and none waits for a lock. Whoever keeps
-    /// what ``current`` was keeps the version from before.
+    /// Another one after each replacement. Every request looks at it, on every event loop, and none waits for a lock.
+    /// Whoever keeps what ``current`` was keeps the version from before.
     package var version: Int { replacements.load(ordering: .acquiring) }
 
     package func replace(with policy: Policy) {

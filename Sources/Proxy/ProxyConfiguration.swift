@@ -4,7 +4,7 @@ import CountersignCryptography
 import NIOCore
 import CountersignUpstream
 
-/// Where the proxy listens, and its limits. The values are those of the threat model; each excess has its own answer.
+/// The addresses that the proxy listens on, and its limits. The defaults are those of the threat model.
 package struct ProxyConfiguration: Sendable {
     /// An address that clients connect to.
     package enum ListeningAddress: Sendable, Equatable {
@@ -13,34 +13,35 @@ package struct ProxyConfiguration: Sendable {
     }
 
     package var listeningAddresses: [ListeningAddress] = [.tcp(host: "127.0.0.1", port: 3128)]
-    /// What `Proxy-Authorization` must carry; nil: nothing.
+    /// The token that `Proxy-Authorization` must contain, if one is required.
     package var clientToken: Secret?
-    /// Whether processes that descend from this one are served without the token: they have it in their environment, and some,
-    /// Java's for one, have no way to send it.
+    /// Whether descendants of this process are served without the token. They have it in their environment, but some
+    /// of them, such as Java, cannot send it.
     package var admitsDescendants = false
-    /// Whether the process at the other end must belong to this process's user.
+    /// Whether a client must run as the same user as this process.
     package var requiresSameUser = true
-    /// The origin's first byte.
+    /// The time until the origin's first byte.
     package var originTimeoutSeconds: UInt64 = 300
-    /// A body, either way, without a byte.
+    /// The time without a byte of a request's or response's content.
     package var bodyIdleSeconds: UInt64 = 60
-    /// A client's head, from its first byte to its last.
+    /// The time that a client has to send a request's head.
     package var headSeconds: UInt64 = 10
-    /// A kept client connection without a request.
+    /// The time that an idle client connection stays open.
     package var keepAliveSeconds: UInt64 = 75
-    /// A tunnel without a byte either way.
+    /// The time without a byte in either direction of a tunnel.
     package var tunnelIdleSeconds: UInt64 = 3600
-    /// The client's TLS handshake inside a CONNECT.
+    /// The time for the client's TLS handshake inside a CONNECT.
     package var clientHandshakeSeconds: UInt64 = 10
-    /// What is kept of a request's body to send it again.
+    /// How much of a request's content is buffered so that it can be sent again.
     package var replayLimitBytes = 1024 * 1024
-    /// What is read of a challenge's body so that its connection can go on.
+    /// How much of a challenge's content is read and discarded so that its connection can carry the next request.
     package var swallowedBodyBytes = 64 * 1024
-    /// What is in flight at a stop may take this long.
+    /// The time that exchanges in progress have to finish when the proxy stops.
     package var drainSeconds: Int64 = 10
-    /// Whoever is asked about an origin that is not trusted; after that it is a no.
+    /// The time to decide about an untrusted origin. After it the origin is refused.
     package var trustQuestion: TimeAmount = .seconds(30)
-    /// A challenge's whole dialogue, up to the request with the last answer; after that the client gets the challenge.
+    /// The time to answer a challenge, until the request with the final answer goes out. After it the client gets the
+    /// challenge.
     package var dialogueSeconds: UInt64 = 30
     package var connector = UpstreamTimeLimits()
 

@@ -3,27 +3,27 @@
 import CountersignHTTP1
 import NIOCore
 
-/// What has come on one connection and was not read yet: heads, and the pieces of a body, over the memory in which they came.
+/// The unread input of one connection, parsed into heads and parts of content without copying the bytes.
 ///
-/// The bytes are taken out while something is done with them: an access that ends at once needs no check at run time that there is
-/// no other.
+/// Each function takes the buffer out of its property, works on the local and puts the rest back. The property is then
+/// only accessed at single points in time, for which the compiler needs no dynamic exclusivity check.
 package final class MessageInput {
     package enum Piece {
         /// Transfer coding removed.
         case content(ByteBuffer)
         case needsMore
-        /// The body is whole; the trailer section, if there was one with a field in it.
+        /// The content is complete. `trailers` is nil if the trailer section is empty or missing.
         case end(trailers: FieldLines?)
     }
 
-    /// Nil in the place of an empty one, which would keep the memory of the last read.
+    /// Nil instead of an empty buffer, which would keep the memory of the last read alive.
     private var bytes: ByteBuffer?
     private var decoder: BodyDecoder
-    /// The body has been read to its end, which may still have to be told.
+    /// The content has been read to its end, which may not have been reported yet.
     private var isAtEnd = false
     private let sender: MessageSender
 
-    /// `sender` decides whose fault a malformed message is.
+    /// `sender` says whose fault a malformed message is.
     package init(sentBy sender: MessageSender) {
         self.sender = sender
         decoder = BodyDecoder(.none, sentBy: sender)
@@ -45,7 +45,7 @@ package final class MessageInput {
         bytes = all
     }
 
-    /// Everything that is there, which is no message of HTTP.
+    /// Takes all bytes, which are not HTTP messages.
     package func takeAll() -> ByteBuffer { take() ?? ByteBuffer() }
 
     private func take() -> ByteBuffer? {
@@ -80,13 +80,13 @@ package final class MessageInput {
 
     // MARK: Bodies
 
-    /// What follows is a body of that framing.
+    /// The next bytes are content with this framing.
     package func beginBody(_ framing: BodyFraming) {
         decoder = BodyDecoder(framing, sentBy: sender)
         isAtEnd = false
     }
 
-    /// One step through the body.
+    /// Reads the next part of the content.
     package func nextPiece() throws(HTTP1Error) -> Piece {
         if isAtEnd { return .end(trailers: nil) }
         var taken = takeAll()
@@ -106,13 +106,13 @@ package final class MessageInput {
         }
     }
 
-    /// Apart, as the compiler sees a span of one part of a value as one of the whole.
+    /// Separate, because the compiler extends the lifetime of a span of one stored property to the whole value.
     private static func step(
         _ decoder: inout BodyDecoder, in bytes: borrowing ByteBuffer, from offset: inout Int
     ) throws(HTTP1Error) -> (BodyPiece, isWhole: Bool) {
         (try decoder.next(bytes.readableBytesSpan, from: &offset), decoder.isComplete)
     }
 
-    /// The connection ended. True: the body is whole; false: it was cut short.
+    /// The connection ended. Whether the content is complete.
     package func endsBody() -> Bool { decoder.inputEnded() }
 }

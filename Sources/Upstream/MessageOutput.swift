@@ -3,24 +3,25 @@
 import NIOCore
 import CountersignTLS
 
-/// What goes out on one connection: heads and small pieces wait here for the flush, so that they go out in one write, and the
-/// shortest way that there is.
+/// The output of one connection. Heads and small pieces of content are collected until the flush, so that they go out
+/// in one write, and they bypass the pipeline if nothing in it needs to see them.
 ///
-/// Owned by the connection's event loop. Whoever writes must expect to be told of writability meanwhile.
+/// Owned by the connection's event loop. A call that writes may change the channel's writability before it returns.
 package final class MessageOutput {
     private let spare: SpareBuffer
     private var context: ChannelHandlerContext?
     private var tls: TLSHandler?
-    /// While nothing stands between the handler and its socket.
+    /// The socket, if no other handler is between this connection's handler and the network.
     private var socket: SocketOutput?
+    /// Output that is not in the channel yet.
     private var waiting: ByteBuffer?
-    /// Something is in the channel that waits for a flush.
+    /// Whether the channel has output that waits for a flush.
     private var wrote = false
 
     package init(spare: SpareBuffer) { self.spare = spare }
 
-    /// The handler has its place. `isNextToSocket`: nothing but `tls`, if any, stands between it and the network, and what is
-    /// written, and that it reads on, need not be seen by anyone else.
+    /// The handler has been added to the pipeline. `isNextToSocket`: no handler except `tls` is between it and the
+    /// network, so that writes and reads may bypass the pipeline.
     package func open(_ context: ChannelHandlerContext, tls: TLSHandler?, isNextToSocket: Bool) {
         self.context = context
         guard isNextToSocket else { return }
@@ -28,28 +29,27 @@ package final class MessageOutput {
         if tls == nil { socket = SocketOutput(context.channel) }
     }
 
-    /// From here on what is written goes through `tls`, which has just been put before the handler.
+    /// Later output goes through `tls`, which has just been added before the handler.
     package func startTLS(_ tls: TLSHandler) {
         self.tls = tls
         socket = nil
     }
 
-    /// The handler leaves its place.
+    /// The handler has been removed from the pipeline.
     package func close() {
         context = nil
         tls = nil
         socket = nil
     }
 
-    /// A read is over, and another is to follow as the channel reads by itself: where nothing but `tls` stands before the handler,
-    /// it need not be asked through the pipeline.
+    /// Requests the next read of an automatically reading channel, past the pipeline if possible.
     package func readOn() {
         if let tls { tls.readOn() } else { socket?.readOn() }
     }
 
     // MARK: Writing
 
-    /// Appends what `write` writes into the room that it is given, which will be about `size`.
+    /// Appends the bytes that `write` writes into a memory of about `size` bytes.
     package func write(about size: Int, _ write: (UnsafeMutableRawBufferPointer) -> Int) {
         var bytes = takeWaiting(withRoom: size)
         bytes.write(about: size, write)
@@ -76,7 +76,7 @@ package final class MessageOutput {
     package func flush() {
         var passed: ByteBuffer?
         if waiting != nil {
-            if !wrote, sendStraight() { return }
+            if !wrote, sendDirectly() { return }
             passed = takeWaiting()
             if let passed { pass(passed) }
         }
@@ -84,15 +84,16 @@ package final class MessageOutput {
         wrote = false
         channelWrites()
         context?.flush()
-        // Not before: until then it is held.
+        // The channel holds the buffer until the flush.
         if let passed { spare.giveBack(passed) }
     }
 
-    /// Copying as much costs less than a further piece in a write.
+    /// Copying this much costs less than another element in a vectored write.
     private static let smallPiece = 4 * 1024
 
-    // What waits, and the way to the socket, are taken out while something is done with them: an access that ends at once needs no
-    // check at run time that there is no other.
+    // `waiting` and `socket` are taken out of their properties while they are used. A write may come back to this
+    // object with a change of writability, and must then find a consistent state; and an access at a single point in
+    // time needs no dynamic exclusivity check.
 
     private func takeWaiting() -> ByteBuffer? {
         let bytes = waiting
@@ -100,13 +101,13 @@ package final class MessageOutput {
         return bytes
     }
 
-    /// What waits, or an empty buffer, to be put back with `room` more bytes in it.
+    /// The waiting output, or an empty buffer with room for `room` bytes. The caller puts it back.
     private func takeWaiting(withRoom room: Int) -> ByteBuffer {
         if let waiting, waiting.readableBytes + room > 4 * Self.smallPiece { passWaiting() }
         return takeWaiting() ?? spare.take(room: room)
     }
 
-    private func sendStraight() -> Bool {
+    private func sendDirectly() -> Bool {
         guard let context else { return false }
         if let tls {
             guard let bytes = takeWaiting() else { return false }
@@ -114,30 +115,30 @@ package final class MessageOutput {
             spare.giveBack(bytes)
             return true
         }
-        guard socket != nil, var bytes = takeWaiting(), var way = takeSocket() else { return false }
-        let isOut = way.send(&bytes, in: context)
-        socket = way
+        guard socket != nil, var bytes = takeWaiting(), var taken = takeSocket() else { return false }
+        let isOut = taken.send(&bytes, in: context)
+        socket = taken
         if isOut { spare.giveBack(bytes) } else { waiting = bytes }
         return isOut
     }
 
     private func channelWrites() {
-        guard var way = takeSocket() else { return }
-        way.channelWrites()
-        socket = way
+        guard var taken = takeSocket() else { return }
+        taken.channelWrites()
+        socket = taken
     }
 
     private func takeSocket() -> SocketOutput? {
-        let way = socket
+        let taken = socket
         socket = nil
-        return way
+        return taken
     }
 
     private func passWaiting() {
         if let bytes = takeWaiting() { pass(bytes) }
     }
 
-    /// May tell of writability, upon which more is written.
+    /// The channel's writability may change during the call, and the delegate may then write more.
     private func pass(_ bytes: ByteBuffer) {
         wrote = true
         context?.write(NIOAny(bytes), promise: nil)

@@ -3,7 +3,7 @@
 import CountersignHTTP1
 import NIOCore
 
-/// What the origin sends: heads and content to the exchange in turn, and how it ends.
+/// Reads responses and reports them to the delegate.
 extension OriginConnection {
     func deliver() {
         guard !delivering else { return }
@@ -15,11 +15,11 @@ extension OriginConnection {
                 case .head:
                     guard let head = try nextHead() else { return }
                     if head.status == 101 || (method == .connect && head.status / 100 == 2) {
-                        delegate?.originResponded(head, framing: .none)
+                        delegate?.originResponded(head, content: .none)
                         return
                     }
                     if head.isInformational {
-                        delegate?.originResponded(head, framing: .none)
+                        delegate?.originResponded(head, content: .none)
                         continue
                     }
                     let framing = try head.framing(answering: method)
@@ -27,7 +27,7 @@ extension OriginConnection {
                     phase = .body
                     input.beginBody(framing)
                     closeDelimits = framing.endsConnection
-                    delegate?.originResponded(head, framing: framing)
+                    delegate?.originResponded(head, content: ContentEnd(framing))
                 case .body:
                     guard try deliverBody() else { return }
                 case .handshaking, .idle, .tunnel, .closed:
@@ -45,7 +45,7 @@ extension OriginConnection {
         return try input.nextResponse()
     }
 
-    /// One step through the body; false when it waits for more.
+    /// Reads the next part of the content. False if more input is needed.
     private func deliverBody() throws(HTTP1Error) -> Bool {
         switch try input.nextPiece() {
         case .content(let content):
@@ -94,5 +94,17 @@ extension OriginConnection {
         context?.close(promise: nil)
         finishEstablishing(error)
         listener?.originFailed(error)
+    }
+}
+
+extension ContentEnd {
+    init(_ framing: BodyFraming) {
+        self =
+            switch framing {
+            case .none: .none
+            case .length(let length): .length(length)
+            case .chunked: .marked
+            case .untilClose: .connectionClose
+            }
     }
 }

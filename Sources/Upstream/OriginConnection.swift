@@ -6,83 +6,63 @@ import CountersignHTTP1
 import NIOCore
 import CountersignTLS
 
-/// One HTTP/1.1 connection to an origin: requests out, one response at a time back, over TLS or not.
+/// One HTTP/1.1 connection to an origin, with or without TLS. It sends requests and receives one response at a time.
 ///
-/// Owned by its event loop. Whoever leased it is its ``delegate``; nobody else may write to it. A connection on which anything
-/// unexpected happened (bytes behind a response, an error, a request that was not finished) is never reusable.
-package final class OriginConnection: ChannelInboundHandler, RemovableChannelHandler {
+/// Owned by its event loop. Only the exchange that has leased it, its ``delegate``, may write to it. A connection on
+/// which anything unexpected has happened (bytes after a response, an error, a request that was not completed) is never
+/// reused.
+package final class OriginConnection: OriginStream, ChannelInboundHandler, RemovableChannelHandler {
     package typealias InboundIn = ByteBuffer
     package typealias OutboundOut = ByteBuffer
-    /// Asks who the client of this connection is; the answer may come later, on the event loop. Who keeps it keeps the connection.
-    package typealias CertificateSource = (CertificateRequest, OriginConnection, @escaping (Identity?) -> Void) -> Void
-    /// Asks whether to go on to an origin that is not trusted; the answer may come later, on the event loop. Who keeps it keeps the
+    /// Answers a certificate request, at once or later on the event loop. Keeping the answer closure keeps the
     /// connection.
+    package typealias CertificateSource = (CertificateRequest, OriginConnection, @escaping (Identity?) -> Void) -> Void
+    /// Decides whether to continue to an untrusted origin, at once or later on the event loop. Keeping the answer
+    /// closure keeps the connection.
     package typealias TrustSource = (ServerTrust, OriginConnection, @escaping (TrustAnswer) -> Void) -> Void
 
     enum Phase {
         case handshaking
         case idle
         case head
-        /// ``input`` is in it.
+        /// The response's content is being read from ``input``.
         case body
         case tunnel
         case closed
     }
 
-    /// Whoever leased the connection, until it is given back or closed.
-    package var delegate: (any OriginConnectionDelegate)? {
-        get { leaser }
-        set { leaser = newValue }
-    }
-    /// Answers the origin's certificate requests while there is no ``delegate``, during the handshake. Nil: none is shown.
-    package var certificateSource: CertificateSource? {
-        get { identifies }
-        set { identifies = newValue }
-    }
-    /// Answers the question whether to go on to an origin that is not trusted. Nil: undecided, as nobody is asked.
+    // The properties that other modules access for each request are not checked for exclusive access at run time: the
+    // compiler cannot see all accesses, but each of them is over at once, and all are on the event loop.
+
+    /// The exchange that leases the connection, until the connection is returned or closed.
+    @exclusivity(unchecked) package var delegate: (any OriginStreamDelegate)?
+    /// Answers certificate requests while there is no ``delegate``, that is, during the handshake. Nil declines them.
+    @exclusivity(unchecked) package var certificateSource: CertificateSource?
+    /// Decides whether to continue to an untrusted origin. Nil leaves it undecided.
     package var trustSource: TrustSource?
     /// Opens the connection; nil once the handshake is over.
     var chain: ConnectionChain?
-    /// Where the connection waits while it is idle.
+    /// The slot of the pool that the connection belongs to while it is idle.
     var slot: UpstreamPool.Slot?
 
-    /// `host:port`, for error texts.
+    /// `host:port`, for error messages.
     package let place: String
-    /// What the handshake found out; nil without TLS.
+    /// The result of the TLS handshake; nil without TLS.
     package private(set) var tls: TLSSummary?
-    /// An NTLM dialogue, a client's own or ours, has been spoken on it: it belongs to one client from then on.
-    package var isAuthenticated: Bool {
-        get { isPersonal }
-        set { isPersonal = newValue }
-    }
-    /// How the last certificate request of the origin was decided; nil where none came.
-    package var certificateChecks: ThreeChecks? {
-        get { checks }
-        set {
-            checks = newValue
-            hasChecks = newValue != nil
-        }
-    }
-    /// The client identity that the origin was shown last.
+    /// The connection has been authenticated by NTLM or Negotiate, by the proxy or by its client. It can only serve
+    /// this client from then on.
+    @exclusivity(unchecked) package var isAuthenticated = false
+    /// The decision about the origin's last certificate request, if there was one.
+    @exclusivity(unchecked) package var certificateChecks: ThreeChecks?
+    /// The client identity that was last shown to the origin.
     package private(set) var shownIdentity: Identity?
-    /// The origin was shown a client identity at some time: the connection stands for a person.
-    package var hasShownIdentity: Bool { wasIdentified }
-    /// There are ``certificateChecks``.
-    package var hasCertificateChecks: Bool { hasChecks }
-    /// How many requests it has carried.
-    package var requestCount: Int { requests }
-
-    // What other rooms see is stored apart from what they see it by: the compiler then knows of every access to it, and leaves
-    // out the checks at run time that no two of them overlap.
-    private var leaser: (any OriginConnectionDelegate)?
-    private var identifies: CertificateSource?
-    private var checks: ThreeChecks?
-    private var hasChecks = false
-    private var requests = 0
-    private var isPersonal = false
-    private var wasIdentified = false
-    private var isWhole = true
-    var hasEnded = false
+    /// A client identity was shown to the origin at some time, so that the connection acts for a person.
+    @exclusivity(unchecked) package private(set) var hasShownIdentity = false
+    /// The number of requests that the connection has carried.
+    @exclusivity(unchecked) package private(set) var requestCount = 0
+    @exclusivity(unchecked) package private(set) var requestIsWhole = true
+    /// Whether the network takes more. Stored, because asking the channel for each piece of content is expensive.
+    @exclusivity(unchecked) package private(set) var isWritable = true
 
     var phase: Phase
     var method: Method = .get
@@ -90,22 +70,23 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     let tlsHandler: TLSHandler?
     let input = MessageInput(sentBy: .origin)
     var keepsAlive = true
-    /// Nothing but its TLS stands between it and the network.
+    /// No handler except ``tlsHandler`` is between this one and the network.
     private let isNextToSocket: Bool
     private let output: MessageOutput
-    /// The request that is being answered is out whole.
-    package var requestIsWhole: Bool { isWhole }
+    /// The fields of the request's head while its content goes out in chunks; they decide which trailers may follow.
+    private var chunkedFields: FieldLines?
     var paused = false
     var delivering = false
-    /// The origin sends no more.
-    package var inputEnded: Bool { hasEnded }
-    /// It did not say that it was done: what ends with the connection may be cut.
+    /// The origin sends nothing more.
+    var inputEnded = false
+    /// The input ended without a FIN or close_notify: a response that ends with the connection may be truncated.
     var inputWasCut = false
     var bytesOfResponse = false
     /// The response in progress ends with the connection.
     var closeDelimits = false
 
-    /// With `isNextToSocket` no handler but `tlsHandler` stands before it, and none sees what it writes or that it reads on.
+    /// `isNextToSocket`: no handler except `tlsHandler` is before this one, so that writes and reads may bypass the
+    /// pipeline.
     init(
         place: String, tlsHandler: TLSHandler?, spare: SpareBuffer = SpareBuffer(), isNextToSocket: Bool = false
     ) {
@@ -116,19 +97,16 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         phase = tlsHandler == nil ? .idle : .handshaking
     }
 
-    /// Another exchange may lease it: nothing is pending on it and nothing odd has happened.
+    /// Whether another exchange may lease the connection: nothing is pending, and nothing unexpected has happened.
     package var isReusable: Bool {
         guard case .idle = phase else { return false }
         return keepsAlive && requestIsWhole && !inputEnded && input.byteCount == 0 && context != nil
     }
 
-    /// The name of the client identity that it shows.
+    /// The name of the client identity that the TLS session shows.
     package var showedIdentity: String? { tlsHandler?.shownIdentity }
 
-    /// The network takes more. Asking the channel each time is dear.
-    package private(set) var isWritable = true
-
-    /// The address that is connected to, with its port: `192.0.2.1:443`, `[2001:db8::1]:443`.
+    /// The remote address with its port: `192.0.2.1:443`, `[2001:db8::1]:443`.
     package var address: String? {
         guard let remote = context?.channel.remoteAddress, let ip = remote.ipAddress, let port = remote.port else {
             return nil
@@ -136,20 +114,24 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         return HostText.joined(ip, port)
     }
 
-    /// `TLSv1.3` or `TLSv1.2`, as soon as the origin has said so; nil without TLS.
+    /// `TLSv1.3` or `TLSv1.2`, as soon as the origin has chosen it; nil without TLS.
     package var tlsVersion: String? { tls?.version ?? tlsHandler?.version }
-
-    /// The channel, for a tunnel that takes it over.
-    package var channel: (any Channel)? { context?.channel }
 
     // MARK: Requests
 
-    /// Sends a request head; call ``endRequest()`` when its body is out.
-    package func send(_ head: RequestHead, as forwarding: borrowing RequestForwarding) {
+    package func send(_ head: RequestHead, _ changes: consuming RequestChanges) {
+        let withholdsContent = changes.withholdsContent
+        let framing: BodyFraming = withholdsContent && head.hasBody ? .length(0) : head.framing
+        if framing.isChunked { chunkedFields = head.fields }
+        let forwarding = RequestForwarding(
+            target: changes.target, host: changes.authority, framing: framing, authorization: changes.authorization,
+            via: changes.via, connection: head.upgrade != nil && !withholdsContent ? .upgrade : .keepAlive,
+            keepsExpect: !withholdsContent, maxForwards: changes.maxForwards)
         send(about: head.forwardedSize(forwarding), method: head.method) { head.write(forwarding, into: $0) }
     }
 
-    /// Sends a request head; `method` decides how the response is framed. Call ``endRequest()`` when its body is out.
+    /// Sends the bytes of a head, which content may follow in the same array. `method` decides how the response is
+    /// framed.
     package func send(head: [UInt8], method: Method) {
         send(about: head.count, method: method) { room in
             room.copyBytes(from: head.prefix(room.count))
@@ -161,37 +143,42 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         guard case .idle = phase, context != nil else { return }
         phase = .head
         self.method = method
-        requests += 1
-        isWhole = false
+        requestCount += 1
+        requestIsWhole = false
         bytesOfResponse = false
         output.write(about: size, write)
     }
 
-    /// Sends bytes of the request's body, framed by the caller.
-    package func send(body: ByteBuffer) {
-        output.write(body)
+    package func send(_ content: ByteBuffer) {
+        guard chunkedFields != nil else { return output.write(content) }
+        output.write(ChunkedEncoding.header(byteCount: content.readableBytes))
+        output.write(content)
+        output.write(ChunkedEncoding.lineEnd)
     }
 
-    /// The request is out whole.
-    package func endRequest() {
-        isWhole = true
+    package func finish(trailers: FieldLines?) {
+        if let fields = chunkedFields {
+            output.write(ChunkedEncoding.end(trailers: trailers, head: fields))
+            chunkedFields = nil
+        }
+        requestIsWhole = true
     }
 
     package func flush() { output.flush() }
 
-    /// Holds the delivery of what the origin sends, and its reading.
+    /// Stops delivering and reading input.
     package func pauseReading() {
         guard !paused else { return }
         paused = true
         try? context?.channel.syncOptions?.setOption(.autoRead, value: false)
     }
 
-    /// Goes on delivering.
+    /// Delivers the input that was held back, then reads on.
     package func resumeReading() {
         guard paused else { return }
         paused = false
         deliver()
-        // What was held has no read of its own whose end would flush it.
+        // No read ends after this delivery, which would flush it.
         delegate?.originReadCompleted()
         guard !paused else { return }
         try? context?.channel.syncOptions?.setOption(.autoRead, value: true)
@@ -212,13 +199,15 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         slot = nil
     }
 
-    /// Takes the connection out of HTTP: the bytes that already came behind the last head. The handler leaves the pipeline.
-    package func becomeTunnel() -> ByteBuffer {
+    package func reset() { close() }
+
+    package func upgrade() -> UpgradedConnection? {
+        guard let context else { return nil }
         phase = .tunnel
         delegate = nil
-        let rest = input.takeAll()
-        if let context { context.pipeline.syncOperations.removeHandler(context: context, promise: nil) }
-        return rest
+        let upgraded = UpgradedConnection(channel: context.channel, received: input.takeAll(), inputEnded: inputEnded)
+        context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
+        return upgraded
     }
 
     // MARK: Channel
@@ -236,8 +225,8 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         input.append(unwrapInboundIn(data))
         if case .idle = phase {
-            // Nobody asked: whatever it is, it must not become the next response.
-            return fail(UpstreamError(.malformedResponse, "\(place): bytes that answer no request"))
+            // Without a request these bytes must not be taken for the next response.
+            return fail(UpstreamError(.malformedResponse, "\(place): sent bytes without a request"))
         }
         deliver()
     }
@@ -264,7 +253,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
         case TLSEvent.certificateRequested(let request):
             let answer = { [self] (identity: Identity?) in
                 shownIdentity = identity
-                if identity != nil { wasIdentified = true }
+                if identity != nil { hasShownIdentity = true }
                 tlsHandler?.answerCertificateRequest(with: identity)
             }
             if let delegate {
@@ -275,7 +264,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
                 answer(nil)
             }
         case ChannelEvent.inputClosed, TLSEvent.inputClosed:
-            hasEnded = true
+            inputEnded = true
             if !paused { endOfInput() }
         default:
             break
@@ -286,7 +275,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     package func errorCaught(context: ChannelHandlerContext, error: any Error) {
         switch error {
         case let error as TLSError where error.code == .truncated:
-            // Whether that matters depends on the framing: `endOfInput` knows.
+            // Whether this matters depends on the framing of the response.
             inputCut()
         case let error as TLSError:
             fail(UpstreamError.tls(error, at: place, shown: shownIdentity))
@@ -303,7 +292,7 @@ package final class OriginConnection: ChannelInboundHandler, RemovableChannelHan
     }
 
     private func inputCut() {
-        hasEnded = true
+        inputEnded = true
         inputWasCut = true
         if !paused { endOfInput() }
     }

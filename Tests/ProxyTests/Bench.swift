@@ -66,10 +66,11 @@ final class Bench {
         return channel
     }
 
-    /// A connection to ``origin`` that is this client's alone, for requests that must not carry the enrolled credential.
+    /// A connection to ``origin`` that is this client's alone, for requests that must not carry the enrolled
+    /// credential.
     func boundOrigin() throws -> EmbeddedChannel {
         let (channel, origin) = try origin()
-        connection.bind(origin, for: Self.key(withCredential: false))
+        connection.session.bind(origin, for: Self.key(withCredential: false))
         return channel
     }
 

@@ -16,10 +16,10 @@ import Testing
         acceptableIssuers: [], signatureAlgorithms: [0x0403], isPostHandshake: false)
 
     /// What an origin is shown that asks for a certificate: the identity's name.
-    private static func shown(_ bench: Bench, to presence: ClientPresence) throws -> [String?] {
+    private static func shown(_ bench: Bench, to session: ClientSession) throws -> [String?] {
         let rule = try #require(bench.services.shared.policy.current.sites.rule(for: origin))
         let source = CertificateRequestAnswerer.source(
-            for: rule, at: origin, services: bench.services, client: presence)
+            for: rule, at: origin, services: bench.services, client: session)
         var names: [String?] = []
         source(request, OriginConnection(place: "a.example:443", tlsHandler: nil)) { names.append($0?.name) }
         return names
@@ -29,9 +29,9 @@ import Testing
         let identity = try ClientCA(commonName: "clients", at: 1_799_999_000)
             .issue("me", commonName: "me", lifetime: 86_400, at: 1_799_999_000)
         let bench = try Bench(sites: "https://a.example answer=certificate identity=me", identities: [identity])
-        #expect(try Self.shown(bench, to: bench.connection.presence) == ["me"])
-        #expect(try Self.shown(bench, to: ClientPresence()) == [nil])
+        #expect(try Self.shown(bench, to: bench.connection.session) == ["me"])
+        #expect(try Self.shown(bench, to: ClientSession(process: ClientProcess(), addresses: nil)) == [nil])
         bench.connection.clientGone()
-        #expect(try Self.shown(bench, to: bench.connection.presence) == [nil])
+        #expect(try Self.shown(bench, to: bench.connection.session) == [nil])
     }
 }

@@ -62,22 +62,22 @@ import Testing
     @Test(arguments: [true, false]) func whatHasLeftItsChannelIsThereForNobody(_ closes: Bool) throws {
         let bench = try Bench()
         weak var left: ClientConnection?
-        let (channel, presence) = {
+        let (channel, session) = {
             let connection = ClientConnection(
                 services: bench.services, process: ClientProcess(uid: Bench.uid), addresses: nil)
             left = connection
-            return (EmbeddedChannel(handler: connection, loop: bench.loop), connection.presence)
+            return (EmbeddedChannel(handler: connection, loop: bench.loop), connection.session)
         }()
         try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
-        #expect(presence.connection != nil && presence.connection === left)
+        #expect(session.isConnected && left != nil)
         if closes {
             try channel.close().wait()
         } else {
-            let there = try #require(presence.connection)
+            let there = try #require(left)
             _ = channel.pipeline.syncOperations.removeHandler(there)
         }
         bench.loop.run()
-        #expect(presence.connection == nil)
+        #expect(!session.isConnected)
         #expect(channel.isActive != closes)
         #expect(left == nil)
     }

@@ -74,7 +74,7 @@ extension ProtectionSpaceCache.Space {
     }
 }
 
-@Suite struct LearnedSpacesTests {
+@Suite struct ProtectionSpaceCacheTests {
     private static func key(
         host: String = "a.example", trust: UpstreamKey.Trust = .verified, credential: String = "enrollment",
         generation: UInt64 = 1, principal: UInt32? = 1

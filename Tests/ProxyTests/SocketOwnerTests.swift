@@ -8,7 +8,8 @@ import Testing
 @testable import CountersignProxy
 
 @Suite struct SocketOwnerTests {
-    /// In a process of its own: a child of another test may hold a copy of the socket for a moment, and would be as right an answer.
+    /// In a process of its own: a child of another test may hold a copy of the socket for a moment, and would be as
+    /// right an answer.
     @Test func aConnectionOfThisProcessIsOurs() async {
         await #expect(processExitsWith: .success) {
             for host in ["127.0.0.1", "::1"] {

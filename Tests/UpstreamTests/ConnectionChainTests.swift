@@ -156,13 +156,13 @@ private final class OriginResponder: ChannelInboundHandler {
 }
 
 /// Collects one response.
-private final class Response: OriginConnectionDelegate {
+private final class Response: OriginStreamDelegate {
     private let promise: EventLoopPromise<String>
     private var content = ""
 
     init(_ promise: EventLoopPromise<String>) { self.promise = promise }
 
-    func originResponded(_ head: consuming ResponseHead, framing: BodyFraming) {}
+    func originResponded(_ head: consuming ResponseHead, content: ContentEnd) {}
     func originSent(_ content: ByteBuffer) { self.content += String(buffer: content) }
     func originResponseEnded(trailers: FieldLines?) { promise.succeed(content) }
     func originReadCompleted() {}
@@ -222,7 +222,7 @@ private enum PKI {
                     connection.delegate = response
                     #expect(scheme == .http || connection.tls?.serverTrust?.isTrusted == true)
                     connection.send(head: Array("GET / HTTP/1.1\r\nHost: \(target)\r\n\r\n".utf8), method: .get)
-                    connection.endRequest()
+                    connection.finish(trailers: nil)
                     connection.flush()
                 case .failure(let error):
                     promise.fail(error)

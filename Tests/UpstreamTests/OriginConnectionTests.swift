@@ -8,9 +8,9 @@ import Testing
 @testable import CountersignUpstream
 
 /// Records the events of a connection.
-private final class Listener: OriginConnectionDelegate {
+private final class Listener: OriginStreamDelegate {
     var heads: [Int] = []
-    var framings: [BodyFraming] = []
+    var contentEnds: [ContentEnd] = []
     var content = ""
     var ends = 0
     var flushes = 0
@@ -19,9 +19,9 @@ private final class Listener: OriginConnectionDelegate {
     var onContent: (() -> Void)?
     var onEnd: (() -> Void)?
 
-    func originResponded(_ head: ResponseHead, framing: BodyFraming) {
+    func originResponded(_ head: ResponseHead, content: ContentEnd) {
         heads.append(head.status)
-        framings.append(framing)
+        contentEnds.append(content)
         onHead?()
     }
 
@@ -54,7 +54,7 @@ private final class Wire {
 
     func send(_ method: Method = .get, whole: Bool = true) {
         connection.send(head: Array("\(method.rawValue) / HTTP/1.1\r\nHost: a\r\n\r\n".utf8), method: method)
-        if whole { connection.endRequest() }
+        if whole { connection.finish(trailers: nil) }
         connection.flush()
     }
 
@@ -182,7 +182,7 @@ private final class Wire {
         try wire.origin("HTTP/1.1 200 OK\r\n\r\nhello")
         #expect(wire.listener.ends == 0)
         wire.originEnds()
-        #expect(wire.listener.framings == [.untilClose])
+        #expect(wire.listener.contentEnds == [.connectionClose])
         #expect(wire.listener.content == "hello")
         #expect(wire.listener.ends == 1)
         #expect(wire.listener.failures.isEmpty)
@@ -227,7 +227,7 @@ private final class Wire {
         wire.send()
         try wire.origin("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nraw")
         #expect(wire.listener.heads == [101])
-        #expect(String(buffer: wire.connection.becomeTunnel()) == "raw")
+        #expect(wire.connection.upgrade()?.received == ByteBuffer(string: "raw"))
         try wire.origin("more")
         #expect(try wire.channel.readInbound(as: ByteBuffer.self) == ByteBuffer(string: "more"))
     }

@@ -57,7 +57,7 @@ struct DataPath {
 
     /// The client's TLS handshake is done, and the connection waits for a request.
     var isIntercepted: Bool {
-        guard case .intercepted = connection.role, case .head = connection.phase else { return false }
+        guard case .intercepted = connection.session.role, case .head = connection.phase else { return false }
         return true
     }
 

@@ -5,22 +5,10 @@ import CountersignHTTP1
 import NIOCore
 import CountersignTLS
 
-/// What a CONNECT makes of a client connection: the origin's stand-in, a tunnel's end, or a refusal.
+/// The results of a CONNECT: the connection stands in for the origin, becomes one end of a tunnel, or is refused.
 extension ClientConnection {
-    /// What a CONNECT to a listed site was found to be. An object, as most connections have none, and wait with little.
-    final class InterceptedSite {
-        let origin: Origin
-        /// The leaf that the client has decided for by going on, where the origin is not trusted and it was shown why.
-        let pin: [UInt8]?
-
-        init(origin: Origin, pin: [UInt8]?) {
-            self.origin = origin
-            self.pin = pin
-        }
-    }
-
-    /// The origin answered and is listed: the client's TLS comes next.
-    func intercept(_ site: InterceptedSite, tls: TLSServerContext) {
+    /// The origin is listed and reachable. Accepts the CONNECT and waits for the client's TLS handshake.
+    func intercept(_ site: ClientSession.InterceptedSite, tls: TLSServerContext) {
         setup = nil
         output.write(GeneratedResponse.tunnelEstablished)
         output.flush()
@@ -31,14 +19,14 @@ extension ClientConnection {
         parse()
     }
 
-    /// The tunnel's other end is there: this handler leaves.
+    /// The tunnel's other end is connected. This handler leaves the pipeline.
     func becomeTunnel(
         to origin: any Channel, fromOrigin: ByteBuffer, originHasEnded: Bool, tally: TunnelHandler.Tally,
         response: [UInt8]?
     ) {
         setup = nil
         exchange = nil
-        closeBound()
+        session.closeBound()
         guard let context else {
             origin.close(promise: nil)
             return tally.finish()
@@ -54,7 +42,7 @@ extension ClientConnection {
             services: services)
     }
 
-    /// The CONNECT cannot be served.
+    /// Refuses the CONNECT.
     func refuseConnect(_ response: OwnResponse) {
         setup = nil
         respondAndClose(response)
@@ -64,10 +52,10 @@ extension ClientConnection {
         guard let context, let (site, tls) = standIn,
             let first = input.first
         else { return }
-        // A TLS handshake record (RFC 8446 §5.1). Anything else would be plaintext where the client asked for a tunnel.
+        // The type of a TLS handshake record (RFC 8446 §5.1). Anything else is not TLS.
         guard first == 0x16 else {
             return respondAndClose(
-                .init(status: 400, detail: "this site is intercepted: only TLS may be spoken in its tunnel"))
+                .init(status: 400, detail: "this site is intercepted, so its tunnel must carry TLS"))
         }
         do {
             let handler = try TLSHandler(server: tls, spare: services.spare, writesToSocket: true)
@@ -76,7 +64,7 @@ extension ClientConnection {
         } catch {
             return close()
         }
-        role = .intercepted(site)
+        session.role = .intercepted(site)
         standIn = nil
         lastRoute = nil
         phase = .clientHandshake

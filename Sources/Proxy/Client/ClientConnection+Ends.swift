@@ -5,7 +5,7 @@ import CountersignHTTP1
 import NIOCore
 import CountersignTLS
 
-/// Time limits, responses of our own, and the ways in which a client connection ends.
+/// Time limits, responses to malformed requests, and closing.
 extension ClientConnection {
     func clientEndedInput() {
         inputEnded = true
@@ -15,14 +15,14 @@ extension ClientConnection {
         case .discarding:
             if outputIsOut { close() }
         case .body:
-            // The rest of the body may have come already, and wait here until the origin takes it.
+            // The rest of the content may be buffered here already, held back by back-pressure.
             if !bodyPaused { bodyCut() }
         case .connecting where setup?.isAsking == true:
-            // The tunnel would need its ClientHello, which cannot come any more.
+            // The client can no longer send the ClientHello that the tunnel would need.
             clientGone()
             close()
         case .responding, .connecting, .closed:
-            // A client may close its half once its requests are out (RFC 9112 §9.6); the pipelined ones are still answered.
+            // A client may half-close after its last request (RFC 9112 §9.6). Pipelined requests are still answered.
             break
         }
     }
@@ -34,12 +34,11 @@ extension ClientConnection {
 
     func clientGone() {
         phase = .closed
-        presence.connection = nil
+        session.disconnected()
         exchange?.clientGone()
         exchange = nil
         setup?.cancel()
         setup = nil
-        closeBound()
         _ = input.takeAll()
     }
 
@@ -56,7 +55,7 @@ extension ClientConnection {
         case .head:
             if let headStartedAt {
                 if now > headStartedAt + limits.headSeconds {
-                    respondAndClose(.init(status: 408, detail: "the request head did not come in time"))
+                    respondAndClose(.init(status: 408, detail: "the request head did not arrive in time"))
                 }
             } else if now > idleSince + limits.keepAliveSeconds {
                 close()
@@ -86,11 +85,11 @@ extension ClientConnection {
         close()
     }
 
-    // MARK: Responses of our own
+    // MARK: Malformed requests
 
     func malformed(_ error: HTTP1Error) {
         if let exchange {
-            // The head was good and has been acted upon; its body was not.
+            // The head was valid and has been forwarded. Its content is malformed.
             exchange.clientGone()
             self.exchange = nil
             return close()
@@ -105,16 +104,16 @@ extension ClientConnection {
 
     // MARK: The last response
 
-    /// The response cannot be finished: the client must see that it is cut.
+    /// Closes the connection inside a response, in a way that shows the client that the response is incomplete.
     ///
-    /// `needsReset`: the end of the connection is the end of the body, so that a FIN would make the part look whole. A reset may
-    /// overtake what was written before it; without one the client keeps the part it got.
+    /// `needsReset`: the content ends with the connection, so that a FIN would make the part look complete. Otherwise a
+    /// FIN is better, because a reset may overtake data that was written before it.
     func abortResponse(needsReset: Bool) {
         exchange = nil
         output.flush()
         phase = .closed
         guard let channel = context?.channel else { return }
-        // A FIN or a close_notify would look like a whole response where the end of the connection is the end of the body.
+        // A close_notify would make the part look complete, too.
         if let tls = try? channel.pipeline.syncOperations.handler(type: TLSHandler.self) { return tls.abort() }
         guard needsReset else { return channel.close(promise: nil) }
         (channel as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0)).whenComplete { _ in
@@ -122,11 +121,11 @@ extension ClientConnection {
         }
     }
 
-    /// Sends what is written, half-closes, and reads on for a moment: a close with unread input would be a reset, and the client
-    /// might never see the response (RFC 9112 §9.6).
+    /// Flushes, half-closes, and discards input for a moment. Closing with unread input would send a reset, which may
+    /// destroy the response before the client has read it (RFC 9112 §9.6).
     func lingerAndClose() {
         output.flush()
-        closeBound()
+        session.closeBound()
         guard let context else { return close() }
         phase = .discarding
         idleSince = services.now
@@ -139,7 +138,7 @@ extension ClientConnection {
             if self.inputEnded { self.close() }
         }
         if inputEnded {
-            // Closing the second half closes the channel at once, and what has not gone out is lost.
+            // Closing the second half would close the channel at once and lose unwritten data.
             context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: written)
         } else {
             context.close(mode: .output, promise: written)

@@ -6,7 +6,7 @@ import CountersignHTTP1
 import NIOCore
 import CountersignSitePolicy
 
-/// From bytes to requests: heads are read one at a time, and each begins an exchange or sets up a CONNECT.
+/// Reads requests one at a time. Each begins an exchange or a CONNECT.
 extension ClientConnection {
     func parse() {
         guard !parsing else { return }
@@ -36,32 +36,32 @@ extension ClientConnection {
         }
     }
 
-    /// One step through the body; false when it waits for more.
+    /// Reads the next part of the content. False if more input is needed.
     private func readBody() throws(HTTP1Error) -> Bool {
         switch try input.nextPiece() {
         case .content(let content):
-            exchange?.bodyReceived(content)
+            exchange?.clientSent(content)
             return true
         case .needsMore:
             return false
         case .end(let trailers):
             phase = .responding
-            exchange?.bodyEnded(trailers: trailers)
+            exchange?.clientRequestEnded(trailers: trailers)
             return true
         }
     }
 
     private func begin(_ head: consuming RequestHead) {
-        if case .proxy = role, !isAdmitted, let token = services.configuration.clientToken {
+        if case .proxy = session.role, !isAdmitted, let token = services.configuration.clientToken {
             guard ClientToken.matches(head.fields.values(of: .proxyAuthorization), token) else {
                 return respondAndClose(OwnResponse.proxyAuthenticationRequired)
             }
         }
         if head.fields.values(of: .via).contains(where: { $0.contains(services.shared.pseudonym) }) {
-            return respondAndClose(.init(status: 508, detail: "this request has been through this proxy already"))
+            return respondAndClose(.init(status: 508, detail: "this request has already passed through this proxy"))
         }
         do throws(RequestTarget.Failure) {
-            switch role {
+            switch session.role {
             case .proxy where head.isConnect:
                 try connect(to: RequestTarget.authority(of: head), head)
             case .proxy:
@@ -72,14 +72,14 @@ extension ClientConnection {
                 }
                 try checkTrace(head, route)
                 let pin = try acceptedLeaf(head)
-                run(ExchangeDriver(client: self, head: head, route: route, path: path, pin: pin))
+                run(head, route, path, pin: pin)
             case .intercepted(let site):
                 guard !head.isConnect else {
                     throw RequestTarget.Failure(status: 400, detail: "CONNECT inside CONNECT")
                 }
                 let (route, path) = try destination(of: head, inside: site)
                 try checkTrace(head, route)
-                run(ExchangeDriver(client: self, head: head, route: route, path: path, pin: site.pin))
+                run(head, route, path, pin: site.pin)
             }
         } catch {
             respondAndClose(.init(status: error.status, detail: error.detail))
@@ -87,8 +87,8 @@ extension ClientConnection {
     }
 
     private func connect(to origin: Origin, _ head: RequestHead) throws(RequestTarget.Failure) {
-        guard !head.hasBody else { throw RequestTarget.Failure(status: 400, detail: "CONNECT has no body") }
-        let route = services.route(to: origin, for: process.uid)
+        guard !head.hasBody else { throw RequestTarget.Failure(status: 400, detail: "CONNECT with a body") }
+        let route = services.route(to: origin, for: session.process.uid)
         try refuseLoop(route)
         phase = .connecting
         let setup = ConnectSetup(client: self, route: route)
@@ -96,7 +96,9 @@ extension ClientConnection {
         setup.start()
     }
 
-    private func run(_ driver: ExchangeDriver) {
+    private func run(_ head: consuming RequestHead, _ route: Route, _ path: ArraySlice<UInt8>, pin: [UInt8]?) {
+        let driver = ExchangeDriver(
+            client: self, session: session, services: services, head: head, route: route, path: path, pin: pin)
         exchange = driver
         if driver.head.hasBody {
             phase = .body
@@ -107,9 +109,9 @@ extension ClientConnection {
         driver.start()
     }
 
-    // MARK: Where to
+    // MARK: The target
 
-    /// Where an absolute-form request goes, and what its origin is asked for.
+    /// The route of an absolute-form request, and the target to send to the origin.
     private func destination(of head: RequestHead) throws(RequestTarget.Failure) -> (Route, ArraySlice<UInt8>) {
         if let lastRoute, let path = RequestTarget.path(of: head, after: lastRoute.targetSpelling),
             services.isInForce(lastRoute)
@@ -117,15 +119,15 @@ extension ClientConnection {
             return (lastRoute, path)
         }
         let target = try RequestTarget(absoluteFormOf: head)
-        let route = services.route(to: target.origin, for: process.uid)
+        let route = services.route(to: target.origin, for: session.process.uid)
         lastRoute = route
         route.targetSpelling = Array(target.spelling)
         return (route, target.path)
     }
 
-    /// The same for a request in the tunnel to `site`.
+    /// The same for a request inside the intercepted CONNECT to `site`.
     private func destination(
-        of head: RequestHead, inside site: InterceptedSite
+        of head: RequestHead, inside site: ClientSession.InterceptedSite
     ) throws(RequestTarget.Failure) -> (Route, ArraySlice<UInt8>) {
         if let lastRoute, let path = RequestTarget.path(of: head, host: lastRoute.hostSpelling),
             services.isInForce(lastRoute)
@@ -133,7 +135,7 @@ extension ClientConnection {
             return (lastRoute, path)
         }
         let target = try RequestTarget(insideConnectTo: site.origin, head: head)
-        let route = services.route(to: site.origin, for: process.uid)
+        let route = services.route(to: site.origin, for: session.process.uid)
         lastRoute = route
         route.hostSpelling = Array(target.spelling)
         return (route, target.path)
@@ -144,35 +146,34 @@ extension ClientConnection {
         throw RequestTarget.Failure(status: 508, detail: "the target is this proxy itself")
     }
 
-    /// A TRACE would echo what is added to it (RFC 9110 §9.3.8), and one that may go no further is answered here, as is such an
-    /// OPTIONS (RFC 9110 §7.6.2).
+    /// Refuses a TRACE to a listed site, because its response would contain the credentials that the proxy adds (RFC
+    /// 9110 §9.3.8), and a TRACE or OPTIONS whose Max-Forwards is 0 (RFC 9110 §7.6.2).
     private func checkTrace(_ head: RequestHead, _ route: Route) throws(RequestTarget.Failure) {
         guard head.method.takesMaxForwards else { return }
         if head.method == .trace, route.policy.sites.rule(for: route.origin) != nil {
             throw RequestTarget.Failure(
-                status: 405, detail: "TRACE is not sent to a site whose challenges are answered")
+                status: 405, detail: "TRACE is not forwarded to a site whose challenges are answered")
         }
         if head.fields.value(of: .maxForwards).flatMap({ UInt($0) }) == 0 {
             throw RequestTarget.Failure(
-                status: 405, detail: "Max-Forwards ends at this proxy, which answers no \(head.methodText)")
+                status: 405, detail: "Max-Forwards is 0, and this proxy does not answer \(head.methodText)")
         }
     }
 
-    /// `Countersign-Trust: sha256:…` on an absolute-form request: the caller's decision about the origin's leaf.
+    /// The leaf that an absolute-form request accepts by `Countersign-Trust: sha256:…`.
     private func acceptedLeaf(_ head: RequestHead) throws(RequestTarget.Failure) -> [UInt8]? {
         guard head.fields.contains(.countersignTrust) else { return nil }
         let values = head.fields.values(of: .countersignTrust)
         do throws(CertificateFingerprint.Fault) {
             guard values.count == 1 else {
-                throw CertificateFingerprint.Fault(description: "it is there \(values.count) times")
+                throw CertificateFingerprint.Fault(description: "it occurs \(values.count) times")
             }
             return try CertificateFingerprint.parse(values[0])
         } catch {
             throw RequestTarget.Failure(
                 status: 400,
-                detail:
-                    "Countersign-Trust takes sha256: and the 64 hexadecimal digits of the leaf's fingerprint, but \(error)"
-            )
+                detail: "Countersign-Trust must be sha256: and the 64 hexadecimal digits of the leaf's fingerprint, "
+                    + "but \(error)")
         }
     }
 }

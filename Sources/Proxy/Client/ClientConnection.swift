@@ -6,63 +6,49 @@ import NIOCore
 import CountersignTLS
 import CountersignUpstream
 
-/// One client's connection: heads and bodies in, one exchange at a time, responses out in order.
+/// A client's HTTP/1 connection. It parses requests, runs one exchange at a time and sends the responses in order.
 ///
-/// It begins on the proxy's own port. A CONNECT to a listed site turns the same object into the origin's stand-in: TLS slides in
-/// beneath it and ``role`` says for whom it speaks. A CONNECT to any other site replaces it by a ``TunnelHandler``.
-/// Pipelined requests wait in the input until the response before them is out.
+/// The connection begins on the proxy's own port. After a CONNECT to a listed site the same object stands in for the
+/// origin: a ``TLSHandler`` is inserted before it, and ``ClientSession/role`` names the site. After a CONNECT to any
+/// other site a ``TunnelHandler`` replaces it. Pipelined requests stay in the input until the previous response has
+/// been sent.
+///
+/// This file has the channel's events. The others have the requests (`+Requests`), the responses (`+Responses`),
+/// CONNECT (`+Connect`), and time limits and closing (`+Ends`).
 final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, TimeWatched {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    enum Role {
-        case proxy
-        case intercepted(InterceptedSite)
-    }
-
     enum Phase {
         case head
-        /// ``input`` is in it.
+        /// The request's content is being read from ``input``.
         case body
-        /// The request is in; the response is not out yet.
+        /// The request has been read. The response has not been sent completely.
         case responding
         /// A CONNECT is being set up.
         case connecting
-        /// The 200 is out; the client's TLS ClientHello is next, for ``standIn``.
+        /// The 200 to a CONNECT has been sent. The client's TLS ClientHello is next, for ``standIn``.
         case clientHello
         case clientHandshake
-        /// What still comes is dropped until the client closes.
+        /// The last response has been sent. Input is discarded until the client closes.
         case discarding
         case closed
     }
 
     let services: LoopServices
-    let presence = ClientPresence()
-    private(set) var process: ClientProcess
-    var role = Role.proxy
-    /// Connections that were authenticated for this client, and end with it.
-    var bound = BoundConnections()
-    /// There was one some time; mostly there never is, which is quicker told by itself.
-    var hasBound = false
+    let session: ClientSession
     var context: ChannelHandlerContext?
-    private let addresses: (client: SocketAddress, server: SocketAddress)?
-    private var isConfirmedUser = false
-    /// What the delegate said yes to for this client.
-    var consents: [Origin: DelegateConsent] = [:]
-    /// The origins to which the client has spoken NTLM or Negotiate itself; nearly always none, which is quicker told by itself.
-    private var authenticatedItself: Set<Origin> = []
-    private var hasAuthenticatedItself = false
-    /// The client need not send the token. Set before its first byte.
+    /// Whether the client is served without the token. Set before its first byte is read.
     var isAdmitted = false
 
-    // What comes in.
+    // Input.
     var phase = Phase.head
-    var standIn: (site: InterceptedSite, tls: TLSServerContext)?
+    var standIn: (site: ClientSession.InterceptedSite, tls: TLSServerContext)?
     let input = MessageInput(sentBy: .client)
     var inputEnded = false
     var exchange: ExchangeDriver?
     var setup: ConnectSetup?
-    /// Of the last request: the next one mostly is for the same origin.
+    /// The route of the last request. Most clients send the next request to the same origin.
     var lastRoute: Route?
     var bodyPaused = false
     private var readingPaused = false
@@ -70,85 +56,28 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     var headStartedAt: UInt64?
     var idleSince: UInt64
 
-    // What goes out.
+    // Output.
     let output: MessageOutput
+    /// Whether the network takes more. Stored, because asking the channel for each piece of content is expensive.
+    private(set) var isWritable = true
+    /// The framing of the response in progress.
+    var responseFraming = BodyFraming.none
+    /// The head's fields of a chunked response, which decide which trailers may be forwarded.
+    var responseFields: FieldLines?
+    /// Whether the response in progress leaves the connection open.
+    var keepsAlive = false
+    /// No request is read after the response in progress.
     var closesAfterResponse = false
-    /// While discarding: the last response has gone out whole.
+    /// While discarding input: whether the last response has been written out completely.
     var outputIsOut = false
 
-    /// `addresses`: of a TCP connection, to ask again whose it is.
+    /// `addresses` are those of a TCP connection, from which the kernel can find the client's process.
     init(services: LoopServices, process: ClientProcess, addresses: (client: SocketAddress, server: SocketAddress)?) {
         self.services = services
-        self.process = process
-        self.addresses = addresses
+        session = ClientSession(
+            process: process, addresses: services.configuration.requiresSameUser ? addresses : nil)
         output = MessageOutput(spare: services.spare)
         idleSince = services.now
-    }
-
-    // MARK: For the exchange
-
-    /// The network takes more. Asking the channel each time is dear.
-    private(set) var isWritable = true
-
-    /// The client speaks NTLM or Negotiate to `origin` itself.
-    func authenticates(itselfTo origin: Origin) {
-        authenticatedItself.insert(origin)
-        hasAuthenticatedItself = true
-    }
-
-    /// Whether it has done so before.
-    func hasAuthenticated(itselfTo origin: Origin) -> Bool {
-        hasAuthenticatedItself && authenticatedItself.contains(origin)
-    }
-
-    /// The owner of the other end is still this user: asked again before a credential is used for the first time.
-    func isStillSameUser() -> Bool {
-        guard services.configuration.requiresSameUser, !isConfirmedUser, let addresses else { return true }
-        isConfirmedUser = SocketOwner.find(client: addresses.client, server: addresses.server)?.uid == process.uid
-        return isConfirmedUser
-    }
-
-    func setProcess(_ pid: Int32?) {
-        process.pid = pid
-    }
-
-    /// As the one below: a head that is taken out of what holds it is copied first.
-    func write(_ held: BufferedResponse, as forwarding: ResponseForwarding) {
-        output.write(about: held.head.forwardedSize) { held.head.write(forwarding, into: $0) }
-    }
-
-    func write(_ head: ResponseHead, as forwarding: ResponseForwarding) {
-        output.write(about: head.forwardedSize) { head.write(forwarding, into: $0) }
-    }
-
-    /// Holds the request body, because the origin, or the replay bound, asks for a pause.
-    func pauseBody() {
-        guard !bodyPaused else { return }
-        bodyPaused = true
-        updateReading()
-    }
-
-    func resumeBody() {
-        guard bodyPaused else { return }
-        bodyPaused = false
-        updateReading()
-        parse()
-    }
-
-    /// The response is out. `keepAlive`: another request may follow on this connection.
-    func responseFinished(keepAlive: Bool) {
-        exchange = nil
-        bodyPaused = false
-        idleSince = services.now
-        if !keepAlive || closesAfterResponse || services.isDraining {
-            return lingerAndClose()
-        }
-        guard case .responding = phase else { return lingerAndClose() }
-        phase = .head
-        headStartedAt = input.byteCount > 0 ? services.now : nil
-        updateReading()
-        parse()
-        if inputEnded, case .head = phase { lingerAndClose() }
     }
 
     func updateReading() {
@@ -167,14 +96,14 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
-        presence.connection = self
+        session.connected()
         output.open(context, tls: nil, isNextToSocket: true)
         services.watch(self)
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
         self.context = nil
-        presence.connection = nil
+        session.disconnected()
         output.close()
         services.unwatch(self)
     }
@@ -213,7 +142,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // Whatever it is, this connection cannot be trusted to say anything more.
+        // Nothing that arrives after an error can be relied on.
         clientGone()
         context.close(promise: nil)
     }

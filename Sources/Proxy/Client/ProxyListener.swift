@@ -6,9 +6,9 @@ import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
 
-/// The proxy's doors: accepts clients, asks the kernel whose they are, and hands each to a ``ClientConnection``.
+/// Accepts clients, looks up the user of each in the kernel, and gives each a ``ClientConnection``.
 ///
-/// A connection lives on one event loop together with the origin connections that it uses.
+/// A client connection and the origin connections that it uses are on the same event loop.
 package final class ProxyListener: Sendable {
     private let services: ProxyServices
     private let group: MultiThreadedEventLoopGroup
@@ -17,7 +17,7 @@ package final class ProxyListener: Sendable {
     private let unixPaths = NIOLockedValueBox<[String]>([])
     private let refused: @Sendable (String) -> Void
 
-    /// `refused` hears why a connection was not taken.
+    /// `refused` is called with the reason when a connection is refused.
     package init(
         services: ProxyServices, group: MultiThreadedEventLoopGroup, refused: @escaping @Sendable (String) -> Void
     ) async throws {
@@ -35,11 +35,11 @@ package final class ProxyListener: Sendable {
         self.loops = loops
     }
 
-    /// Opens every door of the configuration; gives each one's address as `host:port` or `unix:PATH`.
+    /// Listens on every configured address. Returns the addresses as `host:port` or `unix:PATH`.
     package func listen() async throws -> [String] {
         var names: [String] = []
-        for door in services.configuration.listeningAddresses {
-            switch door {
+        for address in services.configuration.listeningAddresses {
+            switch address {
             case .tcp(let host, let port):
                 let channel = try await bootstrap(isUnix: false).bind(host: host, port: port).get()
                 channels.withLockedValue { $0.append(channel) }
@@ -59,9 +59,9 @@ package final class ProxyListener: Sendable {
         return names
     }
 
-    /// A connection of this process to its own proxy: one end of a pair of sockets, of which the proxy has the other.
-    /// Without a port and an address, nobody else can be at either end. The caller closes it. Nil where the system has
-    /// none to give.
+    /// A connection of this process to its own proxy: one end of a socket pair whose other end the proxy has. There is
+    /// no address that another process could use. The caller closes the descriptor. Nil if the system has no
+    /// descriptors left.
     package func connect() -> Int32? {
         var ends: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
@@ -74,7 +74,7 @@ package final class ProxyListener: Sendable {
         return ends[1]
     }
 
-    /// Stops accepting; what is in flight may finish for as long as the configuration says, then everything is closed.
+    /// Stops accepting clients, waits for the exchanges in progress for the configured time, then closes everything.
     package func stop() async {
         for channel in channels.withLockedValue({ $0 }) { try? await channel.close().get() }
         for path in unixPaths.withLockedValue({ $0 }) { unlink(path) }
@@ -87,7 +87,7 @@ package final class ProxyListener: Sendable {
             try? await Task.sleep(for: .milliseconds(50))
         }
         for loop in loops.values { await onLoop(loop) { $0.stop() } }
-        // What is told to a loop that is gone is lost.
+        // Results that are delivered after the event loops have stopped would be lost.
         await services.leaves.finish()
     }
 
@@ -105,7 +105,7 @@ package final class ProxyListener: Sendable {
     private func bootstrap(isUnix: Bool) -> ServerBootstrap {
         ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 4096)
-            // Else four are accepted for all that the connections in use have to do (the default of maxMessagesPerRead).
+            // The default of four accepts per pass of the event loop starves new clients while others are busy.
             .serverChannelOption(.maxMessagesPerRead, value: 64)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelOption(.allowRemoteHalfClosure, value: true)
@@ -120,7 +120,7 @@ package final class ProxyListener: Sendable {
         let loop = channel.eventLoop
         return loop.makeCompletedFuture {
             guard let client = channel.remoteAddress, let server = channel.localAddress else {
-                throw NotTaken(reason: "a client closed before it was looked at")
+                throw Refused(reason: "a client closed its connection before it was accepted")
             }
             let owner = SocketOwner.find(client: client, server: server)
             try self.checkUser(ClientProcess(uid: owner?.uid))
@@ -128,57 +128,58 @@ package final class ProxyListener: Sendable {
         }.flatMap { (client: SocketAddress, server: SocketAddress, owner: SocketOwner.Owner?) in
             guard self.services.configuration.admitsDescendants, let inode = owner?.inode else {
                 return loop.makeCompletedFuture {
-                    try self.takeTCP(channel, (client, server), owner, isAdmitted: false)
+                    try self.addTCP(channel, (client, server), owner, isAdmitted: false)
                 }
             }
             return NIOThreadPool.singleton.runIfActive(eventLoop: loop) {
                 ProcessOfSocket.isDescendant(inode: inode)
-            }.flatMapThrowing { try self.takeTCP(channel, (client, server), owner, isAdmitted: $0) }
+            }.flatMapThrowing { try self.addTCP(channel, (client, server), owner, isAdmitted: $0) }
         }
     }
 
-    private func takeTCP(
+    private func addTCP(
         _ channel: any Channel, _ addresses: (client: SocketAddress, server: SocketAddress),
         _ owner: SocketOwner.Owner?, isAdmitted: Bool
     ) throws {
-        let connection = try take(channel, ClientProcess(uid: owner?.uid), addresses: addresses)
+        let connection = try add(channel, ClientProcess(uid: owner?.uid), addresses: addresses)
         connection.isAdmitted = isAdmitted
         guard services.accessLog != nil, let inode = owner?.inode else { return }
         let bound = NIOLoopBound(connection, eventLoop: channel.eventLoop)
         NIOThreadPool.singleton.runIfActive(eventLoop: channel.eventLoop) { ProcessOfSocket.find(inode: inode) }
-            .whenSuccess { bound.value.setProcess($0) }
+            .whenSuccess { bound.value.session.setProcessID($0) }
     }
 
     private func acceptUnix(_ channel: any Channel) -> EventLoopFuture<Void> {
         guard let provider = channel as? any SocketOptionProvider else {
-            return channel.eventLoop.makeFailedFuture(NotTaken(reason: "the socket does not say whose it is"))
+            return channel.eventLoop.makeFailedFuture(
+                Refused(reason: "the socket does not report its peer's credentials"))
         }
         let credentials: EventLoopFuture<PeerCredentials> = provider.unsafeGetSocketOption(
             level: .socket, name: NIOBSDSocket.Option(rawValue: SO_PEERCRED))
         return credentials.flatMapThrowing { credentials in
             let process = ClientProcess(uid: credentials.uid, pid: credentials.pid)
             try self.checkUser(process)
-            _ = try self.take(channel, process, addresses: nil)
+            _ = try self.add(channel, process, addresses: nil)
         }
     }
 
-    /// A connection that is closed unanswered.
-    private struct NotTaken: Error {
+    /// The connection is closed without a response.
+    private struct Refused: Error {
         let reason: String
     }
 
     private func checkUser(_ process: ClientProcess) throws {
         guard services.configuration.requiresSameUser, process.uid != getuid() else { return }
         let who = process.uid.map { "user id \($0)" } ?? "an unknown user"
-        refused("closed a connection of \(who): this proxy serves user id \(getuid()) only")
-        throw NotTaken(reason: who)
+        refused("closed a connection of \(who): this proxy serves only user id \(getuid())")
+        throw Refused(reason: who)
     }
 
-    private func take(
+    private func add(
         _ channel: any Channel, _ process: ClientProcess, addresses: (client: SocketAddress, server: SocketAddress)?
     ) throws -> ClientConnection {
         guard let services = loops[ObjectIdentifier(channel.eventLoop)]?.value, !services.isDraining else {
-            throw NotTaken(reason: "stopping")
+            throw Refused(reason: "stopping")
         }
         let connection = ClientConnection(services: services, process: process, addresses: addresses)
         try channel.pipeline.syncOperations.addHandler(connection)

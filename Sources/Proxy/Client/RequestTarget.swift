@@ -4,12 +4,13 @@ import CountersignChallenges
 import CountersignHTTP1
 import CountersignSitePolicy
 
-/// Where a client's request is to go (RFC 9112 §3.2), read once.
+/// The origin and path of a client's request (RFC 9112 §3.2).
 struct RequestTarget {
     let origin: Origin
-    /// What the origin is asked for: origin-form, its bytes as they came, or `*`.
+    /// The target for the origin: the received bytes in origin-form, or `*`.
     let path: ArraySlice<UInt8>
-    /// What said which origin, as it came: the target's scheme and authority, or the value of Host. Empty: neither did.
+    /// The received bytes that named the origin: the target's scheme and authority, or the value of Host; empty if
+    /// neither did.
     let spelling: ArraySlice<UInt8>
 
     struct Failure: Error {
@@ -17,7 +18,7 @@ struct RequestTarget {
         let detail: String
     }
 
-    /// A request on the proxy's own port: absolute-form. (CONNECT's authority-form is ``authority(of:)``.)
+    /// The target of a request on the proxy's own port, in absolute-form. For CONNECT see ``authority(of:)``.
     init(absoluteFormOf head: RequestHead) throws(Failure) {
         let target = head.targetBytes
         guard let colon = target.prefix(6).firstIndex(of: UInt8(ascii: ":")),
@@ -25,7 +26,7 @@ struct RequestTarget {
         else {
             throw Failure(
                 status: 400,
-                detail: "this is a proxy: it takes CONNECT and absolute-form requests (RFC 9112 section 3.2)")
+                detail: "this is a proxy: it accepts CONNECT and absolute-form requests (RFC 9112 section 3.2)")
         }
         let name = String(decoding: target[..<colon], as: UTF8.self).lowercased()
         guard let scheme = Origin.Scheme(rawValue: name) else {
@@ -38,7 +39,7 @@ struct RequestTarget {
         origin = try Self.origin(scheme, authority: authority)
         let path = end.map { rest[$0...] } ?? []
         guard !path.contains(UInt8(ascii: "#")) else {
-            throw Failure(status: 400, detail: "a request target has no fragment")
+            throw Failure(status: 400, detail: "the request target has a fragment")
         }
         self.path =
             switch path.first {
@@ -48,7 +49,7 @@ struct RequestTarget {
             }
     }
 
-    /// A request inside an intercepted CONNECT: origin-form (or `*`), and a Host that is the tunnel's.
+    /// The target of a request inside an intercepted CONNECT: origin-form or `*`, with a Host that matches the CONNECT.
     init(insideConnectTo origin: Origin, head: RequestHead) throws(Failure) {
         let target = head.targetBytes
         if target.first == UInt8(ascii: "/") || (head.method == .options && target.elementsEqual("*".utf8)) {
@@ -56,25 +57,26 @@ struct RequestTarget {
         } else if target.starts(with: "https://".utf8) || target.starts(with: "HTTPS://".utf8) {
             let absolute = try RequestTarget(absoluteFormOf: head)
             guard absolute.origin == origin else {
-                throw Failure(status: 400, detail: "the target names another origin than the CONNECT did")
+                throw Failure(status: 400, detail: "the request target's origin differs from the CONNECT's")
             }
             path = absolute.path
         } else {
-            throw Failure(status: 400, detail: "the request target is neither a path nor this origin's")
+            throw Failure(status: 400, detail: "the request target is neither a path nor a URL of this origin")
         }
         spelling = head.fields.valueBytes(of: .host) ?? []
         if let host = head.fields.value(of: .host) {
             let named = try Self.origin(.https, authority: Array(host.utf8)[...])
             guard named.host == origin.host, named.port == origin.port || !host.contains(":") else {
-                throw Failure(status: 400, detail: "Host names another origin than the CONNECT did")
+                throw Failure(status: 400, detail: "Host differs from the CONNECT's origin")
             }
         }
         self.origin = origin
     }
 
-    // MARK: Once more
+    // MARK: Repeated spellings
 
-    /// What the origin is asked for, where it is spelled as another absolute-form target spelled it; nil: read the target.
+    /// The target for the origin if `head` has an absolute-form target that begins with `spelling`; nil if the target
+    /// must be parsed.
     static func path(of head: RequestHead, after spelling: [UInt8]) -> ArraySlice<UInt8>? {
         guard !spelling.isEmpty, let path = head.target(after: spelling), path.first == UInt8(ascii: "/"),
             !path.contains(UInt8(ascii: "#"))
@@ -82,7 +84,8 @@ struct RequestTarget {
         return path
     }
 
-    /// What the origin is asked for, where Host is what it was in another request of the same tunnel; nil: read the target.
+    /// The target for the origin if the Host of `head` is `spelling`, as in an earlier request of the same tunnel; nil
+    /// if the target must be parsed.
     static func path(of head: RequestHead, host spelling: [UInt8]) -> ArraySlice<UInt8>? {
         let target = head.targetBytes
         guard !spelling.isEmpty, target.first == UInt8(ascii: "/"), head.fields.value(of: .host, equals: spelling)
@@ -94,13 +97,13 @@ struct RequestTarget {
 
     // MARK: Parts
 
-    /// The origin that a CONNECT asks for: host and port, both needed (RFC 9112 §3.2.3).
+    /// The origin that a CONNECT names. Both host and port are required (RFC 9112 §3.2.3).
     static func authority(of head: RequestHead) throws(Failure) -> Origin {
         let target = head.targetBytes
         guard let colon = target.lastIndex(of: UInt8(ascii: ":")), target.index(after: colon) < target.endIndex,
             target[target.index(after: colon)...].allSatisfy({ $0 >= 0x30 && $0 <= 0x39 })
         else {
-            throw Failure(status: 400, detail: "CONNECT takes host:port")
+            throw Failure(status: 400, detail: "the target of CONNECT must be host:port")
         }
         return try origin(.https, authority: target)
     }
@@ -109,7 +112,7 @@ struct RequestTarget {
         do throws(HostNameError) {
             return try Origin(scheme: scheme, authority: String(decoding: authority, as: UTF8.self))
         } catch {
-            // The words of a ``HostNameError`` quote the request, which a response of ours never does.
+            // The text of a `HostNameError` quotes the request. Responses made by the proxy never do.
             let detail =
                 error.code == .userInfo
                 ? "the request target has user information" : "the request target has no usable host"

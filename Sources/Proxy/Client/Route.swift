@@ -4,10 +4,10 @@ import CountersignChallenges
 import CountersignSitePolicy
 import CountersignUpstream
 
-/// What the policy in force says of one origin, for the clients of one user: found out once, and used by every request after it.
-/// Only its event loop may use it.
+/// Everything that the current policy determines about one origin for the clients of one user. It is computed once and
+/// used by all later requests. Only its event loop may use it.
 final class Route {
-    /// An exchange that has been started, and what is to be done first.
+    /// An exchange in its initial state, and its first action.
     final class PreparedExchange {
         let exchange: ExchangeMachine
         let action: ExchangeMachine.Action
@@ -21,7 +21,7 @@ final class Route {
         }
     }
 
-    /// How the exchanges of requests begin that are told the same beforehand: found out once.
+    /// The prepared exchanges for one request context, each made when it is first needed.
     private final class PreparedExchanges {
         private let context: RequestContext
         private lazy var withoutBody = PreparedExchange(context, hasBody: false)
@@ -31,14 +31,15 @@ final class Route {
             self.context = context
         }
 
-        func preparedExchange(hasBody: Bool) -> PreparedExchange { hasBody ? withBody : withoutBody }
+        func exchange(hasBody: Bool) -> PreparedExchange { hasBody ? withBody : withoutBody }
     }
 
-    /// What earlier requests taught of the origin for the credential of one slot, and how exchanges begin by it.
+    /// The protection spaces that earlier requests found with the credential of one slot, and the exchanges prepared
+    /// for them.
     private final class LearnedRoute {
         let slot: UpstreamPool.Slot
         let known: ProtectionSpaceCache.Known
-        /// Of the space that the last of these exchanges was in: most are in the same.
+        /// The exchanges of the space that was used last. Most requests use the same one.
         var last: (space: ProtectionSpaceCache.Space, preparedExchanges: PreparedExchanges)?
 
         init(_ slot: UpstreamPool.Slot, _ known: ProtectionSpaceCache.Known) {
@@ -51,30 +52,32 @@ final class Route {
     let policy: Policy
     /// ``CurrentPolicy/version`` of the policy.
     let policyVersion: Int
-    /// The user id of the clients, where the kernel told it.
+    /// The clients' user id, if the kernel reported it.
     let principal: UInt32?
     let verdict: SiteVerdict
-    /// The line that lets challenges of this origin be answered.
+    /// The line of the allowed-sites list that permits answering this origin's challenges.
     let rule: SiteRule?
     let isListed: Bool
     /// The value of Host.
     let authority: String
-    /// What an exchange is told beforehand, where the origin's certificate verifies and the client does not authorize itself.
+    /// The context of exchanges with an origin whose certificate verifies, for clients that send no credentials of
+    /// their own.
     let context: RequestContext
-    /// Of exchanges that have no more to be told.
+    /// The exchanges without a known protection space.
     private lazy var preparedExchanges = PreparedExchanges(context)
-    /// How the last absolute-form target that led here spelled what stands before its path; most others do so too.
+    /// The scheme and authority of the last absolute-form target that led here, as it was spelled. Most requests repeat
+    /// it.
     var targetSpelling: [UInt8] = []
-    /// How the last Host in a tunnel was spelled.
+    /// The spelling of the last Host in a tunnel.
     var hostSpelling: [UInt8] = []
-    /// The proxy itself is at the other end of it.
+    /// Whether the origin is this proxy itself.
     let leadsBack: Bool
-    /// It is in the table still: what it was found out from has not changed.
+    /// False once the route is out of date.
     fileprivate(set) var isInTable = true
 
     private let shared: ProxyServices
     private let pool: UpstreamPool
-    /// Of an origin whose certificate verifies.
+    // The slots under a verified certificate.
     private lazy var answering = pool.slot(for: key(under: .verified, mayBeAnswered: true))
     private lazy var unanswered = pool.slot(for: key(under: .verified, mayBeAnswered: false))
     private var learnedRoute: LearnedRoute?
@@ -99,19 +102,21 @@ final class Route {
             hasBody: false, domain: rule?.domain)
     }
 
-    /// The exchange of a request that may be answered, as it is when the request is about to go out. `space` is the one that
-    /// ``learnedSpace(for:in:)`` has just found.
+    /// The prepared exchange of a request whose challenges may be answered. `space` is the result of
+    /// ``learnedSpace(for:in:)``.
     func preparedExchange(hasBody: Bool, in space: ProtectionSpaceCache.Space? = nil) -> PreparedExchange {
-        guard let space, let learnedRoute else { return preparedExchanges.preparedExchange(hasBody: hasBody) }
-        if let last = learnedRoute.last, last.space === space { return last.preparedExchanges.preparedExchange(hasBody: hasBody) }
+        guard let space, let learnedRoute else { return preparedExchanges.exchange(hasBody: hasBody) }
+        if let last = learnedRoute.last, last.space === space {
+            return last.preparedExchanges.exchange(hasBody: hasBody)
+        }
         var context = context
         context.learned = space.learned
         let preparedExchanges = PreparedExchanges(context)
         learnedRoute.last = (space, preparedExchanges)
-        return preparedExchanges.preparedExchange(hasBody: hasBody)
+        return preparedExchanges.exchange(hasBody: hasBody)
     }
 
-    /// What the site's line has for a password challenge, or what was supplied in its place.
+    /// The credential that the site's line names for a password challenge, or the one supplied to replace it.
     var passwordDecision: CredentialDecision {
         guard let rule else { return .performDefaultHandling(reason: "not on the list") }
         let disposition = policy.passwordDecision(for: rule, at: origin)
@@ -120,17 +125,17 @@ final class Route {
         return .useCredential(.password(supplied.standIn(for: credential, at: origin)))
     }
 
-    /// Where the idle connections are whose origin's certificate was taken on `trust`. `mayBeAnswered`: a challenge there may be
-    /// answered, where the site is listed.
+    /// The slot of connections opened under the outcome `trust`. `mayBeAnswered`: the proxy may answer challenges on
+    /// them if the site is listed.
     func slot(under trust: TrustOutcome, mayBeAnswered: Bool) -> UpstreamPool.Slot {
         guard trust == .verified else { return pool.slot(for: key(under: trust, mayBeAnswered: mayBeAnswered)) }
         guard mayBeAnswered, isListed else { return unanswered }
-        // What a delegate supplies can change while a policy is in force.
+        // A replacement credential can arrive while the same policy is in force.
         guard shared.suppliedCredentials == nil else { return pool.slot(for: key(under: trust, mayBeAnswered: true)) }
         return answering
     }
 
-    /// The protection space that `path` was found to lie in, by earlier requests with the same credential.
+    /// The protection space that contains `path` according to earlier requests with the same credential.
     func learnedSpace(for path: ArraySlice<UInt8>, in slot: UpstreamPool.Slot) -> ProtectionSpaceCache.Space? {
         guard let tag = slot.key.credential else { return nil }
         if let learnedRoute, learnedRoute.slot === slot, shared.learned.isStill(learnedRoute.known) {
@@ -150,7 +155,7 @@ final class Route {
             origin: origin, trust: trust.key, credential: tag, principal: principal, settings: policy.generation)
     }
 
-    /// The slot for the same, but with another credential.
+    /// The slot of `key` with another credential.
     func slot(like key: UpstreamKey, with credential: UpstreamKey.CredentialTag) -> UpstreamPool.Slot {
         pool.slot(
             for: UpstreamKey(
@@ -170,7 +175,7 @@ struct RouteTable {
     private var routes: [Key: Route] = [:]
     private var version = 0
 
-    /// The route under the policy that is in force now.
+    /// The route to `origin` under the current policy.
     mutating func route(to origin: Origin, for principal: UInt32?, _ services: LoopServices) -> Route {
         let policy = services.shared.policy
         let current = policy.version
@@ -183,7 +188,7 @@ struct RouteTable {
         return route
     }
 
-    /// Nothing that was found out holds any more.
+    /// Discards all routes.
     mutating func removeAll() {
         for route in routes.values { route.isInTable = false }
         routes = [:]
@@ -191,7 +196,7 @@ struct RouteTable {
 }
 
 extension ProtectionSpaceCache.Key {
-    /// `tag` is the credential of `key`.
+    /// `tag` is the credential in `key`.
     init(_ key: UpstreamKey, _ tag: UpstreamKey.CredentialTag) {
         self.init(
             origin: key.origin, trust: key.trust, credential: tag.name, generation: tag.generation,

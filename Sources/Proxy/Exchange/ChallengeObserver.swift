@@ -10,8 +10,8 @@ package struct ChallengeObserver: Sendable {
     package enum News: Sendable {
         /// A password that the origin took, or an identity that it was shown.
         case answered(AuthenticationSpace, with: String)
-        /// The challenge went on to the client; nil for `challenge`: a request for a client certificate, which TLS went on
-        /// without.
+        /// The challenge went on to the client; nil for `challenge`: a request for a client certificate, which TLS went
+        /// on without.
         case handedBack(Origin, challenge: Challenge?, ThreeChecks, SiteRule?)
         /// The origin did not take the credential or identity.
         case rejected(AuthenticationSpace, credential: String)
@@ -63,7 +63,7 @@ extension ExchangeDriver {
 
     /// What the origin asks for in the response that is held; empty where it cannot be parsed.
     private var heldChallenges: [Challenge] {
-        let fields = held?.head.fields.values(of: .wwwAuthenticate) ?? []
+        let fields = delivery.buffered?.head.fields.values(of: .wwwAuthenticate) ?? []
         return (try? ChallengeParser.parse(fields: fields)) ?? []
     }
 

@@ -3,17 +3,17 @@
 import CountersignChallenges
 import CountersignNTLM
 
-/// What an exchange keeps once it is about an answer: its origin has challenged it, or did so before. Most do without.
+/// The state of an exchange that answers a challenge. An object, because most exchanges do without it.
 final class Dialogue {
-    /// When the first challenge came, in seconds; nil while a person is asked.
+    /// When the first challenge arrived, in seconds; nil while a person is deciding.
     var since: UInt64?
-    /// The attempt that the breaker has permitted, until it is known how it ended.
+    /// The attempt that the breaker has permitted, until its result is known.
     var attempt: Breaker.Key?
     var ntlm: NTLMContext?
-    /// What the caller supplied in the place of a refused credential.
+    /// The credential supplied to replace a rejected one.
     var supplied: PasswordCredential?
-    /// How often the caller has been asked for one.
+    /// How often a replacement was requested.
     var questionsAsked = 0
-    /// The challenge that was answered last, as far as it is kept.
+    /// The response with the challenge that was answered last, as far as it was received.
     var lastChallenge: BufferedResponse?
 }

@@ -10,7 +10,8 @@ import CountersignTLS
 import CountersignUpstream
 
 extension ExchangeDriver {
-    /// The third check, and the breaker's word. Answers the machine now, or when another attempt with the same credential is over.
+    /// The third check, and the breaker's word. Answers the machine now, or when another attempt with the same
+    /// credential is over.
     func decide(_ challenge: CredentialRequest) {
         guard case .deciding = mode else { return }
         guard trustIsInForce else {
@@ -21,7 +22,7 @@ extension ExchangeDriver {
         guard case .useCredential(.password(let credential)) = passwordDecision else {
             return run(exchange.decisionReceived(passwordDecision))
         }
-        guard client.isStillSameUser() else {
+        guard session.isStillSameUser() else {
             return run(exchange.decisionReceived(.performDefaultHandling(reason: "the client is no longer there")))
         }
         let attempt = Breaker.Key(
@@ -38,8 +39,7 @@ extension ExchangeDriver {
             refused(credential, challenge, reason: reason)
         case .go:
             beginDialogue().attempt = attempt
-            entry.challenge = challenge.space.method.scheme.rawValue
-            entry.credential = credential.name
+            record.answered(challenge.space.method.scheme.rawValue, with: credential.name)
             run(exchange.decisionReceived(.useCredential(.password(credential))))
         }
     }
@@ -103,7 +103,7 @@ extension ExchangeDriver {
 
     /// What the origin sends with its final response (RFC 4559 §5): it proves that the origin knows the password too.
     func finalTokenIsRight() -> Bool {
-        guard wasAccepted, dialogue?.ntlm != nil, let fields = held?.head.fields else { return true }
+        guard wasAccepted, dialogue?.ntlm != nil, let fields = delivery.buffered?.head.fields else { return true }
         let tokens = fields.values(of: .wwwAuthenticate).filter { $0.lowercased().hasPrefix("negotiate ") }
         guard let token = tokens.first.flatMap({ Base64.decode($0.dropFirst("negotiate ".count).drop { $0 == " " }) })
         else {
@@ -134,16 +134,14 @@ extension ExchangeDriver {
             wasAccepted = true
             // What was sent unasked had been learned before.
             if dialogue?.attempt != nil { learn(kind, realm: realm, credential) }
-            entry.challenge = kind.method.scheme.rawValue
-            entry.credential = credential.name
+            record.answered(kind.method.scheme.rawValue, with: credential.name)
             endAttempt(.accepted)
         case .handedBack(let checks):
-            entry.reason = checks.failure
+            record.explain(checks.failure)
             endAttempt(.inconclusive)
         case .rejected(let kind, let credential, let checks):
-            entry.reason = checks.failure
-            entry.challenge = kind.method.scheme.rawValue
-            entry.credential = credential.name
+            record.explain(checks.failure)
+            record.answered(kind.method.scheme.rawValue, with: credential.name)
             forgetLearned()
             // What was sent unasked, out of what was learned, can be rejected as well.
             let dialogue = beginDialogue()
@@ -156,7 +154,7 @@ extension ExchangeDriver {
     }
 
     private var learnedKey: ProtectionSpaceCache.Key? {
-        slot.key.credential.map { ProtectionSpaceCache.Key(slot.key, $0) }
+        acquisition.slot.key.credential.map { ProtectionSpaceCache.Key(acquisition.slot.key, $0) }
     }
 
     private func learn(_ kind: OfferKind, realm: String?, _ credential: CredentialReference) {
@@ -175,24 +173,21 @@ extension ExchangeDriver {
     }
 
     private func noteCertificate() {
-        guard let connection, connection.hasCertificateChecks, let checks = connection.certificateChecks else {
-            return
-        }
+        guard let connection, let checks = connection.certificateChecks else { return }
         if let identity = connection.showedIdentity {
-            entry.challenge = entry.challenge ?? "certificate"
-            entry.credential = entry.credential ?? identity
-        } else if entry.reason == nil {
-            entry.reason = checks.failure.map { "client certificate not sent: \($0)" }
+            record.showed(certificate: identity)
+        } else if record.reason == nil {
+            record.explain(checks.failure.map { "client certificate not sent: \($0)" })
         }
     }
 }
 
 /// Answers the certificate requests of one listed origin's connection, at the handshake or later, by the three checks.
 enum CertificateRequestAnswerer {
-    /// For connections whose origin is trusted, or stands under a decision that lets challenges be answered: TLS asks over no
-    /// other. `trust` gives on whose word a connection in use is taken; nil while that is being found out.
+    /// For connections whose origin is trusted, or stands under a decision that lets challenges be answered: TLS asks
+    /// over no other. `trust` gives on whose word a connection in use is taken; nil while that is being found out.
     static func source(
-        for rule: SiteRule, at origin: Origin, services: LoopServices, client: ClientPresence,
+        for rule: SiteRule, at origin: Origin, services: LoopServices, client: ClientSession,
         trust: @escaping () -> TrustOutcome? = { nil }
     ) -> OriginConnection.CertificateSource {
         { request, connection, answer in
@@ -203,7 +198,7 @@ enum CertificateRequestAnswerer {
             let (identity, checks) = services.shared.policy.current.certificateChecks(
                 for: request, rule: rule, now: now)
             connection.certificateChecks = checks
-            guard client.connection?.isStillSameUser() == true else { return answer(nil) }
+            guard client.isStillSameUser() else { return answer(nil) }
             services.shared.observer?.decided(identity?.name, checks, at: origin, rule)
             answer(identity)
         }

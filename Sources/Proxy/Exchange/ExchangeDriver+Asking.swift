@@ -58,15 +58,15 @@ extension ExchangeDriver {
     func asksAgain(
         after reference: CredentialReference, _ kind: OfferKind, otherwise: @escaping () -> Void
     ) -> Bool {
-        guard case .deciding = mode, !replay.hasLostItsStart,
+        guard case .deciding = mode, !body.hasLostItsStart,
             case .useCredential(.password(let refused)) = passwordDecision, refused.reference == reference
         else { return false }
         let space = AuthenticationSpace(origin: origin, realm: nil, method: kind.method)
         return asks(insteadOf: refused, for: space) { [self] answer in
-            guard answer != nil, !replay.hasLostItsStart else { return otherwise() }
+            guard answer != nil, !body.hasLostItsStart else { return otherwise() }
             dialogue?.ntlm = nil
             sentAuthorization = nil
-            entry.reason = nil
+            record.explain(nil)
             var context = exchange.context
             context.learned = nil
             exchange = ExchangeMachine(context)
@@ -80,6 +80,9 @@ extension ExchangeDriver {
         dialogue.since = services.now
         guard let credential else { return }
         dialogue.supplied = credential
-        slot = route.slot(like: slot.key, with: .init(name: credential.name, generation: credential.generation))
+        acquisition.use(
+            route.slot(
+                like: acquisition.slot.key,
+                with: .init(name: credential.name, generation: credential.generation)))
     }
 }

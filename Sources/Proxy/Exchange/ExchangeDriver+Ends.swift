@@ -1,27 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
-import CountersignHTTP1
-import NIOCore
 import CountersignUpstream
+import NIOCore
 
-/// How an exchange ends otherwise than by a response of the origin's.
+/// How an exchange ends other than with a complete response from the origin: time limits, failures, and responses made
+/// by the proxy.
 extension ExchangeDriver {
-    /// The client went away, or what it sent cannot be trusted.
-    func clientGone() {
-        if case .done = mode { return }
-        mode = .done
-        trustEvaluation?.cancel()
-        endAttempt(.inconclusive)
-        dropConnection()
-        log(status: entry.status == 0 ? 499 : entry.status)
-    }
-
     func secondPassed(now: UInt64) {
         let limits = services.configuration
         if let since = dialogue?.since, isInDialogue, now > since + limits.dialogueSeconds { return endDialogue() }
         switch mode {
-        case .waiting where bodyIsOut:
+        case .waiting where requestIsWhole:
             if now > waitingSince + limits.originTimeoutSeconds { timedOut(after: limits.originTimeoutSeconds) }
         case .waiting, .delivering, .draining:
             if now > lastProgress + limits.bodyIdleSeconds {
@@ -33,7 +23,8 @@ extension ExchangeDriver {
         }
     }
 
-    /// A challenge has come, and the request with the last answer is not out: that one may take its time, like any other.
+    /// The origin has challenged, and the request with the final answer has not been sent. The time limit of the
+    /// dialogue does not apply to that request, which may take as long as any other.
     private var isInDialogue: Bool {
         switch mode {
         case .preparing, .deciding, .draining:
@@ -45,25 +36,25 @@ extension ExchangeDriver {
         }
     }
 
-    /// The client gets the challenge that was answered last, where it is still there.
+    /// Gives the client the last challenge, if it is still there.
     private func endDialogue() {
         let reason = "the dialogue took longer than \(services.configuration.dialogueSeconds) seconds"
         if case .draining = mode {
-            held = dialogue?.lastChallenge
-        } else if held == nil {
-            trustEvaluation?.cancel()
+            delivery.restore(dialogue?.lastChallenge)
+        } else if delivery.buffered == nil {
+            acquisition.evaluation?.cancel()
             dropConnection()
-            held = dialogue?.lastChallenge
+            delivery.restore(dialogue?.lastChallenge)
         }
         endAttempt(.inconclusive)
-        guard let held, held.ended || connection != nil else {
+        guard let response = delivery.buffered, response.ended || connection != nil else {
             return respond(OwnResponse(status: 504, detail: reason, proxyError: "http_response_timeout"))
         }
-        entry.status = held.head.status
-        entry.reason = reason
+        record.responded(response.head.status)
+        record.explain(reason)
         observe(.handedBack(ThreeChecks(site: exchange.checks.site, challenge: .no(reason))))
         deliver()
-        client.output.flush()
+        client.flush()
     }
 
     private func timedOut(after seconds: UInt64) {
@@ -75,35 +66,27 @@ extension ExchangeDriver {
                 proxyError: "http_response_timeout"))
     }
 
-    /// The response is cut: the client must see that.
+    /// Cuts the response that is being delivered, in a way that the client can see.
     func abort() {
         mode = .done
         endAttempt(.inconclusive)
         dropConnection()
-        log(status: entry.status)
-        client.abortResponse(needsReset: outgoingFraming == .untilClose)
+        log(status: record.status)
+        client.reset()
     }
 
-    /// A response of our own in place of the origin's.
+    /// Sends a response made by the proxy in place of the origin's.
     func respond(_ response: OwnResponse) {
         if case .done = mode { return }
         mode = .done
         dropConnection()
-        entry.reason = response.detail
-        entry.status = response.status
-        let keeps = head.keepsAlive && bodyHasEnded && !services.isDraining && !closesClient
-        client.output.write(response.bytes(keepAlive: keeps, to: head.method))
-        client.output.flush()
+        record.explain(response.detail)
         log(status: response.status)
-        client.responseFinished(keepAlive: keeps)
+        client.finish(with: response)
     }
 
     func log(status: Int) {
-        guard let started, let accessLog = services.shared.accessLog else { return }
-        entry.status = status
-        var decision = AccessLog.Decision.forward
-        if case .intercepted = client.role { decision = .intercept }
-        accessLog.write(
-            started, of: client.process, method: head.methodText, site: origin, decision: decision, rule: rule, entry)
+        record.responded(status)
+        record.write(to: services.shared.accessLog, session, method: head.methodText, route)
     }
 }

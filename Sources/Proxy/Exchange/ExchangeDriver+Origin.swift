@@ -2,44 +2,41 @@
 
 import CountersignChallenges
 import CountersignHTTP1
-import NIOCore
 import CountersignUpstream
+import NIOCore
 
-/// What the origin says, and what becomes of it: held, delivered, read to its end and dropped, or tried again.
-extension ExchangeDriver: OriginConnectionDelegate {
-    func originResponded(_ response: consuming ResponseHead, framing: BodyFraming) {
+/// From the origin to the client: responses are buffered, delivered, discarded, or the request is tried again.
+extension ExchangeDriver: OriginStreamDelegate {
+    func originResponded(_ response: consuming ResponseHead, content: ContentEnd) {
         lastProgress = services.now
         if response.isInformational { return informational(response) }
         guard case .waiting = mode else { return }
         mode = .deciding
         let status = response.status
         let challengeFields = status == 401 ? response.fields.values(of: .wwwAuthenticate) : []
-        held = BufferedResponse(head: response, framing: framing)
-        entry.status = status
+        delivery.buffer(response, content: content)
+        record.responded(status)
         noteAcceptedIdentity(status: status)
         run(exchange.responseReceived(status: status, challengeFields: challengeFields))
-        if case .deciding = mode { connection?.pauseReading() }
+        if case .deciding = mode { stream?.pauseReading() }
     }
 
     private func informational(_ response: ResponseHead) {
         if response.status == 101 { return switchProtocols(response) }
-        informationalCount += 1
-        guard informationalCount <= 32 else {
+        guard delivery.acceptsInterim() else {
             dropConnection()
             return originFailed(UpstreamError(.malformedResponse, "more than 32 interim responses"))
         }
-        // HTTP/1.0 has none (RFC 9110 §15.2); a round that is ours alone is not the client's business.
-        guard case .waiting = mode, head.version == .http11, streamsBody || !head.hasBody else { return }
-        client.write(
-            response, as: ResponseForwarding(framing: .none, connection: .keepAlive, via: services.shared.via))
-        client.output.flush()
+        // A request that only opens a dialogue is the proxy's own, and so are the interim responses to it.
+        guard case .waiting = mode, body.streams || !head.hasBody else { return }
+        client.sendInterim(response, ResponseChanges(via: services.shared.via))
     }
 
     func originSent(_ content: ByteBuffer) {
         lastProgress = services.now
         switch mode {
         case .delivering:
-            writeContent(content)
+            send(content)
         case .draining(let step, let swallowed):
             let total = swallowed + content.readableBytes
             dialogue?.lastChallenge?.pieces.append(content)
@@ -50,7 +47,7 @@ extension ExchangeDriver: OriginConnectionDelegate {
                 drained(step)
             }
         case .deciding:
-            held?.pieces.append(content)
+            delivery.buffered?.pieces.append(content)
         case .preparing, .waiting, .done:
             break
         }
@@ -64,50 +61,49 @@ extension ExchangeDriver: OriginConnectionDelegate {
             dialogue?.lastChallenge?.trailers = trailers
             drained(step)
         case .deciding:
-            held?.ended = true
-            held?.trailers = trailers
+            delivery.buffered?.ended = true
+            delivery.buffered?.trailers = trailers
         case .preparing, .waiting, .done: break
         }
     }
 
     func originReadCompleted() {
-        client.output.flush()
+        client.flush()
     }
 
     func originWritabilityChanged(_ isWritable: Bool) {
         pace()
-        connection?.flush()
+        stream?.flush()
     }
 
     func originFailed(_ error: UpstreamError) {
         let wasReused = (connection?.requestCount ?? 0) > 1
         services.shared.observer?.ended(error, at: origin)
-        connection = nil
+        _ = acquisition.release()
         switch mode {
         case .waiting:
             if error.code == .closedBeforeResponse, exchange.requiresSameConnection {
                 return run(exchange.connectionLost(requestMayRepeat: head.method.isIdempotent))
             }
-            if error.code == .closedBeforeResponse, wasReused, !hasRetried, head.method.isIdempotent,
-                !replay.hasLostItsStart, bodyHasEnded
+            if error.code == .closedBeforeResponse, wasReused, head.method.isIdempotent,
+                !body.hasLostItsStart, body.hasEnded, acquisition.retries()
             {
-                // The origin had closed an idle connection: RFC 9112 §9.3.1 lets the request go once more.
-                hasRetried = true
+                // The origin closed an idle connection. RFC 9112 §9.3.1 permits one more attempt.
                 if let lastStep { return drained(lastStep) }
             }
             let giveUp = {
                 self.endAttempt(.inconclusive)
                 self.respond(OwnResponse(error))
             }
-            // On a connection that has served before, the origin may have acted on the request already.
+            // On a connection that has carried a request before, the origin may have acted on this one already.
             let mayRepeat = !wasReused || head.method.isIdempotent
             if !mayRepeat || !waitsForIdentity(after: error, lastStep, giveUp: giveUp) { giveUp() }
         case .draining(let step, _):
             dialogue?.lastChallenge = nil
             drained(step)
         case .deciding:
-            if held?.ended == false { held?.wasCut = true }
-            held?.ended = true
+            if delivery.buffered?.ended == false { delivery.buffered?.wasCut = true }
+            delivery.buffered?.ended = true
         case .delivering:
             abort()
         case .preparing, .done:
@@ -116,8 +112,8 @@ extension ExchangeDriver: OriginConnectionDelegate {
     }
 
     private func switchProtocols(_ response: ResponseHead) {
-        guard case .waiting = mode, case .transmit(_, isOpening: false)? = lastStep, head.upgrade != nil, bodyIsOut,
-            let connection, let channel = connection.channel
+        guard case .waiting = mode, case .transmit(_, isOpening: false)? = lastStep, head.upgrade != nil,
+            requestIsWhole, let origin = stream?.upgrade()
         else {
             dropConnection()
             return originFailed(UpstreamError(.malformedResponse, "the origin switched protocols unasked"))
@@ -125,16 +121,72 @@ extension ExchangeDriver: OriginConnectionDelegate {
         mode = .done
         conclude(exchange.responseReceived(status: 101, challengeFields: []))
         endAttempt(.inconclusive)
-        self.connection = nil
-        let bytes = response.forwarded(
-            ResponseForwarding(framing: .none, connection: .upgrade, via: services.shared.via))
-        entry.status = 101
+        _ = acquisition.release()
         let tally = TunnelHandler.Tally(now: services.now) { tally in
-            self.entry.bytes = tally.bytesFromOrigin
+            self.record.tunnelled(byteCount: tally.bytesFromOrigin)
             self.log(status: 101)
         }
-        let hasEnded = connection.inputEnded
-        let rest = connection.becomeTunnel()
-        client.becomeTunnel(to: channel, fromOrigin: rest, originHasEnded: hasEnded, tally: tally, response: bytes)
+        client.switchProtocols(response, ResponseChanges(via: services.shared.via), to: origin, tally: tally)
+    }
+
+    // MARK: Delivery
+
+    /// Sends the buffered response to the client.
+    func deliver() {
+        guard let response = delivery.take() else {
+            return respond(
+                OwnResponse(status: 502, detail: "the origin's response was lost", proxyError: "connection_terminated"))
+        }
+        mode = .delivering
+        if head.hasBody { body.stopKeeping() }
+        client.send(response, changes(to: response.head))
+        for content in response.pieces { send(content) }
+        if response.ended {
+            guard !response.wasCut else { return abort() }
+            finishDelivery(trailers: response.trailers)
+        } else {
+            stream?.resumeReading()
+        }
+    }
+
+    private func changes(to response: ResponseHead) -> ResponseChanges {
+        let isExplained = route.isListed || acquisition.trust.decider != nil
+        var changes = ResponseDelivery.changes(
+            to: response, via: services.shared.via, reason: isExplained ? record.reason : nil)
+        changes.dropsAuthentication = wasAccepted && response.status != 401
+        if response.status == 401, case .proxy = session.role, ResponseDelivery.offersConnectionBoundScheme(response) {
+            // RFC 4559 §6: the client may use NTLM or Negotiate through the proxy, on an origin connection of its own.
+            changes.extraFields.append(("Proxy-Support", "Session-Based-Authentication"))
+            connection?.isAuthenticated = true
+        } else if clientBindsConnection {
+            connection?.isAuthenticated = true
+        }
+        return changes
+    }
+
+    private func send(_ content: ByteBuffer) {
+        record.delivered(byteCount: content.readableBytes)
+        client.send(content)
+        if !client.isWritable { stream?.pauseReading() }
+    }
+
+    private func finishDelivery(trailers: FieldLines?) {
+        guard case .delivering = mode else { return }
+        mode = .done
+        returnConnection()
+        log(status: record.status)
+        client.finish(trailers: trailers)
+    }
+
+    /// Returns the connection to the pool. One that is authenticated for a person stays with this client.
+    private func returnConnection() {
+        guard let connection = acquisition.release() else { return }
+        let isPersonal =
+            connection.isAuthenticated || connection.hasShownIdentity || !acquisition.trust.isShared
+        if isPersonal {
+            session.bind(connection, for: acquisition.slot.key)
+        } else {
+            acquisition.slot.giveBack(connection, now: services.now)
+        }
     }
 }

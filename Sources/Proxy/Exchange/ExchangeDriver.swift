@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
-import CountersignCertificates
 import CountersignHTTP1
-import NIOCore
+import CountersignNTLM
 import CountersignSitePolicy
 import CountersignUpstream
+import NIOCore
 
-/// One request's trip: it owns a ``ExchangeMachine``, feeds it what happens and runs the one action that comes back.
+/// One request and its response: the driver feeds what happens to an ``ExchangeMachine`` and runs the one action that
+/// the machine returns.
 ///
-/// The machine decides; this carries bytes. A response head is held until the machine has said what becomes of it: it is delivered
-/// to the client as it came, or swallowed, and another round goes out. The request's body is kept meanwhile in a
-/// ``ReplayBuffer``. Everything runs on the client connection's event loop.
+/// The machine decides, the driver does the I/O. A response is buffered until the machine has decided: it is delivered
+/// to the client, or it is discarded and another request goes out on the client's behalf. The client is an
+/// ``ExchangeClient``, the origin an `OriginStream`; neither says which version of HTTP it speaks.
+///
+/// The state is divided by responsibility: ``ConnectionAcquisition`` has the origin connection and the trust in it,
+/// ``RequestBodyRelay`` the request's content, ``ResponseDelivery`` the response that waits for a decision,
+/// ``ExchangeRecord`` the log entry, and ``Dialogue`` what only a challenged exchange needs. Everything runs on the
+/// client connection's event loop.
 final class ExchangeDriver {
-    /// What goes out next, once a connection is ready for it.
+    /// The next thing to send, once a connection is ready for it.
     enum Step {
         case transmit(AuthorizationField?, isOpening: Bool)
         case computeFirstToken(OfferKind, PasswordCredential)
@@ -22,115 +28,89 @@ final class ExchangeDriver {
     enum Mode {
         /// Nothing has been sent, or a connection is being made.
         case preparing
-        /// A round is out.
+        /// A request is out.
         case waiting
-        /// A response is held while the machine, or whom it asked, thinks.
+        /// A response is buffered until the machine or a delegate decides.
         case deciding
-        /// A held response is being read to its end and dropped, so that its connection can serve the next round.
+        /// The rest of a buffered response is read and discarded, so that its connection can carry the next request.
         case draining(Step, swallowedBytes: Int)
         case delivering
         case done
     }
 
-    let client: ClientConnection
+    let client: any ExchangeClient
+    let session: ClientSession
+    let services: LoopServices
     let route: Route
     let head: RequestHead
-    /// What the origin is asked for.
+    /// The request target for the origin: path and query, or `*`.
     let path: ArraySlice<UInt8>
-    /// The one leaf that will do, which the client has named.
-    let pin: [UInt8]?
-    /// On whose word the origin's certificate is taken: a guess until there is a connection.
-    var trust: TrustOutcome
-    /// Where the connections wait that this exchange may use.
-    var slot: UpstreamPool.Slot
-    var exchange: ExchangeMachine
-    /// What ``exchange`` was at first: it has been started.
-    var prepared: Route.PreparedExchange
-    let started: AccessLog.Start?
-    var entry = AccessLog.Outcome()
-    var mode = Mode.preparing
 
-    var connection: OriginConnection?
-    var held: BufferedResponse?
+    // The conversation with the origin.
+    var exchange: ExchangeMachine
+    /// The initial state of ``exchange`` and its first action.
+    private var prepared: Route.PreparedExchange
+    var mode = Mode.preparing
     /// Nil until there is something to keep in it.
     private(set) var dialogue: Dialogue?
-    /// The origin took an answer of ours.
+    /// The origin accepted an answer of the proxy's.
     var wasAccepted = false
-    /// The client speaks NTLM or Negotiate itself: its connection is its own.
-    let clientBindsConnection: Bool
-    /// Whether an answer of ours may be asked for at all.
-    let mayBeAnswered: Bool
-    /// The attempt to connect that is on its way.
-    var trustEvaluation: TrustEvaluation?
-
-    // The request's body.
-    var replay: ReplayBuffer
-    var bodyHasEnded: Bool
-    var bodyTrailers: FieldLines?
-    /// The round that is out takes body pieces as they come.
-    var streamsBody = false
-    /// A round is being written: of writability it may hear, but the body goes on behind it.
-    var isTransmitting = false
-    /// A piece came while the round that is out could not take it: that request will never be whole.
-    var missesPieces = false
-
-    // The response to the client.
-    var outgoingFraming = BodyFraming.none
-    var keepsClient = false
-    /// Of a response whose trailers are forwarded.
-    var responseFields: FieldLines?
-    /// What went out last, to be learned if it is accepted.
+    /// The last Authorization sent, to be cached if the origin accepts it.
     var sentAuthorization: AuthorizationField?
-    var informationalCount = 0
+    var lastStep: Step?
+    /// The client sends NTLM or Negotiate credentials of its own, so that its connection to the origin cannot be
+    /// shared.
+    let clientBindsConnection: Bool
+    /// Whether the proxy may answer a challenge of this exchange at all.
+    let mayBeAnswered: Bool
     var waitingSince: UInt64
     var lastProgress: UInt64
-    var hasRetried = false
-    var identityRetry = IdentityRetry()
-    /// The client's connection ends with the response.
-    var closesClient = false
-    var lastStep: Step?
 
-    var services: LoopServices { client.services }
+    var acquisition: ConnectionAcquisition
+    var body: RequestBodyRelay
+    var delivery = ResponseDelivery()
+    var record: ExchangeRecord
+
     var origin: Origin { route.origin }
     var policy: Policy { route.policy }
     var rule: SiteRule? { route.rule }
+    var connection: OriginConnection? { acquisition.connection }
+    /// The exchange's part of ``connection``. In HTTP/1 a connection has one stream; in HTTP/2 it will have many.
+    var stream: (any OriginStream)? { acquisition.connection }
 
-    /// `pin` is the leaf's SHA-256 that the client has decided for, where it has.
-    init(client: ClientConnection, head: consuming RequestHead, route: Route, path: ArraySlice<UInt8>, pin: [UInt8]?) {
+    /// `pin` is the SHA-256 of the leaf that the client accepts, if it named one.
+    init(
+        client: any ExchangeClient, session: ClientSession, services: LoopServices, head: consuming RequestHead,
+        route: Route, path: ArraySlice<UInt8>, pin: [UInt8]?
+    ) {
         self.client = client
+        self.session = session
+        self.services = services
         self.route = route
         self.path = path
-        self.pin = pin
-        let services = client.services
 
         let authorization = head.fields.value(of: .authorization)
-        if authorization.map(Self.bindsConnection) == true { client.authenticates(itselfTo: route.origin) }
-        // NTLM speaks for the connection: what the client sends on it afterwards is its own too, without the field.
-        clientBindsConnection = client.hasAuthenticated(itselfTo: route.origin)
+        if authorization.map(Self.bindsConnection) == true { session.authenticates(itselfTo: route.origin) }
+        // NTLM authenticates the connection: later requests of this client belong to its user too, without the field.
+        clientBindsConnection = session.hasAuthenticated(itselfTo: route.origin)
         let clientAuthorizes = authorization != nil || clientBindsConnection
-        mayBeAnswered = route.isListed && !clientAuthorizes
+        let mayBeAnswered = route.isListed && !clientAuthorizes
+        self.mayBeAnswered = mayBeAnswered
 
-        var trust = TrustOutcome.verified
-        if let pin {
-            let now = services.shared.wallClock()
-            let exception = route.isListed ? route.policy.trustException(for: route.origin, leaf: pin, now: now) : nil
-            trust = exception.map { .exception($0) } ?? .client(leaf: pin)
-        }
-        self.trust = trust
-        let slot = route.slot(under: trust, mayBeAnswered: mayBeAnswered)
-        self.slot = slot
-        let hasBody = head.hasBody
-        let prepared = Self.begin(
-            slot, route, clientAuthorizes: clientAuthorizes, hasBody: hasBody, path: path, client: client)
+        let acquisition = ConnectionAcquisition(route, pin: pin, mayBeAnswered: mayBeAnswered, services.shared)
+        let hasContent = head.hasBody
+        let prepared = Self.prepare(
+            acquisition.slot, route, session, services, clientAuthorizes: clientAuthorizes, hasBody: hasContent,
+            path: path)
         self.prepared = prepared
         exchange = prepared.exchange
-
-        bodyHasEnded = !hasBody
-        replay = ReplayBuffer(
-            keeps: mayBeAnswered && trust.answers, limitBytes: services.configuration.replayLimitBytes)
+        body = RequestBodyRelay(
+            hasContent: hasContent, keeps: mayBeAnswered && acquisition.trust.answers,
+            limitBytes: services.configuration.replayLimitBytes)
+        self.acquisition = acquisition
+        record = ExchangeRecord(in: services.shared.accessLog)
         waitingSince = services.now
         lastProgress = services.now
-        started = services.shared.accessLog?.start()
         self.head = head
     }
 
@@ -139,13 +119,44 @@ final class ExchangeDriver {
         return scheme == "ntlm" || scheme == "negotiate"
     }
 
+    /// The exchange of a request that is about to be sent, and its first action.
+    private static func prepare(
+        _ slot: UpstreamPool.Slot, _ route: Route, _ session: ClientSession, _ services: LoopServices,
+        clientAuthorizes: Bool, hasBody: Bool, path: ArraySlice<UInt8>
+    ) -> Route.PreparedExchange {
+        guard !clientAuthorizes, slot.key.trust.answers else {
+            var context = route.context
+            context.clientAuthorizes = clientAuthorizes
+            if !slot.key.trust.answers {
+                context.site = .no("the origin's certificate is not trusted")
+                context.originTrusted = false
+            }
+            return Route.PreparedExchange(context, hasBody: hasBody)
+        }
+        return route.preparedExchange(hasBody: hasBody, in: usableSpace(for: path, slot, route, session, services))
+    }
+
+    /// The protection space that earlier requests found `path` to lie in, if its credential may be sent pre-emptively.
+    private static func usableSpace(
+        for path: ArraySlice<UInt8>, _ slot: UpstreamPool.Slot, _ route: Route, _ session: ClientSession,
+        _ services: LoopServices
+    ) -> ProtectionSpaceCache.Space? {
+        guard let tag = slot.key.credential, let rule = route.rule, rule.preempts,
+            let space = route.learnedSpace(for: path, in: slot), session.isStillSameUser(),
+            !services.shared.breaker.isRejected(
+                .init(origin: route.origin, credential: tag.name, generation: tag.generation)),
+            !space.kind.bindsConnection || !session.hasAuthenticatedConnection(for: slot.key)
+        else { return nil }
+        return space
+    }
+
     // MARK: The machine
 
     func start() {
         run(prepared.action)
     }
 
-    /// Runs one action; each ends in an event for the machine, now or later.
+    /// Runs one action. Each ends in an event for the machine, now or later.
     func run(_ action: ExchangeMachine.Action) {
         switch action {
         case .send(let authorization):
@@ -154,13 +165,13 @@ final class ExchangeDriver {
             prepare(.transmit(authorization, isOpening: true))
         case .ask(let challenge):
             mode = .deciding
-            if held != nil, dialogue?.since == nil { beginDialogue().since = services.now }
+            if delivery.buffered != nil, dialogue?.since == nil { beginDialogue().since = services.now }
             decide(challenge)
         case .computeToken(let kind, let credential, let serverToken):
             if let serverToken {
                 run(authenticate(serverToken))
             } else if let reason = obstacle(to: kind, credential) {
-                // Found out while the 401 is still held, so that it can go back.
+                // Found while the 401 is still buffered, so that the client can get it.
                 run(exchange.tokenFailed(reason: reason))
             } else {
                 prepare(.computeFirstToken(kind, credential))
@@ -181,6 +192,15 @@ final class ExchangeDriver {
         }
     }
 
+    /// Starts the exchange again: nothing has been sent under the trust outcome that it was started with.
+    func restart() {
+        prepared = Self.prepare(
+            acquisition.slot, route, session, services, clientAuthorizes: exchange.context.clientAuthorizes,
+            hasBody: head.hasBody, path: path)
+        exchange = prepared.exchange
+        start()
+    }
+
     func beginDialogue() -> Dialogue {
         if let dialogue { return dialogue }
         let new = Dialogue()
@@ -198,42 +218,43 @@ final class ExchangeDriver {
         deliver()
     }
 
-    // MARK: Connections
+    // MARK: The next request
 
-    /// Gets a connection into the state that `step` needs: the held response read to its end, or another connection.
-    func prepare(_ step: Step) {
-        if held != nil, replay.hasLostItsStart {
+    /// Brings a connection into the state that `step` needs: the buffered response read to its end, or another
+    /// connection.
+    private func prepare(_ step: Step) {
+        if delivery.buffered != nil, body.hasLostItsStart {
             return run(
                 exchange.replayImpossible(
-                    reason: "the request body is larger than the \(replay.limitBytes) bytes that can be sent again"))
+                    reason: "the request body is larger than the \(body.limitBytes) bytes that can be sent again"))
         }
-        if let held, !held.ended, let connection, bodyIsOut {
-            mode = .draining(step, swallowedBytes: held.pieces.reduce(0) { $0 + $1.readableBytes })
-            beginDialogue().lastChallenge = held
-            return connection.resumeReading()
+        if let response = delivery.buffered, !response.ended, let stream, requestIsWhole {
+            mode = .draining(step, swallowedBytes: response.pieces.reduce(0) { $0 + $1.readableBytes })
+            beginDialogue().lastChallenge = response
+            return stream.resumeReading()
         }
         drained(step)
     }
 
-    /// The request that is answered was sent whole, so that the connection behind it may be used again.
-    var bodyIsOut: Bool { connection?.requestIsWhole ?? true }
+    /// The request that is being answered was sent to its end, so that its connection can carry another one.
+    var requestIsWhole: Bool { stream?.requestIsWhole ?? true }
 
     func drained(_ step: Step) {
-        if let held, held.ended, !held.wasCut { beginDialogue().lastChallenge = held }
-        held = nil
+        if let response = delivery.take(), response.ended, !response.wasCut {
+            beginDialogue().lastChallenge = response
+        }
         mode = .preparing
         if let connection, connection.isReusable { return perform(step, on: connection) }
         if exchange.requiresSameConnection {
             dropConnection()
-            // Nothing of this step has gone out.
+            // Nothing of this step has been sent.
             return run(exchange.connectionLost(requestMayRepeat: true))
         }
         acquire(step)
     }
 
     func dropConnection() {
-        connection?.close()
-        connection = nil
+        acquisition.release()?.close()
     }
 
     func perform(_ step: Step, on connection: OriginConnection) {

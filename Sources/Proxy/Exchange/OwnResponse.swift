@@ -2,17 +2,18 @@
 
 import CountersignCryptography
 import CountersignHTTP1
+import CountersignUpstream
 
-/// A response of the proxy's own: short, plain, and without anything of the request in it.
+/// A response made by the proxy: short, plain, and without any data from the request.
 struct OwnResponse {
     var status: Int
-    /// A sentence for a person, which is also `Proxy-Status`'s details.
+    /// A sentence for the user, which is also the `details` of `Proxy-Status`.
     var detail: String
     /// An error of RFC 9209 §2.3, such as `connection_refused`.
     var proxyError: String?
     var extraFields: [(String, String)] = []
     var contentType = "text/plain; charset=utf-8"
-    /// In place of the sentence.
+    /// Replaces the sentence as the content.
     var body: String?
 
     init(status: Int, detail: String, proxyError: String? = nil) {
@@ -21,7 +22,7 @@ struct OwnResponse {
         self.proxyError = proxyError
     }
 
-    /// The whole response. `method`: a HEAD gets the head alone.
+    /// The whole response in HTTP/1.1. A HEAD gets only the head.
     func bytes(keepAlive: Bool, to method: Method) -> [UInt8] {
         var fields = extraFields
         fields.append(("Proxy-Status", ProxyStatus.value(error: proxyError, details: detail)))
@@ -39,6 +40,29 @@ struct OwnResponse {
     }
 }
 
+extension OwnResponse {
+    /// The response for an origin that cannot be reached or does not answer.
+    init(_ error: UpstreamError) {
+        let (status, proxyError) =
+            switch error.code {
+            case .nameNotFound: (502, "dns_error")
+            case .connectFailed: (502, "destination_unavailable")
+            case .connectTimedOut: (504, "connection_timeout")
+            case .tunnelFailed: (502, "destination_unavailable")
+            case .tunnelTimedOut: (504, "connection_timeout")
+            case .tlsFailed: (502, "tls_protocol_error")
+            case .tlsAlert: (502, "tls_alert_received")
+            case .tlsTimedOut: (504, "connection_timeout")
+            case .malformedResponse: (502, "http_protocol_error")
+            case .closedBeforeResponse: (502, "connection_terminated")
+            case .closedInResponse: (502, "http_response_incomplete")
+            case .timedOut: (504, "http_response_timeout")
+            case .notTrusted, .trustChanged: (502, "tls_certificate_error")
+            }
+        self.init(status: status, detail: error.detail, proxyError: proxyError)
+    }
+}
+
 /// The `Proxy-Status` field (RFC 9209).
 enum ProxyStatus {
     /// `countersign; error=…; details="…"`.
@@ -49,7 +73,7 @@ enum ProxyStatus {
         return value
     }
 
-    /// An sf-string (RFC 8941 §3.3.3): visible ASCII and spaces; the rest becomes `?`.
+    /// An sf-string (RFC 8941 §3.3.3): visible ASCII and spaces; everything else becomes `?`.
     private static func quoted(_ text: String) -> String {
         var result = "\""
         for scalar in text.unicodeScalars {
@@ -69,7 +93,7 @@ enum ProxyStatus {
 
 /// The `--client-token-file` check.
 enum ClientToken {
-    /// `Basic` with the token as its password, whatever the user name, or `Bearer` with the token.
+    /// Accepts `Basic` with the token as its password and any user name, or `Bearer` with the token.
     static func matches(_ values: [String], _ token: Secret) -> Bool {
         guard values.count == 1, let space = values[0].firstIndex(of: " ") else { return false }
         let credentials = values[0][values[0].index(after: space)...].drop { $0 == " " }

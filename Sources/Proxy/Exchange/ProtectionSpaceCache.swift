@@ -6,7 +6,8 @@ import Synchronization
 import CountersignUpstream
 
 /// The protection spaces that have challenged and accepted in this run, so that the next request into one need not be
-/// challenged again (RFC 7617 §2.2). Keyed like every other reuse: by origin, credential and its generation, and client.
+/// challenged again (RFC 7617 §2.2). Keyed like every other reuse: by origin, credential and its generation, and
+/// client.
 package final class ProtectionSpaceCache: Sendable {
     struct Key: Hashable, Sendable {
         let origin: Origin

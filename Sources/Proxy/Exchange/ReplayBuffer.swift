@@ -2,26 +2,27 @@
 
 import NIOCore
 
-/// What has come of a request's body: kept so that it can be sent again, up to a bound; past it, only what was not sent yet.
+/// The content of a request, kept up to a limit so that it can be sent again. Beyond the limit only content that has
+/// not been sent is kept.
 struct ReplayBuffer {
     private(set) var pieces: [ByteBuffer] = []
     /// Content bytes in ``pieces``.
     private(set) var heldBytes = 0
-    /// The body can no longer be sent from its start.
+    /// The content can no longer be sent from its start.
     private(set) var hasLostItsStart = false
     private var keeps: Bool
     let limitBytes: Int
 
-    /// `keeps`: whether anything may want the body again.
+    /// `keeps`: whether the content may have to be sent again.
     init(keeps: Bool, limitBytes: Int) {
         self.keeps = keeps
         self.limitBytes = limitBytes
     }
 
-    /// The buffer holds as much as it should: pause the client if nothing is being sent.
+    /// The buffer holds as much as it should. If nothing is being sent, the client must be paused.
     var isFull: Bool { heldBytes >= (keeps ? limitBytes : 64 * 1024) }
 
-    /// Takes a piece that is being sent right now (`sent`), or is to be sent later.
+    /// Adds content that is being sent right now (`sent`), or will be sent later.
     mutating func append(_ piece: ByteBuffer, sent: Bool) {
         if sent && !keeps {
             hasLostItsStart = true
@@ -32,17 +33,17 @@ struct ReplayBuffer {
         if sent && heldBytes > limitBytes { forget() }
     }
 
-    /// Everything held has been sent: without a reason to keep it, it goes.
+    /// All buffered content has been sent. It is dropped unless it may have to be sent again.
     mutating func allSent() {
         if !keeps && !pieces.isEmpty || heldBytes > limitBytes { forget() }
     }
 
-    /// Nothing may want the body again after all; what has not been sent is kept until it is.
+    /// The content will not be sent again. Content that has not been sent at all is kept until it is.
     mutating func wantNoRepeat() {
         keeps = false
     }
 
-    /// Nothing will want the body again.
+    /// The content is not needed any longer.
     mutating func stopKeeping() {
         keeps = false
         pieces = []

@@ -25,7 +25,7 @@ final class TrustEvaluation {
     /// The fingerprint of the only leaf that the client accepts.
     private let pin: [UInt8]?
     private let services: LoopServices
-    private let client: ClientPresence
+    private let client: ClientSession
 
     /// The connection that is waiting. It retains this object until its handshake is over.
     private var connection: OriginConnection?
@@ -34,7 +34,7 @@ final class TrustEvaluation {
     private var outcome: TrustOutcome?
     private var problem: TrustProblemDocument?
 
-    init(origin: Origin, isListed: Bool, pin: [UInt8]?, services: LoopServices, client: ClientPresence) {
+    init(origin: Origin, isListed: Bool, pin: [UInt8]?, services: LoopServices, client: ClientSession) {
         self.origin = origin
         self.isListed = isListed
         self.pin = pin
@@ -77,7 +77,7 @@ final class TrustEvaluation {
             return proceed(.exception(exception), answer)
         }
         if pin != nil { return proceed(.client(leaf: leaf), answer) }
-        guard isListed, let delegate = shared.serverTrustDecider, let client = client.connection else {
+        guard isListed, let delegate = shared.serverTrustDecider, client.isConnected else {
             return answer(.undecided)
         }
         if client.consents[origin]?.covers(trust) == true { return proceed(.delegate(leaf: leaf), answer) }
@@ -88,7 +88,7 @@ final class TrustEvaluation {
         ticket = services.questions.ask(server, key, of: delegate) { decision in
             self.ticket = nil
             guard case .proceed = decision else { return answer(decision) }
-            self.client.connection?.consents[self.origin] = DelegateConsent(leaf: leaf, reasons: key.reasons)
+            self.client.consents[self.origin] = DelegateConsent(leaf: leaf, reasons: key.reasons)
             self.proceed(.delegate(leaf: leaf), answer)
         }
     }

@@ -14,13 +14,14 @@ import CountersignUpstream
 /// certificate before the client's handshake. So the client gets a 502 if the origin cannot be reached, and a
 /// certificate that fails in the same way if the origin's does not verify.
 final class ConnectSetup {
-    private let presence: ClientPresence
+    /// Nil once the client has its answer or has gone: a tunnel's log entry must not keep the connection object alive.
+    private var client: ClientConnection?
+    private let session: ClientSession
     private let services: LoopServices
     private let policy: Policy
     private let origin: Origin
     private let route: Route
     private let started: AccessLog.Start?
-    private var process: ClientProcess
     private var decision = AccessLog.Decision.tunnel
     private var entry = AccessLog.Outcome()
     private var trustEvaluation: TrustEvaluation?
@@ -29,12 +30,12 @@ final class ConnectSetup {
     private var identityRetry = IdentityRetry()
 
     init(client: ClientConnection, route: Route) {
-        presence = client.presence
+        self.client = client
+        session = client.session
         self.route = route
         services = client.services
         policy = route.policy
         origin = route.origin
-        process = client.process
         started = services.shared.accessLog?.start()
     }
 
@@ -53,14 +54,12 @@ final class ConnectSetup {
     }
 
     func cancel() {
+        client = nil
         trustEvaluation?.cancel()
         trustEvaluation = nil
         opening?.cancel()
         opening = nil
     }
-
-    /// Nil once the client has gone.
-    private var client: ClientConnection? { presence.connection }
 
     /// The delegate is being asked about the origin's certificate.
     var isAsking: Bool { trustEvaluation?.isAsking ?? false }
@@ -78,6 +77,7 @@ final class ConnectSetup {
             case .failure(let error):
                 self.fail(OwnResponse(error))
             case .success(let channel):
+                self.client = nil
                 self.entry.status = 200
                 let tally = TunnelHandler.Tally(now: self.services.now) { tally in
                     self.entry.bytes = tally.bytesFromOrigin
@@ -110,12 +110,12 @@ final class ConnectSetup {
         }
         // Mints the leaf while connecting, because most origins are reachable and verify.
         mint(interceptionAuthority)
-        let evaluation = TrustEvaluation(origin: origin, isListed: true, pin: nil, services: services, client: presence)
+        let evaluation = TrustEvaluation(origin: origin, isListed: true, pin: nil, services: services, client: session)
         self.trustEvaluation = evaluation
         opening = services.connector.connect(
             to: origin, tls: policy.originTLS,
             certificateSource: CertificateRequestAnswerer.source(
-                for: rule, at: origin, services: services, client: presence),
+                for: rule, at: origin, services: services, client: session),
             trustSource: evaluation.source
         ) { result in
             self.trustEvaluation = nil
@@ -150,14 +150,14 @@ final class ConnectSetup {
             let slot = route.slot(under: trust, mayBeAnswered: true)
             entry.record(trust, on: connection)
             if connection.hasShownIdentity || !trust.isShared {
-                client.bind(connection, for: slot.key)
+                session.bind(connection, for: slot.key)
             } else {
                 slot.giveBack(connection, now: services.now)
             }
             present(.init(origin: origin, pin: nil), interceptionAuthority)
         case .undecided(let trust, let leaf):
             entry.record(undecided: trust)
-            client.bind(connection, for: route.slot(under: .client(leaf: leaf), mayBeAnswered: true).key)
+            session.bind(connection, for: route.slot(under: .client(leaf: leaf), mayBeAnswered: true).key)
             services.shared.leaves
                 .mirror(of: trust, host: origin.host, now: services.shared.wallClock(), loop: services.loop)
                 .assumeIsolated()
@@ -168,7 +168,7 @@ final class ConnectSetup {
         }
     }
 
-    private func present(_ site: ClientConnection.InterceptedSite, _ interceptionAuthority: InterceptionAuthority) {
+    private func present(_ site: ClientSession.InterceptedSite, _ interceptionAuthority: InterceptionAuthority) {
         mint(interceptionAuthority).assumeIsolated().whenComplete { self.show($0, site) }
     }
 
@@ -183,12 +183,13 @@ final class ConnectSetup {
             host: origin.host, issuer: interceptionAuthority, now: now, loop: services.loop)
     }
 
-    private func show(_ context: Result<TLSServerContext, any Error>, _ site: ClientConnection.InterceptedSite) {
+    private func show(_ context: Result<TLSServerContext, any Error>, _ site: ClientSession.InterceptedSite) {
         guard let client else { return }
         switch context {
         case .success(let context):
             entry.status = 200
             log()
+            self.client = nil
             client.intercept(site, tls: context)
         case .failure(let error):
             fail(
@@ -204,13 +205,14 @@ final class ConnectSetup {
         entry.status = response.status
         entry.reason = response.detail
         log()
+        let client = self.client
+        self.client = nil
         client?.refuseConnect(response)
     }
 
     private func log() {
         guard let started, let accessLog = services.shared.accessLog else { return }
-        if let client { process = client.process }
         accessLog.write(
-            started, of: process, method: "CONNECT", site: origin, decision: decision, rule: route.rule, entry)
+            started, of: session.process, method: "CONNECT", site: origin, decision: decision, rule: route.rule, entry)
     }
 }

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import CountersignUpstream
+import NIOCore
+
+/// What the proxy knows about one client connection: the process at the other end, the origin it stands in for, and the
+/// origin connections that belong to this client alone. All exchanges of the connection share it.
+///
+/// It has no reference to the connection. Work that may outlive the client, such as a connection attempt, keeps the
+/// session and checks ``isConnected``. A weak reference to the connection would do the same, but Swift counts every
+/// reference to an object that was once referred to weakly in a side table, at several times the cost.
+final class ClientSession {
+    enum Role {
+        /// The client sends its requests to the proxy.
+        case proxy
+        /// The client sends its requests inside a CONNECT that the proxy intercepts.
+        case intercepted(InterceptedSite)
+    }
+
+    /// The site of an intercepted CONNECT. An object, because most connections have none and idle ones should stay
+    /// small.
+    final class InterceptedSite {
+        let origin: Origin
+        /// The SHA-256 of the untrusted leaf that the client accepted by continuing after it was shown the problem; nil
+        /// if the origin is trusted.
+        let pin: [UInt8]?
+
+        init(origin: Origin, pin: [UInt8]?) {
+            self.origin = origin
+            self.pin = pin
+        }
+    }
+
+    private(set) var process: ClientProcess
+    var role = Role.proxy
+    /// False before the connection is part of a channel and after the client has gone.
+    private(set) var isConnected = false
+    /// The untrusted origins that the delegate accepted for this client.
+    var consents: [Origin: DelegateConsent] = [:]
+
+    private let addresses: (client: SocketAddress, server: SocketAddress)?
+    private var isConfirmedUser = false
+    private var bound = BoundConnections()
+    /// Whether ``bound`` was ever used. Most clients never use it, and the flag is cheaper than the look-up.
+    private var hasBound = false
+    private var authenticatedOrigins: Set<Origin> = []
+    /// Whether ``authenticatedOrigins`` has elements; cheaper than asking the set.
+    private var hasAuthenticatedItself = false
+
+    /// `addresses` are those of a TCP connection whose owner must be confirmed before a credential is used.
+    init(process: ClientProcess, addresses: (client: SocketAddress, server: SocketAddress)?) {
+        self.process = process
+        self.addresses = addresses
+    }
+
+    func connected() { isConnected = true }
+
+    /// The client has gone; so do the connections that belong to it.
+    func disconnected() {
+        isConnected = false
+        bound.closeAll()
+    }
+
+    // MARK: The process
+
+    func setProcessID(_ pid: Int32?) { process.pid = pid }
+
+    /// Whether the client is still there and its end of the connection still belongs to the same user. The kernel is
+    /// asked before the first credential is used.
+    func isStillSameUser() -> Bool {
+        guard isConnected else { return false }
+        guard !isConfirmedUser, let addresses else { return true }
+        isConfirmedUser = SocketOwner.find(client: addresses.client, server: addresses.server)?.uid == process.uid
+        return isConfirmedUser
+    }
+
+    // MARK: Authentication by the client itself
+
+    /// The client has sent NTLM or Negotiate credentials of its own to `origin`.
+    func authenticates(itselfTo origin: Origin) {
+        authenticatedOrigins.insert(origin)
+        hasAuthenticatedItself = true
+    }
+
+    func hasAuthenticated(itselfTo origin: Origin) -> Bool {
+        hasAuthenticatedItself && authenticatedOrigins.contains(origin)
+    }
+
+    // MARK: Connections of this client alone
+
+    /// Takes a reusable connection for `slot`.
+    func boundConnection(for slot: UpstreamPool.Slot) -> OriginConnection? {
+        guard hasBound, let connection = bound.take(for: slot.key) else { return nil }
+        if connection.isReusable { return connection }
+        connection.close()
+        return nil
+    }
+
+    /// Whether a connection for `key` has already been authenticated for this client.
+    func hasAuthenticatedConnection(for key: UpstreamKey) -> Bool {
+        bound.connection(for: key).map { $0.isReusable && $0.isAuthenticated } ?? false
+    }
+
+    /// Keeps `connection` for this client's next request.
+    func bind(_ connection: OriginConnection, for key: UpstreamKey) {
+        connection.delegate = nil
+        connection.certificateSource = nil
+        guard connection.isReusable, isConnected else { return connection.close() }
+        hasBound = true
+        bound.keep(connection, for: key)
+    }
+
+    func closeBound() { bound.closeAll() }
+}
+
+/// The origin connections of one client: those that were authenticated for it, one per key, the oldest first.
+struct BoundConnections {
+    private static let capacity = 16
+    /// Searched in order: nearly always there is one, and hashing its key costs more than comparing a few.
+    private var entries: [(key: UpstreamKey, connection: OriginConnection)] = []
+
+    /// The connection kept for `key`. It stays.
+    func connection(for key: UpstreamKey) -> OriginConnection? {
+        entries.first { $0.key == key }?.connection
+    }
+
+    /// Removes and returns the connection kept for `key`.
+    mutating func take(for key: UpstreamKey) -> OriginConnection? {
+        entries.firstIndex { $0.key == key }.map { entries.remove(at: $0).connection }
+    }
+
+    /// Keeps `connection` for `key`. Closes the one that was kept for it before, and the oldest one if there are too
+    /// many.
+    mutating func keep(_ connection: OriginConnection, for key: UpstreamKey) {
+        take(for: key)?.close()
+        entries.append((key, connection))
+        if entries.count > Self.capacity { entries.removeFirst().connection.close() }
+    }
+
+    mutating func closeAll() {
+        let all = entries
+        entries = []
+        for entry in all { entry.connection.close() }
+    }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// Finds the process that holds a socket in /proc. It reads the entries of all processes, so it must not run on an
+/// event loop.
+enum ProcessOfSocket {
+    static func find(inode: UInt32) -> Int32? {
+        var found: Int32?
+        eachProcess { pid in
+            if holds(pid, inode) { found = pid }
+            return found == nil
+        }
+        return found
+    }
+
+    /// Whether a descendant of this process holds the socket. A process whose files cannot be read, or whose parents
+    /// have exited, does not count.
+    static func isDescendant(inode: UInt32) -> Bool {
+        var parents: [Int32: Int32] = [:]
+        eachProcess { pid in
+            parents[pid] = parent(of: pid)
+            return true
+        }
+        var family: Set<Int32> = [getpid()]
+        var size = 0
+        while family.count > size {
+            size = family.count
+            for (pid, parent) in parents where family.contains(parent) { family.insert(pid) }
+        }
+        family.remove(getpid())
+        return family.contains { holds($0, inode) }
+    }
+
+    /// The fourth field of /proc/PID/stat (proc(5)). The second is a name in parentheses, which may contain any byte.
+    private static func parent(of pid: Int32) -> Int32? {
+        let file = open("/proc/\(pid)/stat", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var bytes = [UInt8](repeating: 0, count: 1024)
+        let count = read(file, &bytes, bytes.count)
+        guard count > 0, let name = bytes.prefix(count).lastIndex(of: UInt8(ascii: ")")) else { return nil }
+        let fields = bytes[..<count][(name + 1)...].split(separator: UInt8(ascii: " "))
+        return fields.count > 1 ? Int32(String(decoding: fields[1], as: UTF8.self)) : nil
+    }
+
+    private static func holds(_ pid: Int32, _ inode: UInt32) -> Bool {
+        let wanted = "socket:[\(inode)]"
+        guard let files = opendir("/proc/\(pid)/fd") else { return false }
+        defer { closedir(files) }
+        while let file = readdir(files) {
+            var target = [UInt8](repeating: 0, count: 64)
+            let length = target.withUnsafeMutableBytes { buffer in
+                buffer.baseAddress.map { readlink("/proc/\(pid)/fd/\(name(of: file))", $0, buffer.count) } ?? 0
+            }
+            if length > 0, target.prefix(length).elementsEqual(wanted.utf8) { return true }
+        }
+        return false
+    }
+
+    /// Calls `body` with each process until it returns false.
+    private static func eachProcess(_ body: (Int32) -> Bool) {
+        guard let processes = opendir("/proc") else { return }
+        defer { closedir(processes) }
+        while let entry = readdir(processes) {
+            if let pid = Int32(name(of: entry)), !body(pid) { return }
+        }
+    }
+
+    private static func name(of entry: UnsafeMutablePointer<dirent>) -> String {
+        withUnsafePointer(to: &entry.pointee.d_name) {
+            $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        }
+    }
+}

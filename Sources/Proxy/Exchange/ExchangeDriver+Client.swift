@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import CountersignHTTP1
+import CountersignUpstream
+import NIOCore
+
+/// From the client to the origin: requests and their content, back-pressure, and the client's end.
+extension ExchangeDriver {
+    /// The value of `Max-Forwards` to send with TRACE and OPTIONS (RFC 9110 §7.6.2); nil if the client sent none.
+    private var maxForwards: UInt? {
+        guard head.method.takesMaxForwards, let value = head.fields.value(of: .maxForwards),
+            let left = UInt(value)
+        else { return nil }
+        return left == 0 ? 0 : left - 1
+    }
+
+    /// Sends the client's request with `authorization`. `isOpening`: without its content, to open a dialogue that
+    /// authenticates the connection.
+    func transmit(_ authorization: AuthorizationField?, isOpening: Bool, on stream: any OriginStream) {
+        let sendsContent = !isOpening && head.hasBody
+        if clientBindsConnection || isOpening { connection?.isAuthenticated = true }
+        sentAuthorization = authorization
+        record.requestSent(isAuthorized: authorization != nil)
+        mode = .waiting
+        waitingSince = services.now
+        lastProgress = services.now
+        body.beginRequest(withContent: sendsContent)
+        stream.send(
+            head,
+            RequestChanges(
+                target: path, authority: route.authority, withholdsContent: isOpening,
+                authorization: authorization?.fieldValue, via: services.shared.via, maxForwards: maxForwards))
+        if sendsContent {
+            for content in body.buffered { stream.send(content) }
+        }
+        if !sendsContent || body.hasEnded { stream.finish(trailers: sendsContent ? body.trailers : nil) }
+        body.requestWritten()
+        if sendsContent { pace() }
+        stream.flush()
+    }
+
+    // MARK: Events
+
+    /// A part of the request's content arrived.
+    func clientSent(_ content: ByteBuffer) {
+        lastProgress = services.now
+        if case .done = mode { return }
+        let sends = body.received(content, isOpen: takesContent)
+        if sends, let stream { stream.send(content) }
+        pace()
+    }
+
+    /// The request is complete.
+    func clientRequestEnded(trailers: FieldLines?) {
+        waitingSince = services.now
+        if body.ended(trailers: trailers, isOpen: takesContent), let stream {
+            stream.finish(trailers: trailers)
+            stream.flush()
+        }
+    }
+
+    /// Everything that one read delivered has been reported.
+    func clientReadCompleted() {
+        stream?.flush()
+    }
+
+    /// The client takes more of the response, or wants a pause.
+    func clientWritabilityChanged(_ isWritable: Bool) {
+        guard case .delivering = mode else { return }
+        if isWritable { stream?.resumeReading() } else { stream?.pauseReading() }
+    }
+
+    /// The client has gone, or its request turned out to be malformed.
+    func clientGone() {
+        if case .done = mode { return }
+        mode = .done
+        acquisition.evaluation?.cancel()
+        endAttempt(.inconclusive)
+        dropConnection()
+        log(status: record.status == 0 ? 499 : record.status)
+    }
+
+    // MARK: Back-pressure
+
+    /// Whether the request that was sent last may still receive content.
+    private var takesContent: Bool {
+        switch mode {
+        case .waiting, .delivering: connection != nil
+        case .preparing, .deciding, .draining, .done: false
+        }
+    }
+
+    /// Pauses the client while the origin is slow, or while nothing can be sent and enough is buffered.
+    func pace() {
+        guard body.mayPace else { return }
+        let mustWait: Bool
+        if body.sendsContent(isOpen: takesContent), let stream {
+            // Content that waits for a flush would keep the connection from becoming writable again.
+            if !stream.isWritable { stream.flush() }
+            mustWait = !stream.isWritable
+        } else {
+            mustWait = body.isFull
+        }
+        if mustWait { client.pauseRequest() } else { client.resumeRequest() }
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import CountersignUpstream
+
+/// The access-log entry of one exchange, filled in while the exchange runs.
+struct ExchangeRecord {
+    private let start: AccessLog.Start?
+    private var outcome = AccessLog.Outcome()
+
+    init(in log: AccessLog?) { start = log?.start() }
+
+    /// The status that the client gets; 0 before there is one.
+    var status: Int { outcome.status }
+    /// Why a challenge was not answered, or why the proxy responds itself.
+    var reason: String? { outcome.reason }
+
+    mutating func requestSent(isAuthorized: Bool) {
+        if isAuthorized { outcome.rounds += 1 }
+    }
+
+    mutating func responded(_ status: Int) { outcome.status = status }
+
+    mutating func explain(_ reason: String?) { outcome.reason = reason }
+
+    mutating func delivered(byteCount: Int) { outcome.bytes += byteCount }
+
+    mutating func tunnelled(byteCount: Int) { outcome.bytes = byteCount }
+
+    /// A challenge is answered with the credential called `name`.
+    mutating func answered(_ scheme: String, with name: String) {
+        outcome.challenge = scheme
+        outcome.credential = name
+    }
+
+    /// No challenge has been answered after all.
+    mutating func forgetAnswer() {
+        outcome.challenge = nil
+        outcome.credential = nil
+    }
+
+    /// The connection shows the client certificate called `name`. The answer to a challenge takes precedence over it.
+    mutating func showed(certificate name: String) {
+        outcome.challenge = outcome.challenge ?? "certificate"
+        outcome.credential = outcome.credential ?? name
+    }
+
+    /// The origin is trusted under `trust`, on `connection`.
+    mutating func trusted(under trust: TrustOutcome, on connection: OriginConnection) {
+        outcome.record(trust, on: connection)
+    }
+
+    /// Writes the entry, once the exchange is over.
+    func write(
+        to log: AccessLog?, _ session: ClientSession, method: @autoclosure () -> String, _ route: Route
+    ) {
+        guard let start, let log else { return }
+        let decision: AccessLog.Decision = if case .intercepted = session.role { .intercept } else { .forward }
+        log.write(
+            start, of: session.process, method: method(), site: route.origin, decision: decision, rule: route.rule,
+            outcome)
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignHTTP1
+import NIOCore
+
+/// The request's content between the client and the origin: buffered so that it can be sent again, and held back while
+/// the origin is slow.
+///
+/// It only decides; the driver sends. A call that sends may change writability and come back to the driver, which must
+/// not find this value in the middle of a mutation (exclusivity).
+struct RequestBodyRelay {
+    private var replay: ReplayBuffer
+    /// The client has sent the whole request.
+    private(set) var hasEnded: Bool
+    private(set) var trailers: FieldLines?
+    /// The request that was sent last takes content as it arrives.
+    private(set) var streams = false
+    /// A request is being written. Back-pressure must wait until it is complete.
+    private var isTransmitting = false
+    /// Content arrived while it could not be sent: the request that was sent last will never be complete.
+    private var missesContent = false
+
+    /// `keeps`: the content may have to be sent again.
+    init(hasContent: Bool, keeps: Bool, limitBytes: Int) {
+        hasEnded = !hasContent
+        replay = ReplayBuffer(keeps: keeps, limitBytes: limitBytes)
+    }
+
+    /// The content can no longer be sent from its start.
+    var hasLostItsStart: Bool { replay.hasLostItsStart }
+    var limitBytes: Int { replay.limitBytes }
+
+    // MARK: A request goes out
+
+    /// A request's head is about to be sent. `withContent`: the content follows, beginning with ``buffered``.
+    mutating func beginRequest(withContent: Bool) {
+        isTransmitting = true
+        streams = withContent
+        missesContent = false
+    }
+
+    /// The content received so far, to be sent before any that arrives later.
+    var buffered: [ByteBuffer] { replay.pieces }
+
+    /// The buffered content has been sent. Content may follow as it arrives.
+    mutating func requestWritten() {
+        isTransmitting = false
+        if streams { replay.allSent() }
+    }
+
+    // MARK: Content arrives
+
+    /// `isOpen`: the request that was sent last takes content. Returns whether the content must be sent now.
+    mutating func received(_ content: ByteBuffer, isOpen: Bool) -> Bool {
+        let sends = sendsContent(isOpen: isOpen)
+        if streams, !sends { missesContent = true }
+        replay.append(content, sent: sends)
+        return sends
+    }
+
+    /// As ``received(_:isOpen:)``, for the end of the content.
+    mutating func ended(trailers: FieldLines?, isOpen: Bool) -> Bool {
+        hasEnded = true
+        self.trailers = trailers
+        return sendsContent(isOpen: isOpen)
+    }
+
+    func sendsContent(isOpen: Bool) -> Bool { isOpen && streams && !missesContent }
+
+    // MARK: Back-pressure
+
+    /// Whether the client may be paused or resumed now.
+    var mayPace: Bool { !isTransmitting }
+
+    /// The buffer holds as much as it should while nothing is sent.
+    var isFull: Bool { replay.isFull }
+
+    // MARK: Repeats
+
+    /// No origin may challenge the request after all. Content that has not been sent is kept until it is.
+    mutating func wantNoRepeat() { replay.wantNoRepeat() }
+
+    /// The response is final: the content is not needed any longer.
+    mutating func stopKeeping() { replay.stopKeeping() }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+import CountersignHTTP1
+import CountersignUpstream
+import NIOCore
+
+/// The origin's responses on their way to the client: the one that waits for a decision, and how it is changed when it
+/// goes on.
+struct ResponseDelivery {
+    private static let interimLimit = 32
+
+    /// The response that the exchange has not yet decided about.
+    private(set) var buffered: BufferedResponse?
+    private var interimCount = 0
+
+    mutating func buffer(_ head: consuming ResponseHead, content: ContentEnd) {
+        buffered = BufferedResponse(head: head, content: content)
+    }
+
+    /// Puts an earlier response back in its place.
+    mutating func restore(_ response: BufferedResponse?) {
+        buffered = response
+    }
+
+    mutating func take() -> BufferedResponse? {
+        let taken = buffered
+        buffered = nil
+        return taken
+    }
+
+    /// Counts an interim response. False if there are too many.
+    mutating func acceptsInterim() -> Bool {
+        interimCount += 1
+        return interimCount <= Self.interimLimit
+    }
+
+    /// The changes that every final response gets. `reason`: why the proxy did not answer a challenge, for the client
+    /// to see.
+    static func changes(to head: ResponseHead, via: ViaField, reason: String?) -> ResponseChanges {
+        var changes = ResponseChanges(via: via)
+        if !head.fields.contains(.date) { changes.extraFields.append(("Date", WallClock.httpDate())) }
+        if let reason {
+            let text = head.status == 401 ? "not answered: \(reason)" : reason
+            changes.extraFields.append(("Proxy-Status", ProxyStatus.value(error: nil, details: text)))
+        }
+        return changes
+    }
+
+    /// Whether the response offers a scheme that authenticates the connection rather than the request.
+    static func offersConnectionBoundScheme(_ head: ResponseHead) -> Bool {
+        head.fields.values(of: .wwwAuthenticate).contains {
+            let scheme = $0.prefix { $0 != " " && $0 != "," }.lowercased()
+            return scheme == "ntlm" || scheme == "negotiate"
+        }
+    }
+}
+
+/// A response whose head has arrived, held until the exchange decides whether to deliver it or to send another request.
+final class BufferedResponse {
+    let head: ResponseHead
+    let content: ContentEnd
+    /// The content received so far.
+    var pieces: [ByteBuffer] = []
+    /// No more content will arrive.
+    var ended = false
+    /// The connection failed inside the content, so the content cannot be ended cleanly.
+    var wasCut = false
+    var trailers: FieldLines?
+
+    init(head: consuming ResponseHead, content: ContentEnd) {
+        self.head = head
+        self.content = content
+    }
+}
