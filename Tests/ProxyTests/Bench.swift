@@ -40,7 +40,7 @@ final class Bench {
         try client.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
     }
 
-    /// As ``init(sites:password:identities:token:standing:addresses:)`` has it.
+    /// A policy as in ``init(sites:password:identities:token:exceptions:addresses:)``.
     static func policy(
         sites: String, password: String?, identities: [Identity] = [], standing: [Origin: [TrustException]] = [:]
     ) throws -> Policy {
@@ -58,7 +58,7 @@ final class Bench {
     }
 
     /// An idle connection to ``origin``, for requests that may carry the enrolled credential, or must not.
-    /// `checks`: of the certificate that it asked for.
+    /// `checks` is the decision about a certificate that it requested.
     func idleOrigin(withCredential: Bool = false, checks: ThreeChecks? = nil) throws -> EmbeddedChannel {
         let (channel, connection) = try origin()
         connection.certificateChecks = checks
@@ -66,7 +66,7 @@ final class Bench {
         return channel
     }
 
-    /// A connection to ``origin`` that is this client's alone, for requests that must not carry the enrolled
+    /// A connection to ``origin`` that belongs to this client, for requests that must not carry the enrolled
     /// credential.
     func boundOrigin() throws -> EmbeddedChannel {
         let (channel, origin) = try origin()
@@ -96,12 +96,12 @@ final class Bench {
         client.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
     }
 
-    /// What the client has been sent since the last call.
+    /// Everything sent to the client since the last call.
     func answer() throws -> String { try client.sent() }
 }
 
 extension EmbeddedChannel {
-    /// All that was flushed since the last call.
+    /// Everything flushed since the last call.
     func sent() throws -> String {
         var text = ""
         while let piece = try readOutbound(as: ByteBuffer.self) { text += String(buffer: piece) }
@@ -113,7 +113,7 @@ extension EmbeddedChannel {
     }
 }
 
-/// A head as the parser gives it.
+/// Parses a request head.
 func requestHead(_ text: String) throws -> RequestHead {
     let buffer = ByteBuffer(string: text)
     guard let parsed = try RequestHead.parse(buffer.readableBytesSpan) else { throw Incomplete() }

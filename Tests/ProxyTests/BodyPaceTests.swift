@@ -5,17 +5,17 @@ import Testing
 
 @testable import CountersignProxy
 
-/// Over real sockets: a body goes no faster than whoever it is for reads it, and all of it goes.
+/// Back-pressure over real sockets: content is forwarded only as fast as its recipient reads it, and completely.
 @Suite(.serialized) struct BodyPaceTests {
     private static let mebibyte = 1024 * 1024
     private static let total = 192 * mebibyte
-    /// Far less than is sent, and more than the kernel has room for on the two connections.
+    /// Far less than is sent, and more than the kernel buffers on the two connections.
     private static let most = 64 * mebibyte
 
-    @Test func aBodyThatTheOriginDoesNotReadWaitsAtTheClient() async throws {
+    @Test func contentThatTheOriginDoesNotReadStaysAtTheClient() async throws {
         let stage = try await TunnelStage()
         let way = try await stage.exchange("PUT", fields: "Content-Length: \(Self.total)\r\n")
-        let sent = await Self.sendIntoNobody(way.client)
+        let sent = await Self.sendUntilBlocked(way.client)
         #expect(sent < Self.most)
         async let isSent = onThread { way.client.sendAll(Self.total - sent, seed: 3 + sent) }
         #expect(await onThread { way.origin.expects(Self.total, seed: 3) })
@@ -26,12 +26,12 @@ import Testing
         try await stage.stop()
     }
 
-    @Test func aResponseThatTheClientDoesNotReadWaitsAtTheOrigin() async throws {
+    @Test func aResponseThatTheClientDoesNotReadStaysAtTheOrigin() async throws {
         let stage = try await TunnelStage()
         let way = try await stage.exchange("GET")
         let head = "HTTP/1.1 200 OK\r\nContent-Length: \(Self.total)\r\n\r\n"
         #expect(await onThread { way.origin.send(text: head) })
-        let sent = await Self.sendIntoNobody(way.origin)
+        let sent = await Self.sendUntilBlocked(way.origin)
         #expect(sent < Self.most)
         async let isSent = onThread { way.origin.sendAll(Self.total - sent, seed: 3 + sent) }
         #expect(await onThread { way.client.head() }.hasPrefix("HTTP/1.1 200 "))
@@ -41,8 +41,8 @@ import Testing
         try await stage.stop()
     }
 
-    /// Sends until nothing more is taken; gives how much was.
-    private static func sendIntoNobody(_ sender: BulkSocket) async -> Int {
+    /// Sends until the socket blocks. Returns the number of bytes sent.
+    private static func sendUntilBlocked(_ sender: BulkSocket) async -> Int {
         sender.setPatience(.seconds(1))
         let sent = await onThread { sender.send(upTo: total, seed: 3) }
         sender.setPatience(.seconds(20))

@@ -22,7 +22,7 @@ import Testing
         UpstreamKey(origin: Bench.origin, trust: .verified, credential: nil, principal: 1, settings: number)
     }
 
-    @Test func eachWaitsForItsOwnKeyAndIsTakenOnce() throws {
+    @Test func aConnectionIsTakenOnceAndOnlyByItsKey() throws {
         var bound = BoundConnections()
         let (first, _) = try connection()
         let (second, _) = try connection()
@@ -35,7 +35,7 @@ import Testing
         #expect(bound.take(for: Self.key(1)) === first)
     }
 
-    @Test func whatIsReplacedIsClosed() throws {
+    @Test func aReplacedConnectionIsClosed() throws {
         var bound = BoundConnections()
         let (first, firstChannel) = try connection()
         let (second, secondChannel) = try connection()
@@ -45,7 +45,7 @@ import Testing
         #expect(bound.connection(for: Self.key(1)) === second)
     }
 
-    @Test func theOneThatWaitsLongestGivesWay() throws {
+    @Test func theOldestConnectionIsClosedWhenThereAreTooMany() throws {
         var bound = BoundConnections()
         let connections = try (0..<17).map { _ in try connection() }
         for (number, (connection, _)) in connections.enumerated() {

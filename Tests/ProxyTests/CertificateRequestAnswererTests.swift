@@ -15,7 +15,7 @@ import Testing
     private static let request = CertificateRequest(
         acceptableIssuers: [], signatureAlgorithms: [0x0403], isPostHandshake: false)
 
-    /// What an origin is shown that asks for a certificate: the identity's name.
+    /// The names of the identities shown to an origin that requests a certificate.
     private static func shown(_ bench: Bench, to session: ClientSession) throws -> [String?] {
         let rule = try #require(bench.services.shared.policy.current.sites.rule(for: origin))
         let source = CertificateRequestAnswerer.source(
@@ -25,7 +25,7 @@ import Testing
         return names
     }
 
-    @Test func whoHasGoneIsNotSpokenFor() throws {
+    @Test func noCertificateIsShownForAClientThatHasGone() throws {
         let identity = try ClientCA(commonName: "clients", at: 1_799_999_000)
             .issue("me", commonName: "me", lifetime: 86_400, at: 1_799_999_000)
         let bench = try Bench(sites: "https://a.example answer=certificate identity=me", identities: [identity])

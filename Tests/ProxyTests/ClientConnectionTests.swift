@@ -47,7 +47,7 @@ import Testing
         ),
     ]
 
-    @Test(arguments: badHeads) func aHeadThatIsNoneIsRefusedAndNothingGoesOut(_ head: String, _ status: String) throws {
+    @Test(arguments: badHeads) func aMalformedHeadIsRefusedAndNothingIsSent(_ head: String, _ status: String) throws {
         let bench = try Bench()
         let origin = try bench.idleOrigin()
         try bench.send(head)
@@ -58,8 +58,8 @@ import Testing
         #expect(try origin.sent() == "")
     }
 
-    /// It leaves with the channel's end, or where a tunnel takes its place.
-    @Test(arguments: [true, false]) func whatHasLeftItsChannelIsThereForNobody(_ closes: Bool) throws {
+    /// The handler leaves when the channel closes, or when a tunnel replaces it.
+    @Test(arguments: [true, false]) func aConnectionIsReleasedWhenItLeavesItsChannel(_ closes: Bool) throws {
         let bench = try Bench()
         weak var left: ClientConnection?
         let (channel, session) = {
@@ -82,13 +82,13 @@ import Testing
         #expect(left == nil)
     }
 
-    @Test func aFingerprintOfTheWrongLengthIsToldSo() throws {
+    @Test func aFingerprintOfTheWrongLengthIsReported() throws {
         let bench = try Bench()
         try bench.send("GET http://a.example/ HTTP/1.1\r\nHost: a\r\nCountersign-Trust: sha256:0011\r\n\r\n")
         #expect(try bench.answer().contains("it has 4 hexadecimal digits instead of 64"))
     }
 
-    @Test func aBadHeadIsRefusedByteByByteToo() throws {
+    @Test func aMalformedHeadIsRefusedEvenByteByByte() throws {
         let bench = try Bench()
         for octet in "GET / HTTP/1.1\r\nHost: a\r\n\r\n".utf8 {
             try bench.send(String(decoding: [octet], as: UTF8.self))
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test(arguments: ["", "Proxy-Authorization: Bearer wrong\r\n", "Authorization: Bearer t0ken\r\n"])
-    func withoutTheTokenThereIsA407AndNothingElse(_ field: String) throws {
+    func withoutTheTokenEveryRequestGetsA407(_ field: String) throws {
         for request in ["GET http://a.example/x", "GET /", "CONNECT a.example:443", "OPTIONS *"] {
             let bench = try Bench(token: "t0ken")
             let origin = try bench.idleOrigin()
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func theTokenStaysHere() throws {
+    @Test func theTokenIsNotForwarded() throws {
         let bench = try Bench(token: "t0ken")
         let origin = try bench.idleOrigin()
         try bench.send("GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\nProxy-Authorization: Bearer t0ken\r\n\r\n")
@@ -133,7 +133,7 @@ import Testing
         #expect(!sent.contains("t0ken"))
     }
 
-    @Test func aRequestAndItsResponseGoThrough() throws {
+    @Test func aRequestAndItsResponseAreForwarded() throws {
         let bench = try Bench()
         let origin = try bench.idleOrigin()
         try bench.send(Self.get)
@@ -147,7 +147,7 @@ import Testing
         #expect(try origin.sent().hasPrefix("GET /x "))
     }
 
-    @Test func pipelinedRequestsAreAnsweredInOrderAndABadOneEndsThem() throws {
+    @Test func pipelinedRequestsAreAnsweredInOrderUntilAMalformedOne() throws {
         let bench = try Bench()
         let origin = try bench.idleOrigin()
         try bench.send(Self.get + "GET / HTTP/1.1\r\nHost: a\r\n\r\n" + Self.get)
@@ -161,7 +161,7 @@ import Testing
         #expect(try origin.sent() == "")
     }
 
-    @Test func aClientThatEndsItsInputStillGetsEveryAnswer() throws {
+    @Test func aClientThatHalfClosesStillGetsEveryResponse() throws {
         let bench = try Bench()
         let origin = try bench.idleOrigin()
         try bench.send(Self.get + Self.get)
@@ -174,7 +174,7 @@ import Testing
         #expect(!bench.client.isActive)
     }
 
-    @Test func aClientThatEndsInsideItsBodyEndsTheRequest() throws {
+    @Test func aClientThatHalfClosesInsideItsContentAbortsTheRequest() throws {
         let bench = try Bench()
         let origin = try bench.idleOrigin()
         try bench.send("POST http://a.example/ HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhel")
@@ -183,7 +183,7 @@ import Testing
         #expect(!origin.isActive)
     }
 
-    @Test func aMalformedBodyNeverEndsCleanlyAtTheOrigin() throws {
+    @Test func malformedContentIsNeverEndedCleanlyAtTheOrigin() throws {
         let bench = try Bench()
         let origin = try bench.idleOrigin()
         try bench.send(
@@ -193,7 +193,7 @@ import Testing
         #expect(!bench.client.isActive)
     }
 
-    @Test func aPausedBodyGoesOnAndIsFlushed() throws {
+    @Test func pausedContentIsResumedAndFlushed() throws {
         let bench = try Bench()
         let origin = try bench.idleOrigin()
         try bench.send("POST http://a.example/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n")
@@ -207,13 +207,13 @@ import Testing
         #expect(try origin.sent() == "2\r\ncd\r\n2\r\nef\r\n")
     }
 
-    @Test func aBodyThatCameWholeBeforeTheClientEndedIsSentWhenTheOriginTakesIt() throws {
+    @Test func contentReceivedBeforeAHalfCloseIsSentOnceTheOriginIsWritable() throws {
         let bench = try Bench()
         let origin = try bench.idleOrigin()
         origin.isWritable = false
         try bench.send(
-            "POST http://a.example/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n2\r\ncd\r\n0\r\n\r\n"
-        )
+            "POST http://a.example/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+                + "2\r\nab\r\n2\r\ncd\r\n0\r\n\r\n")
         bench.clientEndsInput()
         origin.isWritable = true
         origin.pipeline.fireChannelWritabilityChanged()
@@ -222,7 +222,7 @@ import Testing
         #expect(try bench.answer().hasSuffix("ok"))
     }
 
-    @Test func aSlowHeadIsA408AndAnIdleConnectionIsClosed() throws {
+    @Test func aSlowHeadGetsA408AndAnIdleConnectionIsClosed() throws {
         let slow = try Bench()
         try slow.send("GET http")
         slow.connection.secondPassed(now: slow.services.now + 10)
@@ -236,7 +236,7 @@ import Testing
         #expect(!idle.client.isActive)
     }
 
-    @Test func drainingLetsTheResponseOutAndThenCloses() throws {
+    @Test func drainingCompletesTheResponseAndThenCloses() throws {
         let bench = try Bench()
         let origin = try bench.idleOrigin()
         try bench.send(Self.get)
@@ -251,7 +251,7 @@ import Testing
         #expect(bench.services.isQuiet)
     }
 
-    @Test func anOriginThatSaysNothingIsA504() throws {
+    @Test func aSilentOriginIsA504() throws {
         let bench = try Bench()
         let origin = try bench.idleOrigin()
         try bench.send(Self.get)
@@ -262,7 +262,7 @@ import Testing
         #expect(!origin.isActive)
     }
 
-    @Test func aClientThatGoesTakesItsRequestAlong() throws {
+    @Test func theRequestOfAClientThatHasGoneIsAborted() throws {
         let bench = try Bench()
         let origin = try bench.idleOrigin()
         try bench.send(Self.get)
@@ -274,7 +274,7 @@ import Testing
 }
 
 extension String {
-    /// How often `part` stands in it.
+    /// How often `part` occurs.
     func components(of part: String) -> Int {
         var count = 0
         var rest = self[...]

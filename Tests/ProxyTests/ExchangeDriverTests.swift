@@ -23,7 +23,7 @@ import Testing
         return (bench, try bench.idleOrigin(withCredential: true))
     }
 
-    @Test func aChallengeIsAnsweredOnTheSameConnectionAndTheClientSeesTheEndOnly() throws {
+    @Test func aChallengeIsAnsweredOnTheSameConnectionAndTheClientSeesOnlyTheResult() throws {
         let (bench, origin) = try Self.listed()
         try bench.send(Self.get)
         #expect(!(try origin.sent()).contains("Authorization"))
@@ -51,9 +51,9 @@ import Testing
         #expect(try bench.answer().contains("WWW-Authenticate: Basic realm=\"r\"\r\n"))
     }
 
-    // MARK: What was learned
+    // MARK: Pre-emptive answers
 
-    /// A GET of `path`: what goes to the origin.
+    /// Sends a GET of `path`. Returns the request that the origin receives.
     private static func request(_ path: String, _ bench: Bench, _ origin: EmbeddedChannel) throws -> String {
         try bench.send("GET http://a.example\(path) HTTP/1.1\r\nHost: a.example\r\n\r\n")
         return try origin.sent()
@@ -74,8 +74,8 @@ import Testing
     private static let learnedKey = ProtectionSpaceCache.Key(
         origin: Bench.origin, trust: .verified, credential: "enrollment", generation: 1, principal: Bench.uid)
 
-    /// The realm of the space tells a rejection from another space's challenge.
-    @Test func whatWasLearnedInOneSpaceIsNotTakenForAnother() throws {
+    /// The realm distinguishes a rejection from the challenge of another protection space.
+    @Test func anAnswerIsCachedPerProtectionSpace() throws {
         let (bench, origin) = try Self.listed()
         try Self.learn("/a/x", realm: "a", bench, origin)
         try Self.learn("/b/x", realm: "b", bench, origin)
@@ -91,7 +91,7 @@ import Testing
         #expect(try bench.answer().hasPrefix("HTTP/1.1 200 "))
     }
 
-    @Test func whatWasForgottenIsNotSentUnasked() throws {
+    @Test func aForgottenAnswerIsNotSentPreemptively() throws {
         let (bench, origin) = try Self.listed()
         try Self.learn("/x", realm: "r", bench, origin)
         #expect(try Self.request("/y", bench, origin).contains(Self.answer))
@@ -100,8 +100,8 @@ import Testing
         #expect(!(try Self.request("/z", bench, origin)).contains("Authorization"))
     }
 
-    /// What came of it before the answer was sent, and what came while it was dropped.
-    @Test func aChallengeThatWasDrainedInPiecesIsGivenBackWholeAndOnce() throws {
+    /// The content that arrived before the answer was sent, and the content that was discarded afterwards.
+    @Test func aChallengeDrainedInPartsIsDeliveredCompletelyAndOnce() throws {
         let bench = try Bench(sites: "http://a.example answer=ntlm plaintext=yes", password: "pw")
         let origin = try bench.idleOrigin(withCredential: true)
         try bench.send(Self.get)
@@ -115,8 +115,8 @@ import Testing
         #expect(answer.hasPrefix("HTTP/1.1 401 ") && answer.hasSuffix("\r\n\r\nabcdefghi"))
     }
 
-    /// Another user's client may have had it rejected, who had learned for themselves.
-    @Test func whatWasRejectedElsewhereIsNotSentUnasked() throws {
+    /// A client of another user, with a cache entry of its own, may have had the credential rejected.
+    @Test func anAnswerRejectedElsewhereIsNotSentPreemptively() throws {
         let (bench, origin) = try Self.listed()
         try Self.learn("/x", realm: "r", bench, origin)
         #expect(try Self.request("/y", bench, origin).contains(Self.answer))
@@ -125,9 +125,9 @@ import Testing
         #expect(!(try Self.request("/z", bench, origin)).contains("Authorization"))
     }
 
-    /// No socket has these addresses: it is the client's no more, whoever's it was.
+    /// No socket has these addresses, so the client is not there any longer.
     @Test(arguments: [true, false])
-    func nothingIsSentUnaskedForAClientThatIsNotThere(isThere: Bool) throws {
+    func nothingIsSentPreemptivelyForAClientThatHasGone(isThere: Bool) throws {
         let addresses = (
             client: try SocketAddress(ipAddress: "127.0.0.1", port: 1),
             server: try SocketAddress(ipAddress: "127.0.0.1", port: 2)
@@ -144,7 +144,7 @@ import Testing
         #expect(try Self.request("/x", bench, origin).contains(Self.answer) == isThere)
     }
 
-    @Test func aConnectionThatNTLMHasAuthenticatedIsNotAuthenticatedAgain() throws {
+    @Test func aConnectionAuthenticatedByNTLMIsNotAuthenticatedAgain() throws {
         let bench = try Bench(sites: "http://a.example answer=ntlm plaintext=yes", password: "pw")
         let origin = try bench.idleOrigin(withCredential: true)
         // The CHALLENGE_MESSAGE of MS-NLMP §4.2.4.3.
@@ -164,13 +164,13 @@ import Testing
         #expect(try bench.answer().hasSuffix("ok"))
     }
 
-    @Test func preemptNoHasEachRequestChallenged() throws {
+    @Test func withPreemptNoEachRequestIsChallenged() throws {
         let bench = try Bench(sites: Self.site + " preempt=no", password: "pw")
         let origin = try bench.idleOrigin(withCredential: true)
         for path in ["/x", "/y"] { try Self.learn(path, realm: "r", bench, origin) }
     }
 
-    @Test func aClientsOwnAuthorizationIsLeftAlone() throws {
+    @Test func aClientsOwnAuthorizationIsForwardedUnchanged() throws {
         let bench = try Bench(sites: Self.site, password: "pw")
         let origin = try bench.idleOrigin()
         try bench.send("GET http://a.example/ HTTP/1.1\r\nHost: a\r\nAuthorization: Basic OTk6OTk=\r\n\r\n")
@@ -180,7 +180,7 @@ import Testing
         #expect(try origin.sent() == "")
     }
 
-    @Test func whyTheOriginGotNoCertificateIsSaid() throws {
+    @Test func theReasonForNotSendingACertificateIsReported() throws {
         let bench = try Bench(sites: Self.site, password: "pw")
         let checks = ThreeChecks(site: .yes("listed"), challenge: .no("none of its authorities is known"))
         let origin = try bench.idleOrigin(withCredential: true, checks: checks)
@@ -190,7 +190,7 @@ import Testing
             try bench.answer().contains("client certificate not sent: none of its authorities is known"))
     }
 
-    @Test func aRequestBehindAReloadGoesByTheNewList() throws {
+    @Test func aRequestAfterAReloadUsesTheNewList() throws {
         let (bench, origin) = try Self.listed()
         let other = try bench.idleOrigin()
         try Self.learn("/x", realm: "r", bench, origin)
@@ -201,8 +201,8 @@ import Testing
         #expect(try origin.sent() == "")
     }
 
-    /// NTLM speaks for the connection, not for the request.
-    @Test func whatAClientSendsBehindNTLMOfItsOwnIsItsOwnToo() throws {
+    /// NTLM authenticates the connection, not the request.
+    @Test func requestsAfterAClientsOwnNTLMAreNotAnswered() throws {
         let (bench, other) = try Self.listed()
         let own = try bench.boundOrigin()
         try bench.send("GET http://a.example/ HTTP/1.1\r\nHost: a\r\nAuthorization: NTLM TlRMTVNTUAAB\r\n\r\n")
@@ -226,7 +226,7 @@ import Testing
     }
 
     @Test(arguments: ["Content-Length: 5\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"])
-    func theBodyIsSentAgainWithTheAnswer(_ rest: String) throws {
+    func theContentIsSentAgainWithTheAnswer(_ rest: String) throws {
         let (bench, origin) = try Self.listed()
         try bench.send("PUT http://a.example/ HTTP/1.1\r\nHost: a\r\n" + rest)
         let first = try origin.sent()
@@ -238,9 +238,9 @@ import Testing
         #expect(body(second)?.contains("hello") == true)
     }
 
-    /// NTLM's first message goes without the body: whoever takes that for the request has not had it.
+    /// NTLM's first message is sent without the content, so an origin that accepts it has not received the request.
     @Test(arguments: ["", " preempt=no"])
-    func anOpeningThatIsNotChallengedIsFollowedByTheWholeRequest(_ option: String) throws {
+    func anOpeningThatIsNotChallengedIsFollowedByTheCompleteRequest(_ option: String) throws {
         let bench = try Bench(sites: "http://a.example answer=ntlm plaintext=yes" + option, password: "pw")
         let origin = try bench.idleOrigin(withCredential: true)
         try bench.send("PUT http://a.example/ HTTP/1.1\r\nHost: a.example\r\nContent-Length: 5\r\n\r\nhello")
@@ -257,7 +257,7 @@ import Testing
         #expect(try bench.answer().hasSuffix("ok"))
     }
 
-    @Test func aBodyThatTheOriginDidNotWaitForGoesOutWholeOnAnotherConnection() throws {
+    @Test func contentTheOriginDidNotWaitForIsSentCompletelyOnAnotherConnection() throws {
         let (bench, second) = try Self.listed()
         let first = try bench.idleOrigin(withCredential: true)
         try bench.send("PUT http://a.example/ HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello")
@@ -271,7 +271,7 @@ import Testing
         #expect(try bench.answer().hasSuffix("ok"))
     }
 
-    /// A network that takes nothing until it is flushed, and then all, and says so each time.
+    /// A channel that becomes unwritable with each write and writable with each flush.
     private final class Narrow: ChannelOutboundHandler {
         typealias OutboundIn = ByteBuffer
         let channel: EmbeddedChannel
@@ -295,7 +295,7 @@ import Testing
         }
     }
 
-    @Test func whatComesWhileTheFirstPartIsSentAgainGoesBehindIt() throws {
+    @Test func contentThatArrivesDuringARepeatIsSentAfterIt() throws {
         let (bench, second) = try Self.listed()
         try second.pipeline.syncOperations.addHandler(Narrow(second), position: .first)
         let first = try bench.idleOrigin(withCredential: true)
@@ -312,9 +312,9 @@ import Testing
         #expect(try bench.answer().hasSuffix("ok"))
     }
 
-    @Test func aConnectionThatMissedPartOfABodyIsNeverUsedAgain() throws {
+    @Test func aConnectionThatMissedContentIsNeverReused() throws {
         let (bench, origin) = try Self.listed()
-        // Another request is trying the credential for the first time: this one waits.
+        // Another request is trying the credential for the first time, so this one waits.
         #expect(bench.services.shared.breaker.request(Self.key) {} == .go)
         try bench.send("PUT http://a.example/ HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello")
         _ = try origin.sent()
@@ -330,7 +330,7 @@ import Testing
         #expect(!origin.isActive)
     }
 
-    @Test func oneWhoWaitedForAnothersAttemptGoesOnWhenItWasAccepted() throws {
+    @Test func anExchangeThatWaitedForAnotherAttemptContinuesWhenItSucceeds() throws {
         let (bench, origin) = try Self.listed()
         #expect(bench.services.shared.breaker.request(Self.key) {} == .go)
         try bench.send(Self.get)
@@ -344,7 +344,7 @@ import Testing
         #expect(try bench.answer().hasSuffix("ok"))
     }
 
-    @Test func whoGoesAwayDoesNotKeepTheOthersWaiting() throws {
+    @Test func aClientThatGoesDoesNotKeepOthersWaiting() throws {
         let (bench, origin) = try Self.listed()
         try bench.send(Self.get)
         try origin.receive(Self.unauthorized)
@@ -353,7 +353,7 @@ import Testing
         #expect(bench.services.shared.breaker.request(Self.key) {} == .go)
     }
 
-    @Test func anIdleConnectionThatWasClosedIsTriedOnceMoreForAGet() throws {
+    @Test func aGETIsRetriedOnceAfterAClosedIdleConnection() throws {
         let bench = try Bench()
         let origin = try bench.idleOrigin()
         try bench.send(Self.get)
@@ -372,7 +372,7 @@ import Testing
         ("SSH-2.0-x\r\n", "502"),
     ]
 
-    @Test(arguments: faults) func aResponseThatIsNoneIsA502AndTheConnectionIsClosed(_ text: String, _ status: String)
+    @Test(arguments: faults) func aMalformedResponseIsA502AndClosesTheConnection(_ text: String, _ status: String)
         throws
     {
         let bench = try Bench()
@@ -383,7 +383,7 @@ import Testing
         #expect(!origin.isActive)
     }
 
-    @Test func thirtyTwoInterimResponsesPassAndOneMoreDoesNot() throws {
+    @Test func thirtyTwoInterimResponsesAreForwardedAndNoMore() throws {
         let bench = try Bench()
         let origin = try bench.idleOrigin()
         try bench.send(Self.get)
@@ -395,7 +395,7 @@ import Testing
         #expect(!origin.isActive)
     }
 
-    @Test func aCutResponseIsNeverEndedCleanly() throws {
+    @Test func aTruncatedResponseIsNeverEndedCleanly() throws {
         let bench = try Bench()
         let origin = try bench.idleOrigin()
         try bench.send(Self.get)
@@ -404,7 +404,7 @@ import Testing
         #expect(!(try bench.answer()).contains("\r\n0\r\n"))
     }
 
-    @Test func aChallengeWhoseBodyIsTooLargeIsNotReadToItsEnd() throws {
+    @Test func aChallengeWithTooMuchContentIsNotReadToItsEnd() throws {
         let (bench, second) = try Self.listed()
         let first = try bench.idleOrigin(withCredential: true)
         try bench.send(Self.get)
@@ -417,13 +417,13 @@ import Testing
         #expect(try second.sent().contains(Self.answer))
     }
 
-    // MARK: The dialogue's time
+    // MARK: The dialogue's time limit
 
     private static let ntlmSite = "http://a.example answer=ntlm plaintext=yes"
     private static let ntlmChallenge =
         "HTTP/1.1 401 First\r\nWWW-Authenticate: NTLM\r\nContent-Length: 5\r\n\r\nfirst"
 
-    @Test func aDialogueThatTakesTooLongEndsWithTheChallengeThatWasAnsweredLast() throws {
+    @Test func aDialogueThatTakesTooLongEndsWithTheLastChallenge() throws {
         let bench = try Bench(sites: Self.ntlmSite, password: "pw")
         let origin = try bench.idleOrigin(withCredential: true)
         try bench.send(Self.get)
@@ -439,7 +439,7 @@ import Testing
         #expect(bench.services.shared.breaker.request(Self.key) {} == .go)
     }
 
-    @Test func aChallengeThatIsStillComingIsHandedOnAsItComes() throws {
+    @Test func aChallengeThatIsStillArrivingIsForwarded() throws {
         let (bench, origin) = try Self.listed()
         try bench.send(Self.get)
         try origin.receive(String(Self.unauthorized.dropLast(2)))
@@ -450,7 +450,7 @@ import Testing
         #expect(!(try origin.sent()).contains("Authorization"))
     }
 
-    @Test func whoWaitsForAnothersAttemptDoesNotWaitForever() throws {
+    @Test func waitingForAnotherAttemptHasALimit() throws {
         let (bench, origin) = try Self.listed()
         #expect(bench.services.shared.breaker.request(Self.key) {} == .go)
         try bench.send(Self.get)
@@ -462,7 +462,7 @@ import Testing
         #expect(!(try origin.sent()).contains("Authorization"))
     }
 
-    @Test func theRequestWithTheLastAnswerMayTakeItsTime() throws {
+    @Test func theRequestWithTheFinalAnswerHasNoDialogueLimit() throws {
         let (bench, origin) = try Self.listed()
         try bench.send(Self.get)
         try origin.receive(Self.unauthorized)
@@ -472,7 +472,7 @@ import Testing
         #expect(try bench.answer().hasPrefix("HTTP/1.1 200 "))
     }
 
-    @Test func anAcceptedAnswerGoesAtOnceNextTimeAndOnlyInsideItsSpace() throws {
+    @Test func anAcceptedAnswerIsSentPreemptivelyOnlyInsideItsSpace() throws {
         let (bench, origin) = try Self.listed()
         try bench.send("GET http://a.example/docs/a HTTP/1.1\r\nHost: a\r\n\r\n")
         try origin.receive(Self.unauthorized)

@@ -10,11 +10,11 @@ import Testing
 
 @testable import CountersignProxy
 
-/// Over real sockets: what a client that has ended its side still gets is all of it.
+/// Over real sockets: a client that has half-closed still receives everything.
 @Suite struct HalfCloseTests {
     private static let byteCount = 8 * 1024 * 1024
 
-    /// Reads until the client has ended its side, then sends `head` and ``byteCount`` bytes and closes.
+    /// Reads until the client half-closes, then sends `head` and ``byteCount`` bytes and closes.
     private final class Origin: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
         typealias OutboundOut = ByteBuffer
@@ -56,7 +56,7 @@ import Testing
             .bind(host: "127.0.0.1", port: 0).get()
     }
 
-    /// Sends `request`, ends its side, reads to the end; gives the number of bytes read.
+    /// Sends `request`, half-closes and reads to the end. Returns the number of bytes read.
     private static func exchange(_ request: String, with port: Int) async throws -> Int {
         let address = try SocketAddress(ipAddress: "127.0.0.1", port: port)
         return try await NIOThreadPool.singleton.runIfActive {
@@ -64,7 +64,7 @@ import Testing
             defer { close(descriptor) }
             var patience = timeval(tv_sec: 20, tv_usec: 0)
             setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
-            // Small, so that the proxy has much to send when the origin is done.
+            // Small, so that the proxy still has much to send when the origin has finished.
             var window: Int32 = 32 * 1024
             setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &window, socklen_t(MemoryLayout<Int32>.size))
             guard address.withSockAddr({ connect(descriptor, $0, socklen_t($1)) }) == 0 else { return -1 }
@@ -105,13 +105,13 @@ import Testing
         return count
     }
 
-    @Test func aTunnelCarriesTheEndOfTheClientAndThenAllThatTheOriginSends() async throws {
+    @Test func aTunnelForwardsTheClientsHalfCloseAndThenEverythingFromTheOrigin() async throws {
         let count = try await Self.proxied(
             { "CONNECT 127.0.0.1:\($0) HTTP/1.1\r\nHost: a\r\n\r\nhello" }, head: "", waitsForEnd: true)
         #expect(count == MadeLength.tunnelEstablished + Self.byteCount)
     }
 
-    @Test func aResponseWithoutALengthIsWhole() async throws {
+    @Test func aResponseWithoutALengthIsComplete() async throws {
         let head = "HTTP/1.1 200 OK\r\nDate: x\r\n\r\n"
         let count = try await Self.proxied(
             { "GET http://127.0.0.1:\($0)/ HTTP/1.1\r\nHost: a\r\n\r\n" }, head: head, waitsForEnd: false)

@@ -18,7 +18,7 @@ import Testing
         return try InterceptionAuthority(root: root, issuing: issuing, issuingKey: key)
     }
 
-    @Test func howeverManyAskAtOnceOneLeafIsMinted() async throws {
+    @Test func concurrentRequestsMintOneLeaf() async throws {
         let authority = try Self.authority()
         let leaves = LeafCache()
         let loop = MultiThreadedEventLoopGroup.singleton.any()
@@ -32,7 +32,7 @@ import Testing
         #expect(try await ask("b.example").get() !== first)
     }
 
-    @Test func whoAsksForAHostThatMayNotBeVouchedForHearsIt() async throws {
+    @Test func aHostOutsideTheNameConstraintsIsReported() async throws {
         let authority = try Self.authority()
         let leaves = LeafCache()
         let loop = MultiThreadedEventLoopGroup.singleton.any()
@@ -40,7 +40,7 @@ import Testing
             leaves.mint(host: "bank.example", issuer: authority, now: Self.now, loop: loop)
         }
         for answer in asked { await #expect(throws: CertificateError.self) { try await answer.get() } }
-        // The one that failed stands in nobody's way.
+        // A failure does not affect later requests.
         await #expect(throws: CertificateError.self) {
             try await leaves.mint(host: "bank.example", issuer: authority, now: Self.now, loop: loop).get()
         }

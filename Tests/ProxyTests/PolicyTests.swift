@@ -21,7 +21,7 @@ import Testing
             authority: nil, trustExceptions: [origin: [short, long]], generation: 1)
     }
 
-    @Test func aStandingDecisionIsForOneOriginAndLeaf() throws {
+    @Test func aTrustExceptionIsForOneOriginAndLeaf() throws {
         let policy = try Self.policy()
         #expect(policy.trustException(for: Self.origin, leaf: [1], now: 0) == Self.short)
         #expect(policy.trustException(for: Self.origin, leaf: [2], now: 0) == Self.long)
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func itCountsThroughItsLastSecond() throws {
+    @Test func aTrustExceptionCountsThroughItsLastSecond() throws {
         let policy = try Self.policy()
         #expect(policy.trustException(for: Self.origin, leaf: [1], now: 100) != nil)
         #expect(policy.trustException(for: Self.origin, leaf: [1], now: 101) == nil)

@@ -7,7 +7,7 @@ import Testing
 @testable import CountersignProxy
 
 @Suite struct BulkReadDetectorTests {
-    /// Whether to wait after each of these rounds.
+    /// For each round: whether to wait after it.
     private static func waits(_ rounds: [Int], _ run: inout BulkReadDetector) -> [Bool] {
         rounds.map {
             run.bytesRead($0)
@@ -15,13 +15,13 @@ import Testing
         }
     }
 
-    @Test func halfAMebibyteOneWayIsWorthAWait() {
+    @Test func halfAMebibyteInOneDirectionIsWorthAWait() {
         var run = BulkReadDetector()
         #expect(Self.waits([Int](repeating: 16 * 1024, count: 31), &run).contains(true) == false)
         #expect(Self.waits([16 * 1024], &run) == [true])
     }
 
-    @Test func aDialogueNeverWaits() {
+    @Test func alternatingDirectionsNeverWait() {
         var run = BulkReadDetector()
         for _ in 0..<1000 {
             #expect(Self.waits([100_000, 100_000, 100_000, 100_000, 100_000], &run).contains(true) == false)
@@ -29,20 +29,20 @@ import Testing
         }
     }
 
-    @Test func waitsGoOnForAsLongAsTheyBringEnough() {
+    @Test func waitsContinueWhileTheyBringEnough() {
         var run = BulkReadDetector()
         let rounds = [600_000, 16 * 1024, 32 * 1024, 100_000, 32 * 1024 - 1, 100_000]
         #expect(Self.waits(rounds, &run) == [false, true, true, true, false, false])
     }
 
-    @Test func whereARoundWasFullTheNextOneComesAtOnce() {
+    @Test func aFullRoundIsFollowedByTheNextAtOnce() {
         var run = BulkReadDetector()
         let rounds = [512 * 1024 - 1, 1, 240 * 1024, 10, 240 * 1024 - 1]
         #expect(Self.waits(rounds, &run) == [false, true, false, true, true])
     }
 }
 
-/// On an embedded event loop: when a tunnel's ends read.
+/// When the ends of a tunnel read, on an embedded event loop.
 @Suite struct TunnelReadingTests {
     private let bench: Bench
     private let client: EmbeddedChannel
@@ -60,7 +60,7 @@ import Testing
             tally: TunnelHandler.Tally(now: 0) { _ in }, services: bench.services)
     }
 
-    /// Whether a channel reads.
+    /// Whether the channel is reading.
     private func reads(_ channel: EmbeddedChannel) -> Bool {
         let last = channel.options.last { $0.option is ChannelOptions.Types.AutoReadOption }
         return last.map { $0.value as? Bool == true } ?? true
@@ -84,7 +84,7 @@ import Testing
         #expect(reads(client))
     }
 
-    @Test func aWordTheOtherWayEndsAWait() throws {
+    @Test func dataInTheOtherDirectionEndsAWait() throws {
         try bringOneWay(32)
         try client.writeInbound(ByteBuffer(string: "x"))
         #expect(reads(origin))
@@ -93,7 +93,7 @@ import Testing
         #expect(reads(origin))
     }
 
-    @Test func aReaderWithoutRoomIsNotReadFor() throws {
+    @Test func nothingIsReadForAPeerThatIsNotWritable() throws {
         client.isWritable = false
         client.pipeline.fireChannelWritabilityChanged()
         try bringOneWay(1)
@@ -103,7 +103,7 @@ import Testing
         #expect(reads(origin))
     }
 
-    @Test func theEndOfAWaitDoesNotReadForAReaderWithoutRoom() throws {
+    @Test func theEndOfAWaitDoesNotReadForAPeerThatIsNotWritable() throws {
         try bringOneWay(32)
         client.isWritable = false
         client.pipeline.fireChannelWritabilityChanged()

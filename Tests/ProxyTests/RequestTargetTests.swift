@@ -79,7 +79,7 @@ import Testing
         #expect(failure?.status == 400)
     }
 
-    /// What is read off the spelling of an earlier request must be what reading the target would give.
+    /// The shortcut for a repeated spelling must give the same result as parsing the target.
     @Test(arguments: absolute)
     func theSpellingOfOneRequestReadsTheNext(
         _ row: (method: String, target: String, origin: String, path: String)

@@ -23,7 +23,7 @@ import CountersignUpstream
         #expect(buffer.pieces.isEmpty)
     }
 
-    @Test func whatIsNotSentYetIsNeverLost() {
+    @Test func unsentContentIsNeverLost() {
         var buffer = ReplayBuffer(keeps: true, limitBytes: 10)
         buffer.append(Self.piece(30), sent: false)
         #expect(buffer.isFull)
@@ -34,7 +34,7 @@ import CountersignUpstream
         #expect(buffer.heldBytes == 0)
     }
 
-    @Test func withoutAReasonToKeepOnlyTheUnsentIsHeld() {
+    @Test func onlyUnsentContentIsKeptIfNoRepeatIsExpected() {
         var buffer = ReplayBuffer(keeps: false, limitBytes: 10)
         buffer.append(Self.piece(20), sent: false)
         #expect(!buffer.hasLostItsStart)
@@ -45,7 +45,7 @@ import CountersignUpstream
         #expect(other.hasLostItsStart)
     }
 
-    @Test func whatIsNotWantedAgainIsStillSentOnce() {
+    @Test func contentThatIsNotRepeatedIsStillSentOnce() {
         var buffer = ReplayBuffer(keeps: true, limitBytes: 10)
         buffer.append(Self.piece(4), sent: false)
         buffer.wantNoRepeat()
@@ -54,7 +54,7 @@ import CountersignUpstream
         #expect(buffer.pieces.isEmpty && buffer.hasLostItsStart)
     }
 
-    @Test func anEmptyBodyHasAStart() {
+    @Test func emptyContentCanBeSentFromItsStart() {
         var buffer = ReplayBuffer(keeps: false, limitBytes: 10)
         buffer.allSent()
         #expect(!buffer.hasLostItsStart)
@@ -92,7 +92,7 @@ extension ProtectionSpaceCache.Space {
             scope: try #require(PathScope(challengedPath: path)))
     }
 
-    @Test func whatSomebodyKeptIsStillRightOnlyWhileNothingHasChanged() throws {
+    @Test func aSnapshotIsCurrentOnlyUntilAChange() throws {
         let learned = ProtectionSpaceCache()
         learned.learn(try Self.space("/a", realm: "first"), key: Self.key())
         let first = learned.known(of: Self.key())
@@ -107,7 +107,7 @@ extension ProtectionSpaceCache.Space {
         #expect(learned.known(of: Self.key()).space(for: Array("/a".utf8)[...]) == nil)
     }
 
-    @Test func onlyPathsInTheScopeAreKnown() throws {
+    @Test func onlyPathsInTheScopeAreFound() throws {
         let learned = ProtectionSpaceCache()
         learned.learn(try Self.space("/docs/a", realm: "r"), key: Self.key())
         #expect(learned.space(for: "/docs/b?c", key: Self.key())?.realm == "r")
@@ -128,7 +128,7 @@ extension ProtectionSpaceCache.Space {
         }
     }
 
-    @Test func theLatestWordOnAScopeCountsAndForgettingForgetsAll() throws {
+    @Test func theLatestEntryForAScopeCountsAndForgettingRemovesAll() throws {
         let learned = ProtectionSpaceCache()
         learned.learn(try Self.space("/a", realm: "old"), key: Self.key())
         learned.learn(try Self.space("/b", realm: "new"), key: Self.key())
@@ -137,7 +137,7 @@ extension ProtectionSpaceCache.Space {
         #expect(learned.space(for: "/a", key: Self.key()) == nil)
     }
 
-    @Test func onlySoManySpacesAreKeptForAKey() throws {
+    @Test func theNumberOfSpacesPerKeyIsLimited() throws {
         let learned = ProtectionSpaceCache()
         for number in 0..<33 { learned.learn(try Self.space("/\(number)/x", realm: "\(number)"), key: Self.key()) }
         #expect(learned.space(for: "/0/x", key: Self.key()) == nil)
@@ -154,7 +154,7 @@ extension ProtectionSpaceCache.Space {
         #expect(ProxyStatus.value(error: nil, details: text) == "countersign; details=\(quoted)")
     }
 
-    @Test func theErrorStandsBeforeTheDetails() {
+    @Test func theErrorPrecedesTheDetails() {
         #expect(ProxyStatus.value(error: "dns_error", details: "x") == #"countersign; error=dns_error; details="x""#)
         #expect(ProxyStatus.value(error: nil, details: nil) == "countersign")
     }
@@ -177,7 +177,7 @@ extension ProtectionSpaceCache.Space {
         #expect(!ClientToken.matches(values, Secret(utf8: "t0ken")))
     }
 
-    @Test func aTokenMayHaveColons() {
+    @Test func aTokenMayContainColons() {
         // printf 'u:a:b' | base64
         #expect(ClientToken.matches(["Basic dTphOmI="], Secret(utf8: "a:b")))
     }

@@ -8,9 +8,9 @@ import Testing
 @testable import CountersignProxy
 
 @Suite struct SocketOwnerTests {
-    /// In a process of its own: a child of another test may hold a copy of the socket for a moment, and would be as
-    /// right an answer.
-    @Test func aConnectionOfThisProcessIsOurs() async {
+    /// Runs in a process of its own, because a child of another test may briefly hold a copy of the socket, and would
+    /// be a correct answer too.
+    @Test func aConnectionOfThisProcessBelongsToItsUser() async {
         await #expect(processExitsWith: .success) {
             for host in ["127.0.0.1", "::1"] {
                 let group = MultiThreadedEventLoopGroup.singleton
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func anUnknownPairIsNobodys() throws {
+    @Test func anUnknownPairHasNoOwner() throws {
         let one = try SocketAddress(ipAddress: "127.0.0.1", port: 1)
         let two = try SocketAddress(ipAddress: "127.0.0.1", port: 2)
         #expect(SocketOwner.find(client: one, server: two) == nil)

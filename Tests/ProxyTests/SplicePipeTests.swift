@@ -7,7 +7,7 @@ import Testing
 @testable import CountersignProxy
 
 @Suite struct SplicePipeTests {
-    /// Two connected sockets that do not block.
+    /// Two connected non-blocking sockets.
     private final class Pair {
         let outer: Int32
         let inner: Int32
@@ -24,7 +24,7 @@ import Testing
             close(inner)
         }
 
-        /// As many bytes as there is room for, from `first` on upwards.
+        /// Writes as many bytes as fit, counting up from `first`.
         func fill(from first: Int) -> [UInt8] {
             let bytes = (first..<first + 1_000_000).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 8) }
             var sent = 0
@@ -52,7 +52,7 @@ import Testing
         pipe = try #require(SplicePipe())
     }
 
-    @Test func allThatIsThereComesOut() {
+    @Test func everythingAvailableIsSpliced() {
         let (source, sink) = (Pair(), Pair())
         let sent = source.fill(from: 0)
         let round = pipe.move(from: source.inner, to: sink.inner)
@@ -62,7 +62,7 @@ import Testing
         #expect(nothing.bytes == 0 && nothing.failure == nil)
     }
 
-    @Test func whatTheSinkHasNoRoomForIsGivenBackAndReachesNobodyElse() {
+    @Test func bytesTheSinkHasNoRoomForAreReturnedAndReachNobodyElse() {
         let (source, sink, other) = (Pair(), Pair(), Pair())
         var sent: [UInt8] = []
         var rest: [UInt8] = []
@@ -81,7 +81,7 @@ import Testing
         #expect(other.read() == words)
     }
 
-    @Test func theEndOfTheSourceIsNoFailure() {
+    @Test func theEndOfTheSourceIsNotAFailure() {
         let (source, sink) = (Pair(), Pair())
         let sent = source.fill(from: 0)
         shutdown(source.outer, Int32(SHUT_WR))
@@ -89,9 +89,9 @@ import Testing
         #expect(round.bytes == sent.count && round.failure == nil)
     }
 
-    @Test func aSourceThatWasResetIsBroken() {
+    @Test func aResetSourceIsBroken() {
         let (source, sink) = (Pair(), Pair())
-        // A Unix socket that is closed with something unread resets its peer.
+        // Closing a Unix socket with unread input resets its peer.
         #expect(send(source.inner, "x", 1, 0) == 1)
         let null = open("/dev/null", O_RDWR)
         dup2(null, source.outer)
@@ -99,7 +99,7 @@ import Testing
         #expect(pipe.move(from: source.inner, to: sink.inner).failure == .broken)
     }
 
-    @Test func aSinkThatIsClosedGivesAllBack() {
+    @Test func aClosedSinkReturnsEverything() {
         signal(SIGPIPE, SIG_IGN)
         let (source, sink) = (Pair(), Pair())
         let sent = source.fill(from: 0)
@@ -109,7 +109,7 @@ import Testing
         #expect(!sent.isEmpty && Array(round.rest.readableBytesView) == Array(sent[..<round.bytes]))
     }
 
-    @Test func whatCannotBeSplicedIsToldApart() {
+    @Test func descriptorsThatCannotBeSplicedAreRecognised() {
         let sink = Pair()
         let folder = open("/", O_RDONLY)
         defer { close(folder) }

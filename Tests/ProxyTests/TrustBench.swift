@@ -12,16 +12,16 @@ import Testing
 
 @testable import CountersignProxy
 
-/// A proxy and an https origin whose certificate nobody vouches for, both on loopback and on one event loop each.
+/// A proxy and an https origin with an untrusted certificate, both on loopback, each on its own event loop.
 final class TrustBench: Sendable {
     let policy: CurrentPolicy
     let log: String
     let leaf: [UInt8]
     let origin: Origin
     let seen = NIOLockedValueBox<[String]>([])
-    /// How much later than it is the proxy thinks it is, in seconds.
+    /// How far the proxy's clock is ahead, in seconds.
     let later = NIOLockedValueBox<Int64>(0)
-    /// Done when the origin has a request, before it answers.
+    /// Succeeds when the origin has received a request, before it responds.
     let meanwhile = NIOLockedValueBox<(@Sendable () -> Void)?>(nil)
     private let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     private let originChannel: any Channel
@@ -29,7 +29,7 @@ final class TrustBench: Sendable {
     private let port: Int
     private let makePolicy: @Sendable ([TrustException], UInt64) throws -> Policy
 
-    /// `answersWith`: the origin challenges for Basic, and this is the password of `jdoe` that is enrolled.
+    /// `answersWith`: the origin challenges with Basic, and this is the enrolled password of `jdoe`.
     init(
         isListed: Bool = true, password: String? = nil, delegate: (any ServerTrustDecider)? = nil,
         patience: TimeAmount = .seconds(30)
@@ -102,14 +102,14 @@ final class TrustBench: Sendable {
 
     func client() async throws -> TrustClient { try await TrustClient(port: port, group: group) }
 
-    /// The origin's words on one request of a client of its own.
+    /// The response to one request on a client connection of its own.
     func answer(_ fields: String = "") async throws -> String {
         let client = try await client()
         try await client.send(get + fields + "Connection: close\r\n\r\n")
         return try await client.rest()
     }
 
-    /// What the access log says of it all, a line each.
+    /// The lines of the access log.
     var lines: [String] {
         guard let file = fopen(log, "r") else { return [] }
         defer { fclose(file) }
@@ -126,7 +126,7 @@ extension InterceptionAuthority {
     }
 }
 
-/// Answers every request, or those with an `Authorization`.
+/// Responds with 200 to every request, or only to those with an `Authorization`.
 private final class TrustOrigin: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -162,7 +162,7 @@ private final class TrustOrigin: ChannelInboundHandler {
     }
 }
 
-/// A client's connection to the proxy, byte by byte.
+/// A raw client connection to the proxy.
 final class TrustClient: Sendable {
     private let channel: NIOAsyncChannel<ByteBuffer, ByteBuffer>
     private let text = NIOLockedValueBox("")
@@ -189,7 +189,7 @@ final class TrustClient: Sendable {
 
     func close() async { try? await channel.channel.close().get() }
 
-    /// What has come until now, once it ends in `suffix` and has that so many times.
+    /// Everything received, as soon as it ends in `suffix` and contains it `count` times.
     func until(_ suffix: String, times: Int = 1) async throws -> String {
         while true {
             let soFar = text.withLockedValue { $0 }
@@ -198,7 +198,7 @@ final class TrustClient: Sendable {
         }
     }
 
-    /// All that comes until the proxy closes.
+    /// Everything received until the proxy closes.
     func rest() async throws -> String {
         _ = await reading.result
         return text.withLockedValue { $0 }

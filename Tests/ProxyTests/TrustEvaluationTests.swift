@@ -8,7 +8,7 @@ import Testing
 
 @testable import CountersignProxy
 
-/// Answers every question at once.
+/// Decides every question at once.
 private struct QuickDelegate: ServerTrustDecider {
     let answer: TrustAnswer
     func decide(_ question: UntrustedServer) async -> TrustAnswer { answer }
@@ -37,7 +37,7 @@ private struct QuickDelegate: ServerTrustDecider {
         #expect(answer.hasPrefix(prefix), "\(answer)", sourceLocation: sourceLocation)
     }
 
-    // MARK: Nobody decides
+    // MARK: No decision
 
     @Test func withoutADecisionNothingIsSent() async throws {
         try await Self.with(TrustBench(password: "pw")) { bench in
@@ -47,7 +47,7 @@ private struct QuickDelegate: ServerTrustDecider {
         }
     }
 
-    @Test func theClientsFingerprintGoesOnUnansweredAndAnotherOneDoesNot() async throws {
+    @Test func theClientsFingerprintIsAcceptedWithoutAnsweringAndAnotherIsNot() async throws {
         try await Self.with(TrustBench(password: "pw")) { bench in
             let other = try await bench.answer("Countersign-Trust: sha256:\(String(repeating: "0", count: 64))\r\n")
             Self.expectProblem(other)
@@ -60,16 +60,16 @@ private struct QuickDelegate: ServerTrustDecider {
         }
     }
 
-    // MARK: Standing decisions
+    // MARK: Trust exceptions
 
-    @Test(arguments: [true, false]) func aStandingDecisionAnswersOnlyIfItSaysSo(_ answers: Bool) async throws {
+    @Test(arguments: [true, false]) func aTrustExceptionAnswersOnlyIfItPermitsIt(_ answers: Bool) async throws {
         try await Self.with(TrustBench(password: "pw")) { bench in
             try bench.decide([TrustException(leaf: bench.leaf, until: nil, answers: answers)], generation: 2)
             for _ in 0..<2 {
                 try await Self.expect(bench, "HTTP/1.1 \(answers ? 200 : 401) ")
             }
             let sent = bench.seen.withLockedValue { $0 }
-            // The second request is answered unasked, on the pooled connection, as at any origin that verifies.
+            // The second request is answered pre-emptively on the pooled connection, as at any origin that verifies.
             #expect(
                 sent.map { $0.contains("Authorization: Basic ") } == (answers ? [false, true, true] : [false, false]))
             #expect(bench.lines.allSatisfy { $0.contains("\"trust\":\"standing\"") }, "\(bench.lines)")
@@ -77,7 +77,7 @@ private struct QuickDelegate: ServerTrustDecider {
         }
     }
 
-    @Test func aStandingDecisionIsForItsLeafAndListedSitesOnly() async throws {
+    @Test func aTrustExceptionIsForItsLeafAndListedSitesOnly() async throws {
         try await Self.with(TrustBench(password: "pw")) { bench in
             try bench.decide([TrustException(leaf: bench.leaf.reversed(), until: nil, answers: true)], generation: 2)
             Self.expectProblem(try await bench.answer())
@@ -89,7 +89,7 @@ private struct QuickDelegate: ServerTrustDecider {
         }
     }
 
-    @Test func aDecisionThatIsForgottenTakesItsConnectionsAlong() async throws {
+    @Test func removingATrustExceptionRetiresItsConnections() async throws {
         try await Self.with(TrustBench(password: "pw")) { bench in
             try bench.decide([TrustException(leaf: bench.leaf, until: nil, answers: true)], generation: 2)
             let client = try await bench.client()
@@ -115,7 +115,7 @@ private struct QuickDelegate: ServerTrustDecider {
         }
     }
 
-    @Test func aDecisionThatHasEndedIsNoneEvenForAnOpenConnection() async throws {
+    @Test func anExpiredTrustExceptionDoesNotCountForAnOpenConnection() async throws {
         try await Self.with(TrustBench()) { bench in
             let end = WallClock.now().seconds + 600
             try bench.decide([TrustException(leaf: bench.leaf, until: end, answers: true)], generation: 2)
@@ -154,7 +154,7 @@ private struct QuickDelegate: ServerTrustDecider {
         }
     }
 
-    @Test func aDelegateThatNeverAnswersIsANo() async throws {
+    @Test func aDelegateThatNeverAnswersRefuses() async throws {
         let delegate = SlowDelegate()
         try await Self.with(TrustBench(delegate: delegate, patience: .milliseconds(200))) { bench in
             Self.expectProblem(try await bench.answer())
@@ -166,7 +166,7 @@ private struct QuickDelegate: ServerTrustDecider {
         delegate.answer(.refuse)
     }
 
-    @Test func theDelegateHearsWhatIsToBeDecided() async throws {
+    @Test func theDelegateReceivesTheServerToDecideAbout() async throws {
         let delegate = SlowDelegate()
         try await Self.with(TrustBench(delegate: delegate)) { bench in
             let client = try await bench.client()
@@ -184,7 +184,7 @@ private struct QuickDelegate: ServerTrustDecider {
         }
     }
 
-    @Test func itsYesHoldsForAllConnectionsOfTheClientThatAskedAndForNoOther() async throws {
+    @Test func consentHoldsForAllConnectionsOfTheSameClientOnly() async throws {
         let delegate = SlowDelegate()
         try await Self.with(TrustBench(delegate: delegate)) { bench in
             let client = try await bench.client()
@@ -192,7 +192,7 @@ private struct QuickDelegate: ServerTrustDecider {
             await delegate.hear(1)
             delegate.answer(.proceed(answering: false))
             _ = try await client.until("welcome")
-            // What was handshaken under the old settings is not used again: this takes another connection.
+            // Connections from before a reload are not reused, so this opens another one.
             try bench.decide([], generation: 2)
             try await client.send(bench.get + "\r\n")
             _ = try await client.until("welcome", times: 2)
@@ -208,7 +208,7 @@ private struct QuickDelegate: ServerTrustDecider {
         }
     }
 
-    @Test func aClientThatGoesTakesTheQuestionAlong() async throws {
+    @Test func theQuestionOfAClientThatHasGoneIsWithdrawn() async throws {
         let delegate = SlowDelegate()
         try await Self.with(TrustBench(delegate: delegate)) { bench in
             let client = try await bench.client()

@@ -11,7 +11,7 @@ import Testing
 @Suite struct TrustProblemDocumentTests {
     private static let origin = Origin(scheme: .https, host: "fe80::1", port: 8443)
 
-    /// The document as another reader of JSON sees it.
+    /// The document, parsed by Foundation.
     private static func read(_ problem: TrustProblemDocument) throws -> [String: Any] {
         try #require(try JSONSerialization.jsonObject(with: Data(problem.json.utf8)) as? [String: Any])
     }
@@ -23,7 +23,7 @@ import Testing
         return try #require(chain.first)
     }
 
-    @Test func everythingThatItsReaderNeedsIsInIt() throws {
+    @Test func theDocumentContainsEverythingAClientNeeds() throws {
         let leaf = try Self.leaf()
         let trust = ServerTrust(
             chain: [leaf, leaf], reasons: [.expired(notAfter: 1_700_000_000), .hostMismatch],
@@ -55,7 +55,7 @@ import Testing
         #expect(problem.response.proxyError == "tls_certificate_error")
     }
 
-    @Test func whatAnOriginSaysCannotBreakTheDocument() throws {
+    @Test func textFromTheOriginCannotBreakTheDocument() throws {
         let nasty = "a \"quoted\" \\ back\u{0}slash\r\n</script> \u{2028} ü\u{7F}\u{1F}"
         let trust = ServerTrust(chain: [], reasons: [.other(nasty)], revocation: .unknown(nasty))
         let read = try Self.read(

@@ -10,7 +10,7 @@ import Testing
 
 @testable import CountersignProxy
 
-/// A delegate that answers when the test says so.
+/// A delegate that answers when the test tells it to.
 final class SlowDelegate: ServerTrustDecider {
     private struct State {
         var questions: [UntrustedServer] = []
@@ -41,7 +41,7 @@ final class SlowDelegate: ServerTrustDecider {
         }
     }
 
-    /// Returns when so many questions have been asked.
+    /// Returns as soon as this many questions have been asked.
     func hear(_ count: Int) async {
         await withCheckedContinuation { continuation in
             let isThere = state.withLockedValue { state in
@@ -53,7 +53,7 @@ final class SlowDelegate: ServerTrustDecider {
         }
     }
 
-    /// Answers all that have been asked.
+    /// Answers all open questions.
     func answer(_ answer: TrustAnswer) {
         let waiting = state.withLockedValue { state in
             defer { state.waiting = [] }
@@ -64,7 +64,7 @@ final class SlowDelegate: ServerTrustDecider {
 }
 
 @Suite struct TrustQuestionsTests {
-    /// Questions on a loop whose time the test makes pass; only touched on it.
+    /// Questions on an event loop whose time the test advances. Only used on that loop.
     private final class Setting: Sendable {
         let loop = NIOAsyncTestingEventLoop()
         let delegate = SlowDelegate()
@@ -101,7 +101,7 @@ final class SlowDelegate: ServerTrustDecider {
             get async throws { try await loop.executeInContext { [questions] in questions.value.count } }
         }
 
-        /// Runs the loop until this many answers are there.
+        /// Runs the loop until this many answers have arrived.
         func wait(for count: Int) async -> [TrustAnswer] {
             while answers.withLockedValue({ $0.count }) < count {
                 await loop.run()
@@ -137,7 +137,7 @@ final class SlowDelegate: ServerTrustDecider {
         setting.delegate.answer(.proceed(answering: false))
         #expect(await setting.wait(for: 5).count == 5)
         #expect(setting.delegate.questions.count == 1)
-        // A later one is another question.
+        // A later one is a new question.
         try await setting.ask()
         await setting.delegate.hear(2)
         await setting.end()
@@ -154,7 +154,7 @@ final class SlowDelegate: ServerTrustDecider {
         await setting.end()
     }
 
-    @Test(.timeLimit(.minutes(1))) func afterThirtySecondsItIsANo() async throws {
+    @Test(.timeLimit(.minutes(1))) func afterThirtySecondsTheServerIsRefused() async throws {
         let setting = try await Setting()
         try await setting.ask()
         try await setting.ask()
@@ -164,14 +164,14 @@ final class SlowDelegate: ServerTrustDecider {
         await setting.loop.advanceTime(by: .milliseconds(1))
         #expect(setting.answers.withLockedValue { $0 } == [.refuse, .refuse])
         #expect(setting.delegate.cancellations == 1)
-        // What is said too late is not heard.
+        // An answer that comes too late is ignored.
         setting.delegate.answer(.proceed(answering: false))
         await setting.loop.run()
         #expect(setting.answers.withLockedValue { $0.count } == 2)
         await setting.end()
     }
 
-    @Test(.timeLimit(.minutes(1))) func whoWithdrawsHearsNothingAndTheLastOneTakesTheQuestionAlong() async throws {
+    @Test(.timeLimit(.minutes(1))) func aWithdrawnTicketGetsNoAnswerAndTheLastOneEndsTheQuestion() async throws {
         let setting = try await Setting()
         let first = try await setting.ask()
         let second = try await setting.ask()

@@ -11,7 +11,7 @@ import Testing
 
 @testable import CountersignProxy
 
-/// A proxy, and ways through it of which the test has both ends.
+/// A proxy, and connections through it whose two ends the test has.
 final class TunnelStage: Sendable {
     struct Tunnel: Sendable {
         let client: BulkSocket
@@ -26,7 +26,7 @@ final class TunnelStage: Sendable {
     private let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     private let listener: ProxyListener
     private let proxyPort: Int
-    /// Where the origin listens.
+    /// The port that the origin listens on.
     private let door: Int32
     private let originPort: Int
 
@@ -59,7 +59,7 @@ final class TunnelStage: Sendable {
         return way
     }
 
-    /// A request whose head the origin has read.
+    /// Sends a request and returns when the origin has read its head.
     func exchange(_ method: String, fields: String = "") async throws -> Tunnel {
         let place = "127.0.0.1:\(originPort)"
         let way = try await way("\(method) http://\(place)/ HTTP/1.1\r\nHost: \(place)\r\n\(fields)\r\n")
@@ -86,18 +86,18 @@ final class TunnelStage: Sendable {
     }
 }
 
-/// Runs what blocks on a thread of its own.
+/// Runs a blocking function on a thread of its own.
 func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
     await withCheckedContinuation { continuation in
         Thread.detachNewThread { continuation.resume(returning: body()) }
     }
 }
 
-/// A connected socket that blocks, and gives up after twenty seconds.
+/// A connected blocking socket with a timeout of 20 seconds.
 struct BulkSocket: Sendable {
     let descriptor: Int32
 
-    /// What is sent repeats after a prime number of bytes, so that nothing lost or repeated goes unseen.
+    /// The test data repeats after a prime number of bytes, so that a lost or repeated part is noticed.
     static let pattern: [UInt8] = {
         var state: UInt64 = 0x9E37_79B9_7F4A_7C15
         return (0..<1_048_583).map { _ in
@@ -121,7 +121,7 @@ struct BulkSocket: Sendable {
         }
     }
 
-    /// A head, and nothing behind it.
+    /// Reads a head without any bytes after it.
     func head() -> String {
         var head: [UInt8] = []
         var byte: UInt8 = 0
@@ -138,7 +138,7 @@ struct BulkSocket: Sendable {
         send(upTo: count, seed: seed) == count
     }
 
-    /// Sends bytes in pieces of every size, until patience runs out; gives their number.
+    /// Sends bytes in pieces of many sizes until the timeout. Returns their number.
     func send(upTo count: Int, seed: Int) -> Int {
         var sent = 0
         return Self.pattern.withUnsafeBytes { pattern in
@@ -154,7 +154,7 @@ struct BulkSocket: Sendable {
         }
     }
 
-    /// Whether exactly those bytes come next, read in pieces of every size.
+    /// Whether exactly these bytes arrive next, read in pieces of many sizes.
     func expects(_ count: Int, seed: Int) -> Bool {
         let most = 200_000
         var buffer = [UInt8](repeating: 0, count: most)
@@ -172,14 +172,14 @@ struct BulkSocket: Sendable {
         }
     }
 
-    /// What the next read says: more than 0 for bytes, 0 for the end, or the error as a negative number.
+    /// The result of the next read: a positive number of bytes, 0 for the end, or a negative error number.
     func next() -> Int {
         var byte: UInt8 = 0
         let read = recv(descriptor, &byte, 1, 0)
         return read < 0 ? -Int(errno) : read
     }
 
-    /// Reads all that comes; 0 for the end of it, or the error as a negative number.
+    /// Reads everything. Returns 0 at the end, or a negative error number.
     func drain() -> Int {
         var buffer = [UInt8](repeating: 0, count: 200_000)
         while true {
@@ -199,7 +199,7 @@ struct BulkSocket: Sendable {
         close(descriptor)
     }
 
-    /// The port it is bound to.
+    /// The port that the socket is bound to.
     static func port(of descriptor: Int32) -> Int {
         var address = sockaddr_in()
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)

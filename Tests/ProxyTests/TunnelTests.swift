@@ -8,7 +8,7 @@ import Testing
 
 @testable import CountersignProxy
 
-/// Over real sockets: a tunnel that carries much carries all of it, and ends as its ends do.
+/// Over real sockets: a tunnel forwards large amounts completely, and ends as its two ends do.
 @Suite(.serialized) struct TunnelTests {
     enum Direction: CaseIterable {
         case toOrigin, toClient, bothWays
@@ -16,7 +16,7 @@ import Testing
 
     private static let mebibyte = 1024 * 1024
 
-    @Test(arguments: Direction.allCases) func everyByteComesOnce(_ direction: Direction) async throws {
+    @Test(arguments: Direction.allCases) func everyByteArrivesOnce(_ direction: Direction) async throws {
         let stage = try await TunnelStage()
         let tunnel = try await stage.tunnel()
         let there = direction == .toClient ? 0 : 50 * Self.mebibyte
@@ -34,7 +34,7 @@ import Testing
         try await stage.stop()
     }
 
-    @Test(arguments: [true, false]) func oneSideEndsAndTheOtherOneStillSends(clientEndsFirst: Bool) async throws {
+    @Test(arguments: [true, false]) func oneSideHalfClosesAndTheOtherStillSends(clientEndsFirst: Bool) async throws {
         let stage = try await TunnelStage()
         let tunnel = try await stage.tunnel()
         let (first, last) = clientEndsFirst ? (tunnel.client, tunnel.origin) : (tunnel.origin, tunnel.client)
@@ -54,15 +54,15 @@ import Testing
         try await stage.stop()
     }
 
-    @Test func whatIsSentIntoASlowReaderWaitsOutsideTheProxy() async throws {
+    @Test func dataForASlowReaderStaysOutsideTheProxy() async throws {
         let stage = try await TunnelStage()
         let tunnel = try await stage.tunnel()
         tunnel.origin.setPatience(.milliseconds(200))
-        // Far more than the kernel has room for on its two connections, and the proxy is to add little.
+        // Far more than the kernel buffers on the two connections. The proxy may add only little.
         let sent = await onThread { tunnel.origin.send(upTo: 256 * Self.mebibyte, seed: 3) }
         #expect(sent < 64 * Self.mebibyte)
         tunnel.origin.setPatience(.seconds(20))
-        // The other way is open all the while, and what is held up is lost no more than it.
+        // The other direction stays open, and the data that was held back is not lost either.
         #expect(
             await onThread { tunnel.client.sendAll(100_000, seed: 9) && tunnel.origin.expects(100_000, seed: 9) })
         tunnel.origin.endOutput()
@@ -95,7 +95,7 @@ import Testing
         try await stage.stop()
     }
 
-    @Test func aStopClosesATunnelThatIsFull() async throws {
+    @Test func stoppingClosesAFullTunnel() async throws {
         let stage = try await TunnelStage()
         let tunnel = try await stage.tunnel()
         tunnel.origin.setPatience(.milliseconds(200))
@@ -106,7 +106,7 @@ import Testing
         tunnel.close()
     }
 
-    @Test func theLogCountsWhatTheOriginSent() async throws {
+    @Test func theLogCountsTheBytesFromTheOrigin() async throws {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("tunnel-\(UUID()).log").path
         defer { unlink(path) }
         let stage = try await TunnelStage(accessLog: AccessLog(path: path))

@@ -19,7 +19,9 @@ extension ExchangeDriver {
 
     /// The reason to trust the origin's certificate still holds. A trust exception may have been removed, have expired,
     /// or have lost its permission to answer challenges.
-    var trustIsInForce: Bool { acquisition.trust.isInForce(at: origin, services.shared.policy, now: services.shared.wallClock) }
+    var trustIsInForce: Bool {
+        acquisition.trust.isInForce(at: origin, services.shared.policy, now: services.shared.wallClock)
+    }
 
     private func connect(_ step: Step) {
         let pin = acquisition.pin
