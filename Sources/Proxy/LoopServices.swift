@@ -51,7 +51,7 @@ final class LoopServices {
 
     /// The route to `origin` under the current policy.
     func route(to origin: Origin, for principal: UInt32?) -> Route {
-        routes.route(to: origin, for: principal, self)
+        routes.route(to: origin, for: principal, shared, pool, ownPorts: ownPorts)
     }
 
     /// Whether `route` is still what ``route(to:for:)`` would return.

@@ -83,16 +83,17 @@ final class Route {
     private var learnedRoute: LearnedRoute?
 
     fileprivate init(
-        to origin: Origin, for principal: UInt32?, _ policy: Policy, version: Int, _ services: LoopServices
+        to origin: Origin, for principal: UInt32?, _ policy: Policy, version: Int, leadsBack: Bool,
+        _ shared: ProxyServices, _ pool: UpstreamPool
     ) {
         self.origin = origin
         self.policy = policy
         policyVersion = version
         self.principal = principal
-        shared = services.shared
-        pool = services.pool
+        self.shared = shared
+        self.pool = pool
+        self.leadsBack = leadsBack
         authority = origin.authority
-        leadsBack = services.ownPorts.contains(origin.port) && HostText.isThisMachine(origin.host)
         verdict = policy.sites.verdict(for: origin)
         rule = if case .answer(let rule) = verdict { rule } else { nil }
         isListed = rule != nil
@@ -176,14 +177,19 @@ struct RouteTable {
     private var version = 0
 
     /// The route to `origin` under the current policy.
-    mutating func route(to origin: Origin, for principal: UInt32?, _ services: LoopServices) -> Route {
-        let policy = services.shared.policy
+    mutating func route(
+        to origin: Origin, for principal: UInt32?, _ shared: ProxyServices, _ pool: UpstreamPool, ownPorts: Set<UInt16>
+    ) -> Route {
+        let policy = shared.policy
         let current = policy.version
         if current != version || routes.count >= Self.capacity { removeAll() }
         version = current
         let key = Key(origin: origin, principal: principal)
         if let route = routes[key] { return route }
-        let route = Route(to: origin, for: principal, policy.current, version: current, services)
+        // A request to a port of this proxy on a loopback address would loop.
+        let leadsBack = ownPorts.contains(origin.port) && HostText.isThisMachine(origin.host)
+        let route = Route(
+            to: origin, for: principal, policy.current, version: current, leadsBack: leadsBack, shared, pool)
         routes[key] = route
         return route
     }
