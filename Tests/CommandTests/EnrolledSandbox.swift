@@ -83,7 +83,9 @@ final class EnrolledSandbox: Sendable {
     func chainPath(_ name: String = "laptop") -> String { "\(sandbox.home)/Certs/identities/\(name).pem" }
 
     var vault: OpenVault {
-        get throws { try VaultFile(home: sandbox.home).open { throw HarnessError("the vault wants a passphrase") } }
+        get throws {
+            try VaultFile(home: sandbox.home).open { throw HarnessError("unexpected request for a passphrase") }
+        }
     }
 
     /// The identity as a proxy would load it, or nil if it is incomplete.

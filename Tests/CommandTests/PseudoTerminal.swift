@@ -21,7 +21,7 @@ final class PseudoTerminal {
         var number: UInt32 = 0
         guard person >= 0, ioctl(person, Self.setLock, &unlocked) == 0, ioctl(person, Self.getNumber, &number) == 0
         else {
-            throw HarnessError("there is no pseudo-terminal here")
+            throw HarnessError("cannot open a pseudoterminal")
         }
         let name = "/dev/pts/\(number)"
         var actions = posix_spawn_file_actions_t()

@@ -28,7 +28,9 @@ struct RefreshTokenTests {
     }
 
     private var vault: OpenVault {
-        get throws { try VaultFile(home: sandbox.home).open { throw HarnessError("the vault wants a passphrase") } }
+        get throws {
+            try VaultFile(home: sandbox.home).open { throw HarnessError("unexpected request for a passphrase") }
+        }
     }
 
     private func serve() throws -> ChildProcess { try sandbox.serve(environment: token.environment) }

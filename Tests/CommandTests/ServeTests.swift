@@ -24,9 +24,9 @@ struct ServeTests {
         ).output
     }
 
-    private func waitForTalk(_ server: ChildProcess, _ text: String) throws {
-        let isThere: Bool? = poll(seconds: 10) { server.errorOutput.contains(text) ? true : nil }
-        try #require(isThere == true, "no \(text.debugDescription) in: \(server.errorOutput)")
+    private func waitForLog(_ server: ChildProcess, _ text: String) throws {
+        let isLogged: Bool? = poll(seconds: 10) { server.errorOutput.contains(text) ? true : nil }
+        try #require(isLogged == true, "no \(text.debugDescription) in: \(server.errorOutput)")
     }
 
     // MARK: Listening addresses
@@ -139,7 +139,7 @@ struct ServeTests {
     func hangupReloadsTheHome() throws {
         let server = try sandbox.serve()
         server.send(SIGHUP)
-        try waitForTalk(server, "countersign: info: read \(sandbox.home) again: 1 site, 0 credentials, 0 identities\n")
+        try waitForLog(server, "countersign: info: read \(sandbox.home) again: 1 site, 0 credentials, 0 identities\n")
         #expect(server.exitStatus == nil)
     }
 
@@ -151,7 +151,7 @@ struct ServeTests {
         let server = try sandbox.serve("--access-log", log)
         try sandbox.folder.write(
             "home/AllowedSites/work.sites", "https://localhost:2\nhttps://a.example awnser=basic\n")
-        try waitForTalk(server, "countersign: warning: keeping the previous list of sites\n")
+        try waitForLog(server, "countersign: warning: keeping the previous list of sites\n")
         #expect(server.errorOutput.contains("error: AllowedSites/work.sites:2:19: unknown option \"awnser\"\n"))
         #expect(server.errorOutput.contains("hint: did you mean \"answer\"?\n"))
         #expect(try connectStatus(server) == "502")
@@ -160,7 +160,7 @@ struct ServeTests {
             entry?.contains(#""decision":"intercept","rule":"AllowedSites/local.sites:1""#) == true, "\(entry ?? "")")
 
         try sandbox.folder.write("home/AllowedSites/work.sites", "https://localhost:2\n")
-        try waitForTalk(server, "again: 2 sites")
+        try waitForLog(server, "again: 2 sites")
     }
 
     /// Replacing the policy closes all pooled connections, so it happens only on a change.
@@ -171,7 +171,7 @@ struct ServeTests {
         // Each error is logged when the files are checked, so the unchanged list was checked between the two errors.
         for fault in ["one", "two"] {
             try sandbox.folder.write("home/AllowedSites/local.sites", "https://a.example \(fault)=\n")
-            try waitForTalk(server, "unknown option \"\(fault)\"")
+            try waitForLog(server, "unknown option \"\(fault)\"")
             try sandbox.folder.write("home/AllowedSites/local.sites", good)
         }
         #expect(!server.errorOutput.contains("again:"), "\(server.errorOutput)")
@@ -181,20 +181,20 @@ struct ServeTests {
     func invalidAnchorDoesNotStopOtherReloads() throws {
         let server = try sandbox.serve()
         try sandbox.folder.write("home/Certs/anchors/bad.pem", "hello")
-        try waitForTalk(server, "countersign: warning: keeping the previous trust anchors\n")
+        try waitForLog(server, "countersign: warning: keeping the previous trust anchors\n")
         try sandbox.succeed("sites", "add", "https://localhost:2")
-        try waitForTalk(server, "again: 2 sites")
+        try waitForLog(server, "again: 2 sites")
     }
 
     @Test
     func newCredentialIsUsedWithoutARestart() throws {
         let server = try sandbox.serve()
         try sandbox.succeed("credential", "set", "--user", "jdoe", "--password-stdin", input: "canary\n")
-        try waitForTalk(server, "again: 1 site, 1 credential, 0 identities\n")
+        try waitForLog(server, "again: 1 site, 1 credential, 0 identities\n")
         try sandbox.succeed(
             "certificate", "import", "\(Tool.repository)/Certs/dev/pki/client-a.p12", "--name", "a", "--password-stdin",
             input: "fixture\n")
-        try waitForTalk(server, "again: 1 site, 1 credential, 1 identity\n")
+        try waitForLog(server, "again: 1 site, 1 credential, 1 identity\n")
         #expect(!server.errorOutput.contains("canary"))
     }
 
@@ -210,7 +210,7 @@ struct ServeTests {
         // Changes to the home do not unlock it.
         try sandbox.succeed("credential", "set", "--user", "jdoe", "--password-stdin", input: "canary\n")
         try sandbox.succeed("sites", "add", "https://localhost:2")
-        try waitForTalk(server, "again: 2 sites, the vault is locked\n")
+        try waitForLog(server, "again: 2 sites, the vault is locked\n")
         #expect(try connectStatus(server) == "503")
         #expect(try sandbox.succeed("vault", "unlock") == "vault unlocked\n")
         #expect(try connectStatus(server) == "502")
@@ -222,7 +222,7 @@ struct ServeTests {
         try sandbox.succeed("credential", "set", "--user", "jdoe", "--password-stdin", input: "canary\n")
         try sandbox.succeed("vault", "rekey", "--passphrase", "--password-stdin", input: "canary-passphrase\n")
         let server = try sandbox.serve()
-        try waitForTalk(server, "countersign: hint: `countersign vault unlock` opens it\n")
+        try waitForLog(server, "countersign: hint: run `countersign vault unlock`\n")
         #expect(try connectStatus(server) == "503")
         let wrong = try sandbox.countersign("vault", "unlock", "--password-stdin", input: "canary-wrong\n")
         #expect(wrong.status == 1)
@@ -267,7 +267,7 @@ struct ServeTests {
 
     private func answer(to line: String) throws -> [UInt8]? {
         guard let socket = try LocalSocket.connect(to: "\(sandbox.home)/run/control.sock") else {
-            throw HarnessError("nobody listens on the control socket")
+            throw HarnessError("nothing listens on the control socket")
         }
         _ = socket.send(line: Array(line.utf8))
         return socket.receiveLine()
@@ -277,7 +277,7 @@ struct ServeTests {
     func secondServerDoesNotTakeOverTheControlSocket() throws {
         let first = try sandbox.serve()
         let second = try sandbox.serve()
-        try waitForTalk(
+        try waitForLog(
             second,
             "countersign: warning: another server of this home is listening on \(sandbox.home)/run/control.sock\n")
         second.send(SIGTERM)

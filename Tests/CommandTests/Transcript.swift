@@ -5,9 +5,9 @@ import Foundation
 /// A text file of commands and their expected output.
 ///
 /// A line that starts with `$ ` is a command for sh. The lines after it are its standard output, lines with `! ` its
-/// standard error, and lines with `< ` its standard input; `=> 1` is its exit status if that is not 0. `{*}` matches any
-/// text within a line, a line `{...}` any number of lines, and `{folder}` the test's folder. Lines that start with `#`,
-/// outside of output, are comments.
+/// standard error, and lines with `< ` its standard input; `=> 1` is its exit status if that is not 0. `{*}` matches
+/// any text within a line, a line `{...}` any number of lines, and `{folder}` the test's folder. Lines that start with
+/// `#`, outside of output, are comments.
 struct Transcript: Sendable, CustomStringConvertible {
     struct Step: Sendable {
         let line: Int

@@ -44,20 +44,20 @@ struct TrustExceptionTests {
     @Test func addedAndRemovedExceptionsApplyAtTheNextReload() throws {
         let vault = try open()
         let keeper = try keeper { 1_800_000_000 }
-        func standing() -> Bool? {
+        func exceptionAnswers() -> Bool? {
             keeper.policy.current.trustException(for: Self.origin, leaf: Self.leaf, now: 1_800_000_000)?.answers
         }
-        #expect(standing() == nil)
+        #expect(exceptionAnswers() == nil)
         let generations = [keeper.policy.current.generation]
         try allow(in: vault)
         keeper.refresh()
-        #expect(standing() == false)
+        #expect(exceptionAnswers() == false)
         try allow(answers: true, in: vault)
         keeper.refresh()
-        #expect(standing() == true)
+        #expect(exceptionAnswers() == true)
         try vault.update { $0.removeTrustDecisions(host: Self.origin.host, port: 443) }
         keeper.refresh()
-        #expect(standing() == nil)
+        #expect(exceptionAnswers() == nil)
         // After each change, earlier connections are not reused.
         #expect(keeper.policy.current.generation == generations[0] + 3)
         keeper.refresh()

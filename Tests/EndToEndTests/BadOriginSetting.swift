@@ -57,7 +57,7 @@ final class BadOriginSetting: Sendable {
         let copied = try Command.run(
             Tool.path("sh"), ["-c", "mkdir \"$1\" && cp -rp \"$0\"/[!r]* \"$1\"", user.home, twin.home], in: twin.folder
         )
-        guard copied.status == 0 else { throw HarnessError("a home cannot be copied: \(copied.said)") }
+        guard copied.status == 0 else { throw HarnessError("cannot copy the home: \(copied.said)") }
         return twin
     }
 

@@ -26,7 +26,9 @@ import Testing
         try expectRepaired(user, proxy, origin, url)
     }
 
-    private func expectRepaired(_ user: Countersign, _ proxy: RunningProxy, _ origin: ChallengingOrigin, _ url: String) throws {
+    private func expectRepaired(_ user: Countersign, _ proxy: RunningProxy, _ origin: ChallengingOrigin, _ url: String)
+        throws
+    {
         let held = try proxy.get("\(url)/echo")
         #expect(held.proxyStatus.hasPrefix("countersign; details=\"not answered: "), "\(held.said)")
         try user.enroll()

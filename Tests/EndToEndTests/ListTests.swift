@@ -51,8 +51,10 @@ import Testing
         #expect(try proxy.get("\(url)/echo").status == 200)
         try user.writeSites("\(url) awnser=basic\n")
         proxy.process.send(SIGHUP)
-        let told = poll(seconds: 10) { proxy.process.errorOutput.contains("unknown option \"awnser\"") ? true : nil }
-        #expect(told == true, "\(proxy.process.errorOutput)")
+        let isLogged = poll(seconds: 10) {
+            proxy.process.errorOutput.contains("unknown option \"awnser\"") ? true : nil
+        }
+        #expect(isLogged == true, "\(proxy.process.errorOutput)")
         #expect(try proxy.get("\(url)/echo").status == 200)
         try user.writeSites("https://else.test.localhost\n")
         proxy.process.send(SIGHUP)
@@ -69,12 +71,12 @@ import Testing
         #expect(try user.run("sites", "check", "https://a.corp.test.localhost/x").status == 0)
         #expect(try user.run("sites", "check", "https://corp.test.localhost/").status == 1)
         #expect(try user.run("sites", "check", "http://a.corp.test.localhost/").status == 1)
-        let told = try user.succeed("explain", "https://a.corp.test.localhost/", "--json")
-        let object = try #require(try JSONSerialization.jsonObject(with: Data(told.utf8)) as? [String: Any])
-        #expect(object["listed"] as? Bool == true && object["handling"] as? String == "intercept", "\(told)")
+        let explanation = try user.succeed("explain", "https://a.corp.test.localhost/", "--json")
+        let object = try #require(try JSONSerialization.jsonObject(with: Data(explanation.utf8)) as? [String: Any])
+        #expect(object["listed"] as? Bool == true && object["handling"] as? String == "intercept", "\(explanation)")
         let schemes = try #require(object["schemes"] as? [[String: Any]])
         let answered = schemes.filter { $0["answered"] as? Bool == true }.compactMap { $0["scheme"] as? String }
-        #expect(answered == ["ntlm"], "\(told)")
+        #expect(answered == ["ntlm"], "\(explanation)")
         let unlisted = try user.succeed("explain", "https://else.test.localhost/", "--json")
         #expect(unlisted.contains("\"tunnel\""), "\(unlisted)")
     }

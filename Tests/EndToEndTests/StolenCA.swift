@@ -11,7 +11,9 @@ import CountersignVault
 enum StolenCA {
     static func of(_ user: Countersign) throws -> InterceptionAuthority {
         let home = Home(path: user.home)
-        let vault = try VaultFile(home: user.home).openOrCreate { throw HarnessError("the vault wants a passphrase") }
+        let vault = try VaultFile(home: user.home).openOrCreate {
+            throw HarnessError("unexpected request for a passphrase")
+        }
         return try InterceptionStore(home: home).authority(
             for: InterceptionStore.hosts(of: home.sites()), in: vault, at: Int64(Date().timeIntervalSince1970)
         ).authority

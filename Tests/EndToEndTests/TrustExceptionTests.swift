@@ -8,26 +8,26 @@ import CountersignVault
 /// The effect of a trust exception for a bad origin, which applies to one host, port and certificate only.
 @Suite struct TrustExceptionTests {
     /// A user with trust exceptions for all bad origins, added while the proxy was running, and that proxy.
-    private final class Decided: Sendable {
-        private static let goingOn = Result { try Decided { [try decision($0)] } }
-        private static let answering = Result { try Decided { [try decision($0, answers: true)] } }
+    private final class Exceptions: Sendable {
+        private static let ignoring = Result { try Exceptions { [try exception($0)] } }
+        private static let answering = Result { try Exceptions { [try exception($0, answers: true)] } }
         private static let others = Result {
-            try Decided { origin in
+            try Exceptions { origin in
                 [
-                    try decision(origin, until: now - 60, answers: true),
-                    try decision(origin, leaf: [UInt8](repeating: 0x55, count: 32), answers: true),
-                    try decision(origin, port: 9, answers: true),
-                    try decision(origin, host: "elsewhere.bad.localhost", answers: true),
+                    try exception(origin, until: now - 60, answers: true),
+                    try exception(origin, leaf: [UInt8](repeating: 0x55, count: 32), answers: true),
+                    try exception(origin, port: 9, answers: true),
+                    try exception(origin, host: "elsewhere.bad.localhost", answers: true),
                 ]
             }
         }
 
         /// Exceptions without --answer.
-        static var toGoOn: Decided { get throws { try goingOn.get() } }
+        static var withoutAnswer: Exceptions { get throws { try ignoring.get() } }
         /// Exceptions with --answer.
-        static var toAnswer: Decided { get throws { try answering.get() } }
+        static var withAnswer: Exceptions { get throws { try answering.get() } }
         /// Exceptions with --answer that almost match: for another certificate, port or host, or expired a minute ago.
-        static var forOthers: Decided { get throws { try others.get() } }
+        static var notMatching: Exceptions { get throws { try others.get() } }
 
         let proxy: RunningProxy
         private let user: Countersign
@@ -35,17 +35,19 @@ import CountersignVault
         private init(_ decisions: (BadOrigin) throws -> [TrustDecision]) throws {
             user = try BadOriginSetting.shared.twin()
             proxy = try user.serve()
-            let made = try BadOrigin.all.flatMap(decisions) + [Self.decision(.control)]
-            let vault = try VaultFile(home: user.home).openOrCreate { throw HarnessError("a passphrase is wanted") }
+            let made = try BadOrigin.all.flatMap(decisions) + [Self.exception(.control)]
+            let vault = try VaultFile(home: user.home).openOrCreate {
+                throw HarnessError("unexpected request for a passphrase")
+            }
             try vault.update { for decision in made { try $0.setTrustDecision(decision) } }
-            guard try TrustExceptionTests.comesTo("200", .control, "/open?control", proxy) else {
-                throw HarnessError("serve does not follow a new decision")
+            guard try TrustExceptionTests.reaches("200", .control, "/open?control", proxy) else {
+                throw HarnessError("serve does not apply a new trust exception")
             }
         }
 
         private static let now = Int64(Date().timeIntervalSince1970)
 
-        private static func decision(
+        private static func exception(
             _ origin: BadOrigin, host: String? = nil, port: UInt16? = nil, leaf: [UInt8]? = nil, until: Int64? = nil,
             answers: Bool = false
         ) throws -> TrustDecision {
@@ -57,7 +59,7 @@ import CountersignVault
     }
 
     /// Whether the response has this status within a few seconds.
-    private static func comesTo(
+    private static func reaches(
         _ status: String, _ origin: BadOrigin, _ path: String, _ proxy: RunningProxy
     ) throws -> Bool {
         let setting = try BadOriginSetting.shared
@@ -71,7 +73,7 @@ import CountersignVault
     @Test(arguments: BadOrigin.all)
     func exceptionForwardsRequestsAndAnswersNothing(_ origin: BadOrigin) throws {
         let setting = try BadOriginSetting.shared
-        let proxy = try Decided.toGoOn.proxy
+        let proxy = try Exceptions.withoutAnswer.proxy
         let place = try setting.place(origin)
         let open = try setting.absolute(origin, "/open?allowed", proxy: proxy.port)
         #expect(open.hasPrefix("HTTP/1.1 200 ") && open.hasSuffix(ChainOrigins.openText), "\(open)")
@@ -86,7 +88,7 @@ import CountersignVault
     @Test(arguments: BadOrigin.all)
     func exceptionWithAnswerAnswersChallenges(_ origin: BadOrigin) throws {
         let setting = try BadOriginSetting.shared
-        let proxy = try Decided.toAnswer.proxy
+        let proxy = try Exceptions.withAnswer.proxy
         let seen = try proxy.get("https://\(setting.place(origin))/secret?answered")
         #expect(seen.exit == 0 && seen.status == 200 && seen.text == ChainOrigins.secretText, "\(seen.said)")
         let absolute = try setting.absolute(origin, "/secret?answered", proxy: proxy.port)
@@ -103,7 +105,7 @@ import CountersignVault
     @Test(arguments: BadOrigin.all)
     func exceptionForAnotherCertificatePortHostOrTimeHasNoEffect(_ origin: BadOrigin) throws {
         let setting = try BadOriginSetting.shared
-        let proxy = try Decided.forOthers.proxy
+        let proxy = try Exceptions.notMatching.proxy
         let refused = try setting.absolute(origin, "/open?others", proxy: proxy.port)
         #expect(refused.hasPrefix("HTTP/1.1 502 ") && refused.contains("\"\(origin.reasons[0])\""), "\(refused)")
         let seen = try proxy.get("https://\(setting.place(origin))/open?others")
@@ -121,21 +123,21 @@ import CountersignVault
         let fingerprint = try setting.chain(origin).fingerprint
         let user = try setting.twin()
         let proxy = try user.serve()
-        #expect(try Self.comesTo("502", origin, "/secret?command", proxy))
+        #expect(try Self.reaches("502", origin, "/secret?command", proxy))
         let allowed = try user.succeed("trust", "allow", place, "--fingerprint", fingerprint, "--until", "2099-12-31")
         #expect(
             allowed == "\(place): \(fingerprint) is allowed until 2099-12-31T23:59:59Z, challenges are not answered\n")
-        #expect(try Self.comesTo("401", origin, "/secret?command", proxy))
+        #expect(try Self.reaches("401", origin, "/secret?command", proxy))
         try Unanswered.expect(setting, origin, "command", ["/secret"])
 
         try user.succeed("trust", "allow", place, "--fingerprint", fingerprint, "--answer")
         let listed = try user.succeed("trust", "list")
         #expect(listed.hasPrefix("\(place)  \(fingerprint)  answered  no expiry "), "\(listed)")
         #expect(listed.split(separator: "\n").count == 1, "\(listed)")
-        #expect(try Self.comesTo("200", origin, "/secret?command", proxy))
+        #expect(try Self.reaches("200", origin, "/secret?command", proxy))
 
         try user.succeed("trust", "forget", place)
-        #expect(try Self.comesTo("502", origin, "/open?command", proxy))
+        #expect(try Self.reaches("502", origin, "/open?command", proxy))
         #expect(try setting.absolute(origin, "/open?forgotten", proxy: proxy.port).hasPrefix("HTTP/1.1 502 "))
         #expect(try setting.logged(origin, "forgotten").isEmpty)
         let again = try user.run("trust", "forget", place)

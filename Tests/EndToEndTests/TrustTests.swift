@@ -93,12 +93,12 @@ import Testing
         let site = try Site(certificate)
         let shown = try Self.shown(by: site.proxy, "bad.test.localhost:\(site.origin.port)", in: site.user.folder)
         let leaf = try site.user.folder.write("shown.pem", shown)
-        func told(_ arguments: String...) throws -> String {
+        func leafText(_ arguments: String...) throws -> String {
             try Command.run(Tool.path("openssl"), ["x509", "-in", leaf, "-noout"] + arguments, in: site.user.folder)
                 .output
         }
-        #expect(try told("-enddate") == site.openssl("-enddate"))
-        #expect(try told("-fingerprint", "-sha256") != site.openssl("-fingerprint", "-sha256"))
+        #expect(try leafText("-enddate") == site.openssl("-enddate"))
+        #expect(try leafText("-fingerprint", "-sha256") != site.openssl("-fingerprint", "-sha256"))
         let verified = try Command.run(
             Tool.path("openssl"),
             ["verify", "-no_check_time", "-partial_chain", "-CAfile", site.proxy.anchor, leaf], in: site.user.folder)
