@@ -62,12 +62,12 @@ let package = Package(
         module("HTTP1"),
         module("Challenges", ["Cryptography"]),
         module("NTLM", ["Challenges", "Cryptography"]),
-        module("SitePolicy", ["Challenges"]),
+        module("SitePolicy", ["Challenges", "Cryptography"]),
         module("Certificates", ["Cryptography", "COpenSSL"]),
         module("Vault", ["Challenges", "Cryptography"]),
         module("Enrollment", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl"]),
         module("TLS", ["Certificates", "Challenges", "Cryptography", "COpenSSL"], nio),
-        module("Upstream", ["HTTP1", "TLS", "Certificates", "Challenges"], nio),
+        module("Upstream", ["HTTP1", "TLS", "Certificates", "Challenges", "Cryptography"], nio),
         module(
             "Proxy",
             [

@@ -2,8 +2,9 @@
 
 import CountersignCryptography
 
-/// Why a certificate, key or identity file was not taken or made. Never contains a secret; equality looks at the code only.
-package struct CertificateError: Error, Equatable, CustomStringConvertible {
+/// Why a certificate, key or identity file was not taken or made. Never contains a secret; equality looks at the code
+/// only.
+package struct CertificateError: CodedError {
     package enum Code: Equatable, Sendable {
         /// The bytes are not what they should be: the file's or the peer's fault.
         case malformed
@@ -38,8 +39,4 @@ package struct CertificateError: Error, Equatable, CustomStringConvertible {
         let reasons = OpenSSLErrors.drain()
         return CertificateError(code, reasons.isEmpty ? operation : "\(operation): \(reasons.joined(separator: "; "))")
     }
-
-    package static func == (left: Self, right: Self) -> Bool { left.code == right.code }
-
-    package var description: String { detail }
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
+
 /// Why a challenge could not be read, or could not be answered. Never contains a secret.
-package struct AuthenticationError: Error, Equatable, CustomStringConvertible {
+package struct AuthenticationError: CodedError {
     package enum Code: Equatable, Sendable {
         /// The peer's fault: a `WWW-Authenticate` value that RFC 9110 §11.6.1 does not derive.
         case unparsableChallenge
@@ -19,8 +21,4 @@ package struct AuthenticationError: Error, Equatable, CustomStringConvertible {
         self.code = code
         self.detail = detail
     }
-
-    package static func == (left: Self, right: Self) -> Bool { left.code == right.code }
-
-    package var description: String { detail }
 }

@@ -33,7 +33,7 @@ package enum AESGCM {
             bytes throws(CryptographyError) in
             try context.update(UnsafeRawBufferPointer(bytes))
         }
-        defer { plaintext.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) } }
+        defer { plaintext.wipe() }
         try context.expect(tag: Array(sealed.suffix(tagBytes)))
         do { try context.finish() } catch {
             throw CryptographyError(.authenticationFailed, "the key does not fit, or the bytes were altered")

@@ -3,7 +3,7 @@
 import CountersignCOpenSSL
 
 /// What OpenSSL refused, with the reasons it left in its error queue. Never contains a secret.
-package struct CryptographyError: Error, Equatable, CustomStringConvertible {
+package struct CryptographyError: CodedError {
     package enum Code: Equatable, Sendable {
         /// OpenSSL, or this build of it, cannot do that: the environment's fault.
         case unavailable
@@ -21,10 +21,6 @@ package struct CryptographyError: Error, Equatable, CustomStringConvertible {
         let reasons = OpenSSLErrors.drain()
         self.detail = reasons.isEmpty ? operation : "\(operation): \(reasons.joined(separator: "; "))"
     }
-
-    package static func == (left: Self, right: Self) -> Bool { left.code == right.code }
-
-    package var description: String { detail }
 }
 
 /// The calling thread's OpenSSL error queue.

@@ -4,8 +4,8 @@ import CountersignCOpenSSL
 
 /// Bytes that must not leak: a password, a private key, a key-encryption key.
 ///
-/// Held in OpenSSL's secure heap where the process has set one up (`OPENSSL_secure_malloc`), wiped on release, compared in
-/// constant time. Its description says nothing, it has no `Codable`, and nothing copies it but ``withBytes(_:)``.
+/// Held in OpenSSL's secure heap where the process has set one up (`OPENSSL_secure_malloc`), wiped on release, compared
+/// in constant time. Its description says nothing, it has no `Codable`, and nothing copies it but ``withBytes(_:)``.
 ///
 /// Unchecked because of the pointer: the memory is written by an initialiser only, before any other thread can see it.
 package final class Secret: @unchecked Sendable {
@@ -66,4 +66,11 @@ extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomR
     package var description: String { "(secret)" }
     package var debugDescription: String { "(secret)" }
     package var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+extension [UInt8] {
+    /// Overwrites bytes that were a secret.
+    package mutating func wipe() {
+        withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) }
+    }
 }

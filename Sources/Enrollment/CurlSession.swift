@@ -14,7 +14,7 @@ import Synchronization
 final class CurlSession {
     private let handle: UnsafeMutableRawPointer
     private let tls: ServerTLS
-    private let access: ESTAccess
+    private let access: ESTAuthentication
     private let limit: Duration
     private let now: @Sendable () -> Int64
     /// The kind of link that the last connection had.
@@ -33,7 +33,7 @@ final class CurlSession {
 
     /// `limit` is for one call; `now` is in seconds since 1970.
     init(
-        tls: ServerTLS, access: ESTAccess, limit: Duration, now: @escaping @Sendable () -> Int64
+        tls: ServerTLS, access: ESTAuthentication, limit: Duration, now: @escaping @Sendable () -> Int64
     ) throws(EnrollmentError) {
         guard Self.setUp(), let handle = csn_curl_easy_init() else {
             said.deallocate()
@@ -65,13 +65,13 @@ final class CurlSession {
     ) throws(EnrollmentError) -> Answer {
         // Two at most: the first may find that the connection is of the other kind.
         for _ in ConnectionLink.Kind.allCases {
-            let transfer = Transfer(tls: tls, body: try body(for: request), cancellation: cancellation)
+            let transfer = CurlTransfer(tls: tls, body: try body(for: request), cancellation: cancellation)
             let code = try run(url, transfer)
             if case .otherLink(let kind) = transfer.stop {
                 linkKind = kind
                 continue
             }
-            if let fault = TransferFault(transfer: transfer, tls: tls, access: access, time: now()).error(
+            if let fault = CurlTransferFault(transfer: transfer, tls: tls, access: access, time: now()).error(
                 code, said: spoken)
             {
                 throw fault
@@ -97,7 +97,7 @@ final class CurlSession {
         String(decoding: said.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    private func run(_ url: String, _ transfer: Transfer) throws(EnrollmentError) -> CURLcode {
+    private func run(_ url: String, _ transfer: CurlTransfer) throws(EnrollmentError) -> CURLcode {
         csn_curl_easy_reset(handle)
         said.initialize(repeating: 0)
         tls.callBegins()
@@ -172,7 +172,7 @@ final class CurlSession {
                 handle,
                 { bytes, size, count, context in
                     guard let bytes, let context else { return 0 }
-                    Transfer.at(context).received(
+                    CurlTransfer.at(context).received(
                         headLine: UnsafeRawBufferPointer(start: bytes, count: size * count))
                     return size * count
                 }, transfer))
@@ -182,27 +182,27 @@ final class CurlSession {
                 { bytes, size, count, context in
                     guard let bytes, let context else { return 0 }
                     let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
-                    return Transfer.at(context).received(body: piece) ? size * count : 0
+                    return CurlTransfer.at(context).received(body: piece) ? size * count : 0
                 }, transfer))
         try set(
             csn_curl_set_progress(
                 handle,
-                { context, _, _, _, _ in context.map { Transfer.at($0).cancellation.isCancelled } == true ? 1 : 0 },
+                { context, _, _, _, _ in context.map { CurlTransfer.at($0).cancellation.isCancelled } == true ? 1 : 0 },
                 transfer))
         try set(
             csn_curl_set_socket_made(
                 handle,
                 { context, socket, _ in
-                    if let context { Transfer.at(context).made(socket: socket) }
+                    if let context { CurlTransfer.at(context).made(socket: socket) }
                     return CURL_SOCKOPT_OK
                 }, transfer))
         try set(
             csn_curl_set_before_request(
                 handle,
                 { context, _, _, _, port in
-                    guard let context, let handle = Transfer.at(context).handle else { return CURL_PREREQFUNC_ABORT }
+                    guard let context, let handle = CurlTransfer.at(context).handle else { return CURL_PREREQFUNC_ABORT }
                     let ssl = csn_curl_get_openssl(handle).map { OpaquePointer($0) }
-                    return Transfer.at(context).requestBegins(ssl: ssl, localPort: port)
+                    return CurlTransfer.at(context).requestBegins(ssl: ssl, localPort: port)
                         ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
                 }, transfer))
         try set(
@@ -217,8 +217,8 @@ final class CurlSession {
 
 }
 
-extension Transfer {
-    fileprivate static func at(_ context: UnsafeMutableRawPointer) -> Transfer {
-        Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+extension CurlTransfer {
+    fileprivate static func at(_ context: UnsafeMutableRawPointer) -> CurlTransfer {
+        Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
     }
 }

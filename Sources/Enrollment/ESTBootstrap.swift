@@ -14,7 +14,7 @@ package struct ESTBootstrap: Equatable, Sendable {
     /// Asks `/cacerts` over a connection on which nobody was verified. Nothing is shown or sent but the question;
     /// within 30 seconds.
     package static func fetch(_ endpoint: ESTEndpoint) async throws(EnrollmentError) -> ESTBootstrap {
-        let access = ESTAccess(anchors: [])
+        let access = ESTAuthentication(anchors: [])
         let tls = ServerTLS(host: endpoint.origin.host, verifier: nil, identity: nil, now: { 0 })
         let worker = EnrollmentWorker(
             try CurlSession(tls: tls, access: access, limit: ESTClient.callLimit, now: { 0 }), tls: tls)

@@ -10,7 +10,7 @@ import CountersignChallenges
 /// place of the host's name (§3.6.1).
 package final class ESTClient: Sendable {
     package let endpoint: ESTEndpoint
-    package let access: ESTAccess
+    package let access: ESTAuthentication
     private let now: @Sendable () -> Int64
     private let worker: EnrollmentWorker
 
@@ -23,13 +23,13 @@ package final class ESTClient: Sendable {
     /// `now` gives the time at which certificates are judged, in seconds since 1970. `configuration` when there is no
     /// anchor, an anchor is not a self-signed authority, or the credential cannot be sent.
     package convenience init(
-        endpoint: ESTEndpoint, access: ESTAccess, now: @escaping @Sendable () -> Int64
+        endpoint: ESTEndpoint, access: ESTAuthentication, now: @escaping @Sendable () -> Int64
     ) throws(EnrollmentError) {
         try self.init(endpoint: endpoint, access: access, limit: Self.callLimit, now: now)
     }
 
     init(
-        endpoint: ESTEndpoint, access: ESTAccess, limit: Duration, now: @escaping @Sendable () -> Int64
+        endpoint: ESTEndpoint, access: ESTAuthentication, limit: Duration, now: @escaping @Sendable () -> Int64
     ) throws(EnrollmentError) {
         try Self.check(access)
         self.endpoint = endpoint
@@ -48,7 +48,7 @@ package final class ESTClient: Sendable {
             try CurlSession(tls: tls, access: access, limit: limit, now: now), tls: tls)
     }
 
-    private static func check(_ access: ESTAccess) throws(EnrollmentError) {
+    private static func check(_ access: ESTAuthentication) throws(EnrollmentError) {
         guard !access.anchors.isEmpty else {
             throw EnrollmentError(
                 .configuration, "an EST server is verified by an explicit trust anchor, and none is given")
@@ -70,12 +70,12 @@ package final class ESTClient: Sendable {
     // MARK: Calls
 
     /// The authorities (`/cacerts`). `authorityChanged` when no anchor is among them and none vouches for any of them.
-    package func authorities() async throws(EnrollmentError) -> ESTAuthorities {
+    package func authorities() async throws(EnrollmentError) -> ESTCertificationAuthorities {
         try await worker.run { [endpoint, access, now] session, _, cancellation throws(EnrollmentError) in
             let response = try session.call(endpoint.url(for: .cacerts), unless: cancellation).response
             guard response.status == 200 else { throw response.refusal("/cacerts") }
             let certificates = try response.certificates("CA certificates")
-            return try ESTAuthorities(certificates, anchors: access.anchors, at: now())
+            return try ESTCertificationAuthorities(certificates, anchors: access.anchors, at: now())
         }
     }
 
@@ -107,7 +107,7 @@ package final class ESTClient: Sendable {
     /// Asks for a certificate, and takes none that is not for the request's key, from `authorities`, valid now and for
     /// client authentication.
     package func enroll(
-        _ kind: Enrollment, _ request: ESTRequest, authorities: ESTAuthorities
+        _ kind: Enrollment, _ request: ESTRequest, authorities: ESTCertificationAuthorities
     ) async throws(EnrollmentError) -> ESTOutcome {
         try await worker.run { [endpoint, now] session, _, cancellation throws(EnrollmentError) in
             let operation = kind.operation
@@ -149,7 +149,7 @@ extension ESTResponse {
         let wait = now.flatMap { retryAfter(now: $0) }
         switch status {
         case 300..<400:
-            let target = field("location").map { " to \(Printable.quote($0))" } ?? ""
+            let target = field("location").map { " to \(PrintableText.quote($0))" } ?? ""
             return EnrollmentError(
                 .refused, "\(operation) is redirected\(target) (\(status)), which is not followed",
                 hint: "if that is the EST server, give its address", statusCode: status)
@@ -159,7 +159,7 @@ extension ESTResponse {
             let object = status == 403 && answersCredential ? .credential : object
             let error = EnrollmentError(
                 .refused, "the server refused \(operation): \(summary)", statusCode: status, retryAfter: wait,
-                turnsDown: object)
+                rejects: object)
             return error.isTransient
                 ? EnrollmentError(error.code, error.detail, statusCode: status, retryAfter: wait) : error
         }

@@ -43,7 +43,7 @@ package struct ESTEndpoint: Hashable, Sendable, CustomStringConvertible {
         if segments.prefix(2) == [".well-known", "est"] { segments.removeFirst(2) }
         guard segments.count <= 1, segments.allSatisfy(Self.isLabel) else {
             throw EnrollmentError(
-                .configuration, "the path \(Printable.quote(url.path)) is not one label of an EST server",
+                .configuration, "the path \(PrintableText.quote(url.path)) is not one label of an EST server",
                 hint: Self.shape)
         }
         origin = url.origin

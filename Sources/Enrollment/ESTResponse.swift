@@ -26,15 +26,15 @@ struct ESTResponse {
     /// `200 text/html: HTML page "<html>..."`: status, type and beginning, as errors tell it.
     var summary: String {
         var text = "\(status)"
-        if let type = field("content-type") { text += " \(Printable.plain(type))" }
+        if let type = field("content-type") { text += " \(PrintableText.plain(type))" }
         return body.isEmpty ? text + " without a body" : text + ": " + bodySummary
     }
 
     private var bodySummary: String {
-        if looksLikeHTML { return "an HTML page, " + Printable.quote(body) }
-        if body.starts(with: "-----BEGIN ".utf8) { return "PEM, " + Printable.quote(body) }
+        if looksLikeHTML { return "an HTML page, " + PrintableText.quote(body) }
+        if body.starts(with: "-----BEGIN ".utf8) { return "PEM, " + PrintableText.quote(body) }
         if body.first == 0x30, body.contains(where: { $0 >= 0x80 }) { return "DER without base64, \(body.count) bytes" }
-        return Printable.quote(body)
+        return PrintableText.quote(body)
     }
 
     /// By its type, or by its first tag.
@@ -61,7 +61,7 @@ struct ESTResponse {
     func certificates(_ what: String) throws(EnrollmentError) -> [Certificate] {
         let bytes = try payload("application/pkcs7-mime", what)
         do {
-            return try CertificateMessage.certificates(inPKCS7: bytes)
+            return try PKCS7Message.certificates(inPKCS7: bytes)
         } catch {
             throw malformed("\(what) cannot be read: \(error.detail); the server sent \(summary)")
         }

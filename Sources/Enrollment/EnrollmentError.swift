@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
+
 /// Why an enrolment came to nothing. Never contains a secret; equality looks at the code only.
-package struct EnrollmentError: Error, Equatable, CustomStringConvertible {
+package struct EnrollmentError: CodedError {
     package enum Code: Equatable, Sendable {
         /// An address, key, credential or identity that was given here cannot be used: our side's fault.
         case configuration
@@ -54,18 +56,18 @@ package struct EnrollmentError: Error, Equatable, CustomStringConvertible {
     /// did not say.
     package let retryAfter: Int64?
     /// What the server said no to, where it said that for good.
-    package let turnsDown: Object?
+    package let rejects: Object?
 
     package init(
         _ code: Code, _ detail: String, hint: String? = nil, statusCode: Int? = nil, retryAfter: Int64? = nil,
-        turnsDown: Object? = nil
+        rejects: Object? = nil
     ) {
         self.code = code
         self.detail = detail
         self.hint = hint
         self.statusCode = statusCode
         self.retryAfter = retryAfter
-        self.turnsDown = turnsDown
+        self.rejects = rejects
     }
 
     /// A later try may succeed with nothing changed on this side.
@@ -78,8 +80,4 @@ package struct EnrollmentError: Error, Equatable, CustomStringConvertible {
             false
         }
     }
-
-    package static func == (left: Self, right: Self) -> Bool { left.code == right.code }
-
-    package var description: String { detail }
 }

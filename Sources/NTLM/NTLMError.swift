@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why an NTLM dialogue cannot go on. Two errors are equal when their codes are; the detail is for people and holds no secret.
-package struct NTLMError: Error, Equatable, Sendable, CustomStringConvertible {
+import CountersignCryptography
+
+/// Why an NTLM dialogue cannot go on. Two errors are equal when their codes are; the detail is for people and holds no
+/// secret.
+package struct NTLMError: CodedError {
     package enum Code: Equatable, Sendable {
         /// The peer's bytes are not the message that is due.
         case malformed
@@ -31,8 +34,4 @@ package struct NTLMError: Error, Equatable, Sendable, CustomStringConvertible {
         self.code = code
         self.detail = detail
     }
-
-    package static func == (left: Self, right: Self) -> Bool { left.code == right.code }
-
-    package var description: String { detail }
 }

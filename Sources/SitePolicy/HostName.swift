@@ -142,12 +142,12 @@ package struct HostName: Hashable, Sendable, CustomStringConvertible {
         let hasTrailingDot = bytes.last == UInt8(ascii: ".")
         if hasTrailingDot { bytes.removeLast() }
 
-        var labels: [Label] = []
+        var labels: [HostLabel] = []
         for part in bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false) {
             guard !part.isEmpty else {
                 throw HostNameError(.emptyLabel, "the host \(quoted(input)) has an empty label")
             }
-            labels.append(try Label(part, use))
+            labels.append(try HostLabel(part, use))
         }
         if BidirectionalRule.applies(to: labels.map(\.unicode)) {
             for label in labels where !BidirectionalRule.isKept(by: label.unicode) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
+
 /// Why a text is not a host, an authority or a URL that can be trusted to mean one thing. Equality looks at the code
 /// only.
-package struct HostNameError: Error, Equatable, Sendable, CustomStringConvertible {
+package struct HostNameError: CodedError {
     package enum Code: Equatable, Sendable {
         /// No host at all.
         case empty
@@ -44,10 +46,6 @@ package struct HostNameError: Error, Equatable, Sendable, CustomStringConvertibl
         self.code = code
         self.detail = detail
     }
-
-    package static func == (left: Self, right: Self) -> Bool { left.code == right.code }
-
-    package var description: String { detail }
 }
 
 /// Input as an error may repeat it: in quotes, cut after 80 characters, everything but printable ASCII escaped.

@@ -40,7 +40,7 @@ struct SiteOptions {
             let names = Name.allCases.map(\.rawValue)
             let hint =
                 halves.count == 1 && AuthenticationScheme(rawValue: halves[0]) != nil
-                ? "write answer=\(halves[0])" : Spelling.hint(for: halves[0], among: names)
+                ? "write answer=\(halves[0])" : SpellingHint.text(for: halves[0], among: names)
             throw Fault(column: word.column, message: "unknown option \(quoted(halves[0]))", hint: hint)
         }
         guard halves.count == 2, !halves[1].isEmpty else {
@@ -108,7 +108,7 @@ struct SiteOptions {
                 guard let scheme = AuthenticationScheme(rawValue: word) else {
                     throw fault(
                         "unknown scheme \(quoted(word))", at: itemColumn,
-                        hint: Spelling.hint(for: word, among: supported.map(\.rawValue)))
+                        hint: SpellingHint.text(for: word, among: supported.map(\.rawValue)))
                 }
                 guard supported.contains(scheme) else {
                     throw fault(

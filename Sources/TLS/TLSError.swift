@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCOpenSSL
+import CountersignCryptography
 
 /// Why a TLS connection failed or could not be set up. Errors with the same code are equal.
-package struct TLSError: Error, Equatable, CustomStringConvertible {
+package struct TLSError: CodedError {
     package enum Code: Equatable, Sendable {
         /// The peer ended the connection with an alert: its number and its name in RFC 8446 §6.2.
         case peerAlert(UInt8, name: String)
@@ -32,10 +33,6 @@ package struct TLSError: Error, Equatable, CustomStringConvertible {
         self.code = code
         self.detail = detail
     }
-
-    package static func == (left: Self, right: Self) -> Bool { left.code == right.code }
-
-    package var description: String { detail }
 }
 
 extension TLSError {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
+import CountersignCryptography
 import CountersignHTTP1
 import NIOCore
 import NIOPosix
@@ -8,7 +9,7 @@ import CountersignTLS
 
 /// Why there is no connection to an origin, or no response on it. The origin, a parent or the network is at fault.
 /// Errors with the same code are equal.
-package struct UpstreamError: Error, Equatable, CustomStringConvertible {
+package struct UpstreamError: CodedError {
     /// A step on the way to an origin, in the order in which they are taken.
     package enum Step: String, Equatable, Sendable {
         case resolve
@@ -58,9 +59,6 @@ package struct UpstreamError: Error, Equatable, CustomStringConvertible {
         self.detail = detail
         rejectedIdentity = identity
     }
-
-    package static func == (left: Self, right: Self) -> Bool { left.code == right.code }
-    package var description: String { detail }
 
     /// The same error, of the given step. An error keeps the step that it has.
     func inStep(_ step: Step, at place: String) -> UpstreamError {

@@ -3,25 +3,21 @@
 import CountersignCryptography
 import Synchronization
 
-/// A vault as it was read: its contents, and what is needed to read and write it again.
-struct VaultSnapshot: Sendable {
-    let header: VaultHeader
-    let dataKey: Secret
-    let contents: VaultContents
-    /// The bytes of the file, where it was read.
-    var file: [UInt8]?
-}
-
-/// An opened vault. Any thread may use it; whatever writes blocks for a few file operations, and up to ten seconds while
-/// another process is writing.
+/// An opened vault. Any thread may use it. Writes block for a few operations of the storage, and for up to ten seconds
+/// while another process is writing.
 package final class OpenVault: Sendable {
-    private let file: VaultFile
+    private let vault: SealedVault
     private let state: Mutex<VaultSnapshot>
 
-    init(file: VaultFile, state: VaultSnapshot) {
-        self.file = file
-        self.state = Mutex(VaultSnapshot(header: state.header, dataKey: state.dataKey, contents: state.contents))
+    /// How often a write is repeated that lost its compare-and-swap. The lock makes one such loss rare.
+    private static let maximumConflicts = 5
+
+    init(vault: SealedVault, state: VaultSnapshot) {
+        self.vault = vault
+        self.state = Mutex(state)
     }
+
+    private var storage: any VaultStorage { vault.storage }
 
     /// As last read or written by this process.
     package var contents: VaultContents { state.withLock { $0.contents } }
@@ -29,92 +25,175 @@ package final class OpenVault: Sendable {
     /// What opens the vault.
     package var key: VaultKey { state.withLock { $0.header.derivation.key } }
 
-    /// Reads the file again; whether its contents were others. Throws `rolledBack` for an older vault than the one that
-    /// is known, and `passphraseNeeded` when another process has changed the passphrase.
+    /// Reads the vault again and returns whether its contents are different. Throws `rolledBack` if the stored vault is
+    /// older than the contents known here, and `passphraseNeeded` if another process has changed the passphrase.
     @discardableResult
     package func reload() throws(VaultError) -> Bool {
         let known = state.withLock { $0 }
         return try reread(after: known).contents != known.contents
     }
 
-    /// Applies `change` to the newest contents and writes them, with the version before as `vault.bak`. Nothing is
-    /// written when `change` throws, which is passed on, or changes nothing. Throws ``VaultError`` besides; the vault is
-    /// then the old one, unless the very last step failed (`io` of the folder), which may leave the new one.
+    /// Applies `change` to the newest contents and stores them, and the version before as the backup. Stores nothing if
+    /// `change` throws, which is passed on, or changes nothing. `change` is called again, with newer contents, if a
+    /// writer without the lock was faster. A ``VaultError`` leaves the old vault, except that an error after the very
+    /// last step may leave the new one.
     @discardableResult
     package func update<Result>(_ change: (inout VaultContents) throws -> Result) throws -> Result {
-        let lock = try file.folder.lockForWriting()
-        defer { lock.release() }
-        let current = try reread(after: state.withLock { $0 })
-        var contents = current.contents
-        let result = try change(&contents)
-        guard contents != current.contents else { return result }
-        try finishRekey(current.header)
-        if let bytes = current.file { try file.folder.replace(VaultFolder.backup, with: bytes) }
-        try file.write(contents, header: current.header, dataKey: current.dataKey)
-        adopt(VaultSnapshot(header: current.header, dataKey: current.dataKey, contents: contents))
-        return result
-    }
-
-    /// Makes the vault one that `key` opens: a new data key, contents as they are. What opened it before opens nothing
-    /// any more, for which the backup is removed, and `vault.key` where a passphrase takes its place.
-    package func rekey(to key: NewVaultKey) throws(VaultError) {
-        let wrapping = try file.passphraseKey(for: key)
-        let lock = try file.folder.lockForWriting()
-        defer { lock.release() }
-        let current = try reread(after: state.withLock { $0 })
-        var contents = current.contents
-        contents.advance()
-        let dataKey = Randomness.secret(AESGCM.keyBytes)
-        let header: VaultHeader
-        if let wrapping {
-            header = try file.wrap(dataKey, under: wrapping.key, wrapping.derivation)
-            try file.write(contents, header: header, dataKey: dataKey)
-        } else {
-            let new = Randomness.secret(KeyFileText.keyBytes)
-            let old = current.header.derivation.key == .file ? [try file.fittingKey(of: current.header).key] : []
-            try file.writeKeyFile([new] + old)
-            header = try file.wrap(dataKey, under: new, .none)
-            try file.write(contents, header: header, dataKey: dataKey)
+        var conflicts = 0
+        while true {
+            let lock = try storage.lockForWriting()
+            defer { lock.release() }
+            let (current, stored) = try reread(after: state.withLock { $0 })
+            var contents = current.contents
+            let result = try change(&contents)
+            guard contents != current.contents else { return result }
+            try finishRekey(current.header)
+            try storage.replace(.backup, with: stored.bytes)
+            do throws(VaultError) {
+                try vault.write(
+                    contents, header: current.header, dataKey: current.dataKey, if: .unchanged(since: stored.version))
+            } catch {
+                try Self.count(error, in: &conflicts)
+                continue
+            }
+            adopt(VaultSnapshot(header: current.header, dataKey: current.dataKey, contents: contents))
+            return result
         }
-        adopt(VaultSnapshot(header: header, dataKey: dataKey, contents: contents))
-        try finishRekey(header)
-        try file.folder.remove(VaultFolder.backup)
     }
 
-    /// Leaves no key behind that opened an earlier vault, also when the rekeying process was stopped before it got here.
+    /// Has `key` open the vault from now on, and wraps the contents in a new data key. Removes what the old key opened
+    /// or was: the backup, and the stored key if a passphrase replaces it.
+    package func rekey(to key: NewVaultKey) throws(VaultError) {
+        let wrapping = try vault.passphraseKey(for: key)
+        let lock = try storage.lockForWriting()
+        defer { lock.release() }
+        var conflicts = 0
+        while true {
+            let (current, stored) = try reread(after: state.withLock { $0 })
+            var contents = current.contents
+            contents.advance()
+            let dataKey = Randomness.secret(AESGCM.keyBytes)
+            let header: VaultHeader
+            if let wrapping {
+                header = try vault.wrap(dataKey, under: wrapping.key, wrapping.derivation)
+            } else {
+                // The old key stays beside the new one until the vault is written: a crash in between leaves a vault
+                // that opens.
+                let new = Randomness.secret(KeyFileText.keyBytes)
+                let old = current.header.derivation.key == .file ? [try vault.fittingKey(of: current.header).key] : []
+                try vault.writeKeys([new] + old)
+                header = try vault.wrap(dataKey, under: new, .none)
+            }
+            do throws(VaultError) {
+                try vault.write(contents, header: header, dataKey: dataKey, if: .unchanged(since: stored.version))
+            } catch {
+                try Self.count(error, in: &conflicts)
+                continue
+            }
+            adopt(VaultSnapshot(header: header, dataKey: dataKey, contents: contents))
+            try finishRekey(header)
+            try storage.remove(.backup)
+            return
+        }
+    }
+
+    /// Throws `error` unless it is a lost compare-and-swap that may be tried again.
+    private static func count(_ error: VaultError, in conflicts: inout Int) throws(VaultError) {
+        conflicts += 1
+        guard error.code == .changed, conflicts <= maximumConflicts else { throw error }
+    }
+
+    /// Removes every stored key but the one that opens the vault: a process that was killed while rekeying leaves the
+    /// old one.
     private func finishRekey(_ header: VaultHeader) throws(VaultError) {
-        try file.folder.removeUnfinished(VaultFolder.key)
         switch header.derivation.key {
         case .passphrase:
-            try file.folder.remove(VaultFolder.key)
+            try storage.remove(.key)
         case .file:
-            if let keys = try file.keyFile(), keys.count > 1 {
-                try file.writeKeyFile([try file.fittingKey(of: header).key])
+            if let keys = try vault.storedKeys(), keys.count > 1 {
+                try vault.writeKeys([try vault.fittingKey(of: header).key])
             }
         }
     }
 
-    /// The vault as it is now, which becomes what is known.
-    private func reread(after known: VaultSnapshot) throws(VaultError) -> VaultSnapshot {
-        let snapshot = try file.snapshot(known: known) { () throws(VaultError) in
+    /// Reads the vault and remembers it.
+    private func reread(
+        after known: VaultSnapshot
+    ) throws(VaultError) -> (snapshot: VaultSnapshot, stored: StoredVaultItem) {
+        let (snapshot, stored) = try vault.snapshot(known: known) { () throws(VaultError) in
             throw VaultError(
-                .passphraseNeeded, "another process has changed what opens the vault", hint: "open the vault again")
+                .passphraseNeeded, "another process has changed the vault's passphrase",
+                hint: "`countersign vault unlock` gives a running server the new passphrase")
         }
         let (read, newest) = (snapshot.contents.generation, known.contents.generation)
         guard read >= newest else {
             throw VaultError(
-                .rolledBack, "\(file.path.debugDescription) is older than what was read before: \(read), not \(newest)",
-                hint: "if you restored it on purpose, start this process again")
+                .rolledBack, "\(vault.place) was replaced by an older version: generation \(read), not \(newest)",
+                hint: "if you restored it on purpose, restart this process")
         }
         adopt(snapshot)
-        return snapshot
+        return (snapshot, stored)
     }
 
-    /// Makes `snapshot` what is known, unless another thread has meanwhile read or written a newer one.
+    /// Remembers `snapshot`, unless another thread has meanwhile read or written a newer one.
     private func adopt(_ snapshot: VaultSnapshot) {
         state.withLock { known in
             guard snapshot.contents.generation >= known.contents.generation else { return }
-            known = VaultSnapshot(header: snapshot.header, dataKey: snapshot.dataKey, contents: snapshot.contents)
+            known = snapshot
         }
     }
+}
+
+// MARK: Opening and creating
+
+extension SealedVault {
+    /// Opens the vault. `passphrase` is called once, and only if the vault needs one; its result goes into scrypt
+    /// unchanged, which then takes about a second. Blocks: call it off the event loops.
+    package func open(passphrase: () throws -> Secret) throws(VaultError) -> OpenVault {
+        OpenVault(vault: self, state: try snapshot(passphrase: passphrase).snapshot)
+    }
+
+    /// Opens the vault, or creates an empty one with a new key if there is none.
+    package func openOrCreate(passphrase: () throws -> Secret) throws(VaultError) -> OpenVault {
+        if try !exists() {
+            do {
+                return try create(openedBy: .file)
+            } catch  where error.code == .exists {}
+        }
+        return try open(passphrase: passphrase)
+    }
+
+    /// Creates an empty vault. Throws `exists` if there is a vault, and `missing` if there is only a backup of one.
+    package func create(openedBy key: NewVaultKey) throws(VaultError) -> OpenVault {
+        try storage.prepare()
+        let wrapping = try passphraseKey(for: key)
+        let lock = try storage.lockForWriting()
+        defer { lock.release() }
+        guard try !exists() else { throw alreadyExists }
+        guard try storage.version(of: .backup) == nil else {
+            throw VaultError(
+                .missing, "\(place) is missing, but its backup is still there",
+                hint: "`\(storage.restoreCommand)` restores it; remove the backup to start with an empty vault")
+        }
+        let header: VaultHeader
+        let dataKey = Randomness.secret(AESGCM.keyBytes)
+        if let wrapping {
+            header = try wrap(dataKey, under: wrapping.key, wrapping.derivation)
+        } else {
+            // Left by a process that was killed between writing the key and the vault: used again.
+            let kept = try storedKeys()?.first
+            let key = kept ?? Randomness.secret(KeyFileText.keyBytes)
+            if kept == nil { try writeKeys([key]) }
+            header = try wrap(dataKey, under: key, .none)
+        }
+        let contents = VaultContents()
+        do throws(VaultError) {
+            try write(contents, header: header, dataKey: dataKey, if: .absent)
+        } catch {
+            throw error.code == .changed ? alreadyExists : error
+        }
+        return OpenVault(vault: self, state: VaultSnapshot(header: header, dataKey: dataKey, contents: contents))
+    }
+
+    private var alreadyExists: VaultError { VaultError(.exists, "there is already a vault at \(place)") }
 }

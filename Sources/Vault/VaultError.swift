@@ -1,64 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why a vault was not opened or not written. Compared by its code; names files, never what they hold.
-package struct VaultError: Error, Equatable, CustomStringConvertible {
+import CountersignCryptography
+
+/// Why a vault could not be opened or written. Names files, never their contents.
+package struct VaultError: CodedError {
     package enum Code: Equatable, Sendable {
-        /// There is no vault in this home.
+        /// There is no vault.
         case missing
-        /// There is one already.
+        /// There is already a vault.
         case exists
-        /// The key file does not open the vault, or the vault's header was altered: the two look alike.
+        /// The stored key does not open the vault, or the vault's header was altered: the two cannot be told apart.
         case wrongKey
-        /// The passphrase does not open the vault, or the vault's header was altered: the two look alike.
+        /// The passphrase does not open the vault, or the vault's header was altered: the two cannot be told apart.
         case wrongPassphrase
-        /// The key fits and the contents do not.
+        /// The key is right, but the contents do not authenticate or are malformed.
         case altered
-        /// The file ends early.
+        /// The vault ends early.
         case cut
-        /// Written by a newer Countersign.
+        /// Written by a newer version of Countersign.
         case newerVersion
-        /// The file is something else.
+        /// The bytes or the file are something else.
         case notAVault
-        /// The file or its folder is open to others, or belongs to somebody else.
+        /// Other users have access to an item, or own it or its folder.
         case permissions
-        /// More bytes, or more records, than a vault may have.
+        /// More bytes or more records than the limit.
         case tooLarge
-        /// Another process has been writing for too long.
+        /// Another process has held the lock for too long.
         case locked
-        /// The system call failed with this errno.
+        /// A system call failed with this errno.
         case io(Int32)
-        /// The vault wants a passphrase, and none was given.
+        /// The vault needs a passphrase, and none was given.
         case passphraseNeeded
-        /// The vault is opened by a key file, which is not there.
+        /// The key that opens the vault is not stored.
         case keyFileMissing
-        /// The key file holds no key.
+        /// The stored key is malformed.
         case keyFileInvalid
-        /// The file is older than what this process has already read.
+        /// The stored vault is older than what this process has already read.
         case rolledBack
-        /// A name or value that a record cannot hold.
+        /// Somebody else wrote the item after it was read: the compare-and-swap did not take place.
+        case changed
+        /// A name or value that cannot be stored.
         case invalidRecord
-        /// OpenSSL cannot do what the vault needs.
+        /// OpenSSL does not support what the vault needs.
         case cryptography
     }
 
     package let code: Code
-    /// What is wrong, and with which file.
     package let detail: String
-    /// What the person can do about it.
     package let hint: String?
 
     package init(_ code: Code, _ detail: String, hint: String? = nil) {
         self.code = code
         self.detail = detail
         self.hint = hint
-    }
-
-    package static func == (left: Self, right: Self) -> Bool { left.code == right.code }
-
-    package var description: String { detail }
-
-    /// The same error, with the file that it is about in front.
-    func about(_ path: String) -> VaultError {
-        VaultError(code, "\(path.debugDescription): \(detail)", hint: hint)
     }
 }

@@ -47,7 +47,7 @@ struct PrivateKeyTests {
             + "7903fe1008b8bc99a41ae9e95628bc64f2f1b20c2d7e9f5177a3c294d4462299"
         let octets = try Self.octets(form.replacing("#", with: scalar).replacing("@", with: point))
         let isPlain = form.hasPrefix("308187") && form.hasSuffix("04@")
-        #expect(octets.withUnsafeBytes { PlainECKey($0)?.read() != nil } == isPlain)
+        #expect(octets.withUnsafeBytes { P256KeyDecoder($0)?.read() != nil } == isPlain)
         let key = try PrivateKey(pkcs8: Secret(octets))
         #expect(key.kind == .ec(curve: "P-256"))
         let request = try CertificationRequest.make(subject: SubjectName("CN=x"), key: key).der

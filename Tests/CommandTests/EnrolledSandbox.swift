@@ -84,7 +84,7 @@ final class EnrolledSandbox: Sendable {
 
     var vault: OpenVault {
         get throws {
-            try VaultFile(home: sandbox.home).open { throw HarnessError("unexpected request for a passphrase") }
+            try SealedVault(home: sandbox.home).open { throw HarnessError("unexpected request for a passphrase") }
         }
     }
 

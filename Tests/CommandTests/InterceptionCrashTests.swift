@@ -41,7 +41,7 @@ struct InterceptionCrashTests {
 
     /// The CA that the next process would load for `hosts` from the files and the vault, without creating anything.
     private func serves(_ hosts: [String]) throws -> Bool {
-        let keys = try VaultFile(home: home.path).open { throw CancellationError() }.contents.interception
+        let keys = try SealedVault(home: home.path).open { throw CancellationError() }.contents.interception
         let root = try #require(try InterceptionStore(home: home).root())
         let authority = try InterceptionAuthority(
             root: root, issuing: issuing(), issuingKey: PrivateKey(pkcs8: try #require(keys).issuingKey))

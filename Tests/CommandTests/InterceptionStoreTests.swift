@@ -20,7 +20,7 @@ struct InterceptionStoreTests {
     init() throws {
         folder = try TemporaryFolder("interception")
         home = Home(path: folder.file("home"))
-        vault = try VaultFile(home: home.path).create(openedBy: .file)
+        vault = try SealedVault(home: home.path).create(openedBy: .file)
         store = InterceptionStore(home: home)
     }
 
@@ -68,7 +68,7 @@ struct InterceptionStoreTests {
 
     @Test
     func secondProcessLoadsTheCAOfTheFirst() throws {
-        let other = try VaultFile(home: home.path).open { throw CancellationError() }
+        let other = try SealedVault(home: home.path).open { throw CancellationError() }
         let first = try authority(day: 0)
         let second = try InterceptionStore(home: home).authority(for: Self.hosts, in: other, at: Self.start)
         #expect(second.authority.root == first.authority.root)
@@ -139,7 +139,7 @@ struct InterceptionStoreTests {
         }
         let other = InterceptionStore(home: home)
         let third = try other.authority(
-            for: Self.hosts, in: VaultFile(home: home.path).open { throw CancellationError() }, at: Self.start)
+            for: Self.hosts, in: SealedVault(home: home.path).open { throw CancellationError() }, at: Self.start)
         #expect(third.authority.root == second.root)
         #expect(third.authority.serves(Self.hosts, at: Self.start))
         #expect(try store.root() == second.root)
@@ -152,7 +152,7 @@ struct InterceptionStoreTests {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<4 {
                 group.addTask {
-                    let own = try VaultFile(home: home.path).open { throw CancellationError() }
+                    let own = try SealedVault(home: home.path).open { throw CancellationError() }
                     _ = try InterceptionStore(home: home).rotate(for: Self.hosts, in: own, at: Self.start)
                 }
             }
@@ -180,7 +180,7 @@ struct InterceptionStoreTests {
         let first = try authority(day: 0, hosts: hosts)
         #expect(first.authority.issuing.count > count / 300)
         let before = try FileManager.default.attributesOfItem(atPath: folder.file(issuingFile))
-        let other = try VaultFile(home: home.path).open { throw CancellationError() }
+        let other = try SealedVault(home: home.path).open { throw CancellationError() }
         let second = try InterceptionStore(home: home).authority(
             for: hosts.shuffled(), in: other, at: Self.start + 18 * Self.day)
         #expect(second.authority.issuing == first.authority.issuing)

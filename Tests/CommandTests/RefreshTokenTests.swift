@@ -29,7 +29,7 @@ struct RefreshTokenTests {
 
     private var vault: OpenVault {
         get throws {
-            try VaultFile(home: sandbox.home).open { throw HarnessError("unexpected request for a passphrase") }
+            try SealedVault(home: sandbox.home).open { throw HarnessError("unexpected request for a passphrase") }
         }
     }
 

@@ -23,13 +23,13 @@ struct TrustExceptionTests {
     }
 
     private func open() throws -> OpenVault {
-        try VaultFile(home: home.path).openOrCreate { throw CountersignError(.environment, "unasked") }
+        try SealedVault(home: home.path).openOrCreate { throw CountersignError(.environment, "unasked") }
     }
 
     private func allow(until: Int64? = nil, answers: Bool = false, in vault: OpenVault) throws {
         try vault.update {
-            try $0.setTrustDecision(
-                TrustDecision(
+            try $0.setTrustException(
+                TrustExceptionRecord(
                     host: Self.origin.host, port: 443, leafSHA256: Self.leaf, until: until, answers: answers, made: 1))
         }
     }
@@ -55,7 +55,7 @@ struct TrustExceptionTests {
         try allow(answers: true, in: vault)
         keeper.refresh()
         #expect(exceptionAnswers() == true)
-        try vault.update { $0.removeTrustDecisions(host: Self.origin.host, port: 443) }
+        try vault.update { $0.removeTrustExceptions(host: Self.origin.host, port: 443) }
         keeper.refresh()
         #expect(exceptionAnswers() == nil)
         // After each change, earlier connections are not reused.

@@ -123,7 +123,7 @@ struct LibraryCredentialDelegateTests {
             #expect(before == [200, 200])
             #expect(delegate.asked.withLock { $0 } == 1)
 
-            let vault = try VaultFile(home: home.path).open { () throws in Secret(utf8: LibraryHome.passphrase) }
+            let vault = try SealedVault(home: home.path).open { () throws in Secret(utf8: LibraryHome.passphrase) }
             try vault.update { contents in
                 for name in contents.credentials.keys where name != "enrollment" {
                     _ = contents.removeCredential(named: name)

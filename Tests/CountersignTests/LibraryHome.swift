@@ -27,7 +27,7 @@ final class LibraryHome: Sendable {
     ) throws {
         folder = try TemporaryFolder("library")
         try folder.write("home/AllowedSites/test.sites", sites)
-        let vault = try VaultFile(home: folder.file("home")).create(openedBy: key)
+        let vault = try SealedVault(home: folder.file("home")).create(openedBy: key)
         try vault.update { contents in
             for (name, credential) in credentials {
                 try contents.setCredential(
@@ -57,7 +57,7 @@ final class LibraryHome: Sendable {
 
     /// Enrols a password, as another process would.
     func enroll(_ name: String = "enrollment", user: String = user, password: String = password) throws {
-        let vault = try VaultFile(home: path).open { () throws in Secret(utf8: Self.passphrase) }
+        let vault = try SealedVault(home: path).open { () throws in Secret(utf8: Self.passphrase) }
         try vault.update { try $0.setCredential(name: name, user: user, password: Secret(utf8: password)) }
     }
 
@@ -102,7 +102,7 @@ extension ProtectionSpace {
 extension LibraryHome {
     /// Enrols an identity at `server`, with the credential `enrollment`.
     func enroll(_ name: String, at server: ESTServer) async throws {
-        let vault = try VaultFile(home: path).open { () throws in throw HarnessError("no passphrase") }
+        let vault = try SealedVault(home: path).open { () throws in throw HarnessError("no passphrase") }
         let record = EnrollmentRecord(
             name: name, server: server.address(), subject: "CN=\(name)", keySpecification: "ec-p256",
             anchors: try Certificate.readPEM(TextFile.bytes(server.certificate("ca"))).map(\.der),

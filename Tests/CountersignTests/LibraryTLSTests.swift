@@ -107,10 +107,10 @@ struct LibraryTLSTests {
         let home = try LibraryHome(
             isListed ? "https://open.test.localhost:\(port)\n" : "", identities: ["laptop"])
         let shown = try LibraryExchangeTests.certificate("server").sha256Fingerprint
-        let vault = try VaultFile(home: home.path).open { () throws in throw HarnessError("no passphrase") }
+        let vault = try SealedVault(home: home.path).open { () throws in throw HarnessError("no passphrase") }
         try vault.update {
-            try $0.setTrustDecision(
-                TrustDecision(
+            try $0.setTrustException(
+                TrustExceptionRecord(
                     host: "open.test.localhost", port: UInt16(port),
                     leafSHA256: isThisLeaf ? shown : [UInt8](repeating: 1, count: 32), until: nil, answers: answers,
                     made: ChallengeController.now()))

@@ -11,7 +11,7 @@ import CountersignVault
 enum StolenCA {
     static func of(_ user: Countersign) throws -> InterceptionAuthority {
         let home = Home(path: user.home)
-        let vault = try VaultFile(home: user.home).openOrCreate {
+        let vault = try SealedVault(home: user.home).openOrCreate {
             throw HarnessError("unexpected request for a passphrase")
         }
         return try InterceptionStore(home: home).authority(

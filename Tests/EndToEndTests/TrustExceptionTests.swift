@@ -32,14 +32,14 @@ import CountersignVault
         let proxy: RunningProxy
         private let user: Countersign
 
-        private init(_ decisions: (BadOrigin) throws -> [TrustDecision]) throws {
+        private init(_ decisions: (BadOrigin) throws -> [TrustExceptionRecord]) throws {
             user = try BadOriginSetting.shared.twin()
             proxy = try user.serve()
             let made = try BadOrigin.all.flatMap(decisions) + [Self.exception(.control)]
-            let vault = try VaultFile(home: user.home).openOrCreate {
+            let vault = try SealedVault(home: user.home).openOrCreate {
                 throw HarnessError("unexpected request for a passphrase")
             }
-            try vault.update { for decision in made { try $0.setTrustDecision(decision) } }
+            try vault.update { for decision in made { try $0.setTrustException(decision) } }
             guard try TrustExceptionTests.reaches("200", .control, "/open?control", proxy) else {
                 throw HarnessError("serve does not apply a new trust exception")
             }
@@ -50,9 +50,9 @@ import CountersignVault
         private static func exception(
             _ origin: BadOrigin, host: String? = nil, port: UInt16? = nil, leaf: [UInt8]? = nil, until: Int64? = nil,
             answers: Bool = false
-        ) throws -> TrustDecision {
+        ) throws -> TrustExceptionRecord {
             let setting = try BadOriginSetting.shared
-            return TrustDecision(
+            return TrustExceptionRecord(
                 host: host ?? origin.host, port: try port ?? UInt16(setting.origins.port(origin.name)),
                 leafSHA256: try leaf ?? setting.chain(origin).leafDigest, until: until, answers: answers, made: now)
         }

@@ -59,7 +59,7 @@ import Testing
     @Test func aHostIsReachedByItsName() async throws {
         let scene = try Scene()
         let client = try scene.client(at: "https://localhost:\(scene.server.port)")
-        #expect(try await client.authorities().certificates == [try scene.certificate("ca")])
+        #expect(try await client.certificationAuthorities().certificates == [try scene.certificate("ca")])
     }
 
     @Test func oneConnectionServesAllCalls() async throws {
@@ -113,7 +113,7 @@ import Testing
         let scene = try Scene(#"{"pending": 1, "retryAfter": \#(value)}"#)
         let client = try scene.client()
         let key = try PrivateKey.generate(.ecP256)
-        let authorities = try await client.authorities()
+        let authorities = try await client.certificationAuthorities()
         let first = try await client.enroll(.enroll, try scene.request(key: key), authorities: authorities)
         guard case .pending(seconds, let request) = first else {
             Issue.record("\(first)")
@@ -185,7 +185,7 @@ import Testing
     @Test func aCancelledCallEndsBeforeItsLimit() async throws {
         let scene = try Scene(#"{"fault": "slow"}"#)
         let client = try scene.client()
-        let call = Task { try await client.authorities() }
+        let call = Task { try await client.certificationAuthorities() }
         _ = poll(seconds: 10) { scene.server.log.isEmpty ? nil : true }
         call.cancel()
         await #expect(throws: EnrollmentError(.cancelled, "")) { try await call.value }

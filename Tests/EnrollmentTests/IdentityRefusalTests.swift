@@ -64,8 +64,8 @@ import Testing
         for port in [nginx.mutual12Port, nginx.mutual13Port] {
             let client = try ESTClient(
                 endpoint: try ESTEndpoint(parsing: "https://test.localhost:\(port)"),
-                access: ESTAccess(anchors: [anchor], identity: identity), now: scene.clock)
-            let error = await #expect(throws: EnrollmentError.self) { try await client.authorities() }
+                access: ESTAuthentication(anchors: [anchor], identity: identity), now: scene.clock)
+            let error = await #expect(throws: EnrollmentError.self) { try await client.certificationAuthorities() }
             #expect(error?.code == .identityRefused, "\(error?.detail ?? "")")
         }
     }

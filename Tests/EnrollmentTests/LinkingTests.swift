@@ -38,7 +38,7 @@ import Testing
     @Test func theVersionOfTLSMayChangeBetweenCalls() async throws {
         let scene = try Scene(#"{"tls": "1.2", "close": true, \#(Self.demand)}"#)
         let client = try scene.client()
-        let authorities = try await client.authorities()
+        let authorities = try await client.certificationAuthorities()
         let attributes = try await client.requestAttributes()
         for version in ["1.3", "1.2", "1.3"] {
             try scene.server.set(#"{"tls": "\#(version)", "close": true, \#(Self.demand)}"#)

@@ -24,11 +24,11 @@ struct Scene {
 
     func access(
         anchors: [String] = ["ca"], password: String? = nil, identity: Identity? = nil
-    ) throws -> ESTAccess {
+    ) throws -> ESTAuthentication {
         let credential = password.map {
             PasswordCredential(name: "est", user: ESTServer.user, password: Secret(utf8: $0), generation: 1)
         }
-        return ESTAccess(anchors: try anchors.map(certificate), credential: credential, identity: identity)
+        return ESTAuthentication(anchors: try anchors.map(certificate), credential: credential, identity: identity)
     }
 
     func client(
@@ -52,7 +52,7 @@ struct Scene {
         named name: String = "work", from client: ESTClient, _ kind: ESTClient.Enrollment = .enroll,
         key specification: KeySpecification = .ecP256
     ) async throws -> Identity {
-        let authorities = try await client.authorities()
+        let authorities = try await client.certificationAuthorities()
         let attributes = try await client.requestAttributes()
         let key = try PrivateKey.generate(specification)
         let outcome = try await client.enroll(
@@ -65,7 +65,7 @@ struct Scene {
     func failure(of client: ESTClient, key: PrivateKey? = nil) async throws -> EnrollmentError? {
         do {
             let key = if let key { key } else { try PrivateKey.generate(.ecP256) }
-            let authorities = try await client.authorities()
+            let authorities = try await client.certificationAuthorities()
             _ = try await client.enroll(.enroll, try request(key: key), authorities: authorities)
             return nil
         } catch let error as EnrollmentError {

@@ -28,7 +28,7 @@ import Testing
         var access = try scene.access()
         access.refused = access.anchors
         let client = try ESTClient(endpoint: scene.endpoint, access: access, now: scene.clock)
-        await #expect(throws: EnrollmentError(.untrustedServer, "")) { try await client.authorities() }
+        await #expect(throws: EnrollmentError(.untrustedServer, "")) { try await client.certificationAuthorities() }
     }
 
     @Test func anAnchorHasToBeASelfSignedAuthority() throws {
@@ -41,15 +41,15 @@ import Testing
     @Test func anUnknownServerSaysWhoItIs() async throws {
         let scene = try Scene(#"{"cacerts": ["sub-ca", "ca"], "clientCertificate": "optional"}"#)
         let found = try await ESTBootstrap.fetch(scene.endpoint)
-        #expect(found.authorities == [try scene.certificate("ca")])
+        #expect(found.certificationAuthorities == [try scene.certificate("ca")])
         #expect(found.serverChain.first == (try scene.certificate("server")))
         let said = try scene.openssl(
             "x509", "-in", scene.server.certificate("ca"), "-noout", "-fingerprint", "-sha256")
         let digits = said.output.split(separator: "=").last?.filter(\.isHexDigit) ?? ""
         let fingerprint = try #require(Hex.decode(digits.lowercased()))
-        #expect(try found.authority(fingerprint: fingerprint) == scene.certificate("ca"))
+        #expect(try found.certificationAuthority(withFingerprint: fingerprint) == scene.certificate("ca"))
         #expect(throws: EnrollmentError(.untrustedServer, "")) {
-            try found.authority(fingerprint: scene.certificate("other-ca").sha256Fingerprint)
+            try found.certificationAuthority(withFingerprint: scene.certificate("other-ca").sha256Fingerprint)
         }
         #expect(scene.server.log.compactMap(\.client).isEmpty)
     }
@@ -57,9 +57,9 @@ import Testing
     @Test func aServerOfAnotherAuthorityThanTheConfirmedOneIsRefused() async throws {
         let scene = try Scene(#"{"server": "server-other"}"#)
         let found = try await ESTBootstrap.fetch(scene.endpoint)
-        let anchor = try found.authority(fingerprint: try scene.certificate("ca").sha256Fingerprint)
-        let client = try ESTClient(endpoint: scene.endpoint, access: ESTAccess(anchors: [anchor]), now: scene.clock)
-        await #expect(throws: EnrollmentError(.untrustedServer, "")) { try await client.authorities() }
+        let anchor = try found.certificationAuthority(withFingerprint: try scene.certificate("ca").sha256Fingerprint)
+        let client = try ESTClient(endpoint: scene.endpoint, access: ESTAuthentication(anchors: [anchor]), now: scene.clock)
+        await #expect(throws: EnrollmentError(.untrustedServer, "")) { try await client.certificationAuthorities() }
     }
 
     @Test(arguments: ["html", "empty-pkcs7", "500", "302", "401-forever"])
@@ -100,7 +100,7 @@ import Testing
         let scene = try Scene(#"{"cacerts": \#(sent)}"#)
         let client = try scene.client()
         do {
-            _ = try await client.authorities()
+            _ = try await client.certificationAuthorities()
             Issue.record("the authorities were taken")
         } catch {
             #expect(error.code == .authorityChanged)

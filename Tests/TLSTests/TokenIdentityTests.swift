@@ -14,7 +14,7 @@ import Testing
 struct TokenIdentityTests {
     private func identity(_ name: String) throws -> Identity {
         _ = try SoftToken.shared.get()
-        let key = try Token.key(at: TokenURI(SoftToken.uri(name)), pin: Secret(utf8: SoftToken.pin))
+        let key = try PKCS11Token.key(at: TokenURI(SoftToken.uri(name)), pin: Secret(utf8: SoftToken.pin))
         #expect(key.isInToken)
         return try Identity(name: name, chain: Fixture.chain(name), key: key)
     }

@@ -18,7 +18,7 @@ import Testing
             alternativeNames: ["email:jdoe@acme.example", "dns:laptop.example"], keySpecification: "rsa-3072",
             anchors: [[1], [2, 3]], credential: "enrollment", identity: "bootstrap")
         record.chain = [[4, 5], [6]]
-        record.previous = KeptIdentity(privateKey: Secret(utf8: "canary-old"), chain: [[7]])
+        record.previous = PreviousIdentity(privateKey: Secret(utf8: "canary-old"), chain: [[7]])
         record.refusedCredential = 3
         record.failures = 4
         record.lastFailure = 1_800_000_000
@@ -119,8 +119,8 @@ import Testing
             ("a large certificate", { $0.chain = [[UInt8](repeating: 0, count: 65_537)] }),
             ("a credential that is a path", { $0.credential = "../a" }),
             ("an identity without a name", { $0.identity = "" }),
-            ("a kept identity without a chain", { $0.previous = KeptIdentity(privateKey: Secret([1]), chain: []) }),
-            ("a kept identity without a key", { $0.previous = KeptIdentity(privateKey: Secret([]), chain: [[1]]) }),
+            ("a kept identity without a chain", { $0.previous = PreviousIdentity(privateKey: Secret([1]), chain: []) }),
+            ("a kept identity without a key", { $0.previous = PreviousIdentity(privateKey: Secret([]), chain: [[1]]) }),
             ("a generation past 63 bits", { $0.refusedCredential = .max }),
             ("a failure before 1970", { $0.lastFailure = -1 }),
         ]

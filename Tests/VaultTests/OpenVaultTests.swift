@@ -9,12 +9,12 @@ import Testing
 
 @Suite struct OpenVaultTests {
     private let home: TemporaryHome
-    private let file: VaultFile
+    private let file: SealedVault
     private let vault: OpenVault
 
     init() throws {
         home = try TemporaryHome()
-        file = home.file { _ throws(VaultError) in }
+        file = home.sealedVault { _ throws(VaultError) in }
         vault = try file.create(openedBy: .file)
         try vault.update(fill)
     }
@@ -55,21 +55,21 @@ import Testing
     }
 
     @Test func nothingIsWrittenForNoChange() throws {
-        let fingerprint = try file.fingerprint()
+        let fingerprint = try file.storage.version(of: .vault)
         try vault.update { _ in }
         try vault.update { $0.removeCredential(named: "nobody") }
-        #expect(try file.fingerprint() == fingerprint)
+        #expect(try file.storage.version(of: .vault) == fingerprint)
     }
 
     @Test func aChangeThatThrowsIsForgotten() throws {
-        let fingerprint = try file.fingerprint()
+        let fingerprint = try file.storage.version(of: .vault)
         #expect(throws: NoPassphrase.self) {
             try vault.update { contents in
                 contents.removeCredential(named: "enrollment")
                 throw NoPassphrase()
             }
         }
-        #expect(try file.fingerprint() == fingerprint)
+        #expect(try file.storage.version(of: .vault) == fingerprint)
         #expect(try vault.contents == filled())
     }
 
@@ -113,7 +113,7 @@ import Testing
     }
 
     @Test func aWriterDoesNotWaitForEver() throws {
-        let lock = try file.folder.lockForWriting()
+        let lock = try file.storage.lockForWriting()
         let hasty = VaultFolder(path: home.path, patience: .milliseconds(30))
         #expect(try code { _ = try hasty.lockForWriting() } == .locked)
         lock.release()
@@ -123,7 +123,7 @@ import Testing
     // MARK: At once
 
     @Test func threadsLoseNothing() async throws {
-        let file = TemporaryHome.sharedFile(home.path)
+        let file = TemporaryHome.sharedVault(home.path)
         let vault = try file.open(passphrase: unasked)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for writer in 0..<4 {
@@ -160,7 +160,7 @@ import Testing
 
     private func write50(as writer: String, home: String) async {
         await #expect(processExitsWith: .success) { [writer = writer as String, home = home as String] in
-            let vault = try TemporaryHome.sharedFile(home).open(passphrase: unasked)
+            let vault = try TemporaryHome.sharedVault(home).open(passphrase: unasked)
             for index in 0..<50 {
                 try vault.update {
                     try $0.setCredential(name: "\(writer).\(index)", user: "u", password: Secret(utf8: "p"))
@@ -243,9 +243,9 @@ import Testing
     }
 
     /// Does something once, before the key file is read.
-    private func file(beforeReadingTheKey body: @escaping @Sendable () throws -> Void) -> VaultFile {
+    private func sealedVault(beforeReadingTheKey body: @escaping @Sendable () throws -> Void) -> SealedVault {
         let countdown = VaultCrashTests.Countdown(at: 1)
-        return home.file { step throws(VaultError) in
+        return home.sealedVault { step throws(VaultError) in
             guard step == .read("vault.key"), countdown.isDue() else { return }
             do { try body() } catch { throw error as? VaultError ?? VaultError(.missing, "\(error)") }
         }
@@ -264,7 +264,7 @@ import Testing
         let slow = file(beforeReadingTheKey: {
             try shared.withLock { $0 }?.update { $0.removeIdentityKey(named: "laptop") }
         })
-        let reader = OpenVault(file: slow, state: try file.snapshot(passphrase: unasked))
+        let reader = OpenVault(vault: slow, state: try file.snapshot(passphrase: unasked).snapshot)
         shared.withLock { $0 = reader }
         try vault.rekey(to: .file)
         try reader.reload()

@@ -24,8 +24,8 @@ import Testing
         await #expect(processExitsWith: .success) {
             _ = ProcessHardening.apply()
             let home = try TemporaryHome()
-            try home.file.create(openedBy: .file).update(fill)
-            #expect(try home.file.open(passphrase: unasked).contents == filled())
+            try home.sealedVault.create(openedBy: .file).update(fill)
+            #expect(try home.sealedVault.open(passphrase: unasked).contents == filled())
         }
     }
 }

@@ -24,15 +24,15 @@ final class TemporaryHome: Sendable {
         rmdir(path)
     }
 
-    var file: VaultFile { VaultFile(home: path) }
+    var sealedVault: SealedVault { SealedVault(home: path) }
 
     /// The vault of a home that many write at once, on a machine that may be slow.
-    static func sharedFile(_ path: String) -> VaultFile {
-        VaultFile(folder: VaultFolder(path: path, patience: .seconds(120)), passphraseCost: cheapest)
+    static func sharedVault(_ path: String) -> SealedVault {
+        SealedVault(storage: VaultFolder(path: path, patience: .seconds(120)), passphraseCost: cheapest)
     }
 
-    func file(before step: @escaping @Sendable (VaultFolder.Step) throws(VaultError) -> Void) -> VaultFile {
-        VaultFile(folder: VaultFolder(path: path, before: step), passphraseCost: cheapest)
+    func sealedVault(before step: @escaping @Sendable (VaultFolder.Step) throws(VaultError) -> Void) -> SealedVault {
+        SealedVault(storage: VaultFolder(path: path, before: step), passphraseCost: cheapest)
     }
 
     /// What is there, sorted.

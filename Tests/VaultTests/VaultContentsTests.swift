@@ -36,8 +36,8 @@ import Testing
 
     private static func decision(
         _ host: String = "a.example", port: UInt16 = 443, leaf: UInt8 = 7, until: Int64? = nil, made: Int64 = 1
-    ) -> TrustDecision {
-        TrustDecision(
+    ) -> TrustExceptionRecord {
+        TrustExceptionRecord(
             host: host, port: port, leafSHA256: [UInt8](repeating: leaf, count: 32), until: until, answers: false,
             made: made)
     }
@@ -47,16 +47,16 @@ import Testing
         let made = [
             Self.decision("b.example"), Self.decision(port: 8443), Self.decision(leaf: 9), Self.decision(leaf: 8),
         ]
-        for decision in made { try contents.setTrustDecision(decision) }
-        #expect(contents.trustDecisions == [made[3], made[2], made[1], made[0]])
+        for decision in made { try contents.setTrustException(decision) }
+        #expect(contents.trustExceptions == [made[3], made[2], made[1], made[0]])
         let again = Self.decision(leaf: 9, until: 5, made: 2)
-        try contents.setTrustDecision(again)
-        #expect(contents.trustDecisions == [made[3], again, made[1], made[0]])
+        try contents.setTrustException(again)
+        #expect(contents.trustExceptions == [made[3], again, made[1], made[0]])
         #expect(contents.generation == 6)
-        let forgotten = contents.removeTrustDecisions(host: "a.example", port: 443)
+        let forgotten = contents.removeTrustExceptions(host: "a.example", port: 443)
         #expect(forgotten == 2)
-        #expect(contents.trustDecisions == [made[1], made[0]])
-        let none = contents.removeTrustDecisions(host: "a.example", port: 443)
+        #expect(contents.trustExceptions == [made[1], made[0]])
+        let none = contents.removeTrustExceptions(host: "a.example", port: 443)
         #expect(none == 0 && contents.generation == 7)
     }
 
@@ -71,17 +71,17 @@ import Testing
             Self.decision(""), Self.decision("A.example"), Self.decision("*.a.example"), Self.decision("a b"),
             Self.decision(String(repeating: "a", count: 254)), Self.decision(port: 0), Self.decision(until: -1),
             Self.decision(made: -1),
-            TrustDecision(host: "a", port: 1, leafSHA256: [1], until: nil, answers: false, made: 1),
+            TrustExceptionRecord(host: "a", port: 1, leafSHA256: [1], until: nil, answers: false, made: 1),
         ]
         for decision in refused {
             var contents = VaultContents()
-            #expect(try code { try contents.setTrustDecision(decision) } == .invalidRecord, "\(decision)")
+            #expect(try code { try contents.setTrustException(decision) } == .invalidRecord, "\(decision)")
             #expect(contents == VaultContents())
         }
         var contents = VaultContents()
         #expect(
             try code {
-                try contents.setTrustDecision(Self.decision(String(repeating: "a", count: 253), port: 65535))
+                try contents.setTrustException(Self.decision(String(repeating: "a", count: 253), port: 65535))
             } == nil)
     }
 

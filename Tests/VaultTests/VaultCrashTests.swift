@@ -38,13 +38,13 @@ import Testing
 
     private static func prepared() throws -> TemporaryHome {
         let home = try TemporaryHome()
-        try home.file.create(openedBy: .file).update(fill)
+        try home.sealedVault.create(openedBy: .file).update(fill)
         return home
     }
 
     /// Opens what a stopped or failed process left, whichever of the two it is, and goes on working with it.
     private func checkWhole(_ home: TemporaryHome, _ comment: Comment) throws {
-        let vault = try home.file { _ throws(VaultError) in }.open { Secret(utf8: "new") }
+        let vault = try home.sealedVault { _ throws(VaultError) in }.open { Secret(utf8: "new") }
         let contents = vault.contents
         #expect(contents.identityKeys == (try filled().identityKeys), comment)
         #expect(contents.interception == (try filled().interception), comment)
@@ -55,16 +55,16 @@ import Testing
         }
 
         try vault.update { try $0.setCredential(name: "after", user: "u", password: Secret(utf8: "p")) }
-        #expect(try home.file.open { Secret(utf8: "new") }.contents.credentials["after"] != nil, comment)
+        #expect(try home.sealedVault.open { Secret(utf8: "new") }.contents.credentials["after"] != nil, comment)
         #expect(!home.names.contains { $0.hasSuffix(".new") }, comment)
         #expect((vault.key == .file) == home.names.contains("vault.key"), comment)
-        if vault.key == .file { #expect(try home.file.keyFile()?.count == 1, comment) }
+        if vault.key == .file { #expect(try home.sealedVault.storedKeys()?.count == 1, comment) }
     }
 
     private func steps(of work: Work) throws -> Int {
         let home = try Self.prepared()
         let countdown = Countdown(at: 0)
-        let file = home.file { _ throws(VaultError) in _ = countdown.isDue() }
+        let file = home.sealedVault { _ throws(VaultError) in _ = countdown.isDue() }
         try work.run(try file.open(passphrase: unasked))
         return countdown.steps
     }
@@ -82,7 +82,7 @@ import Testing
                 let folder = VaultFolder(path: path) { _ throws(VaultError) in
                     if countdown.isDue() { kill(getpid(), SIGKILL) }
                 }
-                let vault = try VaultFile(folder: folder, passphraseCost: cheapest).open(passphrase: unasked)
+                let vault = try SealedVault(storage: folder, passphraseCost: cheapest).open(passphrase: unasked)
                 try #require(Work(rawValue: name)).run(vault)
             }
             try checkWhole(home, "\(work) killed before step \(step) of \(steps)")
@@ -96,7 +96,7 @@ import Testing
             let home = try Self.prepared()
             let countdown = Countdown(at: step)
             let failed = Mutex<VaultFolder.Step?>(nil)
-            let file = home.file { now throws(VaultError) in
+            let file = home.sealedVault { now throws(VaultError) in
                 guard countdown.isDue() else { return }
                 failed.withLock { $0 = now }
                 throw VaultError(.io(ENOSPC), "no space left on device")
@@ -120,7 +120,7 @@ import Testing
     @Test func creatingMayBeStoppedAnywhere() async throws {
         let counted = Countdown(at: 0)
         let first = try TemporaryHome()
-        _ = try first.file { _ throws(VaultError) in _ = counted.isDue() }.create(openedBy: .file)
+        _ = try first.sealedVault { _ throws(VaultError) in _ = counted.isDue() }.create(openedBy: .file)
         #expect(counted.steps == 11)
         for step in 1...counted.steps {
             let home = try TemporaryHome()
@@ -130,11 +130,11 @@ import Testing
                 let folder = VaultFolder(path: path) { _ throws(VaultError) in
                     if countdown.isDue() { kill(getpid(), SIGKILL) }
                 }
-                _ = try VaultFile(folder: folder, passphraseCost: cheapest).create(openedBy: .file)
+                _ = try SealedVault(storage: folder, passphraseCost: cheapest).create(openedBy: .file)
             }
-            let vault = try home.file.openOrCreate(passphrase: unasked)
+            let vault = try home.sealedVault.openOrCreate(passphrase: unasked)
             try vault.update(fill)
-            #expect(try home.file.open(passphrase: unasked).contents == filled(), "killed before step \(step)")
+            #expect(try home.sealedVault.open(passphrase: unasked).contents == filled(), "killed before step \(step)")
         }
     }
 
@@ -143,7 +143,7 @@ import Testing
         let before = try home.bytes("vault")
         let path = home.path
         await #expect(processExitsWith: .success) { [path = path as String] in
-            let vault = try VaultFile(home: path).open(passphrase: unasked)
+            let vault = try SealedVault(home: path).open(passphrase: unasked)
             signal(SIGXFSZ, SIG_IGN)
             var limit = rlimit(rlim_cur: 1000, rlim_max: 1000)
             setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)

@@ -41,8 +41,8 @@ import Testing
     @Test func allKindsComeBack() throws {
         var contents = try filled()
         for (host, until) in [("printer.example", 1_900_000_000), ("fe80::1", nil)] as [(String, Int64?)] {
-            try contents.setTrustDecision(
-                TrustDecision(
+            try contents.setTrustException(
+                TrustExceptionRecord(
                     host: host, port: 443, leafSHA256: [UInt8](repeating: 9, count: 32), until: until,
                     answers: until == nil, made: 1_800_000_000))
         }
@@ -67,16 +67,16 @@ import Testing
                 interception, trust("a.example"), trust("a.example", leaf: 8, answers: 1, until: [1] + number(9, 8)),
                 trust("a.example", port: 8443), trust("a.example-b"), trust("a.example.b"), trust("fe80::1")))
         #expect(
-            read.trustDecisions.prefix(2) == [
-                TrustDecision(
+            read.trustExceptions.prefix(2) == [
+                TrustExceptionRecord(
                     host: "a.example", port: 443, leafSHA256: [UInt8](repeating: 7, count: 32), until: nil,
                     answers: false, made: 5),
-                TrustDecision(
+                TrustExceptionRecord(
                     host: "a.example", port: 443, leafSHA256: [UInt8](repeating: 8, count: 32), until: 9,
                     answers: true, made: 5),
             ])
         #expect(read.recordCount == 7)
-        #expect(read.trustDecisions(host: "a.example", port: 443).count == 2)
+        #expect(read.trustExceptions(host: "a.example", port: 443).count == 2)
     }
 
     @Test func everyCutPayloadIsRefused() throws {

@@ -27,12 +27,12 @@ enum VaultBenchmarks {
     /// A home with three credentials, the keys of two identities and those of the interception authority. Deleted in
     /// `deinit`.
     private final class Home {
-        let file: VaultFile
+        let file: SealedVault
         private let path: String
 
         init(openedBy key: NewVaultKey) throws {
             path = try Checkout.temporaryFolder()
-            file = VaultFile(home: path)
+            file = SealedVault(home: path)
             try file.create(openedBy: key).update { contents in
                 for name in ["enrollment", "git", "wiki"] {
                     try contents.setCredential(name: name, user: "ACME\\jdoe", password: Secret(utf8: "pass \(name)"))

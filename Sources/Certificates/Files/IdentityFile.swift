@@ -2,17 +2,19 @@
 
 import CountersignCryptography
 
-/// Reads a client identity out of a file: PKCS#12 (RFC 7292) in DER, or PEM with a plain or encrypted private key; or out of two,
-/// of which one has the certificates and the other the key, in PEM or DER. Which of them it is, the content says.
+/// Reads a client identity out of a file: PKCS#12 (RFC 7292) in DER, or PEM with a plain or encrypted private key; or
+/// out of two, of which one has the certificates and the other the key, in PEM or DER. Which of them it is, the content
+/// says.
 package enum IdentityFile {
     /// The largest file that is read.
     package static let maximumBytes = 1 << 20
 
-    /// The chain, leaf first and as far as the file has it, and the leaf's key. An expired certificate is no error here.
+    /// The chain, leaf first and as far as the file has it, and the leaf's key. An expired certificate is no error
+    /// here.
     ///
-    /// `passwordNeeded` when the file is encrypted and `password` is nil; `wrongPassword` when it does not open the file;
-    /// `noKey`, `noCertificate` and `keyMismatch` when the file is not a whole identity; `unsupported` for encryption that
-    /// OpenSSL has not; `malformed` for everything else.
+    /// `passwordNeeded` when the file is encrypted and `password` is nil; `wrongPassword` when it does not open the
+    /// file; `noKey`, `noCertificate` and `keyMismatch` when the file is not a whole identity; `unsupported` for
+    /// encryption that OpenSSL has not; `malformed` for everything else.
     package static func read(
         _ bytes: [UInt8], password: Secret?
     ) throws(CertificateError) -> (chain: [Certificate], key: PrivateKey) {
@@ -29,8 +31,8 @@ package enum IdentityFile {
         return (try chain(of: found.key, among: found.certificates), found.key)
     }
 
-    /// The certificates of a file that has no private key: PEM, one certificate in DER, or PKCS#7 in DER (RFC 5652 §5). Errors as in
-    /// ``read(_:password:)``; `malformed` also for a file that has a key.
+    /// The certificates of a file that has no private key: PEM, one certificate in DER, or PKCS#7 in DER (RFC 5652 §5).
+    /// Errors as in ``read(_:password:)``; `malformed` also for a file that has a key.
     package static func readCertificates(_ bytes: [UInt8]) throws(CertificateError) -> [Certificate] {
         switch try form(of: bytes) {
         case .pem:
@@ -42,7 +44,7 @@ package enum IdentityFile {
         case .der:
             if let certificate = try? Certificate(der: bytes) { return [certificate] }
             do throws(CertificateError) {
-                return try CertificateMessage.certificates(inPKCS7: bytes)
+                return try PKCS7Message.certificates(inPKCS7: bytes)
             } catch {
                 guard error.code == .malformed else { throw error }
                 throw CertificateError(.malformed, "neither a certificate nor PKCS#7")
@@ -50,8 +52,8 @@ package enum IdentityFile {
         }
     }
 
-    /// The one private key of a file, PEM or DER, plain or encrypted. Certificates beside it are passed over. Errors as in
-    /// ``read(_:password:)``.
+    /// The one private key of a file, PEM or DER, plain or encrypted. Certificates beside it are passed over. Errors as
+    /// in ``read(_:password:)``.
     package static func readKey(_ bytes: [UInt8], password: Secret?) throws(CertificateError) -> PrivateKey {
         switch try form(of: bytes) {
         case .pem: try PEMFile.key(bytes, password: password)

@@ -49,7 +49,7 @@ enum PEMFile {
         let prompt = PasswordPrompt(password)
         if let key = readKey(bytes, prompt: prompt, library: nil) { return try PrivateKey(adopting: key) }
         let reasons = OpenSSLErrors.drain()
-        if prompt.wasAsked, password != nil, let legacy = LegacyLibrary() {
+        if prompt.wasAsked, password != nil, let legacy = LegacyProviderContext() {
             if let key = readKey(bytes, prompt: prompt, library: legacy.context) {
                 // The key belongs to the library context that goes with `legacy`.
                 defer { EVP_PKEY_free(key) }
@@ -102,8 +102,8 @@ private final class PasswordPrompt {
 
     init(_ password: Secret?) { self.password = password }
 
-    /// Writes the password into OpenSSL's buffer and gives its length, or −1 when there is none, or no room, or it has a zero
-    /// byte, which OpenSSL would take for its end.
+    /// Writes the password into OpenSSL's buffer and gives its length, or −1 when there is none, or no room, or it has
+    /// a zero byte, which OpenSSL would take for its end.
     func answer(_ buffer: UnsafeMutablePointer<CChar>?, _ room: Int32) -> Int32 {
         wasAsked = true
         guard let password, let buffer, password.count <= Int(room), !password.withBytes({ $0.contains(0) }) else {

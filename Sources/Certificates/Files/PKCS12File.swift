@@ -3,8 +3,8 @@
 import CountersignCOpenSSL
 import CountersignCryptography
 
-/// An identity file in PKCS#12 (RFC 7292 §4), modern or of the old kind with RC2 and 3DES. What is encrypted has to have a MAC;
-/// public-key privacy and integrity modes are not read.
+/// An identity file in PKCS#12 (RFC 7292 §4), modern or of the old kind with RC2 and 3DES. What is encrypted has to
+/// have a MAC; public-key privacy and integrity modes are not read.
 enum PKCS12File {
     static func read(_ bytes: [UInt8], password: Secret?) throws(CertificateError) -> IdentityContents {
         ERR_clear_error()
@@ -12,7 +12,7 @@ enum PKCS12File {
         let passphrase = try passphrase(for: file, password: password)
         if let contents = try file.contents(passphrase) { return contents }
         let reasons = OpenSSLErrors.drain()
-        if let legacy = LegacyLibrary(), let again = PKCS12(bytes, library: legacy.context),
+        if let legacy = LegacyProviderContext(), let again = PKCS12(bytes, library: legacy.context),
             let contents = try again.contents(passphrase)
         {
             return contents

@@ -5,8 +5,8 @@ import CountersignCryptography
 
 /// A private key in memory, or one that stays in a token and signs there.
 ///
-/// Unchecked because of the pointer: an EVP_PKEY is not written after it was read or generated, and OpenSSL locks what it
-/// caches in it.
+/// Unchecked because of the pointer: an EVP_PKEY is not written after it was read or generated, and OpenSSL locks what
+/// it caches in it.
 package final class PrivateKey: @unchecked Sendable {
     private let key: OpaquePointer
     /// Nil for a key that stays in a token.
@@ -18,7 +18,7 @@ package final class PrivateKey: @unchecked Sendable {
     package convenience init(pkcs8: Secret) throws(CertificateError) {
         ERR_clear_error()
         let key = pkcs8.withBytes { bytes -> OpaquePointer? in
-            if let key = PlainECKey(bytes)?.read() { return key }
+            if let key = P256KeyDecoder(bytes)?.read() { return key }
             ERR_clear_error()
             let start = bytes.assumingMemoryBound(to: UInt8.self).baseAddress
             var position = start
@@ -59,7 +59,8 @@ package final class PrivateKey: @unchecked Sendable {
 
     deinit { EVP_PKEY_free(key) }
 
-    /// The key stays in a token: it has no ``pkcs8``, and each signature is made there, which blocks for as long as it takes.
+    /// The key stays in a token: it has no ``pkcs8``, and each signature is made there, which blocks for as long as it
+    /// takes.
     package var isInToken: Bool { encoded == nil }
 
     /// The key's DER as PrivateKeyInfo (RFC 5208 §5), not encrypted: `unsupported` for a key that stays in a token.
@@ -82,8 +83,8 @@ package final class PrivateKey: @unchecked Sendable {
         }
     }
 
-    /// A new key on NIST P-256 to certify many times: its public half goes into a certificate at a fortieth of what one of
-    /// ``generate(_:)`` takes, which OpenSSL encodes and decodes again by way of all its providers' formats.
+    /// A new key on NIST P-256 to certify many times: its public half goes into a certificate at a fortieth of what one
+    /// of ``generate(_:)`` takes, which OpenSSL encodes and decodes again by way of all its providers' formats.
     package static func generateP256() throws(CertificateError) -> PrivateKey {
         let key = try generate(.ecP256)
         guard let made = key.withPKEY({ csn_EVP_PKEY_as_EC_KEY($0) }) else {

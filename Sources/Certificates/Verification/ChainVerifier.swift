@@ -5,8 +5,8 @@ import CountersignCOpenSSL
 /// Judges an origin's chain (RFC 5280 §6, RFC 9525) and names every reason against it.
 ///
 /// OpenSSL builds and validates the path under its strict flags: server purpose, no look at the common name, no anchor
-/// but a whole chain's end. ``ChainFloor`` adds what OpenSSL lets pass, ``RevocationFindings`` what stapled responses
-/// and the lists kept here say. Nothing is fetched: no list, no response, no missing issuer.
+/// but a whole chain's end. ``CertificateRequirements`` adds what OpenSSL lets pass, ``RevocationFindings`` what
+/// stapled responses and the lists kept here say. Nothing is fetched: no list, no response, no missing issuer.
 package struct ChainVerifier: Sendable {
     /// What a chain must end in.
     package let anchors: TrustAnchors
@@ -74,7 +74,7 @@ package struct ChainVerifier: Sendable {
         let path = ChainPath.build(chain, leaf: leaf, host: host, at: time, verifier: self, into: findings)
         if !accepts(host, in: leaf) { findings.add(.hostMismatch, depth: 0) }
         for (depth, certificate) in path.belowAnchor.enumerated() {
-            for reason in ChainFloor.reasons(against: certificate, isLeaf: depth == 0) {
+            for reason in CertificateRequirements.reasons(against: certificate, isLeaf: depth == 0) {
                 findings.add(reason, depth: Int32(depth))
             }
         }

@@ -116,7 +116,7 @@ private enum StoredKey {
                     .wrongPassword,
                     "the token refused the PIN before; import the identity again with `certificate import --replace`")
             }
-            return try Token.key(at: TokenURI(key.uri), pin: key.pin)
+            return try PKCS11Token.key(at: TokenURI(key.uri), pin: key.pin)
         }
     }
 }

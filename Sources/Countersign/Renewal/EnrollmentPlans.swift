@@ -44,6 +44,6 @@ extension PendingEnrollment {
     func retryTime(at now: Int64) -> Int64 { retryAt - now > ESTClient.longestRetryAfter ? 0 : retryAt }
 }
 
-extension KeptIdentity {
+extension PreviousIdentity {
     var leaf: Certificate? { chain.first.flatMap { try? Certificate(der: $0) } }
 }

@@ -2,6 +2,7 @@
 
 import CountersignCertificates
 import CountersignChallenges
+import CountersignCryptography
 import CountersignEnrollment
 import CountersignVault
 
@@ -106,13 +107,13 @@ struct EnrollmentSession: Sendable {
     ) async throws -> Answer {
         do {
             let client = try client(authentication)
-            let authorities = try await client.authorities()
+            let authorities = try await client.certificationAuthorities()
             let attributes = try await client.requestAttributes()
             let (key, previous) = try prepare(attributes)
             let request = try certificateRequest(authentication, attributes, key, previous)
             let outcome = try await client.enroll(authentication.kind, request, authorities: authorities)
             return Answer(outcome: outcome, anchors: authorities.anchors, authentication: authentication)
-        } catch let error as EnrollmentError where error.turnsDown == .credential {
+        } catch let error as EnrollmentError where error.rejects == .credential {
             guard let credential = authentication.credential else { throw error }
             throw CredentialRefused(
                 generation: credential.generation, name: credential.name, server: record.server, reason: error.detail,
@@ -121,7 +122,7 @@ struct EnrollmentSession: Sendable {
     }
 
     private func client(_ authentication: Authentication) throws -> ESTClient {
-        var access = ESTAccess(anchors: anchors, refusing: refused)
+        var access = ESTAuthentication(anchors: anchors, refusing: refused)
         switch authentication {
         case .current(let identity): access.identity = identity
         case .enroller(let credential, let identity):
@@ -146,7 +147,7 @@ struct EnrollmentSession: Sendable {
     /// Presents `identity` to the server. Returns whether the server accepted it, or false if it did not request a
     /// certificate.
     func verify(_ identity: Identity) async throws -> Bool {
-        var access = ESTAccess(anchors: anchors, refusing: refused)
+        var access = ESTAuthentication(anchors: anchors, refusing: refused)
         access.identity = identity
         return try await ESTClient(endpoint: endpoint, access: access, now: now).proveIdentity()
     }
@@ -165,11 +166,15 @@ extension EnrollmentError {
 }
 
 /// An EST server answered a credential with 401 or 403. The credential is not sent to it again until it changes.
-struct CredentialRefused: Error, Sendable {
+struct CredentialRefused: DiagnosableError {
     let generation: UInt64
     let name: String
     let server: String
     let reason: String
     /// Whether the server refused the certificate request as well.
     let turnsDownRequest: Bool
+
+    var detail: String { "\(server) refused the credential \"\(name)\": \(reason)" }
+
+    var hint: String? { "it is not tried again until it changes: `countersign credential set \(name) --user …`" }
 }

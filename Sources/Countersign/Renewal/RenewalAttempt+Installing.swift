@@ -61,7 +61,7 @@ extension RenewalAttempt {
             record.previous = contents.enrollments[name]?.previous
             let isKept = record.previous?.leaf?.isValid(at: time) ?? false
             if let before, !isKept, !before.key.isInToken, before.leaf != identity.leaf {
-                record.previous = KeptIdentity(privateKey: try before.key.pkcs8, chain: before.chain.map(\.der))
+                record.previous = PreviousIdentity(privateKey: try before.key.pkcs8, chain: before.chain.map(\.der))
             }
             record.chain = identity.chain.map(\.der)
             record.failures = 0

@@ -200,7 +200,7 @@ extension Error {
     /// errors of the connection or the authentication.
     fileprivate var isAboutRequest: Bool {
         switch self {
-        case let error as EnrollmentError: error.turnsDown == .request || error.code == .wrongCertificate
+        case let error as EnrollmentError: error.rejects == .request || error.code == .wrongCertificate
         case let error as CredentialRefused: error.turnsDownRequest
         default: false
         }

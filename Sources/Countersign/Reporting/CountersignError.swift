@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
 import Glibc
 
-/// A fault in a home, or in running a proxy for it. Never contains a secret. Two errors are equal if their codes are.
-package struct CountersignError: Error, Equatable, Sendable, CustomStringConvertible {
+/// A fault in a home, or in running a proxy for it. Never contains a secret..
+package struct CountersignError: CodedError {
     package enum Code: Equatable, Sendable {
         /// A file of the home has invalid contents.
         case configuration
@@ -35,8 +36,4 @@ package struct CountersignError: Error, Equatable, Sendable, CustomStringConvert
     static func system(_ number: Int32, _ attempt: String, hint: String? = nil) -> CountersignError {
         CountersignError(.environment, "\(attempt): \(String(cString: strerror(number)))", hint: hint)
     }
-
-    package static func == (left: Self, right: Self) -> Bool { left.code == right.code }
-
-    package var description: String { detail }
 }

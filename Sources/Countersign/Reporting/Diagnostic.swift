@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCertificates
-import CountersignEnrollment
+import CountersignCryptography
+import CountersignSitePolicy
 import Glibc
 import NIOCore
-import CountersignProxy
-import CountersignSitePolicy
-import CountersignVault
 
 /// An error for display to the user: what is wrong, and what to do about it. Neither ends in a full stop or contains a
 /// secret.
@@ -23,18 +20,7 @@ package struct Diagnostic: Equatable, Sendable {
     package static func all(in error: any Error) -> [Diagnostic] {
         switch error {
         case let error as SiteListError: error.problems.map { Diagnostic($0.description, hint: $0.hint) }
-        case let error as VaultError: [Diagnostic(error.detail, hint: error.hint)]
-        case let error as CountersignError: [Diagnostic(error.detail, hint: error.hint)]
-        case let error as CertificateError: [Diagnostic(error.detail)]
-        case let error as EnrollmentError: [Diagnostic(error.detail, hint: error.hint)]
-        case let error as CredentialRefused:
-            [
-                Diagnostic(
-                    "\(error.server) refused the credential \"\(error.name)\": \(error.reason)",
-                    hint: "it is not tried again until it changes: `countersign credential set \(error.name) --user …`")
-            ]
-        case let error as HostNameError: [Diagnostic(error.detail)]
-        case let error as AccessLogError: [Diagnostic(error.detail)]
+        case let error as any DiagnosableError: [Diagnostic(error.detail, hint: error.hint)]
         case let error as IOError: [Diagnostic(String(cString: strerror(error.errnoCode)))]
         default: [Diagnostic(String(describing: error))]
         }

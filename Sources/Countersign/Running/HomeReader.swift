@@ -73,7 +73,7 @@ struct HomeReader: Sendable {
 
     /// Opens the vault with a passphrase given at run time; nil is enough if a key file opens it.
     func openVault(passphrase: Secret?) throws -> OpenVault {
-        try VaultFile(home: home.path).open { () throws in
+        try SealedVault(home: home.path).open { () throws in
             guard let passphrase else {
                 throw VaultError(.passphraseNeeded, "the vault requires a passphrase, and none was given")
             }
@@ -82,7 +82,7 @@ struct HomeReader: Sendable {
     }
 
     private func openVault(creating: Bool, passphrase: () throws -> Secret) throws -> OpenVault? {
-        let file = VaultFile(home: home.path)
+        let file = SealedVault(home: home.path)
         if creating { return try file.openOrCreate(passphrase: passphrase) }
         return try file.exists() ? try file.open(passphrase: passphrase) : nil
     }

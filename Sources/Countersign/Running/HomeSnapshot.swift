@@ -24,7 +24,7 @@ struct HomeSnapshot: Sendable {
     var interceptionAuthority: InterceptionAuthority?
     var generation: UInt64 = 0
     /// The trust exceptions in effect when the policy was made.
-    var trustExceptions: [TrustDecision] = []
+    var trustExceptions: [TrustExceptionRecord] = []
     /// When a renewal of the interception CA was last attempted.
     var lastRenewalAttempt: Int64 = 0
 
@@ -37,7 +37,7 @@ struct HomeSnapshot: Sendable {
         let identities: [Identity]
         let issuing: [Certificate]?
         let lockReason: String?
-        let trustExceptions: [TrustDecision]
+        let trustExceptions: [TrustExceptionRecord]
     }
 
     var policyInputs: PolicyInputs {
@@ -49,7 +49,7 @@ struct HomeSnapshot: Sendable {
 
     /// Selects the vault's trust exceptions that are in effect at `now`.
     mutating func selectTrustExceptions(at now: Int64) {
-        trustExceptions = (vault?.contents.trustDecisions ?? []).filter { $0.counts(at: now) }
+        trustExceptions = (vault?.contents.trustExceptions ?? []).filter { $0.counts(at: now) }
     }
 
     /// The lock reason of a vault that the user has locked, or whose passphrase has not been entered.

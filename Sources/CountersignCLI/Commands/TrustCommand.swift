@@ -38,7 +38,7 @@ struct TrustCommand: ParsableCommand {
 
         func run() throws {
             let vault = try VaultAccess(home: try homeOption.located(), secrets: secrets.input).openIfThere()
-            let decisions = vault?.contents.trustDecisions ?? []
+            let decisions = vault?.contents.trustExceptions ?? []
             if output.json { return try Console.result(json: decisions.map(ListedDecision.init)) }
             let now = Int64(time(nil))
             let rows = decisions.map { decision in
@@ -107,8 +107,8 @@ struct TrustCommand: ParsableCommand {
             let sites = try home.sites()
             let vault = try VaultAccess(home: home, secrets: secrets.input).openOrCreate()
             try vault.update {
-                try $0.setTrustDecision(
-                    TrustDecision(
+                try $0.setTrustException(
+                    TrustExceptionRecord(
                         host: origin.host, port: origin.port, leafSHA256: leaf, until: end, answers: answer, made: now))
             }
             Console.result(
@@ -143,11 +143,11 @@ struct TrustCommand: ParsableCommand {
         func run() throws {
             let origin = try TrustedServer.origin(place)
             let vault = try VaultAccess(home: try homeOption.located(), secrets: secrets.input).openIfThere()
-            let forgotten = try vault?.update { $0.removeTrustDecisions(host: origin.host, port: origin.port) } ?? 0
+            let forgotten = try vault?.update { $0.removeTrustExceptions(host: origin.host, port: origin.port) } ?? 0
             guard forgotten > 0 else {
                 throw CountersignError.unknown(
                     "there is no trust exception for \(TrustedServer.text(origin))",
-                    known: Set(vault?.contents.trustDecisions.map(\.place) ?? []), addedBy: "trust allow")
+                    known: Set(vault?.contents.trustExceptions.map(\.place) ?? []), addedBy: "trust allow")
             }
             let count = forgotten == 1 ? "1 trust exception" : "\(forgotten) trust exceptions"
             Console.result("\(TrustedServer.text(origin)): \(count) removed\n")
@@ -239,7 +239,7 @@ struct LastSecond {
     }
 }
 
-extension TrustDecision {
+extension TrustExceptionRecord {
     /// `host:port`, as on the command line.
     fileprivate var place: String {
         TrustedServer.text(Origin(scheme: .https, host: host, port: port))
@@ -260,7 +260,7 @@ private struct ListedDecision: Encodable {
     let until: String?
     let made: String
 
-    init(_ decision: TrustDecision) {
+    init(_ decision: TrustExceptionRecord) {
         host = decision.host
         port = decision.port
         fingerprint = CertificateFingerprint.text(decision.leafSHA256)

@@ -27,19 +27,21 @@ struct VaultCommand: ParsableCommand {
 
         func run() throws {
             let home = try homeOption.located()
-            let status = try VaultFile(home: home.path).status()
+            let folder = VaultFolder(home: home.path)
+            let status = try SealedVault(storage: folder).status()
+            let mode = try folder.permissions(of: .vault) ?? 0
             let server: ControlReply?
             do {
                 server = try ControlSocket.ask(.status, of: home)
             } catch let error as CountersignError where error.code == .notRunning {
                 server = nil
             }
-            let shown = Shown(status, server)
+            let shown = Shown(status, mode: mode, server)
             if output.json { return try Console.result(json: shown) }
             Console.result(shown.text)
-            if status.key == .file, !status.hasKeyFile {
+            if status.key == .file, !status.hasKey {
                 Console.warning(
-                    "\(status.keyFilePath) is missing, and the vault cannot be opened without it",
+                    "\(status.keyLocation) is missing, and the vault cannot be opened without it",
                     hint: "restore it from a backup")
             }
         }
@@ -122,7 +124,7 @@ struct VaultCommand: ParsableCommand {
             let home = try homeOption.located()
             // Fails if no server is running, before asking for the passphrase.
             _ = try ControlSocket.ask(.status, of: home)
-            let needsPassphrase = try VaultFile(home: home.path).status().key == .passphrase
+            let needsPassphrase = try SealedVault(home: home.path).status().key == .passphrase
             let passphrase = needsPassphrase ? try secrets.input.read("the vault's passphrase") : nil
             _ = try ControlSocket.ask(.unlock(passphrase: passphrase.map { $0.withBytes { Array($0) } }), of: home)
             Console.result("vault unlocked\n")
@@ -146,12 +148,12 @@ struct VaultCommand: ParsableCommand {
             case hasBackup = "backup"
         }
 
-        init(_ status: VaultStatus, _ server: ControlReply?) {
-            path = status.path
+        init(_ status: VaultStatus, mode: UInt32, _ server: ControlReply?) {
+            path = status.location
             openedBy = status.key == .file ? "key file" : "passphrase"
             bytes = status.sizeBytes
-            mode = String(status.mode, radix: 8)
-            hasKeyFile = status.hasKeyFile
+            self.mode = String(mode, radix: 8)
+            hasKeyFile = status.hasKey
             hasBackup = status.hasBackup
             self.server = server
         }

@@ -9,7 +9,7 @@ struct VaultAccess {
     let home: Home
     let secrets: SecretInput
 
-    private var file: VaultFile { VaultFile(home: home.path) }
+    private var file: SealedVault { SealedVault(home: home.path) }
 
     /// The vault's passphrase. Throws `passphraseNeeded` if it can be read from neither standard input nor a terminal.
     func passphrase() throws -> Secret {

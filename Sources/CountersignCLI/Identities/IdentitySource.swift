@@ -51,7 +51,7 @@ enum IdentitySource {
     }
 
     private static func uri(_ text: String) throws -> TokenURI {
-        let module = ProcessInfo.processInfo.environment[Token.moduleVariable].flatMap { $0.isEmpty ? nil : $0 }
+        let module = ProcessInfo.processInfo.environment[PKCS11Token.moduleVariable].flatMap { $0.isEmpty ? nil : $0 }
         do throws(CertificateError) {
             return try TokenURI(text, defaultModulePath: module)
         } catch {
@@ -83,8 +83,8 @@ enum IdentitySource {
             }
             let pin = try secrets.read("the PIN of \(uri)")
             do throws(CertificateError) {
-                let key = try Token.key(at: uri, pin: pin)
-                let certificates = if let known { known } else { [try Token.certificate(at: uri, pin: pin)] }
+                let key = try PKCS11Token.key(at: uri, pin: pin)
+                let certificates = if let known { known } else { [try PKCS11Token.certificate(at: uri, pin: pin)] }
                 return ImportedIdentity(
                     chain: try IdentityFile.chain(of: key, among: certificates), key: .token(uri, pin: pin))
             } catch {

@@ -157,7 +157,6 @@ package final class AccessLog: Sendable {
 }
 
 /// The access log cannot be opened.
-package struct AccessLogError: Error, CustomStringConvertible {
+package struct AccessLogError: DiagnosableError {
     package let detail: String
-    package var description: String { detail }
 }

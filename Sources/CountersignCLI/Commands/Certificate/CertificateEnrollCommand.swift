@@ -155,14 +155,14 @@ struct CertificateEnrollCommand: ParsableCommand {
             }
         }
         let found = try await ESTBootstrap.fetch(try ESTEndpoint(parsing: est))
-        if let fingerprint { return [try found.authority(fingerprint: try Self.digest(fingerprint))] }
-        guard let certificationAuthority = found.authorities.first else {
+        if let fingerprint { return [try found.certificationAuthority(withFingerprint: try Self.digest(fingerprint))] }
+        guard let certificationAuthority = found.certificationAuthorities.first else {
             throw CountersignError(
                 .refused, "\(est) does not send a CA certificate that could be trusted",
                 hint: "pass the CA's certificate with --anchor")
         }
-        guard found.authorities.count == 1, try Self.isConfirmed(certificationAuthority, server: est) else {
-            let shown = found.authorities.map { "\($0.subject), \($0.fingerprintText)" }.joined(separator: "; ")
+        guard found.certificationAuthorities.count == 1, try Self.isConfirmed(certificationAuthority, server: est) else {
+            let shown = found.certificationAuthorities.map { "\($0.subject), \($0.fingerprintText)" }.joined(separator: "; ")
             throw CountersignError(
                 .refused, "the CA of \(est) was not confirmed: \(shown)",
                 hint:

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCOpenSSL
+
+/// The message in which an EST server sends certificates: CMS SignedData without content or signatures (RFC 5272 §4.1,
+/// RFC 5652 §5), also in BER. What it says is not authenticated by itself.
+package enum PKCS7Message {
+    /// The largest message that is read.
+    package static let maximumBytes = 1 << 20
+    /// The most certificates that one message may hold.
+    package static let maximumCertificates = 64
+
+    /// The certificates in the order of the message: `malformed` when it is none, is too large or holds too many of
+    /// them, `noCertificate` when it holds none.
+    package static func certificates(inPKCS7 der: [UInt8]) throws(CertificateError) -> [Certificate] {
+        guard der.count <= maximumBytes else {
+            throw CertificateError(.malformed, "\(der.count) bytes are too many for a message of certificates")
+        }
+        ERR_clear_error()
+        let (parsed, rest) = der.withUnsafeBufferPointer { buffer in
+            var position = buffer.baseAddress
+            let message = d2i_CMS_ContentInfo(nil, &position, buffer.count)
+            let read = buffer.baseAddress.flatMap { start in position.map { $0 - start } } ?? 0
+            return (message, buffer.count - read)
+        }
+        guard let message = parsed else { throw .openSSL(.malformed, "not a PKCS#7 message") }
+        defer { CMS_ContentInfo_free(message) }
+        guard rest == 0 else { throw CertificateError(.malformed, "\(rest) bytes behind the PKCS#7 message") }
+        guard OBJ_obj2nid(CMS_get0_type(message)) == NID_pkcs7_signed else {
+            throw CertificateError(.malformed, "a PKCS#7 message of another kind than SignedData")
+        }
+        guard let found = CMS_get1_certs(message) else {
+            ERR_clear_error()
+            throw CertificateError(.noCertificate, "no certificate in the PKCS#7 message")
+        }
+        defer { OPENSSL_sk_pop_free(found) { $0.map { X509_free(OpaquePointer($0)) } } }
+        let count = OPENSSL_sk_num(found)
+        guard count > 0 else { throw CertificateError(.noCertificate, "no certificate in the PKCS#7 message") }
+        guard count <= maximumCertificates else {
+            throw CertificateError(
+                .malformed, "\(count) certificates in the PKCS#7 message, \(maximumCertificates) are read")
+        }
+        var certificates: [Certificate] = []
+        for index in 0..<count {
+            guard let x509 = OPENSSL_sk_value(found, index).map({ OpaquePointer($0) }) else { continue }
+            certificates.append(try Certificate(der: derBytes { i2d_X509(x509, $0) }))
+        }
+        return certificates
+    }
+}

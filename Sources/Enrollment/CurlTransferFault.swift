@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCCurl
+import CountersignCOpenSSL
+import CountersignCertificates
+
+/// Why a transfer brought no response that is worth reading, in terms of the server and the person rather than of
+/// libcurl.
+struct CurlTransferFault {
+    let transfer: CurlTransfer
+    let tls: ServerTLS
+    let access: ESTAuthentication
+    /// Seconds since 1970.
+    let time: Int64
+
+    /// Nil when a whole response came that is not a 401. `said` is libcurl's own words.
+    func error(_ code: CURLcode, said: String) -> EnrollmentError? {
+        // The credential was sent and turned down, whatever became of the rest of that response.
+        if transfer.rejections > 1 { return unauthorized }
+        if let stop = transfer.stop { return error(stop) }
+        if code == CURLE_OK, transfer.response.status == 401 { return unauthorized }
+        if code == CURLE_OK, transfer.headIsWhole, transfer.response.status != 0 { return identityRejectedInHTTP }
+        if code == CURLE_ABORTED_BY_CALLBACK { return error(.cancelled) }
+        if let trust = tls.trust, !trust.isTrusted { return untrusted(trust) }
+        if let alert = tls.alert { return refused(by: alert) }
+        return error(of: code, said.isEmpty ? String(cString: csn_curl_easy_strerror(code)) : said)
+    }
+
+    private func error(of code: CURLcode, _ said: String) -> EnrollmentError {
+        let words = PrintableText.longer(said)
+        switch code {
+        case CURLE_COULDNT_RESOLVE_HOST:
+            return EnrollmentError(.unreachable, "no address for \"\(tls.host)\": \(words)")
+        case CURLE_COULDNT_CONNECT: return EnrollmentError(.unreachable, "no connection to the server: \(words)")
+        case CURLE_OPERATION_TIMEDOUT: return EnrollmentError(.timedOut, "no response in time \(place): \(words)")
+        case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_PEER_FAILED_VERIFICATION:
+            return EnrollmentError(.handshakeFailed, "the TLS handshake failed: \(words)")
+        case CURLE_OK, CURLE_GOT_NOTHING, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_PARTIAL_FILE,
+            CURLE_SSL_SHUTDOWN_FAILED:
+            return EnrollmentError(.cut, "the connection was cut \(place)", hint: cutHint)
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_WRITE_ERROR, CURLE_BAD_CONTENT_ENCODING:
+            return EnrollmentError(.malformedResponse, "what the server sent is not HTTP/1.1: \(words)")
+        default: return EnrollmentError(.unavailable, "libcurl (\(code.rawValue)): \(words)")
+        }
+    }
+
+    private func error(_ stop: CurlTransfer.Stop) -> EnrollmentError {
+        switch stop {
+        case .bodyTooLong:
+            EnrollmentError(
+                .malformedResponse,
+                "the server sent more than \(CurlTransfer.maximumBodyBytes) bytes, beginning with \(transfer.response.summary)",
+                statusCode: transfer.response.status)
+        case .credentialRejected: unauthorized
+        case .otherLink, .noLink:
+            EnrollmentError(.handshakeFailed, "the TLS connection has nothing that a request can be linked to")
+        case .requestNotMade(let detail):
+            EnrollmentError(.configuration, "the certification request could not be made: \(detail)")
+        case .endedEarly:
+            tls.alert.map(refused) ?? EnrollmentError(.cut, "the connection was cut \(place)", hint: cutHint)
+        case .cancelled: EnrollmentError(.cancelled, "cancelled")
+        }
+    }
+
+    // MARK: Credential
+
+    private var unauthorized: EnrollmentError {
+        let offered = transfer.response.fields.filter { $0.name == "www-authenticate" }.map { field in
+            PrintableText.plain(field.value.prefix { $0 != " " && $0 != "," })
+        }
+        let schemes = offered.isEmpty ? "no scheme" : offered.joined(separator: ", ")
+        let detail =
+            if let credential = access.credential {
+                transfer.rejections > 1
+                    ? "the server rejected credential \"\(credential.name)\""
+                    : "the server offers \(schemes), and credential \"\(credential.name)\" answers Basic and Digest only"
+            } else if tls.hasShownIdentity {
+                "the identity is not enough: the server wants a user name and password (\(schemes))"
+            } else {
+                "the server wants a user name and password (\(schemes)), and none is given"
+            }
+        let isSent = access.credential != nil && transfer.rejections > 1
+        return EnrollmentError(.unauthorized, detail, statusCode: 401, rejects: isSent ? .credential : nil)
+    }
+
+    // MARK: Certificates
+
+    private func untrusted(_ trust: ServerTrust) -> EnrollmentError {
+        let leaf = trust.leaf.map { ", which shows \"\($0)\" (\($0.fingerprintText)) by \"\($0.issuer)\"" } ?? ""
+        return EnrollmentError(
+            .untrustedServer, "the server \"\(tls.host)\"\(leaf), is not trusted: \(trust)",
+            hint:
+                "the trust anchor is \(access.anchors.map { "\"\($0)\" (\($0.fingerprintText))" }.joined(separator: ", "))"
+        )
+    }
+
+    /// Of RFC 8446 §6.2: bad_certificate to certificate_unknown, unknown_ca, access_denied, decrypt_error.
+    private static let identityAlerts: ClosedRange<UInt8> = 42...46
+    private static let furtherIdentityAlerts: [UInt8] = [48, 49, 51]
+    /// handshake_failure, certificate_required.
+    private static let demandAlerts: [UInt8] = [40, 116]
+
+    private func refused(by alert: UInt8) -> EnrollmentError {
+        let name = ServerTLS.name(ofAlert: alert)
+        let isAboutIdentity = Self.identityAlerts.contains(alert) || Self.furtherIdentityAlerts.contains(alert)
+        if tls.hasShownIdentity, isAboutIdentity {
+            return EnrollmentError(.identityRefused, "the server refused the identity\(identityName): \(name)")
+        }
+        if tls.wasAskedForIdentity, !tls.hasShownIdentity, isAboutIdentity || Self.demandAlerts.contains(alert) {
+            return EnrollmentError(
+                .unauthorized, "the server demands an identity, and none is given: it sent the TLS alert \"\(name)\"")
+        }
+        return EnrollmentError(.handshakeFailed, "the server ended the connection with the TLS alert \"\(name)\"")
+    }
+
+    /// Begins with a space, or is empty.
+    private var identityName: String {
+        guard let identity = access.identity else { return "" }
+        let obstacle = identity.obstacle(acceptableIssuers: [], at: time).map { ", \($0)" } ?? ""
+        return " \"\(identity.name)\" (\(identity.leaf)\(obstacle))"
+    }
+
+    /// nginx completes the handshake and says in HTTP what it thinks of the certificate.
+    private var identityRejectedInHTTP: EnrollmentError? {
+        let response = transfer.response
+        guard tls.hasShownIdentity, response.status == 400 || response.status == 495,
+            String(decoding: response.body.prefix(2000), as: UTF8.self).contains("SSL certificate error")
+        else { return nil }
+        return EnrollmentError(
+            .identityRefused, "the server refused the identity\(identityName): it sent \(response.summary)",
+            statusCode: response.status)
+    }
+
+    // MARK: Cut
+
+    private var place: String {
+        if transfer.response.status == 0 { return "before any response" }
+        if !transfer.headIsWhole { return "inside the response's head (\(transfer.response.status))" }
+        let length = transfer.response.field("content-length").map { " of \(PrintableText.plain($0))" } ?? ""
+        return
+            "inside the response's body (\(transfer.response.status), \(transfer.response.body.count)\(length) bytes)"
+    }
+
+    private var cutHint: String? {
+        tls.hasShownIdentity && transfer.response.status == 0
+            ? "the identity\(identityName) was shown just before: the server may have refused it without saying so"
+            : nil
+    }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// One label of a name: how it is compared, and how it is read.
+struct HostLabel {
+    /// Lower-case ASCII, at most 63 bytes.
+    let text: String
+    /// The U-label where there is one, else the ASCII.
+    let unicode: [Unicode.Scalar]
+
+    /// Takes UTF-8 whose ASCII is letters, digits, `-` and `_` alone.
+    init(_ bytes: some Collection<UInt8>, _ use: HostName.Use) throws(HostNameError) {
+        let isASCII = bytes.allSatisfy { $0 < 0x80 }
+        let input = String(decoding: bytes, as: UTF8.self)
+        var lowered = String.UnicodeScalarView()
+        for byte in bytes where isASCII {
+            let isUpper = (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
+            lowered.append(Unicode.Scalar(isUpper ? byte | 0x20 : byte))
+        }
+        if isASCII, lowered.count > HostName.maximumLabelBytes {
+            throw Self.tooLong(input)
+        }
+
+        if !isASCII {
+            let scalars = try InternationalLabel.mapped(input)
+            guard let encoded = Punycode.encode(scalars) else { throw Self.tooLong(input) }
+            text = "xn--" + encoded
+            unicode = scalars
+            guard text.utf8.count <= HostName.maximumLabelBytes else { throw Self.tooLong(input) }
+        } else if use == .forwarded {
+            text = String(lowered)
+            unicode = Array(lowered)
+        } else if lowered.starts(with: "xn--".unicodeScalars) {
+            text = String(lowered)
+            unicode = try Self.decoded(text)
+        } else {
+            text = String(lowered)
+            unicode = Array(lowered)
+            try Self.checkListed(text)
+        }
+    }
+
+    /// The U-label of an A-label that is exactly what the U-label would be written as (RFC 5891 §5.4).
+    private static func decoded(_ text: String) throws(HostNameError) -> [Unicode.Scalar] {
+        guard let scalars = Punycode.decode(String(text.dropFirst(4))) else {
+            throw HostNameError(.international, "the label \(quoted(text)) is not Punycode (RFC 3492)")
+        }
+        guard Punycode.encode(scalars).map({ "xn--" + $0 }) == text,
+            try InternationalLabel.mapped(String(String.UnicodeScalarView(scalars))) == scalars
+        else {
+            throw HostNameError(.international, "the label \(quoted(text)) is not how its text is written (RFC 5891)")
+        }
+        return scalars
+    }
+
+    private static func checkListed(_ text: String) throws(HostNameError) {
+        if text.utf8.contains(UInt8(ascii: "_")) {
+            throw HostNameError(.underscore, "the label \(quoted(text)) has an underscore")
+        }
+        if text.hasPrefix("-") || text.hasSuffix("-") || text.dropFirst(2).hasPrefix("--") {
+            throw HostNameError(
+                .misplacedHyphen, "the label \(quoted(text)) has a hyphen where none may stand (RFC 5891)")
+        }
+    }
+
+    private static func tooLong(_ input: String) -> HostNameError {
+        HostNameError(
+            .labelTooLong, "the label \(quoted(input)) is longer than \(HostName.maximumLabelBytes) bytes")
+    }
+}

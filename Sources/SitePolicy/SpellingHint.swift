@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Guesses what was meant by a misspelt word.
+enum SpellingHint {
+    /// The one known word within two edits, else all of them.
+    static func text(for word: String, among known: [String]) -> String {
+        let distances = known.map { (word: $0, edits: edits(from: word, to: $0)) }
+        if let best = distances.min(by: { $0.edits < $1.edits }), best.edits <= 2, best.edits < best.word.utf8.count {
+            return "did you mean \"\(best.word)\"?"
+        }
+        return "known are \(known.joined(separator: ", "))"
+    }
+
+    /// How many bytes are inserted, removed or replaced (Levenshtein); a long word is not measured.
+    static func edits(from word: String, to other: String) -> Int {
+        let left = Array(word.utf8)
+        let right = Array(other.utf8)
+        guard left.count <= 64 else { return Int.max }
+        var row = Array(0...right.count)
+        for (index, byte) in left.enumerated() {
+            var diagonal = row[0]
+            row[0] = index + 1
+            for column in right.indices {
+                let replaced = diagonal + (right[column] == byte ? 0 : 1)
+                diagonal = row[column + 1]
+                row[column + 1] = min(replaced, row[column] + 1, diagonal + 1)
+            }
+        }
+        return row[right.count]
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+
+extension VaultContents {
+    /// Sets how an identity is enrolled. Throws `invalidRecord` for a value outside ``VaultLimits``.
+    package mutating func setEnrollment(_ record: EnrollmentRecord) throws(VaultError) {
+        try VaultLimits.check(record)
+        advance()
+        enrollments[record.name] = record
+    }
+
+    /// Removes an enrolment and returns whether there was one of that name.
+    @discardableResult
+    package mutating func removeEnrollment(named name: String) -> Bool {
+        guard enrollments.removeValue(forKey: name) != nil else { return false }
+        advance()
+        return true
+    }
+
+    /// Sets an identity's pending enrolment. Throws `invalidRecord` for a value outside ``VaultLimits``.
+    package mutating func setPendingEnrollment(_ record: PendingEnrollment) throws(VaultError) {
+        try VaultLimits.check(record)
+        advance()
+        pendingEnrollments[record.name] = record
+    }
+
+    /// Removes a pending enrolment and returns whether there was one of that name.
+    @discardableResult
+    package mutating func removePendingEnrollment(named name: String) -> Bool {
+        guard pendingEnrollments.removeValue(forKey: name) != nil else { return false }
+        advance()
+        return true
+    }
+
+    // MARK: Keys in tokens
+
+    /// Adds a key that stays in a token and removes any other key of that identity. Throws `invalidRecord` for a value
+    /// outside ``VaultLimits``.
+    package mutating func setTokenKey(_ key: TokenKey) throws(VaultError) {
+        try VaultLimits.check(name: key.name)
+        try VaultLimits.check(key.pin, "PIN", upTo: VaultLimits.pinBytes)
+        if let fault = key.fault { throw VaultError(.invalidRecord, fault) }
+        removeIdentityKey(named: key.name)
+        advance()
+        tokenKeys[key.name] = key
+    }
+
+    /// Notes that the token has refused the key's PIN, unless the key was changed meanwhile.
+    package mutating func refusePIN(of key: TokenKey) {
+        guard tokenKeys[key.name] == key, !key.isPINRefused else { return }
+        advance()
+        tokenKeys[key.name]?.isPINRefused = true
+    }
+
+    /// Removes a key's record and returns whether there was one of that name. The key stays in its token.
+    @discardableResult
+    package mutating func removeTokenKey(named name: String) -> Bool {
+        guard tokenKeys.removeValue(forKey: name) != nil else { return false }
+        advance()
+        return true
+    }
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import CountersignCryptography
+
+/// The private key of a client identity. Its certificate chain is public and lives in `Certs/identities`.
+package struct IdentityKey: Equatable, Sendable {
+    package let name: String
+    /// PKCS#8 `PrivateKeyInfo`, DER (RFC 5958 §2).
+    package let privateKey: Secret
+    /// SHA-256 of the leaf certificate's DER, 32 bytes: says which chain belongs to the key.
+    package let leafSHA256: [UInt8]
+
+    package init(name: String, privateKey: Secret, leafSHA256: [UInt8]) {
+        self.name = name
+        self.privateKey = privateKey
+        self.leafSHA256 = leafSHA256
+    }
+}
+
+/// The private keys of the interception CA, both PKCS#8 DER.
+package struct InterceptionKeys: Equatable, Sendable {
+    package let rootKey: Secret
+    package let issuingKey: Secret
+
+    package init(rootKey: Secret, issuingKey: Secret) {
+        self.rootKey = rootKey
+        self.issuingKey = issuingKey
+    }
+}
+
+/// All secrets of one home. They are changed by the methods below only, and each of these increments ``generation``.
+package struct VaultContents: Equatable, Sendable {
+    /// Grows with every change and never decreases.
+    package private(set) var generation: UInt64
+    /// By name.
+    package private(set) var credentials: [String: PasswordCredential]
+    /// By name.
+    package private(set) var identityKeys: [String: IdentityKey]
+    package private(set) var interception: InterceptionKeys?
+    /// In the order of host, port and leaf, each combination at most once.
+    package private(set) var trustExceptions: [TrustExceptionRecord]
+    /// By the identity's name.
+    package internal(set) var enrollments: [String: EnrollmentRecord] = [:]
+    /// By the identity's name.
+    package internal(set) var pendingEnrollments: [String: PendingEnrollment] = [:]
+    /// By the identity's name. No identity has a key both here and in ``identityKeys``.
+    package internal(set) var tokenKeys: [String: TokenKey] = [:]
+
+    package init() {
+        self.init(generation: 1, credentials: [:], identityKeys: [:], interception: nil)
+    }
+
+    init(
+        generation: UInt64, credentials: [String: PasswordCredential], identityKeys: [String: IdentityKey],
+        interception: InterceptionKeys?, trustExceptions: [TrustExceptionRecord] = []
+    ) {
+        self.generation = generation
+        self.credentials = credentials
+        self.identityKeys = identityKeys
+        self.interception = interception
+        self.trustExceptions = trustExceptions
+    }
+
+    /// The number of records in the encoded contents.
+    package var recordCount: Int {
+        credentials.count + identityKeys.count + (interception == nil ? 0 : 1) + trustExceptions.count
+            + enrollments.count + pendingEnrollments.count + tokenKeys.count
+    }
+
+    /// Adds a password, or replaces the one of that name. The credential gets a new generation even if its values are
+    /// the same. Throws `invalidRecord` for a value outside ``VaultLimits``.
+    @discardableResult
+    package mutating func setCredential(
+        name: String, user: String, password: Secret
+    ) throws(VaultError) -> PasswordCredential {
+        try VaultLimits.check(name: name)
+        try VaultLimits.check(user: user)
+        try VaultLimits.check(password, "password", upTo: VaultLimits.passwordBytes)
+        advance()
+        let credential = PasswordCredential(name: name, user: user, password: password, generation: generation)
+        credentials[name] = credential
+        return credential
+    }
+
+    /// Removes a credential and returns whether there was one of that name.
+    @discardableResult
+    package mutating func removeCredential(named name: String) -> Bool {
+        guard credentials.removeValue(forKey: name) != nil else { return false }
+        advance()
+        return true
+    }
+
+    /// Adds a private key and removes any other key of that identity. Throws `invalidRecord` for a value outside
+    /// ``VaultLimits``.
+    package mutating func setIdentityKey(_ key: IdentityKey) throws(VaultError) {
+        try VaultLimits.check(name: key.name)
+        try VaultLimits.check(key.privateKey, "private key", upTo: VaultLimits.keyBytes)
+        guard key.leafSHA256.count == VaultLimits.digestBytes else {
+            throw VaultError(.invalidRecord, "a SHA-256 has 32 bytes, not \(key.leafSHA256.count)")
+        }
+        removeTokenKey(named: key.name)
+        advance()
+        identityKeys[key.name] = key
+    }
+
+    /// Removes a private key and returns whether there was one of that name.
+    @discardableResult
+    package mutating func removeIdentityKey(named name: String) -> Bool {
+        guard identityKeys.removeValue(forKey: name) != nil else { return false }
+        advance()
+        return true
+    }
+
+    /// Sets the interception CA's keys, or removes them. Throws `invalidRecord` for a key outside ``VaultLimits``.
+    package mutating func setInterception(_ keys: InterceptionKeys?) throws(VaultError) {
+        if let keys {
+            try VaultLimits.check(keys.rootKey, "root key", upTo: VaultLimits.keyBytes)
+            try VaultLimits.check(keys.issuingKey, "issuing key", upTo: VaultLimits.keyBytes)
+        }
+        advance()
+        interception = keys
+    }
+
+    /// The trust exceptions for one host and port, in the order of their leaves.
+    package func trustExceptions(host: String, port: UInt16) -> [TrustExceptionRecord] {
+        trustExceptions.filter { $0.host == host && $0.port == port }
+    }
+
+    /// Adds a trust exception, or replaces the one for the same host, port and leaf. Throws `invalidRecord` for a value
+    /// outside ``VaultLimits``.
+    package mutating func setTrustException(_ exception: TrustExceptionRecord) throws(VaultError) {
+        if let fault = exception.fault { throw VaultError(.invalidRecord, fault) }
+        advance()
+        let order = exception.order
+        let index = trustExceptions.firstIndex { $0.order >= order } ?? trustExceptions.endIndex
+        if index < trustExceptions.endIndex, trustExceptions[index].order == order {
+            trustExceptions[index] = exception
+        } else {
+            trustExceptions.insert(exception, at: index)
+        }
+    }
+
+    /// Removes the trust exceptions for one host and port and returns how many there were.
+    @discardableResult
+    package mutating func removeTrustExceptions(host: String, port: UInt16) -> Int {
+        let kept = trustExceptions.filter { $0.host != host || $0.port != port }
+        let count = trustExceptions.count - kept.count
+        guard count > 0 else { return 0 }
+        advance()
+        trustExceptions = kept
+        return count
+    }
+
+    /// Counts one more change: of a record, or of the vault's key.
+    mutating func advance() {
+        generation += 1
+    }
+}

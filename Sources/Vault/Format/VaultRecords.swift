@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import CountersignCryptography
+
+/// The encrypted payload of a vault. Integers are big-endian:
+///
+///     2 bytes format, 1 · 8 bytes generation · 4 bytes number of records · the records
+///     a record: 1 byte kind · 4 bytes length · its fields
+///     a field of bytes: 4 bytes length · the bytes
+///
+///     kind 1, a password: name, user, password, 8 bytes generation
+///     kind 2, an identity's key: name, PKCS#8 DER, 32 bytes SHA-256 of the leaf
+///     kind 3, the interception CA: root key, issuing key, both PKCS#8 DER
+///     kind 4, a trust exception: host, 2 bytes port, 32 bytes SHA-256 of the leaf, 1 byte answers (0 or 1), 8 bytes made,
+///         1 byte whether it ends (0 or 1), 8 bytes until if it does; both times in seconds since 1970
+///     kind 5, an enrolment: name, server, subject, alternative names, kind of key, anchors, credential, identity, chain, 1 byte
+///         whether there is a previous identity (0 or 1) and then its PKCS#8 DER and chain, 8 bytes generation of the refused
+///         credential, 4 bytes failures, 8 bytes last failure; a list is 4 bytes number, then one field per element
+///     kind 6, a pending enrolment: name, PKCS#8 DER, 8 bytes created, 8 bytes retry at, 4 bytes attempts, 1 byte whether it has an
+///         enrolment of its own (0 or 1) and then that as in kind 5, PKCS#10 DER or nothing, 1 byte whether it is issued (0 or 1)
+///         and then its chain
+///     kind 7, a key that stays in a token: name, URI, PIN, 32 bytes SHA-256 of the leaf, 1 byte whether the token has refused the
+///         PIN (0 or 1); only for an identity without a key of kind 2
+///
+/// Records are sorted by kind, then by name (kind 4: host, port and leaf), and no two are equal in these: contents have
+/// exactly one encoding. An unknown kind is an error. Ignoring it would lose the record when the vault is written
+/// again.
+enum VaultRecords {
+    static let format: UInt16 = 1
+
+    static func encode(_ contents: VaultContents) throws(VaultError) -> Secret {
+        guard contents.recordCount <= VaultLimits.records else {
+            throw VaultError(.tooLarge, "\(contents.recordCount) records, the limit is \(VaultLimits.records)")
+        }
+        var measure = RecordWriter(output: nil)
+        write(contents, to: &measure)
+        let whole = VaultHeader.bytes + measure.count + AESGCM.tagBytes
+        guard whole <= VaultLimits.fileBytes else {
+            throw VaultError(.tooLarge, "the vault would have \(whole) bytes, the limit is \(VaultLimits.fileBytes)")
+        }
+        return Secret(count: measure.count) { output in
+            var writer = RecordWriter(output: output)
+            write(contents, to: &writer)
+        }
+    }
+
+    static func decode(_ payload: Secret) throws(VaultError) -> VaultContents {
+        try payload.withBytes { bytes throws(VaultError) in
+            var reader = RecordReader(bytes)
+            return try read(&reader)
+        }
+    }
+
+    private static func write(_ contents: VaultContents, to writer: inout RecordWriter) {
+        writer.append(format)
+        writer.append(contents.generation)
+        writer.append(UInt32(contents.recordCount))
+        for (name, credential) in contents.credentials.sorted(by: { $0.key < $1.key }) {
+            writer.record(.password) { writer in
+                writer.field(name)
+                writer.field(credential.user)
+                writer.field(credential.password)
+                writer.append(credential.generation)
+            }
+        }
+        for (name, key) in contents.identityKeys.sorted(by: { $0.key < $1.key }) {
+            writer.record(.identityKey) { writer in
+                writer.field(name)
+                writer.field(key.privateKey)
+                for byte in key.leafSHA256 { writer.append(byte) }
+            }
+        }
+        if let keys = contents.interception {
+            writer.record(.interception) { writer in
+                writer.field(keys.rootKey)
+                writer.field(keys.issuingKey)
+            }
+        }
+        for exception in contents.trustExceptions {
+            writer.record(.trustException) { $0.append(exception) }
+        }
+        for (_, record) in contents.enrollments.sorted(by: { $0.key < $1.key }) {
+            writer.record(.enrollment) { $0.append(record) }
+        }
+        for (_, record) in contents.pendingEnrollments.sorted(by: { $0.key < $1.key }) {
+            writer.record(.pendingEnrollment) { $0.append(record) }
+        }
+        for (_, key) in contents.tokenKeys.sorted(by: { $0.key < $1.key }) {
+            writer.record(.tokenKey) { $0.append(key) }
+        }
+    }
+
+    private static func read(_ reader: inout RecordReader) throws(VaultError) -> VaultContents {
+        let written = try reader.number(UInt16.self)
+        guard written == format else {
+            throw VaultError(
+                .newerVersion,
+                "the vault's contents have format \(written), this version of Countersign reads format \(format)",
+                hint: "use the version of Countersign that wrote it, or a newer one")
+        }
+        let generation = try reader.number(UInt64.self)
+        let count = try reader.number(UInt32.self)
+        guard generation <= VaultLimits.generation else { throw RecordReader.malformed("generation \(generation)") }
+        guard count <= VaultLimits.records else {
+            throw VaultError(.tooLarge, "\(count) records, the limit is \(VaultLimits.records)")
+        }
+        var parts = DecodedRecords()
+        for _ in 0..<count {
+            try readRecord(&reader, into: &parts, writtenIn: generation)
+        }
+        guard reader.isAtEnd else { throw RecordReader.malformed("bytes after the last record") }
+        var contents = VaultContents(
+            generation: generation, credentials: parts.credentials, identityKeys: parts.identityKeys,
+            interception: parts.interception, trustExceptions: parts.trustExceptions)
+        contents.enrollments = parts.enrollments
+        contents.pendingEnrollments = parts.pendingEnrollments
+        contents.tokenKeys = parts.tokenKeys
+        return contents
+    }
+
+    private static func readRecord(
+        _ reader: inout RecordReader, into parts: inout DecodedRecords, writtenIn vaultGeneration: UInt64
+    ) throws(VaultError) {
+        let code = try reader.number(UInt8.self)
+        var body = try reader.field()
+        guard let kind = RecordKind(rawValue: code) else {
+            throw VaultError(
+                .newerVersion, "a record of kind \(code), which is unknown to this version of Countersign",
+                hint: "use the version of Countersign that wrote it, or a newer one")
+        }
+        switch kind {
+        case .password:
+            let name = try parts.name(of: kind, in: &body)
+            let user = try body.text()
+            let password = try body.secret(upTo: VaultLimits.passwordBytes)
+            let generation = try body.number(UInt64.self)
+            guard generation <= vaultGeneration else { throw RecordReader.malformed("a credential's generation") }
+            guard VaultLimits.isUser(user) else { throw RecordReader.malformed("a user name") }
+            parts.credentials[name] = PasswordCredential(
+                name: name, user: user, password: password, generation: generation)
+        case .identityKey:
+            let name = try parts.name(of: kind, in: &body)
+            let key = try body.secret(upTo: VaultLimits.keyBytes)
+            let digest = Array(try body.bytes(VaultLimits.digestBytes))
+            parts.identityKeys[name] = IdentityKey(name: name, privateKey: key, leafSHA256: digest)
+        case .interception:
+            try parts.advance(to: (kind, ""))
+            parts.interception = InterceptionKeys(
+                rootKey: try body.secret(upTo: VaultLimits.keyBytes),
+                issuingKey: try body.secret(upTo: VaultLimits.keyBytes))
+        case .trustException:
+            let exception = try body.trustException()
+            try parts.advance(to: (kind, exception.order))
+            parts.trustExceptions.append(exception)
+        case .enrollment:
+            let name = try parts.name(of: kind, in: &body)
+            parts.enrollments[name] = try body.enrollment(named: name)
+        case .pendingEnrollment:
+            let name = try parts.name(of: kind, in: &body)
+            parts.pendingEnrollments[name] = try body.pendingEnrollment(named: name)
+        case .tokenKey:
+            let name = try parts.name(of: kind, in: &body)
+            guard parts.identityKeys[name] == nil else { throw RecordReader.malformed("two keys for one identity") }
+            parts.tokenKeys[name] = try body.tokenKey(named: name)
+        }
+        guard body.isAtEnd else { throw RecordReader.malformed("a record of kind \(code) is too long") }
+    }
+}
+
+/// The records read so far, and the kind and name that the next one must sort after.
+private struct DecodedRecords {
+    var credentials: [String: PasswordCredential] = [:]
+    var identityKeys: [String: IdentityKey] = [:]
+    var interception: InterceptionKeys?
+    var trustExceptions: [TrustExceptionRecord] = []
+    var enrollments: [String: EnrollmentRecord] = [:]
+    var pendingEnrollments: [String: PendingEnrollment] = [:]
+    var tokenKeys: [String: TokenKey] = [:]
+    var last: (kind: RecordKind, name: String) = (.password, "")
+
+    mutating func name(of kind: RecordKind, in body: inout RecordReader) throws(VaultError) -> String {
+        let name = try body.text()
+        guard VaultLimits.isName(name) else { throw RecordReader.malformed("a record's name") }
+        try advance(to: (kind, name))
+        return name
+    }
+
+    mutating func advance(to next: (kind: RecordKind, name: String)) throws(VaultError) {
+        guard (last.kind.rawValue, last.name) < (next.kind.rawValue, next.name) else {
+            throw RecordReader.malformed("records out of order")
+        }
+        last = next
+    }
+}
+
+// MARK: Trust exceptions
+
+extension RecordWriter {
+    mutating func append(_ record: TrustExceptionRecord) {
+        field(record.host)
+        append(record.port)
+        for byte in record.leafSHA256 { append(byte) }
+        append(record.answers ? 1 : 0 as UInt8)
+        append(UInt64(clamping: record.made))
+        append(record.until == nil ? 0 : 1 as UInt8)
+        if let until = record.until { append(UInt64(clamping: until)) }
+    }
+}
+
+extension RecordReader {
+    mutating func trustException() throws(VaultError) -> TrustExceptionRecord {
+        let (host, port) = (try text(), try number(UInt16.self))
+        let leafSHA256 = Array(try bytes(VaultLimits.digestBytes))
+        let answers = try flag()
+        let made = try time()
+        let record = TrustExceptionRecord(
+            host: host, port: port, leafSHA256: leafSHA256, until: try flag() ? try time() : nil, answers: answers,
+            made: made)
+        if let fault = record.fault { throw Self.malformed(fault) }
+        return record
+    }
+}
+
+// MARK: Keys in tokens
+
+extension RecordWriter {
+    mutating func append(_ key: TokenKey) {
+        field(key.name)
+        field(key.uri)
+        field(key.pin)
+        for byte in key.leafSHA256 { append(byte) }
+        append(UInt8(key.isPINRefused ? 1 : 0))
+    }
+}
+
+extension RecordReader {
+    /// The fields after the name.
+    mutating func tokenKey(named name: String) throws(VaultError) -> TokenKey {
+        let uri = try text()
+        let pin = try secret(upTo: VaultLimits.pinBytes)
+        var key = TokenKey(name: name, uri: uri, pin: pin, leafSHA256: Array(try bytes(VaultLimits.digestBytes)))
+        key.isPINRefused = try flag()
+        if let fault = key.fault { throw Self.malformed(fault) }
+        return key
+    }
+}

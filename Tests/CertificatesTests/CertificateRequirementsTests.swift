@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCOpenSSL
+import Foundation
+import Testing
+
+@testable import CountersignCertificates
+
+/// What a server's chain has to meet, each rule with a certificate of the openssl command that breaks it.
+struct CertificateRequirementsTests {
+    private let folder: TemporaryFolder
+    private let verifier: ChainVerifier
+
+    init() throws {
+        folder = try TemporaryFolder()
+        verifier = ChainVerifier(anchors: try TrustAnchors(system: false, additional: TestPKI.chain("origin-root")))
+    }
+
+    private static let leaf = [
+        "basicConstraints=critical,CA:FALSE", "keyUsage=critical,digitalSignature", "extendedKeyUsage=serverAuth",
+        "subjectAltName=DNS:localhost",
+    ]
+    private static let issuer = ["basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,cRLSign"]
+    private static let p256 = ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"]
+
+    /// A certificate `name`, valid for the next ten days, for a key of `openssl genpkey`'s flags.
+    @discardableResult
+    private func make(
+        _ name: String, below issuer: String? = nil, key: [String] = p256, extensions: [String],
+        signing: [String] = ["-sha256"]
+    ) throws -> Certificate {
+        let keyPath = folder.path(name + ".key")
+        let generated = try run("openssl", ["genpkey", "-quiet"] + key + ["-out", keyPath])
+        try #require(generated.status == 0, "\(generated.output)")
+        let identifiers = ["subjectKeyIdentifier=hash", "authorityKeyIdentifier=keyid"]
+        let extensionFile = try folder.write(name + ".ext", (extensions + identifiers).joined(separator: "\n"))
+        try openssl("req", "-new", "-key", keyPath, "-subj", "/CN=\(name)", "-out", folder.path(name + ".csr"))
+        let authority =
+            issuer.map { (folder.path($0 + ".pem"), folder.path($0 + ".key")) }
+            ?? (TestPKI.path("origin-root.pem"), TestPKI.path("origin-root.key.pem"))
+        let signed = try run(
+            "openssl",
+            [
+                "x509", "-req", "-in", folder.path(name + ".csr"), "-CA", authority.0, "-CAkey", authority.1, "-days",
+                "10", "-extfile", extensionFile, "-out", folder.path(name + ".pem"),
+            ] + signing)
+        try #require(signed.status == 0, "\(signed.output)")
+        return try #require(try Certificate.readPEM(folder.bytes(name + ".pem")).first)
+    }
+
+    private func reasons(_ chain: Certificate..., host: String = "localhost") -> [ServerTrust.Reason] {
+        verifier.evaluate(chain: chain, host: host, at: TestPKI.today).reasons
+    }
+
+    @Test(
+        arguments: [
+            (["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"], []),
+            (["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2052"], [.weakKey]),
+            (["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2040"], [.weakKey]),
+            (["-algorithm", "RSA-PSS", "-pkeyopt", "rsa_keygen_bits:2048"], []),
+            (["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-521"], []),
+            (["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-224"], [.weakKey]),
+            (["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:secp256k1"], [.weakKey]),
+            (["-algorithm", "ED25519"], []), (["-algorithm", "ED448"], []),
+        ] as [([String], [ServerTrust.Reason])])
+    func keysAreHeldToTheFloor(key: [String], expected: [ServerTrust.Reason]) throws {
+        let found = try reasons(make("leaf", key: key, extensions: Self.leaf))
+        #expect(found == expected, "\(found)")
+    }
+
+    @Test func aDSAKeyIsTooWeak() throws {
+        let parameters = folder.path("parameters")
+        try openssl(
+            "genpkey", "-quiet", "-genparam", "-algorithm", "DSA", "-pkeyopt", "dsa_paramgen_bits:1024", "-out",
+            parameters)
+        #expect(try reasons(make("leaf", key: ["-paramfile", parameters], extensions: Self.leaf)) == [.weakKey])
+    }
+
+    @Test func aCurveHasToBeNamed() throws {
+        let key = Self.p256 + ["-pkeyopt", "ec_param_enc:explicit"]
+        let expected = ServerTrust.Reason.other("\(Self.refused): certificate public key has explicit ECC parameters")
+        #expect(try reasons(make("leaf", key: key, extensions: Self.leaf)) == [expected])
+    }
+
+    @Test(
+        arguments: [
+            ("-sha256", []), ("-sha512", []), ("-sha1", [.weakSignature]), ("-sha224", [.weakSignature]),
+        ] as [(String, [ServerTrust.Reason])])
+    func signaturesAreHeldToTheFloor(hash: String, expected: [ServerTrust.Reason]) throws {
+        #expect(try reasons(make("leaf", extensions: Self.leaf, signing: [hash])) == expected)
+        let issuer = try make("issuer", extensions: Self.issuer, signing: [hash])
+        #expect(try reasons(make("below", below: "issuer", extensions: Self.leaf), issuer) == expected)
+    }
+
+    @Test(
+        arguments: [
+            ("1", nil), ("-1", "serial number is not positive"), ("0", "serial number is not positive"),
+            ("0x7F" + String(repeating: "00", count: 19), nil),
+            ("0x01" + String(repeating: "00", count: 20), "serial number is longer than 20 bytes"),
+        ] as [(String, String?)])
+    func serialNumbersArePositiveAndShort(serial: String, fault: String?) throws {
+        let leaf = try make("leaf", extensions: Self.leaf, signing: ["-set_serial", serial])
+        #expect(reasons(leaf) == (fault.map { [.other("certificate not accepted: \($0)")] } ?? []))
+    }
+
+    /// The extensions of a leaf, and what is said of them.
+    @Test(
+        arguments: [
+            (leaf + ["1.2.3.4=ASN1:UTF8String:x"], []),
+            (leaf + ["1.2.3.4=critical,ASN1:UTF8String:x"], [.other("\(refused): unhandled critical extension")]),
+            ([leaf[0], "keyUsage=critical,cRLSign", leaf[2], leaf[3]], [.wrongPurpose]),
+            ([leaf[0], "keyUsage=critical,keyEncipherment", leaf[2], leaf[3]], []),
+            ([leaf[0], leaf[2], leaf[3]], []),
+            ([leaf[0], leaf[1], "extendedKeyUsage=clientAuth", leaf[3]], [.wrongPurpose]),
+            ([leaf[0], leaf[1], "extendedKeyUsage=serverAuth,anyExtendedKeyUsage", leaf[3]], [.wrongPurpose]),
+            ([leaf[0], leaf[1], leaf[3]], [.wrongPurpose]),
+            (
+                ["basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,digitalSignature"] + leaf[2...],
+                [.caAsLeaf]
+            ),
+            (Array(leaf.prefix(3)), [.hostMismatch]),
+            (leaf.prefix(3) + ["subjectAltName=DNS:*.localhost"], [.hostMismatch]),
+            (leaf.prefix(3) + ["subjectAltName=IP:127.0.0.1"], [.hostMismatch]),
+            (leaf.prefix(3) + ["subjectAltName=email:a@localhost,URI:https://localhost/"], [.hostMismatch]),
+        ] as [([String], [ServerTrust.Reason])])
+    func aLeafIsOneOfAServer(extensions: [String], expected: [ServerTrust.Reason]) throws {
+        #expect(try reasons(make("localhost", extensions: extensions)) == expected)
+    }
+
+    private static let refused = "certificate not accepted"
+
+    @Test(
+        arguments: [
+            ("DNS:127.0.0.1", "127.0.0.1", false), ("IP:127.0.0.1", "127.0.0.1", true),
+            ("IP:127.0.0.2", "127.0.0.1", false),
+            ("IP:::1", "::1", true), ("DNS:*.0.0.1", "127.0.0.1", false),
+        ])
+    func anAddressIsComparedWithAddressesOnly(name: String, host: String, isAccepted: Bool) throws {
+        let leaf = try make("leaf", extensions: Self.leaf.prefix(3) + ["subjectAltName=\(name)"])
+        #expect(reasons(leaf, host: host) == (isAccepted ? [] : [.hostMismatch]))
+    }
+
+    @Test(
+        arguments: [
+            (issuer, []),
+            (["basicConstraints=critical,CA:TRUE,pathlen:0", issuer[1]], []),
+            (issuer + ["nameConstraints=critical,permitted;DNS:localhost"], []),
+            (issuer + ["nameConstraints=critical,permitted;DNS:example.com"], [.nameConstraint]),
+            (issuer + ["nameConstraints=critical,excluded;DNS:localhost"], [.nameConstraint]),
+            (issuer + ["extendedKeyUsage=clientAuth"], [.wrongPurpose]),
+            (issuer + ["1.2.3.4=critical,ASN1:UTF8String:x"], [.other("\(refused): unhandled critical extension")]),
+            (
+                [issuer[0], "keyUsage=critical,cRLSign"],
+                [.other("\(refused): key usage does not include certificate signing")]
+            ),
+            (["basicConstraints=critical,CA:FALSE", issuer[1]], [.other("\(refused): invalid CA certificate")]),
+        ] as [([String], [ServerTrust.Reason])])
+    func anIssuerIsOneOfServers(extensions: [String], expected: [ServerTrust.Reason]) throws {
+        let issuer = try make("issuer", extensions: extensions)
+        let found = try reasons(make("leaf", below: "issuer", extensions: Self.leaf), issuer)
+        #expect(Set(expected).isSubset(of: found) && found.isEmpty == expected.isEmpty, "\(found)")
+    }
+
+    /// A verdict found for one of a leaf's names is given for the others.
+    @Test func aNameOutsideTheConstraintsSpeaksAgainstEveryNameOfTheLeaf() throws {
+        let issuer = try make("issuer", extensions: Self.issuer + ["nameConstraints=critical,permitted;DNS:localhost"])
+        let leaf = try make(
+            "leaf", below: "issuer",
+            extensions: Self.leaf.prefix(3) + ["subjectAltName=DNS:localhost,DNS:a.example"])
+        for host in ["localhost", "a.example"] {
+            #expect(reasons(leaf, issuer, host: host) == [.nameConstraint])
+        }
+    }
+
+    @Test func aWeakIssuerIsNamed() throws {
+        let key = ["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"]
+        let issuer = try make("issuer", key: key, extensions: Self.issuer)
+        #expect(try reasons(make("leaf", below: "issuer", extensions: Self.leaf), issuer) == [.weakKey])
+    }
+
+    @Test func allIsNamedAtOnce() throws {
+        let leaf = try make(
+            "leaf", key: ["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"],
+            extensions: [
+                "basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign", "extendedKeyUsage=clientAuth",
+                "subjectAltName=DNS:elsewhere.example", "1.2.3.4=critical,ASN1:UTF8String:x",
+                "tlsfeature=status_request",
+            ], signing: ["-sha1", "-set_serial", "-1"])
+        let stranger = ChainVerifier(
+            anchors: try TrustAnchors(system: false, additional: TestPKI.chain("unknown-root")))
+        let found = stranger.evaluate(chain: [leaf], host: "localhost", at: TestPKI.today + 11 * 86_400).reasons
+        let expected: [ServerTrust.Reason] = [
+            .unknownIssuer, .expired(notAfter: leaf.notAfter), .hostMismatch, .weakKey, .weakSignature, .caAsLeaf,
+            .wrongPurpose, .other("\(Self.refused): unhandled critical extension"),
+            .other("\(Self.refused): serial number is not positive"),
+            .other("certificate demands a stapled OCSP response, and none that is valid came"),
+        ]
+        #expect(Set(found) == Set(expected) && found.count == expected.count, "\(found)")
+    }
+}

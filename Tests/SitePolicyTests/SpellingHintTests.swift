@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import CountersignSitePolicy
+
+@Suite struct SpellingHintTests {
+    @Test(arguments: [
+        ("", "", 0), ("", "abc", 3), ("abc", "", 3), ("answer", "answer", 0), ("awnser", "answer", 2),
+        ("kitten", "sitting", 3),
+        ("flaw", "lawn", 2), ("spm", "spn", 1),
+    ])
+    func editsAreCounted(word: String, other: String, count: Int) {
+        #expect(SpellingHint.edits(from: word, to: other) == count)
+        #expect(SpellingHint.edits(from: other, to: word) == count)
+    }
+
+    @Test func twoEditsAreAHintAndThreeAreNot() {
+        #expect(SpellingHint.text(for: "antswerr", among: ["answer", "spn"]) == "did you mean \"answer\"?")
+        #expect(SpellingHint.text(for: "aantswerr", among: ["answer", "spn"]) == "known are answer, spn")
+        #expect(SpellingHint.text(for: "xxn", among: ["answer", "spn"]) == "did you mean \"spn\"?")
+        #expect(SpellingHint.text(for: "xxx", among: ["answer", "spn"]) == "known are answer, spn")
+        #expect(SpellingHint.text(for: String(repeating: "a", count: 100_000), among: ["answer"]) == "known are answer")
+    }
+}
