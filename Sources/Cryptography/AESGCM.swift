@@ -8,7 +8,7 @@ package enum AESGCM {
     package static let nonceBytes = 12
     package static let tagBytes = 16
 
-    /// `plaintext` encrypted, with the tag behind it. A nonce must never be used twice under one key.
+    /// Encrypts `plaintext` and appends the tag. A nonce must never be used twice under one key.
     package static func seal(
         _ plaintext: UnsafeRawBufferPointer, key: Secret, nonce: [UInt8], authenticating header: [UInt8]
     ) throws(CryptographyError) -> [UInt8] {
@@ -20,7 +20,7 @@ package enum AESGCM {
         return sealed
     }
 
-    /// What `seal` was given, or `authenticationFailed` when key, nonce, header or bytes differ.
+    /// Decrypts the result of `seal`. Throws `authenticationFailed` if key, nonce, header or bytes differ.
     package static func open(
         _ sealed: [UInt8], key: Secret, nonce: [UInt8], authenticating header: [UInt8]
     ) throws(CryptographyError) -> Secret {
@@ -36,13 +36,13 @@ package enum AESGCM {
         defer { plaintext.wipe() }
         try context.expect(tag: Array(sealed.suffix(tagBytes)))
         do { try context.finish() } catch {
-            throw CryptographyError(.authenticationFailed, "the key does not fit, or the bytes were altered")
+            throw CryptographyError(.authenticationFailed, "the key is wrong, or the bytes were altered")
         }
         return Secret(plaintext)
     }
 }
 
-/// One EVP_CIPHER_CTX.
+/// Owns one EVP_CIPHER_CTX.
 private final class CipherContext {
     private let context: OpaquePointer
 
@@ -50,7 +50,7 @@ private final class CipherContext {
         guard key.count == AESGCM.keyBytes, nonce.count == AESGCM.nonceBytes else {
             throw CryptographyError(
                 .invalidParameter,
-                "AES-256-GCM takes a key of 32 bytes and a nonce of 12, not \(key.count) and \(nonce.count)")
+                "AES-256-GCM needs a key of 32 bytes and a nonce of 12 bytes, not \(key.count) and \(nonce.count)")
         }
         guard let context = EVP_CIPHER_CTX_new() else {
             throw CryptographyError(.unavailable, "AES-256-GCM")

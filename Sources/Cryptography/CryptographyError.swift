@@ -2,14 +2,14 @@
 
 import CountersignCOpenSSL
 
-/// What OpenSSL refused, with the reasons it left in its error queue. Never contains a secret.
+/// A failed operation of OpenSSL, with the reasons from its error queue.
 package struct CryptographyError: CodedError {
     package enum Code: Equatable, Sendable {
-        /// OpenSSL, or this build of it, cannot do that: the environment's fault.
+        /// OpenSSL, or this build of it, does not support the operation: the environment's fault.
         case unavailable
         /// An authenticated decryption failed: the wrong key, or altered bytes.
         case authenticationFailed
-        /// A length or parameter that the algorithm does not take.
+        /// A length or parameter that the algorithm does not accept.
         case invalidParameter
     }
 
@@ -25,7 +25,7 @@ package struct CryptographyError: CodedError {
 
 /// The calling thread's OpenSSL error queue.
 package enum OpenSSLErrors {
-    /// Takes every entry off the queue and gives their reasons, oldest first.
+    /// Removes all entries from the queue and returns their reasons, oldest first.
     package static func drain() -> [String] {
         var reasons: [String] = []
         while true {

@@ -3,9 +3,9 @@
 /// An error with a text for people. Reports, logs and the library's public error show `detail` and `hint` of any such
 /// error.
 package protocol DiagnosableError: Error, CustomStringConvertible {
-    /// What happened, to what: lower case, no full stop, never a secret.
+    /// A sentence in lower case without a full stop that names the file or input at fault. Never contains a secret.
     var detail: String { get }
-    /// What the person can do about it, usually a command to type.
+    /// The remedy, usually a command to type; nil if none is known.
     var hint: String? { get }
 }
 

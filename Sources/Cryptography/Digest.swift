@@ -2,7 +2,7 @@
 
 import CountersignCOpenSSL
 
-/// A hash function. MD4 (RFC 1320) is not here: see ``MD4``.
+/// A hash function of OpenSSL's default provider. ``MD4`` (RFC 1320) is not one of them.
 package enum Digest: String, CaseIterable, Sendable {
     case md5
     case sha1
@@ -46,7 +46,7 @@ package enum Digest: String, CaseIterable, Sendable {
         [UInt8](unsafeUninitializedCapacity: lengthBytes) { output, count in
             var length: UInt32 = 0
             let done = EVP_Digest(bytes.baseAddress, bytes.count, output.baseAddress, &length, evp, nil)
-            precondition(done == 1, "OpenSSL has no \(self) here; it is part of the default provider")
+            precondition(done == 1, "OpenSSL does not have \(self), which is part of its default provider")
             count = Int(length)
         }
     }
@@ -59,7 +59,7 @@ package enum Digest: String, CaseIterable, Sendable {
                 let done = HMAC(
                     evp, key.baseAddress ?? UnsafeRawPointer(output.baseAddress), Int32(key.count),
                     message.baseAddress, message.count, output.baseAddress, &length)
-                precondition(done != nil, "OpenSSL has no HMAC-\(self) here; it is part of the default provider")
+                precondition(done != nil, "OpenSSL does not have HMAC-\(self), which is part of its default provider")
                 count = Int(length)
             }
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Base64 with padding (RFC 4648 §4). Strict: no white space, no missing or misplaced padding, no stray bits.
+/// Base64 with padding (RFC 4648 §4). Decoding is strict: white space, missing or misplaced padding, and non-zero
+/// padding bits are errors.
 package enum Base64 {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     private static let values: [UInt8] = {
@@ -33,7 +34,7 @@ package enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The bytes that `text` stands for, or nil if it is not base64.
+    /// The decoded bytes of `text`, or nil if it is not base64.
     package static func decode(_ text: some StringProtocol) -> [UInt8]? {
         let characters = Array(text.utf8)
         guard characters.count % 4 == 0 else { return nil }
@@ -57,7 +58,7 @@ package enum Base64 {
     }
 }
 
-/// Hexadecimal, two digits a byte.
+/// Hexadecimal, two digits per byte.
 package enum Hex {
     private static let digits = Array("0123456789abcdef".utf8)
 
@@ -73,7 +74,7 @@ package enum Hex {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The bytes of digits in either case, or nil if there is anything else or an odd number of them.
+    /// The bytes of hexadecimal digits in either case; nil for any other character and for an odd number of digits.
     package static func decode(_ text: some StringProtocol) -> [UInt8]? {
         var bytes: [UInt8] = []
         var high: UInt8?

@@ -2,8 +2,8 @@
 
 import CountersignCOpenSSL
 
-/// scrypt (RFC 7914): a key out of a passphrase, dear to guess. It takes 128 · N · r bytes of memory and blocks for as
-/// long: run it off the event loops.
+/// scrypt (RFC 7914): derives a key from a passphrase and makes guessing the passphrase expensive. Uses 128 · N · r
+/// bytes of memory and blocks for the time that filling them takes: call it off the event loops.
 package struct Scrypt: Equatable, Sendable {
     /// log2 of the CPU and memory cost N.
     package var costExponent: UInt8
@@ -16,7 +16,7 @@ package struct Scrypt: Equatable, Sendable {
         self.parallelization = parallelization
     }
 
-    /// A key of `lengthBytes` for `passphrase`.
+    /// Derives a key of `lengthBytes` from `passphrase`.
     package func key(
         from passphrase: Secret, salt: [UInt8], lengthBytes: Int = 32
     ) throws(CryptographyError) -> Secret {
@@ -40,12 +40,12 @@ package struct Scrypt: Equatable, Sendable {
     }
 }
 
-/// Random bytes of OpenSSL's generator, which the kernel seeds.
+/// Random bytes from OpenSSL's generator, which the kernel seeds.
 package enum Randomness {
     /// `count` unpredictable bytes.
     package static func bytes(_ count: Int) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: count) { output, initialized in
-            precondition(RAND_bytes(output.baseAddress, Int32(count)) == 1, "the system has no randomness to give")
+            precondition(RAND_bytes(output.baseAddress, Int32(count)) == 1, "OpenSSL's random number generator failed")
             initialized = count
         }
     }
@@ -54,7 +54,7 @@ package enum Randomness {
     package static func secret(_ count: Int) -> Secret {
         Secret(count: count) { output in
             let filled = RAND_priv_bytes(output.assumingMemoryBound(to: UInt8.self).baseAddress, Int32(output.count))
-            precondition(filled == 1, "the system has no randomness to give")
+            precondition(filled == 1, "OpenSSL's random number generator failed")
         }
     }
 }

@@ -2,9 +2,9 @@
 
 import CountersignCOpenSSL
 
-/// MD4 (RFC 1320), which NTLM's password hash is made of and nothing else may be: it is broken as a hash.
+/// MD4 (RFC 1320), for NTLM's password hash only: it is broken as a hash function.
 ///
-/// OpenSSL 3 keeps it in the legacy provider, so it is computed here.
+/// Implemented here because OpenSSL 3 has it in the legacy provider only.
 package enum MD4 {
     package static let lengthBytes = 16
     private static let blockBytes = 64
@@ -14,7 +14,7 @@ package enum MD4 {
         bytes.withUnsafeBytes { hash($0) }
     }
 
-    /// The digest of `bytes`, of which no copy is left behind in memory.
+    /// The digest of `bytes`. Overwrites its copy of them.
     package static func hash(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
         var chain = Chain()
         let wholeBlocks = bytes.count / blockBytes * blockBytes

@@ -3,17 +3,17 @@
 import CountersignCOpenSSL
 import Glibc
 
-/// Keeps what is in memory out of core files, swap and other processes of the same user.
+/// Keeps the process's memory out of core files, swap and other processes of the same user.
 package enum ProcessHardening {
-    /// Of memory that is locked and never dumped, for ``Secret``s and OpenSSL's private keys.
+    /// The size of the secure heap: locked memory that is never dumped, for ``Secret``s and OpenSSL's private keys.
     package static let secureHeapBytes = 1 << 20
 
-    /// Turns core files off (`RLIMIT_CORE` 0, the soft limit, so that a command run by `exec` may raise it again), makes
-    /// the process not dumpable (`PR_SET_DUMPABLE` 0: nobody but root attaches to it or reads its `/proc` files), and sets
-    /// up the secure heap. Call it first, before any ``Secret`` exists. Gives a sentence for each thing that the system
-    /// would not do; calling it again does no harm.
+    /// Disables core files (soft limit `RLIMIT_CORE` 0, so that a command run by `exec` can raise it again), makes the
+    /// process not dumpable (`PR_SET_DUMPABLE` 0: only root can attach to it or read its `/proc` files), and sets up
+    /// the secure heap. Call it first, before any ``Secret`` exists; later calls have no effect. Returns a warning for
+    /// each step that failed.
     package static func apply() -> [String] {
-        // Without its clean-up at exit, which would free what threads that still run are using.
+        // Without OpenSSL's clean-up at exit, which would free memory that running threads still use.
         OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
         var warnings: [String] = []
         var limit = rlimit()
@@ -21,27 +21,27 @@ package enum ProcessHardening {
             limit.rlim_cur = 0
         }
         if setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit) != 0 {
-            warnings.append("core files could not be turned off")
+            warnings.append("core files could not be disabled")
         }
         if csn_prctl_set_dumpable(0) != 0 {
-            warnings.append("other processes of this user may read this one's memory")
+            warnings.append("other processes of this user can read this process's memory")
         }
         if CRYPTO_secure_malloc_initialized() == 0 {
             switch CRYPTO_secure_malloc_init(secureHeapBytes, 32) {
             case 1: break
             case 2:
-                warnings.append("the memory of secrets could not be locked and may be swapped: raise `ulimit -l`")
+                warnings.append("memory for secrets could not be locked and may be swapped out: raise `ulimit -l`")
             default:
                 _ = OpenSSLErrors.drain()
-                warnings.append("secrets are kept in ordinary memory")
+                warnings.append("secrets are stored in ordinary memory")
             }
         }
         return warnings
     }
 
-    /// Whether ``Secret``s are kept in locked memory.
+    /// Whether ``Secret``s are stored in locked memory.
     package static var hasSecureHeap: Bool { CRYPTO_secure_malloc_initialized() == 1 }
 
-    /// Whether other processes of the user may attach to this one.
+    /// Whether other processes of the user can attach to this one.
     package static var isDumpable: Bool { csn_prctl_get_dumpable() != 0 }
 }

@@ -2,25 +2,27 @@
 
 import CountersignCOpenSSL
 
-/// Bytes that must not leak: a password, a private key, a key-encryption key.
+/// Bytes that must not leak: a password, a private key, a key that encrypts another key.
 ///
-/// Held in OpenSSL's secure heap where the process has set one up (`OPENSSL_secure_malloc`), wiped on release, compared
-/// in constant time. Its description says nothing, it has no `Codable`, and nothing copies it but ``withBytes(_:)``.
+/// Stored in OpenSSL's secure heap if the process has set one up (`OPENSSL_secure_malloc`), overwritten on release and
+/// compared in constant time. The description is redacted, there is no `Codable`, and ``withBytes(_:)`` is the only
+/// access to the bytes.
 ///
-/// Unchecked because of the pointer: the memory is written by an initialiser only, before any other thread can see it.
+/// Unchecked because of the pointer: only the initialiser writes the memory, before any other thread can see it.
 package final class Secret: @unchecked Sendable {
     private let memory: UnsafeMutableRawPointer
     /// The number of bytes.
     package let count: Int
 
-    /// Room for `count` bytes, which `fill` writes.
+    /// Allocates `count` bytes, which `fill` initialises.
     package init(count: Int, fill: (UnsafeMutableRawBufferPointer) -> Void) {
-        // The secure heap has a fixed size; what no longer fits is held in ordinary memory, and wiped all the same.
+        // The secure heap has a fixed size. Once it is full, secrets go to ordinary memory and are still overwritten on
+        // release.
         guard
             let memory = CRYPTO_secure_zalloc(Swift.max(count, 1), #file, #line)
                 ?? CRYPTO_zalloc(Swift.max(count, 1), #file, #line)
         else {
-            // A secret is short, whoever it comes from: there is no memory left for anything.
+            // Secrets are short, so a failed allocation means that the process is out of memory.
             fatalError("out of memory for a secret of \(count) bytes")
         }
         self.memory = memory
@@ -49,14 +51,14 @@ package final class Secret: @unchecked Sendable {
         try body(UnsafeRawBufferPointer(start: memory, count: count))
     }
 
-    /// The bytes read as UTF-8, or nil if they are not UTF-8. The string is an ordinary one: keep it short-lived.
+    /// The bytes as a string, or nil if they are not UTF-8. The string is in ordinary memory: keep it short-lived.
     package var utf8Text: String? {
         withBytes { String(validating: $0, as: UTF8.self) }
     }
 }
 
 extension Secret: Equatable {
-    /// In a time that depends on the lengths only.
+    /// Takes a time that depends on the lengths only.
     package static func == (left: Secret, right: Secret) -> Bool {
         left.count == right.count && CRYPTO_memcmp(left.memory, right.memory, left.count) == 0
     }

@@ -3,26 +3,27 @@
 import CountersignCOpenSSL
 import CountersignCertificates
 
-/// A path from a certificate to one of the anchors (RFC 5280 §6), built by OpenSSL from the certificates at hand.
+/// A certification path from a certificate to a trust anchor (RFC 5280 §6), built by OpenSSL from the given
+/// certificates.
 struct CertificationPath {
     enum Purpose {
-        /// The certificate is an authority's.
-        case authority
+        /// The certificate is a certification authority's.
+        case certificationAuthority
         /// The certificate is for TLS clients.
         case client
 
         fileprivate var identifier: Int32 {
             switch self {
-            case .authority: X509_PURPOSE_ANY
+            case .certificationAuthority: X509_PURPOSE_ANY
             case .client: X509_PURPOSE_SSL_CLIENT
             }
         }
     }
 
-    /// The certificate, its issuers, the anchor.
+    /// The certificate, its issuers and the anchor.
     let certificates: [Certificate]
 
-    /// Throws OpenSSL's reason when there is no such path at `time`, in seconds since 1970.
+    /// Throws OpenSSL's reason if there is no valid path at `time`, in seconds since 1970.
     init(
         of certificate: Certificate, purpose: Purpose, through others: [Certificate], to anchors: TrustAnchors,
         at time: Int64
@@ -42,7 +43,7 @@ struct CertificationPath {
         }
         guard started == 1, let parameters = X509_STORE_CTX_get0_param(context),
             X509_VERIFY_PARAM_set_purpose(parameters, purpose.identifier) == 1
-        else { throw CertificateError(.unavailable, "the path cannot be checked") }
+        else { throw CertificateError(.unavailable, "the certification path cannot be checked") }
         X509_VERIFY_PARAM_set_time(parameters, time_t(time))
         X509_VERIFY_PARAM_set_depth(parameters, ChainVerifier.maximumDepth)
         let verified = withExtendedLifetime(others) { X509_verify_cert(context) }
@@ -57,7 +58,7 @@ struct CertificationPath {
 }
 
 extension Certificate {
-    /// Signed with its own key, which was checked.
+    /// Whether the certificate is signed with its own key. Verifies the signature.
     var isSelfSigned: Bool {
         defer { ERR_clear_error() }
         return withX509 { X509_self_signed($0, 1) } == 1

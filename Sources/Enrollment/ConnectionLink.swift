@@ -3,12 +3,14 @@
 import CountersignCOpenSSL
 import CountersignCryptography
 
-/// What ties a certification request to one TLS connection (RFC 7030 §3.5): the text of its challengePassword.
+/// The channel binding that links a certification request to one TLS connection (RFC 7030 §3.5), as the text of its
+/// challengePassword.
 ///
-/// A renegotiation after the request was made would change `tls-unique`; the server would then refuse the request.
+/// Renegotiation after the request was created changes `tls-unique`, and the server then refuses the request.
 struct ConnectionLink: Equatable {
     enum Kind: CaseIterable, Equatable {
-        /// `tls-unique` of TLS 1.2 (RFC 5929 §3): the client's Finished message, as no session is ever resumed here.
+        /// `tls-unique` of TLS 1.2 (RFC 5929 §3): the client's Finished message, because sessions are never resumed
+        /// here.
         case unique
         /// `tls-exporter` of TLS 1.3 (RFC 9266 §2).
         case exporter
@@ -29,7 +31,7 @@ struct ConnectionLink: Equatable {
     private static let label = "EXPORTER-Channel-Binding"
     private static let exporterBytes = 32
 
-    /// Nil when the handshake is not over, was a resumption, or had no such value.
+    /// Nil if the handshake is incomplete, was a resumption, or has no such value.
     init?(of ssl: OpaquePointer) {
         guard SSL_is_init_finished(ssl) == 1, SSL_session_reused(ssl) == 0 else { return nil }
         var value = [UInt8](repeating: 0, count: 64)

@@ -6,22 +6,22 @@ import CountersignChallenges
 import CountersignCryptography
 import Synchronization
 
-/// libcurl as the client of one EST server: one handle, which keeps its connection from call to call. Blocking; one
-/// call at a time.
+/// libcurl as the client of one EST server: one handle, which reuses its connection for several calls. Calls block, and
+/// only one may run at a time.
 ///
-/// https only, no redirects, no proxy, no `.netrc`, no cookies, no resumed TLS sessions. A credential answers one 401 a
-/// call, by Digest where that is offered, else by Basic, and a second 401 ends the call.
+/// https only; no redirects, proxy, `.netrc`, cookies or TLS session resumption. A credential answers one 401 per call,
+/// with Digest if it is offered and Basic otherwise; a second 401 ends the call.
 final class CurlSession {
     private let handle: UnsafeMutableRawPointer
     private let tls: ServerTLS
     private let access: ESTAuthentication
     private let limit: Duration
     private let now: @Sendable () -> Int64
-    /// The kind of link that the last connection had.
+    /// The kind of link of the last connection.
     private var linkKind = ConnectionLink.Kind.exporter
     private let said = UnsafeMutableBufferPointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
 
-    /// Sets libcurl up, once a process; where that fails, the next session tries again.
+    /// Initialises libcurl once per process. After a failure, the next session tries again.
     private static func setUp() -> Bool {
         isSetUp.withLock { isSetUp in
             if !isSetUp { isSetUp = csn_curl_global_init_wiping() == CURLE_OK }
@@ -37,7 +37,7 @@ final class CurlSession {
     ) throws(EnrollmentError) {
         guard Self.setUp(), let handle = csn_curl_easy_init() else {
             said.deallocate()
-            throw EnrollmentError(.unavailable, "libcurl cannot be loaded, or not set up")
+            throw EnrollmentError(.unavailable, "libcurl cannot be loaded or initialised")
         }
         self.handle = handle
         self.tls = tls
@@ -52,18 +52,19 @@ final class CurlSession {
         said.deallocate()
     }
 
-    /// A response, and the request that it answers.
+    /// A response and the certification request that it answers.
     struct Answer {
         let response: ESTResponse
         /// DER; nil for a GET.
         let request: [UInt8]?
     }
 
-    /// Asks, or sends the request if there is one. Throws when no whole response came, or none but 401.
+    /// Sends a GET, or a POST if there is a certification request. Throws unless a complete response arrived that is
+    /// not a 401.
     func call(
         _ url: String, sending request: ESTRequest? = nil, unless cancellation: Cancellation
     ) throws(EnrollmentError) -> Answer {
-        // Two at most: the first may find that the connection is of the other kind.
+        // At most two attempts: the first may find that the connection uses the other kind of link.
         for _ in ConnectionLink.Kind.allCases {
             let transfer = CurlTransfer(tls: tls, body: try body(for: request), cancellation: cancellation)
             let code = try run(url, transfer)
@@ -80,7 +81,7 @@ final class CurlSession {
             response.answersCredential = access.credential != nil && transfer.rejections > 0
             return Answer(response: response, request: transfer.body?.request)
         }
-        throw EnrollmentError(.handshakeFailed, "the server speaks another version of TLS on every connection")
+        throw EnrollmentError(.handshakeFailed, "the server changes the TLS version with every connection")
     }
 
     private func body(for request: ESTRequest?) throws(EnrollmentError) -> RequestBody? {
@@ -92,7 +93,7 @@ final class CurlSession {
         }
     }
 
-    /// libcurl's own words on what went wrong.
+    /// libcurl's error message.
     private var spoken: String {
         String(decoding: said.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
@@ -103,7 +104,7 @@ final class CurlSession {
         tls.callBegins()
         var fields: UnsafeMutablePointer<curl_slist>?
         defer {
-            // The password is not to stay in the handle.
+            // Removes the password from the handle.
             csn_curl_easy_reset(handle)
             csn_curl_slist_free_all(fields)
         }
@@ -200,7 +201,9 @@ final class CurlSession {
             csn_curl_set_before_request(
                 handle,
                 { context, _, _, _, port in
-                    guard let context, let handle = CurlTransfer.at(context).handle else { return CURL_PREREQFUNC_ABORT }
+                    guard let context, let handle = CurlTransfer.at(context).handle else {
+                        return CURL_PREREQFUNC_ABORT
+                    }
                     let ssl = csn_curl_get_openssl(handle).map { OpaquePointer($0) }
                     return CurlTransfer.at(context).requestBegins(ssl: ssl, localPort: port)
                         ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT

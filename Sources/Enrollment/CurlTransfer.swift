@@ -2,8 +2,7 @@
 
 import Synchronization
 
-/// One call to a server while it runs: what libcurl's callbacks collect and decide. Lives on one thread, but for the
-/// cancellation.
+/// The state of one running call to a server, for libcurl's callbacks. Used on one thread, except for the cancellation.
 final class CurlTransfer {
     /// The longest response body, in bytes.
     static let maximumBodyBytes = 1 << 20
@@ -15,22 +14,22 @@ final class CurlTransfer {
     var handle: UnsafeMutableRawPointer?
     private var sockets: [Int32] = []
     private(set) var response = ESTResponse()
-    /// The blank line behind the head has come.
+    /// The blank line after the head was received.
     private(set) var headIsWhole = false
-    /// The 401 responses so far.
+    /// The number of 401 responses so far.
     private(set) var rejections = 0
-    /// Why a callback stopped the transfer.
+    /// The reason why a callback stopped the transfer.
     private(set) var stop: Stop?
 
     enum Stop: Equatable {
         case bodyTooLong
-        /// The server asked a second time, whatever was offered.
+        /// The server sent a second 401.
         case credentialRejected
-        /// The connection is of another kind than the request's length was made for.
+        /// The connection's kind of link does not match the announced length of the request.
         case otherLink(ConnectionLink.Kind)
         case noLink
         case requestNotMade(String)
-        /// The server ended the connection when it had seen the identity.
+        /// The server closed the connection after it received the identity.
         case endedEarly
         case cancelled
     }
@@ -41,7 +40,7 @@ final class CurlTransfer {
         self.cancellation = cancellation
     }
 
-    /// A line of a head, its line break included.
+    /// Handles one line of a head, including its line break.
     func received(headLine: UnsafeRawBufferPointer) {
         var line = String(decoding: headLine, as: UTF8.self)[...]
         while let last = line.unicodeScalars.last, last == "\r" || last == "\n" { line.unicodeScalars.removeLast() }
@@ -59,7 +58,7 @@ final class CurlTransfer {
         }
     }
 
-    /// A piece of the body. False stops the transfer.
+    /// Handles a piece of the body. Returns false to stop the transfer.
     func received(body bytes: UnsafeRawBufferPointer) -> Bool {
         guard bytes.count <= Self.maximumBodyBytes - response.body.count else {
             stop = .bodyTooLong
@@ -69,13 +68,13 @@ final class CurlTransfer {
         return true
     }
 
-    /// The connection stands and a request is about to be sent on it. False stops the transfer.
+    /// Called when the connection is established, before the request is sent. Returns false to stop the transfer.
     func requestBegins(ssl: OpaquePointer?, localPort: Int32) -> Bool {
         stop = decide(ssl: ssl, localPort: localPort)
         return stop == nil
     }
 
-    /// A socket that this transfer's connection may come to stand on.
+    /// Remembers a socket that this transfer's connection may use.
     func made(socket: Int32) { sockets.append(socket) }
 
     private func decide(ssl: OpaquePointer?, localPort: Int32) -> Stop? {
@@ -85,7 +84,7 @@ final class CurlTransfer {
         if tls.wasAskedForIdentity, !tls.hasVerdict {
             tls.verdictCame()
             if let socket = sockets.last(where: { IdentityRejectionCheck.localPort(of: $0) == localPort }),
-                !IdentityRejectionCheck.isFavourable(ssl, socket: socket)
+                !IdentityRejectionCheck.isAccepted(ssl, socket: socket)
             {
                 return .endedEarly
             }
@@ -102,7 +101,7 @@ final class CurlTransfer {
     }
 }
 
-/// Tells a running call that nobody waits for it any more.
+/// Cancels a running call.
 final class Cancellation: Sendable {
     private let flag = Atomic(false)
 

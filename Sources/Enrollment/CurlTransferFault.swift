@@ -4,8 +4,7 @@ import CountersignCCurl
 import CountersignCOpenSSL
 import CountersignCertificates
 
-/// Why a transfer brought no response that is worth reading, in terms of the server and the person rather than of
-/// libcurl.
+/// Explains why a transfer failed, in terms of the server and the user rather than of libcurl.
 struct CurlTransferFault {
     let transfer: CurlTransfer
     let tls: ServerTLS
@@ -13,9 +12,9 @@ struct CurlTransferFault {
     /// Seconds since 1970.
     let time: Int64
 
-    /// Nil when a whole response came that is not a 401. `said` is libcurl's own words.
+    /// The error; nil if a complete response arrived that is not a 401. `said` is libcurl's error message.
     func error(_ code: CURLcode, said: String) -> EnrollmentError? {
-        // The credential was sent and turned down, whatever became of the rest of that response.
+        // The server has rejected the credential, even if the rest of its response is incomplete.
         if transfer.rejections > 1 { return unauthorized }
         if let stop = transfer.stop { return error(stop) }
         if code == CURLE_OK, transfer.response.status == 401 { return unauthorized }
@@ -30,7 +29,7 @@ struct CurlTransferFault {
         let words = PrintableText.longer(said)
         switch code {
         case CURLE_COULDNT_RESOLVE_HOST:
-            return EnrollmentError(.unreachable, "no address for \"\(tls.host)\": \(words)")
+            return EnrollmentError(.unreachable, "no IP address for \"\(tls.host)\": \(words)")
         case CURLE_COULDNT_CONNECT: return EnrollmentError(.unreachable, "no connection to the server: \(words)")
         case CURLE_OPERATION_TIMEDOUT: return EnrollmentError(.timedOut, "no response in time \(place): \(words)")
         case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_PEER_FAILED_VERIFICATION:
@@ -39,7 +38,7 @@ struct CurlTransferFault {
             CURLE_SSL_SHUTDOWN_FAILED:
             return EnrollmentError(.cut, "the connection was cut \(place)", hint: cutHint)
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_WRITE_ERROR, CURLE_BAD_CONTENT_ENCODING:
-            return EnrollmentError(.malformedResponse, "what the server sent is not HTTP/1.1: \(words)")
+            return EnrollmentError(.malformedResponse, "the server's response is not HTTP/1.1: \(words)")
         default: return EnrollmentError(.unavailable, "libcurl (\(code.rawValue)): \(words)")
         }
     }
@@ -53,7 +52,7 @@ struct CurlTransferFault {
                 statusCode: transfer.response.status)
         case .credentialRejected: unauthorized
         case .otherLink, .noLink:
-            EnrollmentError(.handshakeFailed, "the TLS connection has nothing that a request can be linked to")
+            EnrollmentError(.handshakeFailed, "the TLS connection has no channel binding to link the request to")
         case .requestNotMade(let detail):
             EnrollmentError(.configuration, "the certification request could not be made: \(detail)")
         case .endedEarly:
@@ -75,9 +74,9 @@ struct CurlTransferFault {
                     ? "the server rejected credential \"\(credential.name)\""
                     : "the server offers \(schemes), and credential \"\(credential.name)\" answers Basic and Digest only"
             } else if tls.hasShownIdentity {
-                "the identity is not enough: the server wants a user name and password (\(schemes))"
+                "the server accepts the identity only together with a user name and password (\(schemes))"
             } else {
-                "the server wants a user name and password (\(schemes)), and none is given"
+                "the server requires a user name and password (\(schemes)), and none was given"
             }
         let isSent = access.credential != nil && transfer.rejections > 1
         return EnrollmentError(.unauthorized, detail, statusCode: 401, rejects: isSent ? .credential : nil)
@@ -86,7 +85,7 @@ struct CurlTransferFault {
     // MARK: Certificates
 
     private func untrusted(_ trust: ServerTrust) -> EnrollmentError {
-        let leaf = trust.leaf.map { ", which shows \"\($0)\" (\($0.fingerprintText)) by \"\($0.issuer)\"" } ?? ""
+        let leaf = trust.leaf.map { ", which presented \"\($0)\" (\($0.fingerprintText)) by \"\($0.issuer)\"" } ?? ""
         return EnrollmentError(
             .untrustedServer, "the server \"\(tls.host)\"\(leaf), is not trusted: \(trust)",
             hint:
@@ -94,10 +93,11 @@ struct CurlTransferFault {
         )
     }
 
-    /// Of RFC 8446 §6.2: bad_certificate to certificate_unknown, unknown_ca, access_denied, decrypt_error.
+    /// Alerts about the identity (RFC 8446 §6.2): bad_certificate to certificate_unknown.
     private static let identityAlerts: ClosedRange<UInt8> = 42...46
+    /// unknown_ca, access_denied, decrypt_error.
     private static let furtherIdentityAlerts: [UInt8] = [48, 49, 51]
-    /// handshake_failure, certificate_required.
+    /// Alerts that demand an identity: handshake_failure, certificate_required.
     private static let demandAlerts: [UInt8] = [40, 116]
 
     private func refused(by alert: UInt8) -> EnrollmentError {
@@ -108,19 +108,19 @@ struct CurlTransferFault {
         }
         if tls.wasAskedForIdentity, !tls.hasShownIdentity, isAboutIdentity || Self.demandAlerts.contains(alert) {
             return EnrollmentError(
-                .unauthorized, "the server demands an identity, and none is given: it sent the TLS alert \"\(name)\"")
+                .unauthorized, "the server requires an identity, and none was given: it sent the TLS alert \"\(name)\"")
         }
         return EnrollmentError(.handshakeFailed, "the server ended the connection with the TLS alert \"\(name)\"")
     }
 
-    /// Begins with a space, or is empty.
+    /// For insertion into a sentence: begins with a space, or is empty.
     private var identityName: String {
         guard let identity = access.identity else { return "" }
         let obstacle = identity.obstacle(acceptableIssuers: [], at: time).map { ", \($0)" } ?? ""
         return " \"\(identity.name)\" (\(identity.leaf)\(obstacle))"
     }
 
-    /// nginx completes the handshake and says in HTTP what it thinks of the certificate.
+    /// nginx completes the handshake and reports the certificate's rejection in HTTP.
     private var identityRejectedInHTTP: EnrollmentError? {
         let response = transfer.response
         guard tls.hasShownIdentity, response.status == 400 || response.status == 495,
@@ -143,7 +143,7 @@ struct CurlTransferFault {
 
     private var cutHint: String? {
         tls.hasShownIdentity && transfer.response.status == 0
-            ? "the identity\(identityName) was shown just before: the server may have refused it without saying so"
+            ? "the identity\(identityName) was presented just before: the server may have refused it without a response"
             : nil
     }
 }

@@ -3,14 +3,14 @@
 import CountersignCertificates
 import CountersignChallenges
 
-/// What an EST server is verified against, and what it is shown.
+/// How an EST server and its client authenticate each other: the trust anchors for the server, the credential and
+/// identity for the client.
 package struct ESTAuthentication: Sendable {
-    /// The explicit trust anchors (RFC 7030 §3.6.1): self-signed authorities, and nothing beside them. The system's are
-    /// not used.
+    /// The explicit trust anchors (RFC 7030 §3.6.1): self-signed CA certificates. The system's anchors are not used.
     package var anchors: [Certificate]
-    /// Authorities that must not be in a server's chain although an anchor vouches for them: the interception CA.
+    /// CAs that must not occur in a server's chain even if an anchor vouches for them: the interception CA.
     package var refused: [Certificate]
-    /// Answers one Basic or Digest challenge a call, on the verified connection only.
+    /// Answers one Basic or Digest challenge per call, on a verified connection only.
     package var credential: PasswordCredential?
     /// Answers a TLS CertificateRequest.
     package var identity: Identity?

@@ -3,16 +3,16 @@
 import CountersignCertificates
 import CountersignCryptography
 
-/// What a server that is not trusted yet says of itself, for a person to confirm (RFC 7030 §4.1.1).
+/// The certificates of a server that is not trusted yet, for the user to confirm (RFC 7030 §4.1.1).
 package struct ESTBootstrap: Equatable, Sendable {
     /// The server's own chain as sent, leaf first.
     package let serverChain: [Certificate]
-    /// The self-signed authorities of `/cacerts`: one of them, confirmed by its fingerprint, becomes the anchor, and
-    /// the server is then verified against it like any other.
-    package let authorities: [Certificate]
+    /// The self-signed CA certificates from `/cacerts`. The one that the user confirms by its fingerprint becomes the
+    /// trust anchor, and the server is then verified against it.
+    package let certificationAuthorities: [Certificate]
 
-    /// Asks `/cacerts` over a connection on which nobody was verified. Nothing is shown or sent but the question;
-    /// within 30 seconds.
+    /// Requests `/cacerts` on a connection whose server is not verified, and sends nothing else. Takes at most 30
+    /// seconds.
     package static func fetch(_ endpoint: ESTEndpoint) async throws(EnrollmentError) -> ESTBootstrap {
         let access = ESTAuthentication(anchors: [])
         let tls = ServerTLS(host: endpoint.origin.host, verifier: nil, identity: nil, now: { 0 })
@@ -25,19 +25,19 @@ package struct ESTBootstrap: Equatable, Sendable {
                 $0.isCertificateAuthority && $0.isSelfSigned
             }
             guard !authorities.isEmpty else {
-                throw response.malformed("no self-signed authority is among the CA certificates that the server gives")
+                throw response.malformed("none of the server's CA certificates is self-signed")
             }
-            return ESTBootstrap(serverChain: tls.chain, authorities: authorities)
+            return ESTBootstrap(serverChain: tls.chain, certificationAuthorities: authorities)
         }
     }
 
-    /// The authority whose SHA-256 is `fingerprint`; `untrustedServer` when none has it.
-    package func authority(fingerprint: [UInt8]) throws(EnrollmentError) -> Certificate {
-        guard let found = authorities.first(where: { $0.sha256Fingerprint == fingerprint }) else {
-            let names = authorities.map { "\"\($0)\" (\($0.fingerprintText))" }.joined(separator: ", ")
+    /// The CA certificate whose SHA-256 is `fingerprint`. Throws `untrustedServer` if there is none.
+    package func certificationAuthority(withFingerprint fingerprint: [UInt8]) throws(EnrollmentError) -> Certificate {
+        guard let found = certificationAuthorities.first(where: { $0.sha256Fingerprint == fingerprint }) else {
+            let names = certificationAuthorities.map { "\"\($0)\" (\($0.fingerprintText))" }.joined(separator: ", ")
             throw EnrollmentError(
                 .untrustedServer,
-                "none of the server's authorities has the fingerprint sha256:\(Hex.encode(fingerprint)): \(names)")
+                "none of the server's CA certificates has the fingerprint sha256:\(Hex.encode(fingerprint)): \(names)")
         }
         return found
     }

@@ -2,20 +2,20 @@
 
 import CountersignCertificates
 
-/// The authorities of an EST server as `/cacerts` gave them (RFC 7030 §4.1.3), sorted by what the trust anchors make of
-/// them.
+/// The CA certificates that an EST server returned from `/cacerts` (RFC 7030 §4.1.3), grouped by whether a trust anchor
+/// vouches for them.
 package struct ESTCertificationAuthorities: Equatable, Sendable {
-    /// Everything that was sent, in its order.
+    /// All certificates, in the server's order.
     package let certificates: [Certificate]
-    /// The anchors as they were, and ``newAnchors`` behind them.
+    /// The previous anchors, followed by ``newAnchors``.
     package let anchors: [Certificate]
-    /// Self-signed authorities that were not anchors and that an anchor vouches for, by a certificate for the same name
-    /// and key that ends in it (NewWithOld, RFC 4210 §4.4): to be kept as anchors from now on.
+    /// Self-signed CA certificates that are not anchors yet but that an anchor vouches for, by a certificate for the
+    /// same name and key that chains to it (NewWithOld, RFC 4210 §4.4). They become anchors.
     package let newAnchors: [Certificate]
-    /// Self-signed authorities that nobody vouches for: not trusted.
-    package let strangers: [Certificate]
+    /// Self-signed CA certificates that no anchor vouches for. They are not trusted.
+    package let unvouched: [Certificate]
 
-    /// `authorityChanged` when no anchor is among `certificates` and none vouches for any of them.
+    /// Throws `authorityChanged` if `certificates` contains no anchor and no anchor vouches for any of them.
     init(
         _ certificates: [Certificate], anchors: [Certificate], at time: Int64
     ) throws(EnrollmentError) {
@@ -28,7 +28,7 @@ package struct ESTCertificationAuthorities: Equatable, Sendable {
         let vouchedFor = certificates.filter { certificate in
             guard certificate.isCertificateAuthority, !anchors.contains(certificate) else { return false }
             let path = try? CertificationPath(
-                of: certificate, purpose: .authority, through: certificates, to: store, at: time)
+                of: certificate, purpose: .certificationAuthority, through: certificates, to: store, at: time)
             return path != nil
         }
         let newcomers = certificates.filter {
@@ -42,26 +42,26 @@ package struct ESTCertificationAuthorities: Equatable, Sendable {
                 }
         }
         newAnchors = vouchedAnchors
-        strangers = newcomers.filter { !vouchedAnchors.contains($0) }
+        unvouched = newcomers.filter { !vouchedAnchors.contains($0) }
         self.anchors = anchors + vouchedAnchors
         guard !vouchedFor.isEmpty || certificates.contains(where: anchors.contains) else {
             let names = certificates.map { "\"\($0)\" (\($0.fingerprintText))" }.joined(separator: ", ")
             throw EnrollmentError(
                 .authorityChanged,
-                "the server's authorities are neither a trust anchor nor vouched for by one: \(names)",
-                hint: "if the change is right, enroll again with the new authority as the anchor")
+                "none of the server's CA certificates is a trust anchor or vouched for by one: \(names)",
+                hint: "if the change is intended, enrol again with the new CA certificate as the trust anchor")
         }
     }
 
-    /// The chain of a certificate that the server issued for `key`: the leaf and its issuers without the anchor.
-    /// `wrongCertificate` when none of `issued` is good for that.
+    /// The chain of the certificate that the server issued for `key`: the leaf and its issuers without the anchor.
+    /// Throws `wrongCertificate` if none of `issued` qualifies.
     func chain(
         from issued: [Certificate], for key: PrivateKey, at time: Int64
     ) throws(EnrollmentError) -> [Certificate] {
         guard let leaf = issued.first(where: key.matches) else {
             let names = issued.prefix(3).map { "\"\($0)\" by \"\($0.issuer)\"" }.joined(separator: ", ")
             throw EnrollmentError(
-                .wrongCertificate, "the server sent a certificate for another key than the request's: \(names)")
+                .wrongCertificate, "the server sent a certificate for a different key than the request's: \(names)")
         }
         let store: TrustAnchors
         let identity: Identity
@@ -81,9 +81,9 @@ package struct ESTCertificationAuthorities: Equatable, Sendable {
             return Array(path.certificates.dropLast())
         } catch {
             throw EnrollmentError(
-                .wrongCertificate, "\(name), which does not end in a trust anchor: \(error.detail)",
-                hint: strangers.isEmpty
-                    ? nil : "the server also gives authorities that no anchor vouches for: it may have changed its own")
+                .wrongCertificate, "\(name), which does not chain to a trust anchor: \(error.detail)",
+                hint: unvouched.isEmpty
+                    ? nil : "the server also sends CA certificates that no anchor vouches for: its CA may have changed")
         }
     }
 }

@@ -3,8 +3,8 @@
 import CountersignCertificates
 import CountersignChallenges
 
-/// One EST server as one client sees it (RFC 7030 with RFC 8951's corrections): calls that are made one after another,
-/// off every event loop, each within 30 seconds.
+/// A client of one EST server (RFC 7030, as corrected by RFC 8951). Calls run one after the other on a thread of their
+/// own, and each takes at most 30 seconds.
 ///
 /// Does not implement `/fullcmc` and `/serverkeygen` (RFC 7030 §4.3, §4.4), redirects (§3.2.1), and id-kp-cmcRA in
 /// place of the host's name (§3.6.1).
@@ -16,12 +16,12 @@ package final class ESTClient: Sendable {
 
     /// The longest wait that a server may ask for, in seconds: a day.
     package static let longestRetryAfter: Int64 = 86_400
-    /// Taken where a 202 does not say how long to wait, in seconds.
+    /// The wait after a 202 without Retry-After, in seconds.
     static let usualRetryAfter: Int64 = 60
     static let callLimit = Duration.seconds(30)
 
-    /// `now` gives the time at which certificates are judged, in seconds since 1970. `configuration` when there is no
-    /// anchor, an anchor is not a self-signed authority, or the credential cannot be sent.
+    /// `now` returns the time at which certificates are verified, in seconds since 1970. Throws `configuration` if
+    /// there is no anchor, an anchor is not a self-signed CA certificate, or the credential cannot be sent.
     package convenience init(
         endpoint: ESTEndpoint, access: ESTAuthentication, now: @escaping @Sendable () -> Int64
     ) throws(EnrollmentError) {
@@ -51,7 +51,7 @@ package final class ESTClient: Sendable {
     private static func check(_ access: ESTAuthentication) throws(EnrollmentError) {
         guard !access.anchors.isEmpty else {
             throw EnrollmentError(
-                .configuration, "an EST server is verified by an explicit trust anchor, and none is given")
+                .configuration, "an EST server is verified by an explicit trust anchor, and none was given")
         }
         for anchor in access.anchors where !anchor.isCertificateAuthority || !anchor.isSelfSigned {
             throw EnrollmentError(
@@ -69,8 +69,9 @@ package final class ESTClient: Sendable {
 
     // MARK: Calls
 
-    /// The authorities (`/cacerts`). `authorityChanged` when no anchor is among them and none vouches for any of them.
-    package func authorities() async throws(EnrollmentError) -> ESTCertificationAuthorities {
+    /// The server's CA certificates (`/cacerts`). Throws `authorityChanged` if they contain no anchor and no anchor
+    /// vouches for any of them.
+    package func certificationAuthorities() async throws(EnrollmentError) -> ESTCertificationAuthorities {
         try await worker.run { [endpoint, access, now] session, _, cancellation throws(EnrollmentError) in
             let response = try session.call(endpoint.url(for: .cacerts), unless: cancellation).response
             guard response.status == 200 else { throw response.refusal("/cacerts") }
@@ -79,7 +80,7 @@ package final class ESTClient: Sendable {
         }
     }
 
-    /// What the server asks for in requests (`/csrattrs`), nil where it has no such list (204, 404).
+    /// The attributes that the server wants in requests (`/csrattrs`); nil if it has none (204, 404).
     package func requestAttributes() async throws(EnrollmentError) -> CSRAttributes? {
         try await worker.run { [endpoint] session, _, cancellation throws(EnrollmentError) -> CSRAttributes? in
             let response = try session.call(endpoint.url(for: .csrattrs), unless: cancellation).response
@@ -89,11 +90,11 @@ package final class ESTClient: Sendable {
         }
     }
 
-    /// How a certificate is asked for.
+    /// The kind of enrolment.
     package enum Enrollment: Equatable, Sendable {
-        /// A first one (`/simpleenroll`).
+        /// A first certificate (`/simpleenroll`).
         case enroll
-        /// One more for the same name (`/simplereenroll`), by the identity that it renews.
+        /// A renewal (`/simplereenroll`), authenticated by the identity to renew.
         case reenroll
 
         fileprivate var operation: ESTEndpoint.Operation {
@@ -104,8 +105,8 @@ package final class ESTClient: Sendable {
         }
     }
 
-    /// Asks for a certificate, and takes none that is not for the request's key, from `authorities`, valid now and for
-    /// client authentication.
+    /// Requests a certificate. Accepts it only if it is for the request's key, chains to `authorities`, is valid now
+    /// and is for client authentication.
     package func enroll(
         _ kind: Enrollment, _ request: ESTRequest, authorities: ESTCertificationAuthorities
     ) async throws(EnrollmentError) -> ESTOutcome {
@@ -115,7 +116,7 @@ package final class ESTClient: Sendable {
             let response = answer.response
             switch response.status {
             case 200:
-                let issued = try response.certificates("the certificate that was asked for")
+                let issued = try response.certificates("the requested certificate")
                 return .issued(try authorities.chain(from: issued, for: request.key, at: now()))
             case 202:
                 let seconds = response.retryAfter(now: now()) ?? Self.usualRetryAfter
@@ -125,13 +126,12 @@ package final class ESTClient: Sendable {
         }
     }
 
-    /// Shows the identity of ``access`` to the server on a connection of its own and reads a response behind it:
-    /// `identityRefused` when the server rejects it. False when the server did not ask for a certificate, so that
-    /// nothing is proved.
+    /// Authenticates with the identity of ``access`` on a new connection and reads a response. Throws `identityRefused`
+    /// if the server rejects it. Returns false if the server did not request a certificate, so that nothing is proved.
     package func proveIdentity() async throws(EnrollmentError) -> Bool {
         var shown = access
         shown.credential = nil
-        guard shown.identity != nil else { throw EnrollmentError(.configuration, "there is no identity to prove") }
+        guard shown.identity != nil else { throw EnrollmentError(.configuration, "there is no identity to try") }
         let client = try ESTClient(endpoint: endpoint, access: shown, now: now)
         return try await client.worker.run { [endpoint] session, tls, cancellation throws(EnrollmentError) in
             let response = try session.call(endpoint.url(for: .cacerts), unless: cancellation).response
@@ -142,7 +142,7 @@ package final class ESTClient: Sendable {
 }
 
 extension ESTResponse {
-    /// The server said no to `operation`, or something that is no answer to it.
+    /// The error for a response that refuses `operation` or does not belong to it.
     func refusal(
         _ operation: String, now: Int64? = nil, of object: EnrollmentError.Object? = nil
     ) -> EnrollmentError {
@@ -152,10 +152,10 @@ extension ESTResponse {
             let target = field("location").map { " to \(PrintableText.quote($0))" } ?? ""
             return EnrollmentError(
                 .refused, "\(operation) is redirected\(target) (\(status)), which is not followed",
-                hint: "if that is the EST server, give its address", statusCode: status)
+                hint: "if that is the EST server, use its address", statusCode: status)
         case 200..<300: return malformed("the server answered \(operation) with \(summary)")
         default:
-            // Some servers say so to a locked account: that password is not to be sent again and again.
+            // Some servers send 403 for a locked account. The password must not be sent again and again.
             let object = status == 403 && answersCredential ? .credential : object
             let error = EnrollmentError(
                 .refused, "the server refused \(operation): \(summary)", statusCode: status, retryAfter: wait,

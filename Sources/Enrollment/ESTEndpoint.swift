@@ -3,9 +3,9 @@
 import CountersignChallenges
 import CountersignSitePolicy
 
-/// Where an EST server is: `https://host[:port][/label]` (RFC 7030 §3.2.2).
+/// The address of an EST server: `https://host[:port][/label]` (RFC 7030 §3.2.2).
 package struct ESTEndpoint: Hashable, Sendable, CustomStringConvertible {
-    /// What an EST server does, by the last segment of its path.
+    /// An operation of an EST server, with the last segment of its path.
     package enum Operation: String, CaseIterable, Sendable {
         /// RFC 7030 §4.1.
         case cacerts
@@ -18,11 +18,11 @@ package struct ESTEndpoint: Hashable, Sendable, CustomStringConvertible {
     }
 
     package let origin: Origin
-    /// Names one of several authorities behind one server; nil for the default one.
+    /// Selects one of several CAs behind one server; nil for the default one.
     package let label: String?
 
-    /// Takes https only, without user information, query and fragment; the well-known path may be written out.
-    /// `configuration` for anything else.
+    /// Accepts https only, without user information, query and fragment. The text may include the well-known path.
+    /// Throws `configuration` for anything else.
     package init(parsing text: String) throws(EnrollmentError) {
         let url: AbsoluteURL
         do {
@@ -32,11 +32,11 @@ package struct ESTEndpoint: Hashable, Sendable, CustomStringConvertible {
         }
         guard url.origin.scheme == .https else {
             throw EnrollmentError(
-                .configuration, "EST is spoken over https only, not at \(url.origin)", hint: Self.shape)
+                .configuration, "EST requires https, not \(url.origin)", hint: Self.shape)
         }
         guard !text.contains("#"), !text.contains("?") else {
             throw EnrollmentError(
-                .configuration, "an EST server's address has neither query nor fragment", hint: Self.shape)
+                .configuration, "an EST server's address must not have a query or fragment", hint: Self.shape)
         }
         var segments = url.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
         if segments.last == "" { segments.removeLast() }
@@ -55,12 +55,12 @@ package struct ESTEndpoint: Hashable, Sendable, CustomStringConvertible {
         "https://\(origin.authority)/.well-known/est/" + (label.map { $0 + "/" } ?? "") + operation.rawValue
     }
 
-    /// As ``init(parsing:)`` takes it, in its shortest form.
+    /// The shortest form that ``init(parsing:)`` accepts.
     package var description: String { "https://\(origin.authority)" + (label.map { "/" + $0 } ?? "") }
 
     private static let shape = "write it as https://host[:port][/label]"
 
-    /// The unreserved characters of RFC 3986 §2.3 alone, neither a dot segment nor an operation's name.
+    /// Only unreserved characters (RFC 3986 §2.3), and neither a dot segment nor the name of an operation.
     private static func isLabel(_ segment: Substring) -> Bool {
         let isUnreserved = segment.utf8.allSatisfy { byte in
             switch byte {

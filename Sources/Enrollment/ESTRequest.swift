@@ -2,20 +2,20 @@
 
 import CountersignCertificates
 
-/// What a certificate is asked for with: a key, and how to make its certification request.
+/// A certificate to request: its key, and a closure that creates the certification request.
 package struct ESTRequest: Sendable {
-    /// The key that the certificate is to be for; it stays here.
+    /// The key of the certificate. It is not sent.
     package let key: PrivateKey
-    /// The server demands proof of possession linked to the TLS connection (RFC 7030 §3.5).
+    /// Whether the server requires proof of possession that is linked to the TLS connection (RFC 7030 §3.5).
     package let isLinked: Bool
-    /// The request that the server has answered with "later", in DER: sent again as it was (RFC 7030 §4.2.3). Not used
-    /// when ``isLinked``, as the link is to another connection now.
+    /// The DER of the request that the server answered with 202, to be repeated unchanged (RFC 7030 §4.2.3). Not used
+    /// if ``isLinked``, because it is linked to an earlier connection.
     package let previous: [UInt8]?
-    /// Makes the PKCS#10 in DER. The argument is the challengePassword (RFC 2985 §5.4.1) that it must carry, nil for
-    /// none; called several times, on another thread.
+    /// Creates the PKCS#10 request in DER. The argument is its challengePassword (RFC 2985 §5.4.1), nil for none.
+    /// Called several times, on another thread.
     let make: @Sendable (_ challengePassword: String?) throws(CertificateError) -> [UInt8]
 
-    /// A request for a first certificate, with what the server asked for in `attributes`.
+    /// A request for a first certificate, with the `attributes` that the server wants.
     package init(
         subject: SubjectName, alternativeNames: [SubjectAlternativeName] = [], attributes: CSRAttributes?,
         key: PrivateKey, previous: [UInt8]? = nil
@@ -31,8 +31,8 @@ package struct ESTRequest: Sendable {
         }
     }
 
-    /// A request for one more certificate of the same subject and alternative names (RFC 7030 §4.2.2), for the same key
-    /// or a new one.
+    /// A request for a renewal with the same subject and alternative names (RFC 7030 §4.2.2), for the same key or a new
+    /// one.
     package init(
         renewing certificate: Certificate, attributes: CSRAttributes?, key: PrivateKey, previous: [UInt8]? = nil
     ) {
@@ -47,12 +47,12 @@ package struct ESTRequest: Sendable {
     }
 }
 
-/// What an EST server did with a request.
+/// An EST server's answer to a request.
 package enum ESTOutcome: Equatable, Sendable {
-    /// The new certificate first, then its issuers without the anchor: what ``Identity`` takes as its chain. Checked
-    /// against the key and the authorities.
+    /// The new certificate, followed by its issuers without the anchor, as the chain of an ``Identity``. Verified
+    /// against the key and the CA certificates.
     case issued([Certificate])
-    /// The server will decide later (202, RFC 7030 §4.2.3): send `request` (DER) again after that many seconds, at most
+    /// The server decides later (202, RFC 7030 §4.2.3): repeat `request` (DER) after that many seconds, at most
     /// ``ESTClient/longestRetryAfter``.
     case pending(retryAfter: Int64, request: [UInt8])
 }

@@ -4,13 +4,13 @@ import CountersignCCurl
 import CountersignCertificates
 import CountersignCryptography
 
-/// A response as it came, and what RFC 7030 makes of it.
+/// An HTTP response of an EST server, and its interpretation under RFC 7030.
 struct ESTResponse {
     var status = 0
     /// Names in lower case.
     var fields: [(name: String, value: String)] = []
     var body: [UInt8] = []
-    /// It came to a user name and password.
+    /// The request was sent with a user name and password.
     var answersCredential = false
 
     /// The first value of a field.
@@ -23,7 +23,7 @@ struct ESTResponse {
         return String(type.filter { $0 != " " && $0 != "\t" }).lowercased()
     }
 
-    /// `200 text/html: HTML page "<html>..."`: status, type and beginning, as errors tell it.
+    /// Status, type and beginning, for error texts: `200 text/html: an HTML page, "<html>..."`.
     var summary: String {
         var text = "\(status)"
         if let type = field("content-type") { text += " \(PrintableText.plain(type))" }
@@ -37,22 +37,22 @@ struct ESTResponse {
         return PrintableText.quote(body)
     }
 
-    /// By its type, or by its first tag.
+    /// Judged by the media type or the first tag.
     var looksLikeHTML: Bool {
         if mediaType == "text/html" || mediaType == "application/xhtml+xml" { return true }
         let start = String(decoding: body.prefix(200), as: UTF8.self).lowercased().drop { $0.isWhitespace }
         return start.hasPrefix("<!doctype html") || start.hasPrefix("<html")
     }
 
-    /// The bytes that a 200 brought in base64, with or without line breaks (RFC 8951 §3.1). `malformedResponse` for
-    /// another type or what is not base64; `what` names it for people.
+    /// The decoded body of a 200 response in base64, with or without line breaks (RFC 8951 §3.1). Throws
+    /// `malformedResponse` for another media type or malformed base64; `what` names the content in the error.
     func payload(_ type: String, _ what: String) throws(EnrollmentError) -> [UInt8] {
         guard mediaType == type else {
-            throw malformed("\(what) come as \(type), the server sent \(summary)")
+            throw malformed("\(what): expected \(type), the server sent \(summary)")
         }
         let text = body.filter { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
         guard let bytes = Base64.decode(String(decoding: text, as: UTF8.self)) else {
-            throw malformed("\(what) come in base64, the server sent \(summary)")
+            throw malformed("\(what): expected base64, the server sent \(summary)")
         }
         return bytes
     }
@@ -67,7 +67,7 @@ struct ESTResponse {
         }
     }
 
-    /// What a server asks for in requests (RFC 7030 §4.5.2).
+    /// The attributes that the server wants in requests (RFC 7030 §4.5.2).
     func requestAttributes() throws(EnrollmentError) -> CSRAttributes {
         let bytes = try payload("application/csrattrs", "CSR attributes")
         do {
@@ -81,8 +81,8 @@ struct ESTResponse {
         EnrollmentError(.malformedResponse, detail, statusCode: status)
     }
 
-    /// Seconds to wait (RFC 9110 §10.2.3), from 1 to ``ESTClient/longestRetryAfter``; nil where the server does not
-    /// say.
+    /// The seconds to wait (RFC 9110 §10.2.3), from 1 to ``ESTClient/longestRetryAfter``; nil without a valid
+    /// Retry-After.
     func retryAfter(now: Int64) -> Int64? {
         guard let value = field("retry-after") else { return nil }
         let seconds: Int64

@@ -2,60 +2,59 @@
 
 import CountersignCryptography
 
-/// Why an enrolment came to nothing. Never contains a secret; equality looks at the code only.
+/// Why an enrolment failed.
 package struct EnrollmentError: CodedError {
     package enum Code: Equatable, Sendable {
-        /// An address, key, credential or identity that was given here cannot be used: our side's fault.
+        /// An address, key, credential or identity from the configuration cannot be used: our side's fault.
         case configuration
-        /// Nobody answers there, or the name is unknown.
+        /// The host name is unknown, or no connection can be made.
         case unreachable
-        /// The server's certificate does not end in an explicit trust anchor, or is not for the host.
+        /// The server's certificate does not chain to an explicit trust anchor, or is not for the host.
         case untrustedServer
-        /// TLS came to nothing for a reason that is not a certificate's.
+        /// The TLS handshake failed for a reason other than a certificate.
         case handshakeFailed
-        /// The credential was rejected, or the server wants one, or an identity, and there is none.
+        /// The credential was rejected, or the server requires a credential or an identity and none was given.
         case unauthorized
-        /// The server ended the connection with an alert about the identity that was shown (RFC 8446 §6.2).
+        /// The server closed the connection with an alert about the identity (RFC 8446 §6.2).
         case identityRefused
-        /// The server said no in HTTP: ``EnrollmentError/statusCode``.
+        /// The server refused with an HTTP status: ``EnrollmentError/statusCode``.
         case refused
-        /// What came is not what RFC 7030 has there.
+        /// The response does not conform to RFC 7030.
         case malformedResponse
-        /// A certificate came that is for another key, from another authority, out of date or for another purpose.
+        /// The issued certificate has another key, another issuer, wrong dates or another purpose.
         case wrongCertificate
-        /// The authority is no longer the one that was trusted, and the old one does not vouch for the new one.
+        /// The server's CA has changed, and the trusted one does not vouch for the new one.
         case authorityChanged
-        /// The connection ended before the response was whole.
+        /// The connection closed before the response was complete.
         case cut
-        /// No whole response within the limit.
+        /// There was no complete response within the time limit.
         case timedOut
         /// The task was cancelled.
         case cancelled
-        /// The server kept saying "later" for longer than the caller waits.
+        /// The server kept answering 202 for longer than the caller waits.
         case pendingTooLong
-        /// libcurl or OpenSSL, or this build of them, cannot do that: the environment's fault.
+        /// libcurl or OpenSSL, or this build of them, does not support the operation: the environment's fault.
         case unavailable
     }
 
-    /// What an answer of the server says no to.
+    /// The object that a server's response rejects.
     package enum Object: Equatable, Sendable {
         /// The certification request itself.
         case request
-        /// The user name and password, which were sent.
+        /// The user name and password that were sent.
         case credential
     }
 
     package let code: Code
-    /// A short sentence for people; what the server sent is quoted in it, made printable and short.
+    /// Quotes the server's response in printable characters, shortened.
     package let detail: String
-    /// What to do about it, if that is known.
     package let hint: String?
-    /// The status of the HTTP response, where one came.
+    /// The status of the HTTP response, if there was one.
     package let statusCode: Int?
-    /// Seconds that the server asked to wait before a next try, at most ``ESTClient/longestRetryAfter``; nil where it
-    /// did not say.
+    /// The seconds to wait before the next attempt, at most ``ESTClient/longestRetryAfter``; nil if the server did not
+    /// say.
     package let retryAfter: Int64?
-    /// What the server said no to, where it said that for good.
+    /// What the server has rejected for good, if anything.
     package let rejects: Object?
 
     package init(
@@ -70,7 +69,7 @@ package struct EnrollmentError: CodedError {
         self.rejects = rejects
     }
 
-    /// A later try may succeed with nothing changed on this side.
+    /// Whether a later attempt may succeed without a change on this side.
     package var isTransient: Bool {
         switch code {
         case .unreachable, .cut, .timedOut, .handshakeFailed: true

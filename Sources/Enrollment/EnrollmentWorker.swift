@@ -2,9 +2,9 @@
 
 import Dispatch
 
-/// A thread for one server's calls: libcurl blocks, and no task or event loop is to.
+/// Runs the calls to one server on a dispatch queue of their own, because libcurl blocks.
 ///
-/// Unchecked because of the session and what hangs on it: only `queue`, which is serial, touches them.
+/// Unchecked because of the session and its objects: only `queue`, which is serial, uses them.
 final class EnrollmentWorker: @unchecked Sendable {
     private let queue = DispatchQueue(label: "countersign.enrollment")
     private let session: CurlSession
@@ -15,7 +15,7 @@ final class EnrollmentWorker: @unchecked Sendable {
         self.tls = tls
     }
 
-    /// Runs `body` behind what came before it. A cancelled task's call ends within a second.
+    /// Runs `body` after all earlier calls. The call of a cancelled task ends within a second.
     func run<Result: Sendable>(
         _ body: @escaping @Sendable (CurlSession, ServerTLS, Cancellation) throws(EnrollmentError) -> Result
     ) async throws(EnrollmentError) -> Result {

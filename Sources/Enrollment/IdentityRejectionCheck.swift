@@ -8,25 +8,25 @@ import CountersignCOpenSSL
     import Darwin
 #endif
 
-/// What a server thinks of an identity under TLS 1.3, where a client's handshake is over before the server has looked
-/// (RFC 8446 §4.4.2.4).
+/// Detects whether a TLS 1.3 server rejects the client's identity. In TLS 1.3, the client's handshake completes before
+/// the server has verified the certificate (RFC 8446 §4.4.2.4).
 ///
-/// A request that is sent at once meets a socket that the refusing server has closed, and libcurl then fails without
-/// having read the alert. Servers send session tickets after they have accepted: those, or the alert, are waited for
-/// and read.
+/// If the request is sent immediately, a server that rejects the identity has closed the socket, and libcurl fails
+/// without reading the alert. Servers send session tickets after they accept a certificate. This type therefore waits
+/// for a ticket or an alert and reads it.
 enum IdentityRejectionCheck {
-    /// What a server costs that sends neither, once a connection.
+    /// The delay for a server that sends neither, once per connection.
     private static let waitMilliseconds: Int32 = 500
 
-    /// False when the server has ended the connection. `socket` is the one under `ssl`, and does not block.
-    static func isFavourable(_ ssl: OpaquePointer, socket: Int32) -> Bool {
+    /// Returns false if the server has closed the connection. `socket` is the non-blocking socket of `ssl`.
+    static func isAccepted(_ ssl: OpaquePointer, socket: Int32) -> Bool {
         guard SSL_version(ssl) == TLS1_3_VERSION else { return true }
         var watched = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
         guard poll(&watched, 1, waitMilliseconds) > 0 else { return true }
         return read(ssl, socket) ?? true
     }
 
-    /// libcurl does not tell which of its sockets a connection stands on, but the port.
+    /// The local port of a socket. libcurl reports the port of a connection, but not the socket.
     static func localPort(of socket: Int32) -> Int32? {
         var address = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -34,12 +34,13 @@ enum IdentityRejectionCheck {
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket, $0, &length) }
         }
         guard known == 0 else { return nil }
-        // The port stands at the same place for IPv4 and IPv6 (RFC 3493 §3.3).
+        // The port has the same offset for IPv4 and IPv6 (RFC 3493 §3.3).
         let bytes = withUnsafeBytes(of: &address) { Array($0[2..<4]) }
         return Int32(bytes[0]) << 8 | Int32(bytes[1])
     }
 
-    /// Nil when there is no memory for it. libcurl's own BIOs work inside its own calls only.
+    /// Nil if there is not enough memory. Uses BIOs of its own, because libcurl's BIOs only work inside libcurl's
+    /// calls.
     private static func read(_ ssl: OpaquePointer, _ socket: Int32) -> Bool? {
         guard let reading = SSL_get_rbio(ssl), let writing = SSL_get_wbio(ssl),
             let input = BIO_new_socket(socket, BIO_NOCLOSE)
@@ -64,7 +65,7 @@ enum IdentityRejectionCheck {
         return isOpen && flush(output, to: socket)
     }
 
-    /// What OpenSSL had to say in between: the answer to a key update, or to a second question for the identity.
+    /// Sends what OpenSSL wrote meanwhile: the response to a key update or to a post-handshake certificate request.
     private static func flush(_ memory: OpaquePointer, to socket: Int32) -> Bool {
         var start: UnsafeMutableRawPointer?
         let count = BIO_ctrl(memory, BIO_CTRL_INFO, 0, &start)

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a server sent, as an error may repeat it.
+/// Makes text from a server safe for error messages.
 enum PrintableText {
-    /// The longest piece that is repeated, in characters.
+    /// The maximum length, in characters.
     static let limit = 60
 
-    /// In quotes, cut after ``limit`` characters, everything but printable ASCII as a dot.
+    /// In quotes, truncated to ``limit`` characters, with a dot for each byte that is not printable ASCII.
     static func quote(_ text: some StringProtocol) -> String { quote(Array(text.utf8)) }
 
-    /// In quotes, cut after ``limit`` bytes, everything but printable ASCII as a dot; runs of white space as one space.
+    /// In quotes, truncated to ``limit`` bytes, with a dot for each byte that is not printable ASCII and one space for
+    /// each run of white space.
     static func quote(_ bytes: [UInt8]) -> String { "\"\(plain(bytes))\"" }
 
     /// The same without the quotes.
     static func plain(_ text: some StringProtocol) -> String { plain(Array(text.utf8)) }
 
-    /// For libcurl's own sentences, which are longer.
+    /// Without quotes and with a higher limit, for libcurl's messages.
     static func longer(_ text: String) -> String { plain(Array(text.utf8), limit: 200) }
 
     private static func plain(_ bytes: [UInt8], limit: Int = limit) -> String {

@@ -5,21 +5,21 @@ import CountersignCryptography
 
 /// The body of a POST: the request in base64 on one line (RFC 8951 §3.1).
 ///
-/// libcurl is told the length before the connection stands, and reads the bytes after: a linked request is made in
-/// between, of the length that was told. ECDSA signatures differ in length, so that it may take several to get there.
+/// libcurl needs the length before it connects and reads the bytes afterwards. A linked request is created in between
+/// and must have the announced length. Because ECDSA signatures vary in length, this can take several attempts.
 final class RequestBody {
-    /// Where libcurl reads; it does not move.
+    /// The bytes that libcurl reads, at a fixed address.
     let storage: UnsafeMutableBufferPointer<UInt8>
-    /// The DER that is in the storage now.
+    /// The request in DER whose base64 is in the storage.
     private(set) var request: [UInt8]
-    /// The kind of link that the length was made for; nil when the request is not linked.
+    /// The kind of link that the length is for; nil if the request is not linked.
     let linkKind: ConnectionLink.Kind?
     private let source: ESTRequest
 
-    /// One in about 10^12 requests would need more.
+    /// About one in 10^12 requests needs more.
     private static let maximumTries = 100
 
-    /// A request that is the same on any connection.
+    /// A request that does not depend on the connection.
     init(_ source: ESTRequest) throws(CertificateError) {
         self.source = source
         linkKind = nil
@@ -27,12 +27,12 @@ final class RequestBody {
         storage = Self.stored(Base64.encode(request))
     }
 
-    /// Room for a request on a connection of that kind, with a link to none in it yet.
+    /// Storage for a request with a link of that kind, filled with a placeholder for the link.
     init(_ source: ESTRequest, linkedBy kind: ConnectionLink.Kind) throws(CertificateError) {
         self.source = source
         linkKind = kind
         let blank = String(repeating: "A", count: kind.textLength)
-        // The middle one of several lengths is a frequent one.
+        // The median of several lengths is a frequent length.
         var samples: [[UInt8]] = []
         for _ in 0..<(source.key.kind.hasVariableSignatures ? 5 : 1) { samples.append(try source.make(blank)) }
         samples.sort { $0.count < $1.count }
@@ -48,7 +48,7 @@ final class RequestBody {
         return storage
     }
 
-    /// Makes the request anew for this connection.
+    /// Creates the request again, linked to this connection.
     func link(to link: ConnectionLink) throws(CertificateError) {
         for _ in 0..<Self.maximumTries {
             let made = try source.make(link.text)
@@ -58,7 +58,7 @@ final class RequestBody {
             request = made
             return
         }
-        throw CertificateError(.unavailable, "the key's signatures differ too much in length for a linked request")
+        throw CertificateError(.unavailable, "the lengths of the key's signatures vary too much for a linked request")
     }
 }
 

@@ -3,30 +3,30 @@
 import CountersignCOpenSSL
 import CountersignCertificates
 
-/// What TLS has to be on the connections to one EST server, and what came of their handshakes.
+/// The TLS settings for connections to one EST server, and the results of their handshakes.
 ///
-/// It puts itself into the SSL_CTX that libcurl made: TLS 1.2 or 1.3 with ephemeral keys and AEAD, the server judged by
-/// the house's own verifier against explicit anchors (RFC 7030 §3.6.1), the identity shown from memory when it is asked
-/// for. libcurl and OpenSSL hold its address: it has to outlive the handle, and is used on the thread of one call at a
-/// time.
+/// Configures the SSL_CTX that libcurl creates: TLS 1.2 or 1.3 with ephemeral keys and AEAD; ``ChainVerifier`` verifies
+/// the server against explicit anchors (RFC 7030 §3.6.1); the identity is presented from memory if the server requests
+/// one. libcurl and OpenSSL refer to this object by address, so it has to outlive the handle. Only one call at a time
+/// uses it.
 final class ServerTLS {
-    /// Nil: nobody is verified, and nothing may be shown or sent that matters (RFC 7030 §4.1.1).
+    /// Nil: the server is not verified, and no identity or credential may be sent (RFC 7030 §4.1.1).
     let verifier: ChainVerifier?
     let host: String
     private let identity: Identity?
     private let now: @Sendable () -> Int64
 
-    /// The server's chain as the last connection brought it, leaf first.
+    /// The server's chain on the last connection, leaf first.
     private(set) var chain: [Certificate] = []
-    /// The verdict on it; nil where nobody was verified.
+    /// The verdict on the chain; nil if it was not verified.
     private(set) var trust: ServerTrust?
     /// The server sent a CertificateRequest on the last connection.
     private(set) var wasAskedForIdentity = false
-    /// ... and it was answered with the identity.
+    /// The CertificateRequest was answered with the identity.
     private(set) var hasShownIdentity = false
-    /// The server was given the time to reject the identity on this connection.
+    /// The server had time to reject the identity on this connection.
     private(set) var hasVerdict = false
-    /// The last alert that the server sent (RFC 8446 §6), but for close_notify.
+    /// The last alert from the server (RFC 8446 §6) other than close_notify.
     private(set) var alert: UInt8?
 
     init(host: String, verifier: ChainVerifier?, identity: Identity?, now: @escaping @Sendable () -> Int64) {
@@ -40,7 +40,7 @@ final class ServerTLS {
     private static let suites13 = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
     private static let index = CRYPTO_get_ex_new_index(CRYPTO_EX_INDEX_SSL_CTX, 0, nil, nil, nil, nil)
 
-    /// Readies the SSL_CTX of a new connection; false when OpenSSL does not take it.
+    /// Configures the SSL_CTX of a new connection. Returns false if OpenSSL does not accept a setting.
     func install(on context: OpaquePointer) -> Bool {
         chain = []
         trust = nil
@@ -67,7 +67,7 @@ final class ServerTLS {
             else { return }
             ServerTLS.at(address).serverSentAlert(UInt8(truncatingIfNeeded: value))
         }
-        // libcurl writes the keys where SSLKEYLOGFILE says.
+        // libcurl would write the session keys to SSLKEYLOGFILE.
         SSL_CTX_set_keylog_callback(context, nil)
         return SSL_CTX_set_ex_data(context, Self.index, address) == 1
             && csn_SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1
@@ -75,10 +75,10 @@ final class ServerTLS {
             && SSL_CTX_set_ciphersuites(context, Self.suites13) == 1
     }
 
-    /// A new call begins, perhaps on the connection of the last one.
+    /// Called at the start of a call, which may reuse a connection.
     func callBegins() { alert = nil }
 
-    /// Once a connection is enough.
+    /// Called once per connection, when the server had time to reject the identity.
     func verdictCame() { hasVerdict = true }
 
     private static func at(_ address: UnsafeMutableRawPointer) -> ServerTLS {
@@ -120,7 +120,7 @@ final class ServerTLS {
         if Int32(description) != SSL3_AD_CLOSE_NOTIFY { alert = description }
     }
 
-    /// The alert's name for people: `certificate expired`.
+    /// The alert's name, such as `certificate expired`.
     static func name(ofAlert alert: UInt8) -> String {
         SSL_alert_desc_string_long(Int32(alert)).map { String(cString: $0) } ?? "alert \(alert)"
     }

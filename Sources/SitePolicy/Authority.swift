@@ -2,16 +2,16 @@
 
 import CountersignChallenges
 
-/// `host[:port]` taken apart (RFC 3986 §3.2), the host not yet canonical.
+/// The parts of `host[:port]` (RFC 3986 §3.2). The host is not canonicalised.
 struct Authority {
-    /// With its brackets, where it is an IPv6 address.
+    /// An IPv6 address includes its brackets.
     let host: Substring
-    /// Nil where none is written.
+    /// Nil if the text has no port.
     let port: UInt16?
 
     init(parsing text: Substring) throws(HostNameError) {
         guard !text.utf8.contains(UInt8(ascii: "@")) else {
-            throw HostNameError(.userInfo, "a user name does not belong into \(quoted(text))")
+            throw HostNameError(.userInfo, "a user name is not allowed in \(quoted(text))")
         }
         let bytes = text.utf8
         let afterHost: Substring.Index
@@ -30,11 +30,11 @@ struct Authority {
             return
         }
         guard bytes[afterHost] == UInt8(ascii: ":") else {
-            throw HostNameError(.address, "after the bracket in \(quoted(text)) only a port may follow")
+            throw HostNameError(.address, "only a port may follow the bracket in \(quoted(text))")
         }
         let digits = text[bytes.index(after: afterHost)...]
         guard !digits.utf8.contains(UInt8(ascii: ":")) else {
-            throw HostNameError(.address, "an IPv6 address stands in brackets, \(quoted(text)) has none")
+            throw HostNameError(.address, "an IPv6 address must be in brackets: \(quoted(text))")
         }
         port = try Self.port(digits)
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The Bidi rule (RFC 5893 §2) over labels that IDNA 2008 has already permitted. Classes follow from blocks and general
-/// categories there: what is written right to left lives in a few blocks of its own.
+/// The Bidi rule (RFC 5893 §2), for labels that IDNA 2008 permits. For these, the bidirectional class follows from the
+/// Unicode block and general category, because right-to-left scripts have blocks of their own.
 enum BidirectionalRule {
     private enum Class {
         case left
@@ -12,12 +12,12 @@ enum BidirectionalRule {
         case mark
     }
 
-    /// The rule binds every label of a name of which any label is written from right to left.
+    /// Whether the rule applies: it applies to every label of a name if one of them contains right-to-left characters.
     static func applies(to labels: [[Unicode.Scalar]]) -> Bool {
         labels.contains { $0.contains { [.right, .arabicNumber].contains(classOf($0)) } }
     }
 
-    static func isKept(by label: [Unicode.Scalar]) -> Bool {
+    static func isSatisfied(by label: [Unicode.Scalar]) -> Bool {
         let classes = label.map(classOf)
         guard let first = classes.first, let end = classes.last(where: { $0 != .mark }) else { return false }
         switch first {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One label of a name: how it is compared, and how it is read.
+/// One label of a name, in the form for comparison and in the form for people.
 struct HostLabel {
     /// Lower-case ASCII, at most 63 bytes.
     let text: String
-    /// The U-label where there is one, else the ASCII.
+    /// The U-label of an international label, else the ASCII text.
     let unicode: [Unicode.Scalar]
 
-    /// Takes UTF-8 whose ASCII is letters, digits, `-` and `_` alone.
+    /// `bytes` are UTF-8 whose ASCII characters are letters, digits, `-` and `_` only.
     init(_ bytes: some Collection<UInt8>, _ use: HostName.Use) throws(HostNameError) {
         let isASCII = bytes.allSatisfy { $0 < 0x80 }
         let input = String(decoding: bytes, as: UTF8.self)
@@ -39,7 +39,7 @@ struct HostLabel {
         }
     }
 
-    /// The U-label of an A-label that is exactly what the U-label would be written as (RFC 5891 §5.4).
+    /// The U-label of `text`, an A-label. Throws if encoding the U-label does not give `text` again (RFC 5891 §5.4).
     private static func decoded(_ text: String) throws(HostNameError) -> [Unicode.Scalar] {
         guard let scalars = Punycode.decode(String(text.dropFirst(4))) else {
             throw HostNameError(.international, "the label \(quoted(text)) is not Punycode (RFC 3492)")
@@ -47,7 +47,8 @@ struct HostLabel {
         guard Punycode.encode(scalars).map({ "xn--" + $0 }) == text,
             try InternationalLabel.mapped(String(String.UnicodeScalarView(scalars))) == scalars
         else {
-            throw HostNameError(.international, "the label \(quoted(text)) is not how its text is written (RFC 5891)")
+            throw HostNameError(
+                .international, "the label \(quoted(text)) is not the canonical encoding of its text (RFC 5891)")
         }
         return scalars
     }
@@ -58,7 +59,7 @@ struct HostLabel {
         }
         if text.hasPrefix("-") || text.hasSuffix("-") || text.dropFirst(2).hasPrefix("--") {
             throw HostNameError(
-                .misplacedHyphen, "the label \(quoted(text)) has a hyphen where none may stand (RFC 5891)")
+                .misplacedHyphen, "the label \(quoted(text)) has a hyphen at a forbidden position (RFC 5891)")
         }
     }
 

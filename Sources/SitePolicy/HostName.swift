@@ -5,8 +5,8 @@ import CountersignChallenges
 /// The one spelling of a host. Whatever is compared, looked up, connected to, put into SNI or checked against a
 /// certificate is this text, so that the host that is allowed is the host that is reached.
 ///
-/// Anything that two programs might read differently is refused and never repaired: `%`, backslash, numbers that some
-/// resolvers take for IPv4 (`127.1`, `0x7f.1`, `2130706433`), full-width letters and dots, zone identifiers.
+/// Text that two programs could read differently is an error and never repaired: `%`, backslash, numbers that some
+/// resolvers accept as IPv4 (`127.1`, `0x7f.1`, `2130706433`), full-width letters and dots, zone identifiers.
 package struct HostName: Hashable, Sendable, CustomStringConvertible {
     package enum Kind: Hashable, Sendable {
         case name
@@ -14,11 +14,12 @@ package struct HostName: Hashable, Sendable, CustomStringConvertible {
         case ipv6
     }
 
-    /// How strict to be with ASCII names.
+    /// The strictness for ASCII names.
     package enum Use: Hashable, Sendable {
-        /// A site on the list: letters, digits and inner hyphens; an `xn--` label must be what IDNA 2008 would write.
+        /// A site on the list: letters, digits and inner hyphens; an `xn--` label must be valid under IDNA 2008.
         case listed
-        /// A host that a client asks for: `_`, outer hyphens and unchecked `xn--` labels pass, as such hosts exist.
+        /// A host in a client's request: accepts `_`, outer hyphens and unchecked `xn--` labels too, because such hosts
+        /// exist.
         case forwarded
     }
 
@@ -30,11 +31,12 @@ package struct HostName: Hashable, Sendable, CustomStringConvertible {
     package static let maximumBytes = 253
     /// The longest label, in bytes.
     package static let maximumLabelBytes = 63
-    /// The longest input that is looked at, in UTF-8 bytes: decomposed text shrinks on its way to A-labels.
+    /// The longest input, in UTF-8 bytes. It is longer than ``maximumBytes`` because decomposed text shrinks when it is
+    /// converted to A-labels.
     static let maximumInputBytes = 1024
 
-    /// Takes a name, a dotted quad, or an IPv6 address with or without its brackets. A mapped IPv4 address becomes that
-    /// IPv4 address; one trailing dot of a name is dropped.
+    /// Accepts a name, a dotted quad, or an IPv6 address with or without its brackets. An IPv4-mapped IPv6 address
+    /// becomes the IPv4 address; one trailing dot of a name is removed.
     package init(canonicalizing input: some StringProtocol, for use: Use = .listed) throws(HostNameError) {
         if Self.isPlainName(input.utf8) {
             self.init(text: String(input), kind: .name)
@@ -45,7 +47,7 @@ package struct HostName: Hashable, Sendable, CustomStringConvertible {
             throw HostNameError(.tooLong, "the host \(quoted(input)) is longer than \(Self.maximumBytes) bytes")
         }
         if input.utf8.contains(UInt8(ascii: "@")) {
-            throw HostNameError(.userInfo, "a user name does not belong into the host \(quoted(input))")
+            throw HostNameError(.userInfo, "a user name is not allowed in the host \(quoted(input))")
         }
         if input.utf8.first == UInt8(ascii: "[") || input.utf8.contains(UInt8(ascii: ":")) {
             self = try Self.address6(input)
@@ -67,7 +69,7 @@ package struct HostName: Hashable, Sendable, CustomStringConvertible {
     /// In 127.0.0.0/8, or `::1`.
     package var isLoopbackAddress: Bool { HostText.isLoopbackAddress(text) }
 
-    /// 4 or 16 bytes in network order; none for a name.
+    /// 4 or 16 bytes in network order; empty for a name.
     package var addressBytes: [UInt8] {
         switch kind {
         case .name: []
@@ -76,7 +78,7 @@ package struct HostName: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The name with its first label taken off; nil at the last label, and for an address.
+    /// The name without its first label; nil for a single label and for an address.
     package var parent: HostName? {
         guard kind == .name, let dot = text.utf8.firstIndex(of: UInt8(ascii: ".")) else { return nil }
         return HostName(text: String(text[text.utf8.index(after: dot)...]), kind: .name)
@@ -106,8 +108,8 @@ package struct HostName: Hashable, Sendable, CustomStringConvertible {
 
     // MARK: Names
 
-    /// Whether this is a name that is canonical already and of the kind that nearly all are: seen in one pass, and
-    /// what the long way round would give too.
+    /// Fast path: whether the bytes are a canonical name of the most common form, checked in one pass. For such a name,
+    /// the full procedure returns the same text.
     static func isPlainName(_ bytes: some Collection<UInt8>) -> Bool {
         guard bytes.count <= maximumBytes else { return false }
         var length = 0
@@ -150,7 +152,7 @@ package struct HostName: Hashable, Sendable, CustomStringConvertible {
             labels.append(try HostLabel(part, use))
         }
         if BidirectionalRule.applies(to: labels.map(\.unicode)) {
-            for label in labels where !BidirectionalRule.isKept(by: label.unicode) {
+            for label in labels where !BidirectionalRule.isSatisfied(by: label.unicode) {
                 throw HostNameError(
                     .international, "the label \(quoted(label.text)) mixes writing directions (RFC 5893)")
             }

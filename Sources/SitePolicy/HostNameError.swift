@@ -2,44 +2,44 @@
 
 import CountersignCryptography
 
-/// Why a text is not a host, an authority or a URL that can be trusted to mean one thing. Equality looks at the code
-/// only.
+/// Why a text is not a valid host, authority or URL, or could be read in more than one way.
 package struct HostNameError: CodedError {
     package enum Code: Equatable, Sendable {
-        /// No host at all.
+        /// There is no host.
         case empty
         /// More than 253 bytes in its ASCII form, or an input too long to have such a form (RFC 1035 §2.3.4).
         case tooLong
         /// `user@` before the host (RFC 3986 §3.2.1).
         case userInfo
-        /// White space, a control, `%`, a backslash, or anything else that is neither letter, digit, hyphen nor dot.
+        /// White space, a control character, `%`, a backslash, or any other character but letters, digits, hyphens and
+        /// dots.
         case forbiddenCharacter
         /// Nothing between two dots.
         case emptyLabel
         /// More than 63 bytes between two dots.
         case labelTooLong
-        /// A hyphen at an end of a label, or two in third and fourth place without being `xn--`.
+        /// A hyphen at the start or end of a label, or hyphens as third and fourth character of a label without `xn--`.
         case misplacedHyphen
-        /// `_`, which a listed site may not have.
+        /// `_` in a listed site.
         case underscore
-        /// Not an international label that IDNA 2008 permits (RFC 5891 §4.2).
+        /// An international label that IDNA 2008 does not permit (RFC 5891 §4.2).
         case international
-        /// A number where a dotted quad, or nothing numeric, is expected; or an IPv6 text that does not parse.
+        /// A last label that is a number without the name being a dotted quad, or a malformed IPv6 address.
         case address
-        /// An IPv6 zone identifier, which means something on one machine only (RFC 6874).
+        /// An IPv6 zone identifier, which is meaningful on one machine only (RFC 6874).
         case zone
-        /// Not a port of 1 to 65535 in plain decimal.
+        /// A port that is not a decimal number from 1 to 65535.
         case port
-        /// Neither `http` nor `https`, or not a scheme.
+        /// A scheme other than `http` and `https`.
         case scheme
-        /// A path, query or fragment where only an authority may stand.
+        /// A path, query or fragment after an authority.
         case path
-        /// `*` anywhere but as a whole first label, or before what nobody may list as a whole.
+        /// `*` that is not the whole first label, or that stands before an address or a public suffix.
         case wildcard
     }
 
     package let code: Code
-    /// A short sentence for people, with the input quoted and made printable ASCII.
+    /// Quotes the input in printable ASCII.
     package let detail: String
 
     package init(_ code: Code, _ detail: String) {
@@ -48,7 +48,7 @@ package struct HostNameError: CodedError {
     }
 }
 
-/// Input as an error may repeat it: in quotes, cut after 80 characters, everything but printable ASCII escaped.
+/// `input` for an error text: in quotes, truncated to 80 characters, with all but printable ASCII escaped.
 func quoted(_ input: some StringProtocol) -> String {
     var text = ""
     for (index, scalar) in input.unicodeScalars.enumerated() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Addresses as text: the strict forms in, the canonical form out.
+/// Parses addresses in their strict text forms and formats them in the canonical one.
 enum IPAddressText {
-    /// Whether a resolver might take a name that ends in this label for a number: decimal digits, or `0x` and hex
-    /// digits.
+    /// Whether a resolver might read a name that ends in this label as an IPv4 address: decimal digits, or `0x` and
+    /// hexadecimal digits.
     static func looksNumeric(_ label: some StringProtocol) -> Bool {
         if label.utf8.allSatisfy(isDigit) { return !label.isEmpty }
         guard label.hasPrefix("0x") else { return false }
@@ -31,7 +31,7 @@ enum IPAddressText {
         guard bytes.count <= 45 else { return nil }
         var groups = bytes.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false).map(Array.init)
         guard groups.count >= 3 else { return nil }
-        // A leading or trailing "::" makes two empty groups where one says it.
+        // A leading or trailing "::" splits into two empty groups; one is enough.
         if groups[0].isEmpty {
             guard groups[1].isEmpty else { return nil }
             groups.removeFirst()

@@ -2,15 +2,15 @@
 
 @_spi(_Unicode) import Swift
 
-/// What IDNA 2008 permits in a label (RFC 5891 §4.2, RFC 5892), worked out from the character properties of Swift's
-/// Unicode tables, after the little mapping that people expect: lower case and NFC (RFC 5895 §2).
+/// Checks labels against IDNA 2008 (RFC 5891 §4.2, RFC 5892), with the character properties of Swift's Unicode tables,
+/// after the mapping that users expect: lower case and NFC (RFC 5895 §2).
 ///
-/// Stricter than the RFCs in two places: a letter that would turn into ASCII (the Kelvin sign) is refused, and a
-/// zero-width non-joiner is permitted after a virama only, as joining types (RFC 5892 appendix A.1, second rule) are
-/// not in the tables.
+/// Stricter than the RFCs in two places: a letter whose lower case is ASCII (the Kelvin sign) is an error, and a
+/// zero-width non-joiner is permitted after a virama only, because the tables do not contain the joining types (RFC
+/// 5892 appendix A.1, second rule).
 enum InternationalLabel {
-    /// The U-label of a text with at least one character beyond ASCII; its ASCII must be letters, digits, `-` and `_`
-    /// alone.
+    /// The U-label of `input`, which has at least one non-ASCII character and whose ASCII characters are letters,
+    /// digits, `-` and `_` only.
     static func mapped(_ input: String) throws(HostNameError) -> [Unicode.Scalar] {
         var lowered = String.UnicodeScalarView()
         for scalar in input.unicodeScalars {
@@ -22,7 +22,7 @@ enum InternationalLabel {
             guard scalar.isASCII || !lower.contains(where: \.isASCII) else { throw refused(scalar, in: input) }
             lowered.append(contentsOf: lower)
         }
-        // The standard library's own NFC, whose only public door is Foundation.
+        // The standard library's NFC. Its only public interface is in Foundation, which this module does not import.
         let scalars = Array(String(lowered)._nfc)
         try check(scalars, input)
         return scalars
@@ -38,7 +38,7 @@ enum InternationalLabel {
         let hyphensInside = scalars.count >= 4 && scalars[2] == "-" && scalars[3] == "-"
         if scalars.first == "-" || scalars.last == "-" || hyphensInside {
             throw HostNameError(
-                .misplacedHyphen, "the label \(quoted(input)) has a hyphen where none may stand (RFC 5891)")
+                .misplacedHyphen, "the label \(quoted(input)) has a hyphen at a forbidden position (RFC 5891)")
         }
     }
 
@@ -59,7 +59,7 @@ enum InternationalLabel {
 
     enum DerivedProperty: Equatable {
         case valid
-        /// Valid where a rule of appendix A holds.
+        /// Valid if the contextual rule of appendix A is satisfied.
         case contextual
         case disallowed
     }

@@ -3,14 +3,14 @@
 import CountersignChallenges
 
 extension Origin {
-    /// From `host`, `host:port`, `[v6]` or `[v6]:port`, as a request names its authority (RFC 9112 §3.2); the
-    /// scheme's own port where none is written. User information, an empty host and an empty port are refused.
+    /// From the authority of a request: `host`, `host:port`, `[v6]` or `[v6]:port` (RFC 9112 §3.2). The default port is
+    /// the scheme's. User information, an empty host and an empty port are errors.
     package init(scheme: Scheme, authority: String, for use: HostName.Use = .forwarded) throws(HostNameError) {
         let parts = try Authority(parsing: authority[...])
         self.init(scheme: scheme, host: try HostName(canonicalizing: parts.host, for: use), port: parts.port)
     }
 
-    /// From parts that are already known to be good; the scheme's own port where `port` is nil.
+    /// From valid parts. The default port is the scheme's.
     package init(scheme: Scheme, host: HostName, port: UInt16? = nil) {
         self.init(scheme: scheme, host: host.text, port: port ?? scheme.defaultPort)
     }
@@ -21,16 +21,16 @@ extension Origin {
     }
 }
 
-/// An absolute http or https URL as a person types it to a command.
+/// An absolute http or https URL from the command line.
 package struct AbsoluteURL: Equatable, Sendable, CustomStringConvertible {
     package let origin: Origin
     /// Path and query in origin-form (RFC 9112 §3.2.1), without the fragment; at least `/`.
     package let path: String
 
-    /// Refuses white space and controls anywhere, and every host that ``HostName`` refuses.
+    /// Throws for white space and control characters anywhere, and for every host that ``HostName`` does not accept.
     package init(parsing text: String) throws(HostNameError) {
         for scalar in text.unicodeScalars where scalar.value <= 0x20 || (0x7F...0x9F).contains(scalar.value) {
-            throw HostNameError(.forbiddenCharacter, "white space or a control in the URL \(quoted(text))")
+            throw HostNameError(.forbiddenCharacter, "white space or a control character in the URL \(quoted(text))")
         }
         guard let separator = Self.schemeEnd(text[...]) else {
             throw HostNameError(.scheme, "the URL \(quoted(text)) does not begin with http:// or https://")
@@ -47,7 +47,7 @@ package struct AbsoluteURL: Equatable, Sendable, CustomStringConvertible {
 
     package var description: String { "\(origin.scheme.rawValue)://\(origin.authority)\(path)" }
 
-    /// Where `://` begins, if anything stands before it.
+    /// The position of `://`, if there is a scheme before it.
     static func schemeEnd(_ text: Substring) -> Substring.Index? {
         guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")), colon > text.startIndex,
             text.utf8[colon...].starts(with: "://".utf8)

@@ -2,25 +2,25 @@
 
 import Synchronization
 
-/// The names below which anybody may register one: no wildcard of the list may stand right before them.
+/// The names under which anyone can register a domain. A wildcard of the list must not stand directly before one of
+/// them.
 package struct PublicSuffixes: Sendable {
     private let names: SuffixTable
     private let international: InternationalRules
 
-    /// Every single label, and the suffixes of two labels under which most sites live. For a machine without the full
-    /// list.
+    /// Every single label, and the most common suffixes of two labels: for a machine without the full list.
     package static let builtIn = PublicSuffixes(parsing: shortList)
 
-    /// Single labels alone.
+    /// Every single label.
     package static let none = PublicSuffixes(parsing: "")
 
-    /// The format of publicsuffix.org: a rule a line up to the first white space, `//` before comments, `*.` for any
-    /// one label, `!` for an exception. A line that is not a name is passed over.
+    /// The format of publicsuffix.org: one rule per line up to the first white space, `//` before comments, `*.` for
+    /// any one label, `!` for an exception. Lines that are not names are ignored.
     package init(parsing text: String) {
         self.init(parsing: Array(text.utf8))
     }
 
-    /// The same of a text in UTF-8. Rules in ASCII are looked at byte by byte, and put into the table from where they are.
+    /// From UTF-8 text. ASCII rules are checked byte by byte, and the table refers to them in place.
     package init(parsing text: [UInt8]) {
         var names = SuffixTable(over: text)
         var waiting: [String] = []
@@ -43,8 +43,8 @@ package struct PublicSuffixes: Sendable {
         international = InternationalRules(waiting)
     }
 
-    /// Whether the host is itself a public suffix, or has nothing but public suffixes right below it (`kobe.jp`, for
-    /// `*.kobe.jp`). A single label always is; an address never.
+    /// Whether the host is a public suffix, or all names directly below it are (`kobe.jp`, because of `*.kobe.jp`). A
+    /// single label always is; an address never is.
     package func isPublicSuffix(_ host: HostName) -> Bool {
         guard host.kind == .name else { return false }
         guard let parent = host.parent else { return true }
@@ -80,8 +80,8 @@ package struct PublicSuffixes: Sendable {
         """.split(whereSeparator: \.isWhitespace).joined(separator: "\n")
 }
 
-/// The rules that are not ASCII. Each has a label that is written with `xn--`, so they are canonicalised, which takes as long
-/// as all others together, when such a host is first asked about.
+/// The rules that are not ASCII, which only match hosts with an `xn--` label. Converting them takes as long as parsing
+/// all other rules, so it is deferred until the first look-up of such a host.
 private final class InternationalRules: Sendable {
     private struct State {
         var waiting: [String]
@@ -102,7 +102,7 @@ private final class InternationalRules: Sendable {
 }
 
 extension SuffixTable {
-    /// Takes a rule that may be anything; what is not a name is passed over.
+    /// Inserts a rule from untrusted text; ignores it if it is not a name.
     fileprivate mutating func insertRule(_ rule: String) {
         if rule.hasPrefix("//") {
             return

@@ -8,7 +8,7 @@ enum Punycode {
     private static let initialBias = 72
     private static let initialN = 0x80
 
-    /// Lower-case ASCII; nil past the longest label, so that the work stays small.
+    /// Lower-case ASCII; nil for more characters than a label can have, which bounds the work.
     static func encode(_ scalars: [Unicode.Scalar]) -> String? {
         guard scalars.count <= HostName.maximumLabelBytes else { return nil }
         var output = scalars.filter(\.isASCII).map { UInt8(truncatingIfNeeded: $0.value) }
@@ -38,8 +38,8 @@ enum Punycode {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// Takes lower-case ASCII; nil for anything that is not Punycode, or is longer than a label. What comes out has
-    /// at least one character beyond ASCII.
+    /// Decodes lower-case ASCII; nil if it is not Punycode or longer than a label. The result has at least one
+    /// non-ASCII character.
     static func decode(_ input: String) -> [Unicode.Scalar]? {
         let bytes = Array(input.utf8)
         guard bytes.count <= HostName.maximumLabelBytes else { return nil }
@@ -84,7 +84,7 @@ enum Punycode {
         output.append(digit(quotient))
     }
 
-    /// Nil past 2^31, which no code point of a label needs.
+    /// Nil for numbers above 2^31, which no valid label needs.
     private static func readVariableLength(_ rest: inout ArraySlice<UInt8>, _ bias: Int) -> Int? {
         var value = 0
         var factor = 1

@@ -2,9 +2,9 @@
 
 import CountersignChallenges
 
-/// Parses one line of the allowed-sites list and collects all that is wrong with it.
+/// Parses one line of the allowed-sites list and collects its errors.
 struct SiteLineParser {
-    /// Text between white space.
+    /// A piece of text between white space.
     struct Word {
         let text: String
         /// Counted from 1.
@@ -40,14 +40,14 @@ struct SiteLineParser {
         }
         if let column = options.plaintextColumn, pattern?.scheme == .https {
             problem(
-                at: column, "plaintext=yes has no meaning for https",
-                hint: "list the http:// site on a line of its own, or leave the option out")
+                at: column, "plaintext=yes has no effect for https",
+                hint: "list the http:// site on its own line, or remove the option")
         }
         guard let pattern, problems.isEmpty else { return nil }
         return options.rule(file: file, line: line.number, text: string(line.scalars[...]), pattern: pattern)
     }
 
-    /// The same pattern has been listed before.
+    /// Reports that an earlier line has the same pattern.
     mutating func reportDuplicate(of first: SiteRule) {
         problem(
             at: siteColumn, "\(quoted(first.pattern.description)) is already listed at \(first.location)",
@@ -91,17 +91,17 @@ struct SiteLineParser {
     }
 
     private static func hint(for code: HostNameError.Code, _ site: String) -> String? {
-        if site.contains("=") { return "a line begins with the site, its options follow" }
+        if site.contains("=") { return "write the site first, then its options" }
         return switch code {
-        case .userInfo: "enrol the user with: countersign credential set"
-        case .path: "write the scheme, host and port alone; all paths of a site are answered alike"
+        case .userInfo: "`countersign credential set` enrols the user"
+        case .path: "write scheme, host and port only: a rule applies to all paths of a site"
         case .scheme: "write http://, https://, or no scheme for https"
-        case .wildcard: "a wildcard is the whole first label, below a domain of your own: https://*.corp.example"
-        case .port: "leave the port out for the scheme's own"
-        case .address: "an IPv4 address is four decimal numbers, an IPv6 address stands in brackets"
+        case .wildcard: "a wildcard is the whole first label, before a domain that you own: https://*.corp.example"
+        case .port: "leave out the port to use the scheme's default"
+        case .address: "write an IPv4 address as four decimal numbers, an IPv6 address in brackets"
         case .zone: "an address with a zone cannot be listed"
         case .underscore: "a site with an underscore in its name cannot be listed"
-        case .international: "write the name as its A-label (xn--...) if the registry does so"
+        case .international: "write the name as its A-label (xn--...) if it is registered like this"
         case .empty, .tooLong, .forbiddenCharacter, .emptyLabel, .labelTooLong, .misplacedHyphen: nil
         }
     }

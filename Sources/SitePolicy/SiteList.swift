@@ -2,8 +2,8 @@
 
 import CountersignChallenges
 
-/// The allowed-sites list in force: every file of `AllowedSites/`, parsed once. An origin is looked up by hash, first
-/// itself and then the names above it, so that the answer takes as long with ten thousand lines as with one.
+/// The allowed-sites list: all files of `AllowedSites/`, parsed once. An origin is looked up by hash, first by its
+/// host, then by each parent domain, so that the time does not depend on the length of the list.
 package struct SiteList: Sendable {
     /// In the order of files and lines.
     package let rules: [SiteRule]
@@ -11,10 +11,10 @@ package struct SiteList: Sendable {
     private let hosts: Set<SitePattern.Host>
     private let hasWildcards: Bool
 
-    /// Nobody may be answered.
+    /// A list without sites: no challenge is answered.
     package static let empty = SiteList(unique: [])
 
-    /// Parses the files together; `name` is what errors and ``SiteRule/location`` call a file.
+    /// Parses all files. Errors and ``SiteRule/location`` refer to a file by its `name`.
     package init(
         files: [(name: String, text: String)], publicSuffixes: PublicSuffixes = .builtIn
     ) throws(SiteListError) {
@@ -48,14 +48,14 @@ package struct SiteList: Sendable {
         hasWildcards = hosts.contains { if case .subdomains = $0 { true } else { false } }
     }
 
-    /// The line that speaks for an origin: the exact host before a wildcard, the longer wildcard before the shorter.
-    /// Nil where there is none, or where the origin's host is not one that the list could hold.
+    /// The rule that applies to an origin: an exact host goes before a wildcard, a longer wildcard before a shorter
+    /// one. Nil if no rule applies, or if the origin's host could not be listed.
     package func rule(for origin: Origin) -> SiteRule? {
         guard let host = try? HostName(canonicalizing: origin.host), host.text == origin.host else { return nil }
         return match(for: origin, host)
     }
 
-    /// What is to be done with a request to an origin.
+    /// How a request to an origin is to be handled.
     package func verdict(for origin: Origin) -> SiteVerdict {
         guard !rules.isEmpty else { return .tunnel(reason: "not on the list") }
         let forwarded: HostName
@@ -102,17 +102,17 @@ package struct SiteList: Sendable {
         return hosts.contains(.exact(host)) ? "not on the list with this scheme and port" : "not on the list"
     }
 
-    // MARK: What the interception CA may sign for
+    // MARK: Intercepted hosts
 
-    /// The names of the sites whose TLS is ended here, for X.509 name constraints, each once and in the order of the
-    /// list.
+    /// The names of the sites whose TLS the proxy terminates, for X.509 name constraints: each once, in the order of
+    /// the list.
     package var interceptedNames: [(name: String, includesSubdomains: Bool)] {
         interceptedHosts.filter { $0.name.kind == .name }.map { host in
             if case .subdomains = host { (host.name.text, true) } else { (host.name.text, false) }
         }
     }
 
-    /// The addresses of the sites whose TLS is ended here, each once and in the order of the list.
+    /// The addresses of the sites whose TLS the proxy terminates: each once, in the order of the list.
     package var interceptedAddresses: [HostName] {
         interceptedHosts.map(\.name).filter { $0.kind != .name }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Every fault of the allowed-sites list, in the order of files and lines.
+/// All errors in the allowed-sites list, in the order of files and lines.
 package struct SiteListError: Error, Equatable, Sendable, CustomStringConvertible {
     package struct Problem: Equatable, Sendable, CustomStringConvertible {
         package let file: String
@@ -9,7 +9,7 @@ package struct SiteListError: Error, Equatable, Sendable, CustomStringConvertibl
         /// Counted from 1 in Unicode scalars; a tab is one.
         package let column: Int
         package let message: String
-        /// What to do about it.
+        /// The remedy, if one is known.
         package let hint: String?
 
         package init(file: String, line: Int, column: Int, message: String, hint: String? = nil) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The text of one file of `AllowedSites/`, and the two changes that `countersign sites` makes to it. What is not
-/// added or removed stays as it is, byte for byte.
+/// The text of one file of `AllowedSites/`, and the two changes that `countersign sites` makes to it. All other lines
+/// stay the same, byte for byte.
 package enum SiteListText {
     /// One line of a file.
     struct Line {
@@ -9,11 +9,11 @@ package enum SiteListText {
         let number: Int
         /// Without the line end, and without a byte order mark.
         let scalars: [Unicode.Scalar]
-        /// In the text, with the line end.
+        /// The range in the text, including the line end.
         let range: Range<String.Index>
     }
 
-    /// Lines end in LF or CRLF; a byte order mark before the first is passed over.
+    /// Lines end in LF or CRLF; a leading byte order mark is ignored.
     static func lines(of text: String) -> [Line] {
         let view = text.unicodeScalars
         var lines: [Line] = []
@@ -30,8 +30,8 @@ package enum SiteListText {
         return lines
     }
 
-    /// Puts a line at the end, on a line of its own, with the line end that the file uses. Whether the line is a good
-    /// one is not looked at: the result is for ``SiteList`` to judge before it is written.
+    /// Appends a line, with the line end that the file uses. Does not validate it: parse the result with ``SiteList``
+    /// before writing it.
     package static func add(_ line: String, to text: String) -> String {
         let usesCRLF = text.unicodeScalars.firstIndex(of: "\n").map { feed in
             feed > text.startIndex && text.unicodeScalars[text.unicodeScalars.index(before: feed)] == "\r"
@@ -41,11 +41,12 @@ package enum SiteListText {
         return text + (isOpen ? lineEnd : "") + line + lineEnd
     }
 
-    /// Takes out the lines that list exactly this pattern, however they spell it; nil where there is none.
+    /// Removes all lines that list exactly this pattern, in any spelling; nil if no line does.
     package static func remove(_ pattern: SitePattern, from text: String) -> String? {
         let listing = lines(of: text).filter { line in
             guard let site = SiteLineParser.words(of: line.scalars).first else { return false }
-            // A pattern that was listed before a new suffix made it an error can still be taken out.
+            // Without public suffixes: a wildcard that has become an error because of a new suffix can still be
+            // removed.
             return (try? SitePattern(parsing: site.text, publicSuffixes: .none)) == pattern
         }
         guard !listing.isEmpty else { return nil }

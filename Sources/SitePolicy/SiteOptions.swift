@@ -4,7 +4,7 @@ import CountersignChallenges
 
 /// The `name=value` words of one line.
 struct SiteOptions {
-    /// What is wrong with one word.
+    /// An error in one word.
     struct Fault: Error {
         let column: Int
         let message: String
@@ -22,7 +22,7 @@ struct SiteOptions {
         case intercept
     }
 
-    /// Where `plaintext=yes` stands.
+    /// The column of `plaintext=yes`.
     private(set) var plaintextColumn: Int?
     private var seen: Set<Name> = []
     private var answer: [AuthenticationScheme]?
@@ -98,7 +98,7 @@ struct SiteOptions {
         let text: String
         let column: Int
 
-        /// Strongest first, whatever the order in the file.
+        /// Strongest first, independent of the order in the file.
         func schemes() throws(Fault) -> [AuthenticationScheme] {
             let supported = AuthenticationScheme.supported
             var schemes: Set<AuthenticationScheme> = []
@@ -113,7 +113,7 @@ struct SiteOptions {
                 guard supported.contains(scheme) else {
                     throw fault(
                         "the scheme \(quoted(word)) is not supported yet", at: itemColumn,
-                        hint: "supported are \(supported.map(\.rawValue).joined(separator: ", "))")
+                        hint: "the supported schemes are \(supported.map(\.rawValue).joined(separator: ", "))")
                 }
                 guard schemes.insert(scheme).inserted else {
                     throw fault("the scheme \(quoted(word)) is given twice", at: itemColumn, hint: "keep one of them")
@@ -136,23 +136,23 @@ struct SiteOptions {
             guard SiteRule.isStoredName(text) else {
                 throw fault(
                     "\(quoted(text)) cannot be the name of \(name == .identity ? "an identity" : "a credential")",
-                    hint: "names are 1 to 64 of A-Z a-z 0-9 . _ -")
+                    hint: "names consist of 1 to 64 characters from A-Z a-z 0-9 . _ -")
             }
             return text
         }
 
-        /// What may stand before the backslash of `ACME\jdoe`.
+        /// The part before the backslash in `ACME\jdoe`.
         func domain() throws(Fault) -> String {
             let isGood = text.unicodeScalars.allSatisfy {
                 $0.value > 0x20 && $0 != "\\" && $0 != "/" && $0 != "@" && $0 != ":" && $0 != "\""
             }
             guard isGood, text.utf8.count <= HostName.maximumBytes else {
-                throw fault("\(quoted(text)) is not a domain", hint: "write the part before the backslash alone: ACME")
+                throw fault("\(quoted(text)) is not a domain", hint: "write only the part before the backslash: ACME")
             }
             return text
         }
 
-        /// `service/host`, as RFC 4559 §4.1 forms it.
+        /// `service/host` (RFC 4559 §4.1).
         func servicePrincipalName() throws(Fault) -> String {
             let halves = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
             let isService = halves[0].utf8.allSatisfy { ($0 | 0x20) >= 0x61 && ($0 | 0x20) <= 0x7A }
@@ -170,7 +170,8 @@ struct SiteOptions {
 }
 
 extension SiteRule {
-    /// Whether a text may name a credential or an identity: 1 to 64 of letters, digits, dot, underscore and hyphen.
+    /// Whether `text` can be the name of a credential or identity: 1 to 64 letters, digits, dots, underscores and
+    /// hyphens.
     package static func isStoredName(_ text: String) -> Bool {
         (1...64).contains(text.utf8.count)
             && text.utf8.allSatisfy { byte in

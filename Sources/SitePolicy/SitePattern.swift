@@ -2,15 +2,15 @@
 
 import CountersignChallenges
 
-/// `[scheme://]host[:port]` of the allowed-sites list, made canonical: two patterns are equal when they list the same
+/// `[scheme://]host[:port]` of the allowed-sites list in canonical form: two patterns are equal if they match the same
 /// origins.
 package struct SitePattern: Hashable, Sendable, CustomStringConvertible {
     package enum Host: Hashable, Sendable {
         case exact(HostName)
-        /// `*.host`: every name below it, at any depth, and not the host itself.
+        /// `*.host`: all names below the host, at any depth, but not the host itself.
         case subdomains(of: HostName)
 
-        /// The host as it is compared, without `*.`.
+        /// The canonical host, without `*.`.
         package var name: HostName {
             switch self {
             case .exact(let name), .subdomains(of: let name): name
@@ -28,8 +28,8 @@ package struct SitePattern: Hashable, Sendable, CustomStringConvertible {
         self.port = port
     }
 
-    /// The scheme is `https` and the port the scheme's own where they are left out. A wildcard may stand before
-    /// neither an address nor a public suffix.
+    /// The default scheme is `https`, the default port the scheme's. A wildcard before an address or a public suffix is
+    /// an error.
     package init(
         parsing text: some StringProtocol, publicSuffixes: PublicSuffixes = .builtIn
     ) throws(HostNameError) {
@@ -41,7 +41,7 @@ package struct SitePattern: Hashable, Sendable, CustomStringConvertible {
             scheme = .https
         }
         if rest.utf8.contains(where: { [UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains($0) }) {
-            throw HostNameError(.path, "a site has no path or query, \(quoted(text)) has")
+            throw HostNameError(.path, "a site must not have a path or query: \(quoted(text))")
         }
         let isWildcard = rest.utf8.starts(with: "*.".utf8)
         if isWildcard { rest = rest.dropFirst(2) }
@@ -54,14 +54,14 @@ package struct SitePattern: Hashable, Sendable, CustomStringConvertible {
         host = isWildcard ? .subdomains(of: name) : .exact(name)
         guard isWildcard else { return }
         guard name.kind == .name else {
-            throw HostNameError(.wildcard, "nothing is below the address in \(quoted(text))")
+            throw HostNameError(.wildcard, "an address has no subdomains: \(quoted(text))")
         }
         guard !publicSuffixes.isPublicSuffix(name) else {
-            throw HostNameError(.wildcard, "\(quoted(text)) would list every site below a public suffix")
+            throw HostNameError(.wildcard, "\(quoted(text)) would match every site below a public suffix")
         }
     }
 
-    /// As the list would write it in full: `https://*.example.com`, with the port where it is not the scheme's own.
+    /// In full, as in the list: `https://*.example.com`, with the port unless it is the scheme's default.
     package var description: String {
         let origin = Origin(scheme: scheme, host: host.name, port: port)
         return switch host {

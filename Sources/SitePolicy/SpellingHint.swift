@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Guesses what was meant by a misspelt word.
+/// Suggests a correction for a misspelt word.
 enum SpellingHint {
-    /// The one known word within two edits, else all of them.
+    /// The closest known word if it is within two edits, else all known words.
     static func text(for word: String, among known: [String]) -> String {
         let distances = known.map { (word: $0, edits: edits(from: word, to: $0)) }
         if let best = distances.min(by: { $0.edits < $1.edits }), best.edits <= 2, best.edits < best.word.utf8.count {
             return "did you mean \"\(best.word)\"?"
         }
-        return "known are \(known.joined(separator: ", "))"
+        return "known words: \(known.joined(separator: ", "))"
     }
 
-    /// How many bytes are inserted, removed or replaced (Levenshtein); a long word is not measured.
+    /// The Levenshtein distance in bytes; `Int.max` for a word of more than 64 bytes.
     static func edits(from word: String, to other: String) -> Int {
         let left = Array(word.utf8)
         let right = Array(other.utf8)

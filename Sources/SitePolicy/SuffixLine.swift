@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A line of a list of suffixes that has a word, as far as its bytes tell.
+/// One rule line in the text of a suffix list, located without decoding it.
 struct SuffixLine {
-    /// The first word, up to white space in ASCII.
+    /// The first word, up to ASCII white space.
     private let word: Range<Int>
     private let end: Int
-    /// Otherwise the word has something beyond ASCII in it, which may be the white space that ends it.
+    /// Otherwise the word contains non-ASCII bytes, which may include the white space that ends it.
     private let isASCII: Bool
 
-    /// The next line that has a word and is no comment, with `position` put behind it; nil at the end.
+    /// The next line that is neither blank nor a comment; nil at the end. Moves `position` past it.
     init?(in text: UnsafeBufferPointer<UInt8>, at position: inout Int) {
         while true {
             while position < text.count, Self.isSpace(text[position]) { position += 1 }
@@ -29,7 +29,7 @@ struct SuffixLine {
         end = position
     }
 
-    /// A name that is canonical already, and what is said of it; nil where a closer look is needed.
+    /// The rule's name and kind, if the name is canonical; nil if it has to be decoded and canonicalised.
     func rule(in text: UnsafeBufferPointer<UInt8>) -> (name: Range<Int>, kinds: SuffixTable.Kinds)? {
         guard isASCII else { return nil }
         var (name, kinds): (Range<Int>, SuffixTable.Kinds) = (word, .plain)
@@ -41,14 +41,14 @@ struct SuffixLine {
         return HostName.isPlainName(UnsafeBufferPointer(rebasing: text[name])) ? (name, kinds) : nil
     }
 
-    /// The first word up to any white space; empty where the line is nothing but that.
+    /// The first word up to any Unicode white space; otherwise empty.
     func firstWord(in text: UnsafeBufferPointer<UInt8>) -> String {
         guard text[word].contains(where: Self.mayBeginSpace) else { return String(decoding: text[word], as: UTF8.self) }
         let line = String(decoding: text[word.lowerBound..<end], as: UTF8.self).unicodeScalars
         return line.split(whereSeparator: \.properties.isWhitespace).first.map(String.init) ?? ""
     }
 
-    /// Where the line ends that `position` is in.
+    /// The end of the line that contains `position`.
     private static func lineEnd(in text: UnsafeBufferPointer<UInt8>, from position: Int) -> Int {
         var end = position
         while end < text.count, !isLineEnd(text[end]) { end += 1 }
@@ -59,6 +59,7 @@ struct SuffixLine {
 
     private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
 
-    /// The first bytes of white space beyond ASCII in UTF-8: U+0085 and U+00A0, U+1680, U+2000 to U+205F, U+3000.
+    /// Whether the byte begins a non-ASCII white-space character in UTF-8: U+0085, U+00A0, U+1680, U+2000 to U+205F,
+    /// U+3000.
     private static func mayBeginSpace(_ byte: UInt8) -> Bool { byte == 0xC2 || (0xE1...0xE3).contains(byte) }
 }

@@ -2,8 +2,8 @@
 
 import Glibc
 
-/// Names and what a list of suffixes says of each: an open-addressed table that points into the list's own bytes, so that ten
-/// thousand rules take no string each.
+/// The rules of a suffix list by name: an open-addressed hash table of offsets into the list's bytes, which avoids a
+/// string for each of ten thousand rules.
 struct SuffixTable: Sendable {
     struct Kinds: OptionSet, Sendable {
         let rawValue: UInt8
@@ -12,7 +12,7 @@ struct SuffixTable: Sendable {
         static let exception = Kinds(rawValue: 4)
     }
 
-    /// A name of 1 to 253 bytes at an offset; a length of 0 is a free slot.
+    /// A name of 1 to 253 bytes at an offset. Length 0 marks a free slot.
     private struct Slot {
         var offset: UInt32 = 0
         var length: UInt8 = 0
@@ -23,7 +23,7 @@ struct SuffixTable: Sendable {
     private var slots: [Slot]
     private var count = 0
 
-    /// A table for names that lie in `bytes`, of which those beyond 4 GiB cannot be inserted.
+    /// A table for names in `bytes`. Names beyond 4 GiB are not inserted.
     init(over bytes: [UInt8]) {
         self.bytes = bytes
         var room = 16
@@ -31,7 +31,7 @@ struct SuffixTable: Sendable {
         slots = [Slot](repeating: Slot(), count: room)
     }
 
-    /// Notes `kinds` of the name in this part of the bytes.
+    /// Adds `kinds` to the name in this part of the bytes.
     mutating func insert(_ part: Range<Int>, as kinds: Kinds) {
         guard let offset = UInt32(exactly: part.lowerBound), let length = UInt8(exactly: part.count), length > 0 else {
             return
@@ -45,7 +45,7 @@ struct SuffixTable: Sendable {
         slots[place].kinds.formUnion(kinds)
     }
 
-    /// Notes `kinds` of a name that does not lie in the bytes.
+    /// Adds `kinds` to a name that is not in the bytes.
     mutating func insert(_ name: String, as kinds: Kinds) {
         let start = bytes.count
         bytes += name.utf8
@@ -60,7 +60,7 @@ struct SuffixTable: Sendable {
 
     // MARK: Slots
 
-    /// The slot that has the name, or the free one where it would be. There always is a free one.
+    /// The slot of the name, or the free slot where it belongs. The table always has a free slot.
     private func place(of name: UnsafeBufferPointer<UInt8>) -> Int {
         let mask = slots.count - 1
         var place = Self.hash(name) & mask
@@ -88,7 +88,7 @@ struct SuffixTable: Sendable {
         }
     }
 
-    /// FNV-1a, folded for its upper half to count too.
+    /// FNV-1a, folded so that the upper half affects the slot.
     private static func hash(_ name: UnsafeBufferPointer<UInt8>) -> Int {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for byte in name { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }

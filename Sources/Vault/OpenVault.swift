@@ -9,7 +9,7 @@ package final class OpenVault: Sendable {
     private let vault: SealedVault
     private let state: Mutex<VaultSnapshot>
 
-    /// How often a write is repeated that lost its compare-and-swap. The lock makes one such loss rare.
+    /// The number of times that a write is repeated after a lost compare-and-swap. Under the lock, even one is rare.
     private static let maximumConflicts = 5
 
     init(vault: SealedVault, state: VaultSnapshot) {
@@ -22,7 +22,7 @@ package final class OpenVault: Sendable {
     /// As last read or written by this process.
     package var contents: VaultContents { state.withLock { $0.contents } }
 
-    /// What opens the vault.
+    /// The kind of key that opens the vault.
     package var key: VaultKey { state.withLock { $0.header.derivation.key } }
 
     /// Reads the vault again and returns whether its contents are different. Throws `rolledBack` if the stored vault is
@@ -30,13 +30,13 @@ package final class OpenVault: Sendable {
     @discardableResult
     package func reload() throws(VaultError) -> Bool {
         let known = state.withLock { $0 }
-        return try reread(after: known).contents != known.contents
+        return try reread(after: known).snapshot.contents != known.contents
     }
 
-    /// Applies `change` to the newest contents and stores them, and the version before as the backup. Stores nothing if
-    /// `change` throws, which is passed on, or changes nothing. `change` is called again, with newer contents, if a
-    /// writer without the lock was faster. A ``VaultError`` leaves the old vault, except that an error after the very
-    /// last step may leave the new one.
+    /// Applies `change` to the newest contents and stores the result; the version before becomes the backup. Stores
+    /// nothing if `change` throws, which is rethrown, or changes nothing. Calls `change` again with newer contents if a
+    /// writer without the lock was faster. If a ``VaultError`` is thrown, the stored vault is the old one, unless the
+    /// very last step failed.
     @discardableResult
     package func update<Result>(_ change: (inout VaultContents) throws -> Result) throws -> Result {
         var conflicts = 0
@@ -61,8 +61,8 @@ package final class OpenVault: Sendable {
         }
     }
 
-    /// Has `key` open the vault from now on, and wraps the contents in a new data key. Removes what the old key opened
-    /// or was: the backup, and the stored key if a passphrase replaces it.
+    /// Replaces the key that opens the vault, and the data key under it. Removes the backup, which the old key opens,
+    /// and the stored key if a passphrase replaces it.
     package func rekey(to key: NewVaultKey) throws(VaultError) {
         let wrapping = try vault.passphraseKey(for: key)
         let lock = try storage.lockForWriting()
@@ -153,7 +153,7 @@ extension SealedVault {
         OpenVault(vault: self, state: try snapshot(passphrase: passphrase).snapshot)
     }
 
-    /// Opens the vault, or creates an empty one with a new key if there is none.
+    /// Opens the vault, or creates an empty one with a new key if it does not exist.
     package func openOrCreate(passphrase: () throws -> Secret) throws(VaultError) -> OpenVault {
         if try !exists() {
             do {

@@ -2,7 +2,7 @@
 
 import CountersignCryptography
 
-/// A vault as it was read: its contents, and what is needed to read and write it again.
+/// The contents of a vault at one generation, with the keys to read and write it again.
 struct VaultSnapshot: Sendable {
     let header: VaultHeader
     let dataKey: Secret
@@ -12,7 +12,7 @@ struct VaultSnapshot: Sendable {
 /// A vault that has not been opened, in whichever storage it is.
 package struct SealedVault: Sendable {
     package let storage: any VaultStorage
-    /// What a new passphrase costs to try.
+    /// The scrypt parameters for new passphrases.
     let passphraseCost: Scrypt
 
     package init(storage: any VaultStorage) {
@@ -30,7 +30,7 @@ package struct SealedVault: Sendable {
     /// Whether there is a vault, readable or not.
     package func exists() throws(VaultError) -> Bool { try storage.version(of: .vault) != nil }
 
-    /// What is known without opening it. Throws as ``open(passphrase:)`` does for anything but a whole vault.
+    /// Facts that need no key. Throws as ``open(passphrase:)`` does for anything but a whole vault.
     package func status() throws(VaultError) -> VaultStatus {
         let (header, stored) = try sealed()
         return VaultStatus(
@@ -68,8 +68,8 @@ package struct SealedVault: Sendable {
         }
     }
 
-    /// The opened vault, and what it was read from. With `known`, the key is not needed if the vault is still wrapped
-    /// as it was.
+    /// Reads and decrypts the vault; also returns the stored bytes and version. Needs no key if `known` has the same
+    /// wrapped data key.
     func snapshot(
         known: VaultSnapshot? = nil, passphrase: () throws -> Secret
     ) throws(VaultError) -> (snapshot: VaultSnapshot, stored: StoredVaultItem) {
@@ -120,7 +120,7 @@ package struct SealedVault: Sendable {
                 .keyFileMissing, "\(storage.location(of: .key).debugDescription) is missing",
                 hint: "restore it from a backup: nothing else opens this vault")
         }
-        return try explaining { () throws(VaultError) in
+        return try explaining { () throws(VaultError) -> (key: Secret, dataKey: Secret) in
             var refusal = VaultError(.wrongKey, "the key file contains no key")
             for key in keys {
                 do throws(VaultError) {

@@ -35,13 +35,13 @@ package struct VaultError: CodedError {
         case keyFileMissing
         /// The stored key is malformed.
         case keyFileInvalid
-        /// The stored vault is older than what this process has already read.
+        /// The stored vault is older than a version that this process has already read.
         case rolledBack
         /// Somebody else wrote the item after it was read: the compare-and-swap did not take place.
         case changed
         /// A name or value that cannot be stored.
         case invalidRecord
-        /// OpenSSL does not support what the vault needs.
+        /// OpenSSL does not support an algorithm of the vault.
         case cryptography
     }
 

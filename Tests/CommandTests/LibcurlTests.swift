@@ -22,7 +22,7 @@ struct LibcurlTests {
         let result = try place.enroll()
         #expect(result.status == 1)
         #expect(result.error.hasPrefix("countersign: error: "), "\(result.said)")
-        #expect(result.error.contains("libcurl cannot be loaded, or not set up"), "\(result.said)")
+        #expect(result.error.contains("libcurl cannot be loaded or initialised"), "\(result.said)")
         #expect(try place.identity() == nil)
     }
 }

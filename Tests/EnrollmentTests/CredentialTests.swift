@@ -44,7 +44,7 @@ import Testing
         let scene = try Scene(#"{"auth": "both"}"#)
         let error = try await scene.failure(of: try scene.client())
         #expect(error?.code == .unauthorized)
-        #expect(error?.detail == "the server wants a user name and password (Basic, Digest), and none is given")
+        #expect(error?.detail == "the server requires a user name and password (Basic, Digest), and none was given")
         #expect(scene.server.requests("simpleenroll").map(\.authorization) == [""])
     }
 

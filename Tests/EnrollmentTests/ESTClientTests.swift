@@ -53,7 +53,7 @@ import Testing
         let client = try scene.client(at: scene.server.address(label: "people"))
         _ = try await scene.identity(from: client)
         #expect(scene.server.requests("simpleenroll").map(\.path) == ["/.well-known/est/people/simpleenroll"])
-        await #expect(throws: EnrollmentError(.refused, "")) { try await scene.client().authorities() }
+        await #expect(throws: EnrollmentError(.refused, "")) { try await scene.client().certificationAuthorities() }
     }
 
     @Test func aHostIsReachedByItsName() async throws {
@@ -73,7 +73,7 @@ import Testing
         let scene = try Scene(#"{"tls": "\#(version)", "clientCertificate": "optional", "auth": "basic"}"#)
         let first = try await scene.identity(from: try scene.client(password: ESTServer.password))
         let renewing = try scene.client(identity: first)
-        let authorities = try await renewing.authorities()
+        let authorities = try await renewing.certificationAuthorities()
         let key = try PrivateKey.generate(.ecP256)
         let outcome = try await renewing.enroll(
             .reenroll, ESTRequest(renewing: first.leaf, attributes: nil, key: key), authorities: authorities)

@@ -15,10 +15,10 @@ import Testing
         ("pem", .malformedResponse, "200 application/pkcs7-mime; smime-type=certs-only: PEM, \"-----BEGIN PKCS7-----"),
         ("der", .malformedResponse, "DER without base64"),
         ("not-base64", .malformedResponse, "come in base64, the server sent 200 application/pkcs7-mime"),
-        ("no-type", .malformedResponse, "come as application/pkcs7-mime, the server sent 200: \"MI"),
+        ("no-type", .malformedResponse, "expected application/pkcs7-mime, the server sent 200: \"MI"),
         (
             "wrong-type", .malformedResponse,
-            "come as application/pkcs7-mime, the server sent 200 application/octet-stream"
+            "expected application/pkcs7-mime, the server sent 200 application/octet-stream"
         ),
         ("huge", .malformedResponse, "more than 1048576 bytes, beginning with 200 application/pkcs7-mime"),
         ("endless", .malformedResponse, "more than 1048576 bytes"),

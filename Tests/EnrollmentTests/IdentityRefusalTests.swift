@@ -52,7 +52,7 @@ import Testing
         let scene = try Scene(#"{"tls": "\#(version)", "clientCertificate": "required"}"#)
         let error = try await scene.failure(of: try scene.client())
         #expect(error?.code == .unauthorized)
-        #expect(error?.detail.contains("the server demands an identity, and none is given") == true)
+        #expect(error?.detail.contains("the server requires an identity, and none was given") == true)
     }
 
     @Test func nginxThatSaysItInHTTPIsUnderstood() async throws {

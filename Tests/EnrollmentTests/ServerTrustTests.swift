@@ -72,10 +72,10 @@ import Testing
 
     @Test func aNewAuthorityThatTheOldOneSignedBecomesAnAnchor() async throws {
         let scene = try Scene(#"{"cacerts": ["new-ca", "new-by-old", "old-by-new", "ca"]}"#)
-        let authorities = try await scene.client().authorities()
+        let authorities = try await scene.client().certificationAuthorities()
         #expect(authorities.newAnchors == [try scene.certificate("new-ca")])
         #expect(authorities.anchors == [try scene.certificate("ca"), try scene.certificate("new-ca")])
-        #expect(authorities.strangers.isEmpty)
+        #expect(authorities.unvouched.isEmpty)
         try scene.server.set(#"{"cacerts": ["new-ca", "new-by-old", "old-by-new", "ca"], "issuer": "new-ca"}"#)
         let identity = try await scene.identity(from: try scene.client())
         #expect(identity.leaf.issuer == "CN=EST CA,O=Test")
@@ -89,9 +89,9 @@ import Testing
     ])
     func anAuthorityThatNobodyVouchesForStaysAStranger(sent: String) async throws {
         let scene = try Scene(#"{"cacerts": \#(sent)}"#)
-        let authorities = try await scene.client().authorities()
+        let authorities = try await scene.client().certificationAuthorities()
         #expect(authorities.newAnchors.isEmpty)
-        #expect(authorities.strangers.count == 1)
+        #expect(authorities.unvouched.count == 1)
         #expect(authorities.anchors == [try scene.certificate("ca")])
     }
 

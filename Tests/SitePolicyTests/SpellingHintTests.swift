@@ -17,9 +17,10 @@ import Testing
 
     @Test func twoEditsAreAHintAndThreeAreNot() {
         #expect(SpellingHint.text(for: "antswerr", among: ["answer", "spn"]) == "did you mean \"answer\"?")
-        #expect(SpellingHint.text(for: "aantswerr", among: ["answer", "spn"]) == "known are answer, spn")
+        #expect(SpellingHint.text(for: "aantswerr", among: ["answer", "spn"]) == "known words: answer, spn")
         #expect(SpellingHint.text(for: "xxn", among: ["answer", "spn"]) == "did you mean \"spn\"?")
-        #expect(SpellingHint.text(for: "xxx", among: ["answer", "spn"]) == "known are answer, spn")
-        #expect(SpellingHint.text(for: String(repeating: "a", count: 100_000), among: ["answer"]) == "known are answer")
+        #expect(SpellingHint.text(for: "xxx", among: ["answer", "spn"]) == "known words: answer, spn")
+        #expect(
+            SpellingHint.text(for: String(repeating: "a", count: 100_000), among: ["answer"]) == "known words: answer")
     }
 }

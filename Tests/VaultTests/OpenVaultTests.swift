@@ -243,7 +243,7 @@ import Testing
     }
 
     /// Does something once, before the key file is read.
-    private func sealedVault(beforeReadingTheKey body: @escaping @Sendable () throws -> Void) -> SealedVault {
+    private func vault(beforeReadingTheKey body: @escaping @Sendable () throws -> Void) -> SealedVault {
         let countdown = VaultCrashTests.Countdown(at: 1)
         return home.sealedVault { step throws(VaultError) in
             guard step == .read("vault.key"), countdown.isDue() else { return }
@@ -253,15 +253,15 @@ import Testing
 
     @Test func aReaderBetweenTheVaultAndItsNewKeyReadsAgain() throws {
         let vault = vault
-        let reader = file(beforeReadingTheKey: { try vault.rekey(to: .file) })
+        let reader = self.vault(beforeReadingTheKey: { try vault.rekey(to: .file) })
         #expect(try reader.open(passphrase: unasked).contents == vault.contents)
-        let later = file(beforeReadingTheKey: { try vault.rekey(to: .passphrase(Secret(utf8: "new"))) })
+        let later = self.vault(beforeReadingTheKey: { try vault.rekey(to: .passphrase(Secret(utf8: "new"))) })
         #expect(try later.open { Secret(utf8: "new") }.contents == vault.contents)
     }
 
     @Test func aSlowReaderDoesNotBringBackOldContents() throws {
         let shared = Mutex<OpenVault?>(nil)
-        let slow = file(beforeReadingTheKey: {
+        let slow = self.vault(beforeReadingTheKey: {
             try shared.withLock { $0 }?.update { $0.removeIdentityKey(named: "laptop") }
         })
         let reader = OpenVault(vault: slow, state: try file.snapshot(passphrase: unasked).snapshot)

@@ -61,7 +61,7 @@ import Testing
         let bytes = header(version: version, kind: 1, 17, 8, 1)
         let error = #expect(throws: VaultError.self) { try VaultHeader(of: bytes) }
         #expect(error?.code == .newerVersion)
-        #expect(error?.detail == "vault version \(version), this Countersign reads 1")
+        #expect(error?.detail == "vault version \(version), this version of Countersign reads version 1")
         #expect(try code { _ = try VaultHeader(of: Array(bytes.prefix(6))) } == .newerVersion)
     }
 

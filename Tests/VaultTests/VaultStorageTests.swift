@@ -259,22 +259,23 @@ import Testing
     func aWatchReportsEachChangeOnce(_ kind: Kind) throws {
         let place = try Place(kind)
         var watch = VaultWatch(place.storage)
-        #expect(!watch.takeChange())
+        func hasChanged() -> Bool { watch.takeChange() }
+        #expect(!hasChanged())
         let vault = try place.vault.create(openedBy: .file)
-        #expect(watch.takeChange())
-        #expect(!watch.takeChange())
+        #expect(hasChanged())
+        #expect(!hasChanged())
 
         try Self.add("a", to: vault)
         try Self.add("b", to: vault)
-        #expect(watch.takeChange())
-        #expect(!watch.takeChange())
+        #expect(hasChanged())
+        #expect(!hasChanged())
 
         try vault.update { _ in }
-        #expect(!watch.takeChange())
+        #expect(!hasChanged())
         try place.storage.replace(.key, with: [1])
-        #expect(watch.takeChange())
+        #expect(hasChanged())
         try place.storage.remove(.vault)
-        #expect(watch.takeChange())
-        #expect(!watch.takeChange())
+        #expect(hasChanged())
+        #expect(!hasChanged())
     }
 }

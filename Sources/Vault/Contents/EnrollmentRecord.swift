@@ -17,9 +17,9 @@ package struct EnrollmentRecord: Equatable, Sendable {
     package var keySpecification: String
     /// The explicit trust anchors of the server, DER (RFC 7030 §3.3.1).
     package var anchors: [[UInt8]]
-    /// The credential that is used if the server does not accept the identity; nil if there is none.
+    /// The name of the credential to use if the server does not accept the identity.
     package var credential: String?
-    /// Another identity that authenticates the first enrolment; nil if there is none.
+    /// The name of another identity that authenticates the first enrolment.
     package var identity: String?
     /// The chain of the identity's key, leaf first, DER; `Certs/identities` has a public copy. Empty until the first
     /// certificate is issued.
@@ -85,7 +85,7 @@ package struct PendingEnrollment: Equatable, Sendable {
     /// The number of requests so far.
     package var attempts: UInt32 = 0
     /// The certification request that the server answered with 202, DER, which has to be repeated unchanged (RFC 7030
-    /// §4.2.3); empty if there is none.
+    /// §4.2.3); otherwise empty.
     package var request: [UInt8] = []
 
     package init(name: String, privateKey: Secret, created: Int64) {

@@ -2,7 +2,7 @@
 
 import CountersignCryptography
 
-/// What a vault may contain.
+/// Limits of a vault and its records.
 package enum VaultLimits {
     package static let fileBytes = 16 << 20
     package static let records = 10_000

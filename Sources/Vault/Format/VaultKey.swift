@@ -2,14 +2,14 @@
 
 import CountersignCryptography
 
-/// What opens a vault; the vault's header says which.
+/// The kind of key that opens a vault, which the vault's header names.
 package enum VaultKey: String, Equatable, Sendable {
     /// The random key that is stored beside the vault: in a home, `vault.key`.
     case file
     case passphrase
 }
 
-/// What is to open a vault from now on.
+/// The key that is to open a vault from now on.
 package enum NewVaultKey: Sendable {
     /// A new random key, stored beside the vault.
     case file

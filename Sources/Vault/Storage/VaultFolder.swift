@@ -54,7 +54,7 @@ package struct VaultFolder: VaultStorage {
         try status(of: item.fileName).map { VaultItemVersion($0) }
     }
 
-    /// The permission bits of an item's file; nil if there is none.
+    /// The permission bits of an item's file; nil if it does not exist.
     package func permissions(of item: VaultItem) throws(VaultError) -> UInt32? {
         try status(of: item.fileName).map { UInt32($0.st_mode & 0o7777) }
     }
@@ -156,8 +156,7 @@ package struct VaultFolder: VaultStorage {
         }
         do throws(VaultError) {
             try before(.rename(item.fileName))
-            // Checked as late as possible: whoever writes without the lock is noticed unless it happens between this
-            // call and the next.
+            // Checked as late as possible: only a write without the lock between this call and the next goes unnoticed.
             guard condition.holds(for: try version(of: item)) else {
                 throw VaultError(.changed, "\(location(of: item).debugDescription) was changed by somebody else")
             }
@@ -206,7 +205,7 @@ package struct VaultFolder: VaultStorage {
     package func lockForWriting() throws(VaultError) -> VaultLock {
         let lock = try waitForLock()
         do throws(VaultError) {
-            // What a killed writer left is a key or a vault that a rekeying may have been meant to invalidate.
+            // Temporary files of a killed writer contain a key or a vault that a later rekeying is meant to invalidate.
             for item in VaultItem.allCases { try remove(fileNamed: Self.temporary(item.fileName)) }
         } catch {
             lock.release()

@@ -31,16 +31,16 @@ package protocol VaultStorage: Sendable {
     /// How a person puts the backup in the vault's place: for files, the `mv` command.
     var restoreCommand: String { get }
 
-    /// Creates what the items are stored in, if it is missing.
+    /// Creates the container of the items, such as a folder, if it does not exist.
     func prepare() throws(VaultError)
 
-    /// Which version of an item is stored; nil if there is none. Cheap enough to be asked several times per second.
+    /// The stored version of an item; nil if it does not exist. Cheap enough to be polled several times per second.
     func version(of item: VaultItem) throws(VaultError) -> VaultItemVersion?
 
-    /// An item's bytes and their version; nil if there is none. Throws `tooLarge` for more than `limitBytes`.
+    /// An item's bytes and version; nil if it does not exist. Throws `tooLarge` for more than `limitBytes`.
     func read(_ item: VaultItem, upTo limitBytes: Int) throws(VaultError) -> StoredVaultItem?
 
-    /// Stores `bytes` as the item if `condition` holds, and throws `changed` and leaves the item as it is if not. The
+    /// Stores `bytes` as the item if `condition` holds; otherwise throws `changed` and leaves the item untouched. The
     /// caller holds the lock.
     func replace(
         _ item: VaultItem, with bytes: UnsafeRawBufferPointer, if condition: VaultWriteCondition
@@ -50,7 +50,7 @@ package protocol VaultStorage: Sendable {
     func remove(_ item: VaultItem) throws(VaultError)
 
     /// Keeps out every other writer that asks for the lock, in this process and in others, until it is released. Throws
-    /// `locked` if another writer holds it for too long. Removes what a writer that was killed has left behind.
+    /// `locked` if another writer holds it for too long. Cleans up after a writer that was killed.
     func lockForWriting() throws(VaultError) -> VaultLock
 }
 
@@ -64,7 +64,7 @@ extension VaultStorage {
     }
 }
 
-/// What a storage has for one vault.
+/// A named part of a stored vault.
 package enum VaultItem: Equatable, Sendable, CaseIterable {
     /// The encrypted vault.
     case vault
@@ -83,7 +83,7 @@ package struct VaultItemVersion: Hashable, Sendable {
     }
 }
 
-/// What was read.
+/// An item as it was read.
 package struct StoredVaultItem: Sendable {
     package var bytes: [UInt8]
     package let version: VaultItemVersion
@@ -148,14 +148,14 @@ package struct VaultWatch: Sendable {
 
     /// An item whose version cannot be determined counts as missing: reading it reports why.
     private static func versions(in storage: any VaultStorage) -> [VaultItemVersion?] {
-        [.vault, .key].map { (item: VaultItem) in (try? storage.version(of: item)).flatMap { $0 } }
+        [.vault, .key].map { (item: VaultItem) in try? storage.version(of: item) }
     }
 }
 
-/// What is known about a vault that has not been opened.
+/// Facts about a vault that has not been opened.
 package struct VaultStatus: Equatable, Sendable {
     package let location: String
-    /// What opens it.
+    /// The kind of key that opens it.
     package let key: VaultKey
     package let sizeBytes: Int
     /// Where its key is stored, whether it is there or not.
