@@ -58,7 +58,8 @@ import Testing
         let scene = try Scene(#"{"server": "server-other"}"#)
         let found = try await ESTBootstrap.fetch(scene.endpoint)
         let anchor = try found.certificationAuthority(withFingerprint: try scene.certificate("ca").sha256Fingerprint)
-        let client = try ESTClient(endpoint: scene.endpoint, access: ESTAuthentication(anchors: [anchor]), now: scene.clock)
+        let client = try ESTClient(
+            endpoint: scene.endpoint, access: ESTAuthentication(anchors: [anchor]), now: scene.clock)
         await #expect(throws: EnrollmentError(.untrustedServer, "")) { try await client.certificationAuthorities() }
     }
 

@@ -161,8 +161,10 @@ struct CertificateEnrollCommand: ParsableCommand {
                 .refused, "\(est) does not send a CA certificate that could be trusted",
                 hint: "pass the CA's certificate with --anchor")
         }
-        guard found.certificationAuthorities.count == 1, try Self.isConfirmed(certificationAuthority, server: est) else {
-            let shown = found.certificationAuthorities.map { "\($0.subject), \($0.fingerprintText)" }.joined(separator: "; ")
+        guard found.certificationAuthorities.count == 1, try Self.isConfirmed(certificationAuthority, server: est)
+        else {
+            let shown = found.certificationAuthorities.map { "\($0.subject), \($0.fingerprintText)" }.joined(
+                separator: "; ")
             throw CountersignError(
                 .refused, "the CA of \(est) was not confirmed: \(shown)",
                 hint:
