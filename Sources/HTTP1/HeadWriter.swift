@@ -148,7 +148,7 @@ struct HeadWriter {
     }
 }
 
-/// What a head declares about the connection after the message.
+/// The fate of the connection after the message, as declared in a head.
 package enum ConnectionOption: Hashable, Sendable {
     /// The default of HTTP/1.1, for which no field is written.
     case keepAlive

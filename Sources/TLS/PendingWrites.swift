@@ -71,8 +71,8 @@ struct PendingWrites {
     }
 
     /// The next piece of flushed plaintext for the engine: a write, a part of one, or several writes that fit into one
-    /// record. Until ``pieceWritten()`` it returns the same plaintext again, possibly with more after it. Nil if there
-    /// is none.
+    /// record. Until ``pieceWritten()`` it returns the same plaintext again, possibly with more after it. Nil at the
+    /// end.
     mutating func nextPiece(_ spare: SpareBuffer) -> ByteBuffer? {
         guard writes.hasMark, let first = writes.first, let marked = writes.markedElementIndex else { return nil }
         let start = first.bytes.readerIndex

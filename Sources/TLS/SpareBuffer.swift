@@ -19,8 +19,8 @@ extension ByteBuffer {
     }
 }
 
-/// Recycles the buffers of an event loop's reads and writes, most of which are free again before the next one begins.
-/// Only that loop may use it.
+/// Recycles the buffers of an event loop's reads and writes: most are free again before the next one begins. Only that
+/// loop may use it.
 package final class SpareBuffer {
     /// A buffer with its capacity, which is expensive to query.
     fileprivate struct Spare {

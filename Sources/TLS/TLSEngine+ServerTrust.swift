@@ -9,8 +9,8 @@ import CountersignCertificates
 /// first verdict is found without it and amended at CertificateRequest or ServerHelloDone, before the client has sent
 /// anything more. A session is verified before it is offered, with the stapled response of its original handshake.
 extension TLSEngine {
-    /// Verifies the server's chain. Continues with any verdict, unless the caller wants a question: then
-    /// OpenSSL calls this again after ``answerTrustQuestion(with:)``. In a renegotiation the leaf must be the same.
+    /// Verifies the server's chain and continues with any verdict. If the verdict makes a question, OpenSSL calls this
+    /// again after ``answerTrustQuestion(with:)``. In a renegotiation the leaf must be the same.
     func serverShowedChain(_ store: OpaquePointer) -> Int32 {
         let chain = certificates(in: X509_STORE_CTX_get0_untrusted(store))
         if isEstablished {

@@ -37,7 +37,7 @@ package final class TLSEngine {
     /// The verdict on the server; nil before its chain has arrived, and on the server's side. In TLS 1.2 a stapled
     /// response that arrives later may amend it until ``serverTrustIsFinal``.
     package private(set) var serverTrust: ServerTrust?
-    /// ``serverTrust`` does not change any more during this handshake.
+    /// ``serverTrust`` is final for this handshake.
     package private(set) var serverTrustIsFinal = false
     /// The result of the handshake; nil before its end.
     @exclusivity(unchecked) package private(set) var summary: TLSSummary?
@@ -82,7 +82,9 @@ package final class TLSEngine {
     package convenience init(server context: TLSServerContext) throws(TLSError) {
         try self.init(.server(context), context.ssl, asksAboutTrust: false)
         SSL_set_accept_state(ssl)
-        guard context.install(on: ssl) else { throw .drained(.configuration, "the server's certificate") }
+        guard context.install(on: ssl) else {
+            throw .drained(.configuration, "OpenSSL does not accept the server's certificate")
+        }
     }
 
     private init(_ role: Role, _ context: SSLContext, asksAboutTrust: Bool) throws(TLSError) {
@@ -188,7 +190,7 @@ package final class TLSEngine {
     /// How much plaintext is available without more input.
     package var pendingPlaintextBytes: Int { Int(SSL_pending(ssl)) }
 
-    /// The session for a later connection; in TLS 1.3 there is none before the server's ticket has arrived. Never the
+    /// The session for a later connection; in TLS 1.3 nil before the server's ticket has arrived. Never the
     /// session of a connection on which an identity was sent.
     package var session: TLSSession? {
         guard case .client(_, let host, _) = role, isEstablished, failure == nil, shownIdentity == nil,
@@ -286,7 +288,7 @@ package final class TLSEngine {
 
     // MARK: Memory
 
-    /// Copies input to OpenSSL and returns how many bytes; 0 if there are none.
+    /// Copies input to OpenSSL and returns how many bytes, possibly 0.
     func takeInput(_ target: UnsafeMutableRawBufferPointer) -> Int {
         let count = min(target.count, input.count)
         guard count > 0 else { return 0 }

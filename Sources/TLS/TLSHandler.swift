@@ -17,8 +17,8 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     package typealias OutboundIn = ByteBuffer
     package typealias OutboundOut = ByteBuffer
 
-    /// The water marks of the channel. The high-water mark is above what the handler writes and flushes in one burst,
-    /// which would otherwise pause and resume the other side each time.
+    /// The water marks of the channel. The high-water mark exceeds a burst of ciphertext, which is flushed at once and
+    /// would otherwise pause and resume the other side each time.
     private static let waterMark = ChannelOptions.Types.WriteBufferWaterMark(
         low: 64 * 1024, high: 2 * PendingWrites.burstBytes)
 
@@ -50,8 +50,8 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     var ticketBytes = 0
     var readIsWanted = false
     var readIsHeld = false
-    /// An error that was found while plaintext before it remained to be delivered. It is the reason for whatever ends
-    /// the connection meanwhile.
+    /// An error that was found while plaintext before it remained to be delivered. If the connection ends meanwhile,
+    /// this is the reason that is reported.
     var failure: TLSError?
 
     /// The client's side of a connection to `host`, which is sent as SNI unless it is an IP address, and which the
@@ -212,8 +212,8 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         if engine.isEstablished { context.fireErrorCaught(error) } else { fail(context, error) }
     }
 
-    /// Decrypts what a failed write has read: NIO reads the remaining input then, and it tells the reason, such as an
-    /// alert or a whole response. If the write happened inside ``process(_:)``, nothing else would decrypt it.
+    /// Decrypts the remaining input, which NIO reads when a write fails: it contains the reason, such as an alert or a
+    /// whole response. If the write happened inside ``process(_:)``, nothing else would decrypt it.
     private func takeRest(_ context: ChannelHandlerContext) {
         guard !isClosed, !endReported, !engine.isSuspended,
             ciphertext != nil || engine.pendingPlaintextBytes > 0
@@ -223,8 +223,8 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     // MARK: The engine
 
-    /// Runs the engine until it needs input or an answer. The loop also handles whatever other handlers do in response
-    /// to an event that it fires.
+    /// Runs the engine until it needs input or an answer. Other handlers may call back when it fires an event; the loop
+    /// handles the effects.
     func process(_ context: ChannelHandlerContext) {
         guard !isProcessing, !isClosed else { return }
         isProcessing = true

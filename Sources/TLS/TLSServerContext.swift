@@ -30,8 +30,8 @@ package final class TLSServerContext: Sendable {
     private let sessionContext: [UInt8]
 
     /// The whole `chain` is sent, leaf first. If `host` is a DNS name, clients must send it as SNI. SNI cannot carry an
-    /// IP address, so for an address, or nil, any name is accepted. With `clientCertificates` every client is asked for
-    /// a certificate, and no session is resumed.
+    /// IP address, so for an address, or nil, any name is accepted. With `clientCertificates` every client gets
+    /// a certificate request, and no session is resumed.
     package convenience init(
         chain: [Certificate], key: PrivateKey, host: String?, clientCertificates: ClientCertificates? = nil
     ) throws(TLSError) {

@@ -6,7 +6,7 @@ import CountersignCertificates
 ///
 /// An answer covers the reasons that the question contained. A reason that is found later makes another question.
 struct TrustQuestion {
-    /// Whether the caller wants to be asked.
+    /// Whether the caller answers questions.
     let isWanted: Bool
     /// The verdict in question, while the answer is outstanding.
     private(set) var pending: ServerTrust?
@@ -25,7 +25,7 @@ struct TrustQuestion {
         return true
     }
 
-    /// Records the answer to the pending question; ignored if there is none.
+    /// Records the answer to the pending question. Without a question it is ignored.
     mutating func answered(_ answer: TrustAnswer) {
         guard pending != nil else { return }
         pending = nil

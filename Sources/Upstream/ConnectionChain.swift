@@ -7,11 +7,10 @@ import NIOCore
 ///
 /// ``run(on:in:)`` is called on the channel's event loop. The step ends by calling
 /// ``ConnectionChain/stepSucceeded(_:)`` or ``ConnectionChain/stepFailed(_:)`` once, at once or later. Before it
-/// succeeds, it removes the handlers that only it needs, and has consumed everything that it made the peer send: a byte
-/// that nobody reads is lost to the next step. It need not watch the time, and does not close the channel: the chain
-/// does both.
+/// succeeds, it removes its own handlers from the channel. It must have consumed everything that the peer sends before
+/// the next step, because bytes that it leaves are lost. The chain watches the time and closes the channel.
 package protocol ConnectionStep: AnyObject {
-    /// What a failure of this step is reported as.
+    /// The kind of step, for errors.
     var kind: UpstreamError.Step { get }
     /// The peer of this step as `host:port`, for errors.
     var place: String { get }
@@ -79,7 +78,7 @@ package final class ConnectionChain {
 
     // MARK: For the running step
 
-    /// `channel` is what the next step works on: the channel of this step, or one that it made on top of it.
+    /// `channel` is passed to the next step: the channel of this step, or one that it made on top of it.
     package func stepSucceeded(_ channel: any Channel) {
         runNextStep(on: channel)
     }
@@ -89,7 +88,7 @@ package final class ConnectionChain {
         finish(.failure(error.inStep(steps[begun - 1].kind, at: steps[begun - 1].place)))
     }
 
-    /// Stops the clock of the running step while somebody outside is asked for a decision.
+    /// Stops the clock of the running step, for the time of a decision outside the chain.
     package func pauseClock() {
         guard let timer else { return }
         timer.cancel()

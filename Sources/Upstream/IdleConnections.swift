@@ -36,7 +36,7 @@ package struct IdleConnections<Connection> {
     package var count: Int { idle.count }
     package var isEmpty: Bool { idle.isEmpty }
 
-    /// The connection to use, which belongs to the caller from now on; nil if there is none.
+    /// The connection to use, which belongs to the caller from now on, if there is one.
     package mutating func lease(now: UInt64) -> Connection? {
         guard let last = idle.last, Self.age(last, now) <= limits.idleSeconds else { return nil }
         idle.removeLast()

@@ -8,13 +8,13 @@ import NIOCore
 package struct UpstreamTimeLimits: Sendable {
     /// Resolving the name and connecting, together.
     package var connect: TimeAmount = .seconds(10)
-    /// The TLS handshake, without the time in which somebody is asked about the origin's certificate.
+    /// The TLS handshake, without the time of a decision about the origin's certificate.
     package var handshake: TimeAmount = .seconds(10)
 
     package init() {}
 }
 
-/// Where a connection goes at first, and what it takes from there to the origin.
+/// The way of a connection to an origin: directly, or through parents.
 package struct ConnectionPath {
     /// The TCP peer: the origin, or the first parent.
     package let host: String

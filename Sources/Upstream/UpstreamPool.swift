@@ -16,7 +16,7 @@ package final class UpstreamPool {
             idle = IdleConnections(limits: pool.limits)
         }
 
-        /// An idle connection, which belongs to the caller from now on; nil if there is none.
+        /// An idle connection, which belongs to the caller from now on, if there is one.
         package func lease(now: UInt64) -> OriginConnection? {
             while let connection = idle.lease(now: now) {
                 connection.slot = nil

@@ -15,7 +15,7 @@ struct RepeatableNumbers: RandomNumberGenerator {
     }
 }
 
-/// Almost valid messages: valid ones with one to three small changes, taken from what is known to confuse parsers.
+/// Almost valid messages: valid ones with one to three small changes that are known to confuse parsers.
 struct Mutation {
     static let requests = [
         "GET /a?b=c HTTP/1.1\r\nHost: origin.example\r\nAccept: */*\r\n\r\n",
@@ -82,7 +82,7 @@ struct Mutation {
         case 0, 1, 2:
             message.insert(contentsOf: octets(Mutation.fragments[pick(Mutation.fragments.count)]), at: place)
         case 3, 4:
-            // At the start of a line, where a fragment that is a whole line has the most effect.
+            // Insert at the start of a line, because most fragments are whole lines.
             let starts = message.indices.filter { $0 > 0 && message[$0 - 1] == 0x0A }
             guard !starts.isEmpty else { return }
             let fragment = octets(Mutation.fragments[pick(Mutation.fragments.count)])

@@ -92,7 +92,7 @@ struct TrustQuestionTests {
         let pair = try pair(version: version)
         pair.client.engine.answerTrustQuestion(with: .proceed(answering: true))
         pair.run()
-        #expect(pair.client.engine.unansweredTrust != nil, "an answer before the question is none")
+        #expect(pair.client.engine.unansweredTrust != nil, "an answer before the question is ignored")
         pair.client.engine.answerTrustQuestion(with: .undecided)
         pair.client.engine.answerTrustQuestion(with: .proceed(answering: true))
         pair.run()

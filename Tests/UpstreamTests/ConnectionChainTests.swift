@@ -11,7 +11,7 @@ import Testing
 
 @testable import CountersignUpstream
 
-/// CONNECT to a parent proxy (RFC 9110 §9.3.6), without authentication: what one more step takes.
+/// One more step: CONNECT to a parent proxy (RFC 9110 §9.3.6), without authentication.
 private final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
 

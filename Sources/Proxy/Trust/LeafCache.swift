@@ -30,7 +30,7 @@ final class LeafCache: Sendable {
         var key: PrivateKey?
         /// The callers that wait for a leaf that is being minted.
         var waiting: [Key: [EventLoopPromise<TLSServerContext>]] = [:]
-        /// How many leaves are being minted, and the callers that wait until there is none.
+        /// How many leaves are being minted, and the callers of ``LeafCache/finish()``.
         var running = 0
         var finishers: [CheckedContinuation<Void, Never>] = []
 

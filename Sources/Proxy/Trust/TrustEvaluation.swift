@@ -133,7 +133,7 @@ final class TrustEvaluation {
         error.code == .notTrusted ? refusal : OwnResponse(error)
     }
 
-    /// The response if nobody accepted the certificate, with what the client needs to decide.
+    /// The response if nobody accepted the certificate, with the details that the client needs to decide.
     var refusal: OwnResponse {
         problem?.response
             ?? OwnResponse(

@@ -44,8 +44,7 @@ struct TrustOutcome: Equatable {
     /// Challenges may be answered.
     var answers: Bool { key.answers }
 
-    /// Whether connections may be shared with other clients: not if one client or its delegate's answer accepted the
-    /// certificate.
+    /// Whether connections may be shared with other clients: not if the certificate was accepted for a single client.
     var isShared: Bool { decider == nil || decider == .exception }
 }
 

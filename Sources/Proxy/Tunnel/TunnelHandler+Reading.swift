@@ -3,12 +3,12 @@
 import NIOCore
 import CountersignTLS
 
-/// When a tunnel's end reads, and what the kernel moves instead.
+/// Reading, which NIO or the kernel does.
 ///
-/// Where much comes one way, NIO does not read: ``ReadThrottle`` waits, and then a ``SplicePipe`` moves all that has
-/// come meanwhile. NIO keeps both sockets. It hears of ends and failures all the while, and reads again as soon as a
-/// wait brings little, the sink has no room, or the other way carries something. Where there is no splice(2), the waits
-/// remain.
+/// During a bulk transfer NIO does not read: ``ReadThrottle`` delays, and then a ``SplicePipe`` moves everything that
+/// has arrived meanwhile. NIO keeps both sockets and reports ends and errors all the time. It reads again as soon as a
+/// delay brings few bytes, the sink is full, or the other direction carries bytes. Without splice(2) reads are delayed
+/// all the same, in larger pieces.
 extension TunnelHandler {
     /// The state of reading at one end of a tunnel.
     struct Reading {
