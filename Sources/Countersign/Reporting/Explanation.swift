@@ -73,7 +73,7 @@ package struct Explanation: Equatable, Sendable {
         }
         if origin.scheme == .http {
             guard scheme != .certificate else {
-                checks.challenge = .no("there is no TLS to ask for one")
+                checks.challenge = .no("http has no certificate request")
                 return checks
             }
             guard rule.answersPlaintext else {
@@ -106,7 +106,7 @@ extension Explanation: CustomStringConvertible {
         text += "on the list  \(Self.cell(site))\n"
         for decision in trustExceptions { text += "trust        \(Self.cell(decision))\n" }
         guard !schemes.isEmpty else { return text }
-        var rows = [["challenge", "answered", "may be answered", "with what"]]
+        var rows = [["challenge", "answered", "permitted", "credential"]]
         for scheme in schemes {
             rows.append([
                 scheme.scheme.rawValue, scheme.checks.answers ? "yes" : "no",
@@ -119,16 +119,16 @@ extension Explanation: CustomStringConvertible {
 
     private var sentence: String {
         switch handling {
-        case .tunnel: "a tunnel: nothing is looked at and nothing added"
-        case .intercept: "intercepted: a challenge is put to the three checks"
+        case .tunnel: "tunnel: passed through without inspection"
+        case .intercept: "intercepted: challenges go through the three checks"
         case .forward:
-            site.passed ? "forwarded: a challenge is put to the three checks" : "forwarded: nothing is added"
+            site.passed ? "forwarded: challenges go through the three checks" : "forwarded: nothing is added"
         case .refuse: "refused"
         }
     }
 
     private static func cell(_ decision: TrustException) -> String {
-        "standing decision for \(CertificateFingerprint.text(decision.leaf))"
+        "trust exception for \(CertificateFingerprint.text(decision.leaf))"
             + (decision.answers ? ", challenges may be answered" : ", challenges are not answered")
             + (decision.until.map { ", until \(WallClock.rfc3339($0))" } ?? "")
     }
