@@ -3,13 +3,13 @@
 import CountersignChallenges
 import NIOConcurrencyHelpers
 
-/// Which credentials were given for which sites, so that what is reported later can be laid at one's door.
+/// Records which credentials were given out for which sites, so that outcomes reported later can be attributed to them.
 final class HandedOut: Sendable {
     private struct Loan {
         var order: UInt64
-        /// Who has it for the first time, where that is no dialogue.
+        /// The permit of the first use, if that is not part of an exchange.
         var attempt: BreakerPermit?
-        /// Nobody has said that it failed for as long as others wait.
+        /// Whether the permit expired without a failure being reported.
         var isUnopposed = false
     }
 
@@ -18,7 +18,7 @@ final class HandedOut: Sendable {
         var loans: [Breaker.Key: Loan] = [:]
     }
 
-    /// How many are remembered; beyond it the one that was given longest ago is forgotten.
+    /// The largest number of entries. Beyond it, the least recently given one is removed.
     private let capacity: Int
     private let state = NIOLockedValueBox(State())
 
@@ -26,7 +26,7 @@ final class HandedOut: Sendable {
         self.capacity = capacity
     }
 
-    /// `attempt` is kept until it is ended or its time is over.
+    /// Records that a credential was given out. Retains `attempt` until it ends or expires.
     func note(_ key: Breaker.Key, _ attempt: BreakerPermit?) {
         let forgotten = state.withLockedValue { state -> [BreakerPermit?] in
             var forgotten: [BreakerPermit?] = []
@@ -45,18 +45,18 @@ final class HandedOut: Sendable {
             state.loans[key] = loan
             return forgotten
         }
-        // Their ends are told outside the lock.
+        // Released outside the lock, because their `deinit` calls the breaker.
         withExtendedLifetime(forgotten) {}
     }
 
     func contains(_ key: Breaker.Key) -> Bool { state.withLockedValue { $0.loans[key] != nil } }
 
-    /// No failure was told in time: from now on nobody waits for a verdict on it that is not asked for.
+    /// Records that no failure was reported in time. From now on, answers outside an exchange need not wait.
     func wentUnopposed(_ key: Breaker.Key) { state.withLockedValue { $0.loans[key]?.isUnopposed = true } }
 
     func isUnopposed(_ key: Breaker.Key) -> Bool { state.withLockedValue { $0.loans[key]?.isUnopposed ?? false } }
 
-    /// Who tries something at `origin` for the first time; only that of `key` where there is one.
+    /// The permits for first uses at `origin`, or only that of `key` if it is given.
     func attempts(at origin: Origin, of key: Breaker.Key?) -> [BreakerPermit] {
         state.withLockedValue { state in
             state.loans.filter { $0.key.origin == origin && (key == nil || $0.key == key) }.compactMap(\.value.attempt)
