@@ -138,7 +138,7 @@ struct LibraryProxyTests {
             let session = URLSession(configuration: try await configuration.answering(through: proxy))
             var request = URLRequest(url: url)
             request.httpMethod = "POST"
-            request.httpBody = Data("what is to be said".utf8)
+            request.httpBody = Data("the request's body".utf8)
             let (data, _) = try await session.data(for: request)
             #expect(String(decoding: data, as: UTF8.self).contains("\"length\": 18"))
             request.httpBody = nil

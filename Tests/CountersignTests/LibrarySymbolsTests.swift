@@ -29,7 +29,7 @@ struct LibrarySymbolsTests {
         let agreed = TextFile.text("\(Tool.repository)/Tests/Fixtures/library/symbols")
         let listed = Set(agreed.split(separator: "\n"))
         #expect(!listed.isEmpty)
-        let hint: Comment = "where that is meant: Scripts/symbols > Tests/Fixtures/library/symbols"
+        let hint: Comment = "if the change is intended, run: Scripts/symbols > Tests/Fixtures/library/symbols"
         #expect(found.subtracting(listed).sorted() == [], hint)
         #expect(listed.subtracting(found).sorted() == [], hint)
     }
