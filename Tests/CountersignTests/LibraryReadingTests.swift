@@ -19,7 +19,7 @@ struct LibraryReadingTests {
         let isOver = Mutex(false)
         let end = DispatchSemaphore(value: 0)
         Thread {
-            controller.keeper.answer {
+            controller.keeper.setAnswering {
                 hasBegun.withLock { $0 = true }
                 _ = end.wait(timeout: .now() + 30)
                 isOver.withLock { $0 = true }

@@ -148,7 +148,7 @@ package struct IdentityRenewal: Sendable {
     package func repairFile(of name: String) throws -> Bool { try context.repairFile(of: name) }
 
     /// Discards the certificate that the given leaf replaced, because a server has accepted the new one.
-    package func accepted(_ name: String, leafSHA256: [UInt8]) throws {
+    package func discardPrevious(of name: String, leafSHA256: [UInt8]) throws {
         try vault.update { contents in
             guard var record = contents.enrollments[name], record.previous != nil,
                 contents.identityKeys[name]?.leafSHA256 == leafSHA256

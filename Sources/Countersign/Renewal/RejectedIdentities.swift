@@ -81,7 +81,7 @@ final class RejectedIdentities: Sendable {
                 vault.contents.enrollments[identity.name]?.previous != nil
             else { return }
             do {
-                try renewals.renewal(vault).accepted(identity.name, leafSHA256: leaf)
+                try renewals.renewal(vault).discardPrevious(of: identity.name, leafSHA256: leaf)
             } catch {
                 renewals.report("cannot discard the previous certificate of identity \"\(identity.name)\"", error)
             }

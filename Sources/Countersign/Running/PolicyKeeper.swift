@@ -102,7 +102,7 @@ package final class PolicyKeeper: Sendable {
 
     /// Sets whether the list is in effect. While it is not, no site counts as listed; exchanges in progress continue.
     /// `isAnswering` is evaluated under the lock, so that of several concurrent calls the last value wins.
-    package func answer(_ isAnswering: () -> Bool) {
+    package func setAnswering(_ isAnswering: () -> Bool) {
         snapshot.withLockedValue { snapshot in
             let isAnswering = isAnswering()
             guard snapshot.isAnswering != isAnswering else { return }

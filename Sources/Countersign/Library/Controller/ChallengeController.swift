@@ -177,7 +177,7 @@ public final class ChallengeController: Sendable {
         get { isEnabled.load(ordering: .acquiring) }
         set {
             isEnabled.store(newValue, ordering: .releasing)
-            keeper.answer { isIntegratedAuthenticationEnabled }
+            keeper.setAnswering { isIntegratedAuthenticationEnabled }
         }
     }
 
