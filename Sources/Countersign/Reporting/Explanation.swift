@@ -104,7 +104,7 @@ extension Explanation: CustomStringConvertible {
         var text = "site         \(origin)\n"
         text += "handling     \(sentence)\n"
         text += "on the list  \(Self.cell(site))\n"
-        for decision in trustExceptions { text += "trust        \(Self.cell(decision))\n" }
+        for exception in trustExceptions { text += "trust        \(Self.cell(exception))\n" }
         guard !schemes.isEmpty else { return text }
         var rows = [["challenge", "answered", "permitted", "credential"]]
         for scheme in schemes {
@@ -127,10 +127,10 @@ extension Explanation: CustomStringConvertible {
         }
     }
 
-    private static func cell(_ decision: TrustException) -> String {
-        "trust exception for \(CertificateFingerprint.text(decision.leaf))"
-            + (decision.answers ? ", challenges may be answered" : ", challenges are not answered")
-            + (decision.until.map { ", until \(WallClock.rfc3339($0))" } ?? "")
+    private static func cell(_ exception: TrustException) -> String {
+        "trust exception for \(CertificateFingerprint.text(exception.leaf))"
+            + (exception.answers ? ", challenges may be answered" : ", challenges are not answered")
+            + (exception.until.map { ", until \(WallClock.rfc3339($0))" } ?? "")
     }
 
     private static func cell(_ check: ThreeChecks.Check) -> String { (check.passed ? "yes: " : "no: ") + check.reason }
@@ -159,11 +159,11 @@ extension Explanation: Encodable {
         }
         if !trustExceptions.isEmpty {
             var list = container.nestedUnkeyedContainer(forKey: .trust)
-            for decision in trustExceptions {
+            for exception in trustExceptions {
                 var nested = list.nestedContainer(keyedBy: Key.self)
-                try nested.encode(CertificateFingerprint.text(decision.leaf), forKey: .fingerprint)
-                try nested.encode(decision.answers, forKey: .answers)
-                try nested.encodeIfPresent(decision.until.map(WallClock.rfc3339), forKey: .until)
+                try nested.encode(CertificateFingerprint.text(exception.leaf), forKey: .fingerprint)
+                try nested.encode(exception.answers, forKey: .answers)
+                try nested.encodeIfPresent(exception.until.map(WallClock.rfc3339), forKey: .until)
             }
         }
         var list = container.nestedUnkeyedContainer(forKey: .schemes)

@@ -77,8 +77,8 @@ struct HomeSnapshot: Sendable {
         return Policy(
             sites: isAnswering ? sites : .empty, enrollment: enrollment, originTLS: originTLS,
             authority: interceptionAuthority,
-            trustExceptions: exceptions.mapValues { decisions in
-                decisions.map { TrustException(leaf: $0.leafSHA256, until: $0.until, answers: $0.answers) }
+            trustExceptions: exceptions.mapValues { exceptions in
+                exceptions.map { TrustException(leaf: $0.leafSHA256, until: $0.until, answers: $0.answers) }
             },
             generation: generation)
     }
