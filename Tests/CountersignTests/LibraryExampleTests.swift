@@ -121,6 +121,6 @@ struct LibraryExampleTests {
         let home = try LibraryHome("\(site) plaintext=yes\n", credentials: ["enrollment": ("jdoe", "wrong")])
         let rejected = try Self.run(home, "\(site)/file")
         #expect(rejected.status != 0)
-        #expect(rejected.error.contains("did not take the credential"), "\(rejected.said)")
+        #expect(rejected.error.contains("rejected the credential"), "\(rejected.said)")
     }
 }
