@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCOpenSSL
 import CountersignCertificates
+import CountersignCOpenSSL
 
 /// A CA that issues client identities for the demo's sites and for tests: a P-256 root, and leaves for client
 /// authentication.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
 import CountersignCertificates
+import CountersignChallenges
 import CountersignCryptography
 import CountersignHTTP1
-import NIOCore
 import CountersignNTLM
 import CountersignTLS
+import NIOCore
 
 /// One connection to a ``DemoSite``: challenges requests without credentials and verifies the credentials of the
 /// others. NTLM authenticates the whole connection.

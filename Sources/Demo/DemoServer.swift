@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignTLS
 import NIOCore
 import NIOPosix
-import CountersignTLS
 
 /// Serves a ``DemoSite`` on a free loopback port.
 package struct DemoServer: Sendable {

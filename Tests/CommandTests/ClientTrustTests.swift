@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
 import CountersignTestOrigin
+import Foundation
 import Testing
 
 /// Unmodified programs run by `exec`, with a site whose certificate is trusted only through `exec`'s CA variables.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
 import CountersignTestOrigin
+import Foundation
 import Testing
 
 /// The certificates that a running `serve` presents, as read by `openssl`, before and after a change to the list or the

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
-import Foundation
 import CountersignTestOrigin
+import Foundation
 import Testing
 
 /// `certificate enroll` with a test server that issues certificates with openssl.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCertificates
 import Countersign
+import CountersignCertificates
 import CountersignCryptography
-import Foundation
 import CountersignTestOrigin
-import Testing
 import CountersignVault
+import Foundation
+import Testing
 
 /// A home and an EST server.
 final class EnrolledSandbox: Sendable {

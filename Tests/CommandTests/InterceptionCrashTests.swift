@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
 import CountersignTestOrigin
-import Testing
 import CountersignVault
+import Foundation
+import Testing
 
 @testable import CountersignCertificates
 @testable import Countersign

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
 import CountersignTestOrigin
+import Foundation
 
 /// The socket that systemd provides to a service of Type=notify.
 final class NotifySocket {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
 import CountersignTestOrigin
+import Foundation
 
 /// A program on a pseudoterminal that the test controls.
 final class PseudoTerminal {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
 import CountersignTestOrigin
+import Foundation
 import Testing
 
 /// Runs every command in the README in order, in a new home. Scripts/test checks `Scripts/run` and its output, because

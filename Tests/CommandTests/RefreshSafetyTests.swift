@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
-import Foundation
 import CountersignTestOrigin
-import Testing
 import CountersignVault
+import Foundation
+import Testing
 
 /// The vault's contents when a replacement or a pending request is interrupted.
 struct RefreshSafetyTests {

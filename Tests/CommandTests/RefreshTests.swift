@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCertificates
 import Countersign
-import Foundation
+import CountersignCertificates
 import CountersignTestOrigin
+import Foundation
 import Testing
 
 /// `certificate refresh` and `needs-refresh`.

@@ -2,10 +2,10 @@
 
 import Countersign
 import CountersignCryptography
-import Foundation
 import CountersignTestOrigin
-import Testing
 import CountersignVault
+import Foundation
+import Testing
 
 /// Identities with keys in a token, which locks itself after a few wrong PINs.
 struct RefreshTokenTests {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
 import CountersignTestOrigin
+import Foundation
 
 /// A folder with a home, and commands that find the built executable in their path.
 final class Sandbox: Sendable {

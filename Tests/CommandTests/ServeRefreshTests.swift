@@ -2,10 +2,10 @@
 
 import CountersignCertificates
 import CountersignCryptography
-import Foundation
 import CountersignTestOrigin
-import Testing
 import CountersignVault
+import Foundation
+import Testing
 
 /// `serve` with enrolled identities. The EST server is also the origin: it requests a client certificate and rejects
 /// revoked ones.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
 import CountersignTestOrigin
+import Foundation
 
 /// A server on a free port of 127.0.0.1 that accepts connections and never responds.
 final class SilentOrigin {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
 import CountersignTestOrigin
+import Foundation
 import Testing
 
 /// The commands as a user sees them: runs each file in Transcripts with sh and the built executable in a new home.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
+import CountersignTestOrigin
+import CountersignVault
 import Foundation
 import Logging
 import Synchronization
-import CountersignTestOrigin
 import Testing
-import CountersignVault
 
 @testable import Countersign
 

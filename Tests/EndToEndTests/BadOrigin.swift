@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
-import Foundation
 import CountersignTestOrigin
+import Foundation
 
 /// An origin whose certificate must not be trusted, and the reasons.
 struct BadOrigin: Sendable, CustomStringConvertible {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
-import Foundation
 import CountersignTestOrigin
+import Foundation
 
 /// Servers for all bad origins, and a user whose list contains them and who could answer their challenges.
 final class BadOriginSetting: Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
 import CountersignTestOrigin
+import Foundation
 import Testing
 
 /// Each bad origin in each way of connecting: the reasons are correct, nothing is sent before a decision and no

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
 import CountersignTestOrigin
+import Foundation
 
 /// Debian's Chromium, headless, with its own home and an empty NSS database.
 final class Browser: Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
 import CountersignTestOrigin
+import Foundation
 
 /// A user with a separate home, running the built executable.
 final class Countersign: Sendable {

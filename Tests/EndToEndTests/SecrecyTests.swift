@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
 import CountersignTestOrigin
+import Foundation
 import Testing
 
 /// A marked password may appear at the origin and in the sealed vault, and nowhere else in any encoding.

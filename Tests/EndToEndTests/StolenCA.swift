@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCertificates
 import Countersign
+import CountersignCertificates
 import CountersignCryptography
-import Foundation
 import CountersignTestOrigin
 import CountersignVault
+import Foundation
 
 /// A user's interception CA with its keys, as a thief of the vault would have it.
 enum StolenCA {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
 import CountersignTestOrigin
+import Foundation
 import Testing
 
 /// The library's delegate for each bad origin: it receives all details; a no ends the request; a yes forwards it

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
 import CountersignTestOrigin
-import Testing
 import CountersignVault
+import Foundation
+import Testing
 
 /// The effect of a trust exception for a bad origin, which applies to one host, port and certificate only.
 @Suite struct TrustExceptionTests {

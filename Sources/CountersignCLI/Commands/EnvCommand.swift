@@ -2,8 +2,8 @@
 
 import ArgumentParser
 import Countersign
-import FoundationEssentials
 import CountersignProxy
+import FoundationEssentials
 
 /// `countersign env`.
 struct EnvCommand: ParsableCommand {

@@ -3,9 +3,9 @@
 import ArgumentParser
 import Countersign
 import CountersignCryptography
+import CountersignProxy
 import FoundationEssentials
 import Glibc
-import CountersignProxy
 
 /// `countersign exec`.
 struct ExecCommand: AsyncParsableCommand {

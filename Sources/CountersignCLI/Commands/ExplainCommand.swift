@@ -2,9 +2,9 @@
 
 import ArgumentParser
 import Countersign
+import CountersignSitePolicy
 import Glibc
 import Logging
-import CountersignSitePolicy
 
 /// `countersign explain`.
 struct ExplainCommand: ParsableCommand {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import CountersignCLinux
 import Countersign
+import CountersignCLinux
+import CountersignProxy
 import FoundationEssentials
 import Glibc
-import CountersignProxy
 
 /// `countersign serve`.
 struct ServeCommand: AsyncParsableCommand {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import CountersignChallenges
 import Countersign
+import CountersignChallenges
 import CountersignSitePolicy
 
 /// `countersign sites`.

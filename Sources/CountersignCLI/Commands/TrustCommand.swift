@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCertificates
 import ArgumentParser
-import CountersignChallenges
 import Countersign
+import CountersignCertificates
+import CountersignChallenges
 import CountersignCryptography
-import Glibc
-import CountersignProxy
 import CountersignSitePolicy
 import CountersignVault
+import Glibc
 
 /// `countersign trust`.
 struct TrustCommand: ParsableCommand {

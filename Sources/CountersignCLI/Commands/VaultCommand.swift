@@ -3,8 +3,8 @@
 import ArgumentParser
 import Countersign
 import CountersignCryptography
-import Glibc
 import CountersignVault
+import Glibc
 
 /// `countersign vault`.
 struct VaultCommand: ParsableCommand {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import CountersignCertificates
 import Countersign
+import CountersignCertificates
 import CountersignCryptography
 import Glibc
-import CountersignProxy
 import Synchronization
 
 /// Reports the progress and the result of an enrolment or refresh. On a terminal, a line counts down the time to the

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCertificates
 import Countersign
+import CountersignCertificates
 import CountersignCryptography
+import CountersignProxy
 import FoundationEssentials
 import Glibc
-import CountersignProxy
 
 /// The trust anchors and environment variables for clients of a home's proxy.
 struct ClientTrust {

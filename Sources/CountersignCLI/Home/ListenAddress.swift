@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
 import ArgumentParser
+import CountersignChallenges
 import CountersignProxy
 import Glibc
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCertificates
 import Countersign
+import CountersignCertificates
 import CountersignSitePolicy
 import CountersignVault
 

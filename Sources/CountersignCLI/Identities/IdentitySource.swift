@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCertificates
 import Countersign
+import CountersignCertificates
 import CountersignCryptography
-import FoundationEssentials
 import CountersignVault
+import FoundationEssentials
 
 /// The source of an identity for `certificate import`.
 enum IdentitySource {

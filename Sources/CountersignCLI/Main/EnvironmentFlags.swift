@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import Countersign
 import FoundationEssentials
 
 /// `COUNTERSIGN_<FLAG>`: a flag from the environment, used if the command line does not contain it.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import CountersignCertificates
 import Countersign
+import CountersignCertificates
 import FoundationEssentials
 import Glibc
 

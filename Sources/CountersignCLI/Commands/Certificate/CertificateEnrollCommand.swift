@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import CountersignCertificates
 import Countersign
+import CountersignCertificates
 import CountersignCryptography
 import CountersignEnrollment
-import Glibc
-import CountersignProxy
 import CountersignVault
+import Glibc
 
 /// `countersign certificate enroll`.
 struct CertificateEnrollCommand: ParsableCommand {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import CountersignCertificates
 import Countersign
-import CountersignCryptography
-import Glibc
+import CountersignCertificates
 import CountersignVault
+import Glibc
 
 /// `countersign certificate import`.
 struct CertificateImportCommand: ParsableCommand {

@@ -4,7 +4,6 @@ import ArgumentParser
 import Countersign
 import CountersignCryptography
 import Glibc
-import CountersignProxy
 
 /// `countersign certificate needs-refresh`.
 struct CertificateNeedsRefreshCommand: ParsableCommand {

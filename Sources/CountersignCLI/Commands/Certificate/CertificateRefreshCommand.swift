@@ -2,9 +2,8 @@
 
 import ArgumentParser
 import Countersign
-import CountersignEnrollment
-import Glibc
 import CountersignVault
+import Glibc
 
 /// `countersign certificate refresh`.
 struct CertificateRefreshCommand: ParsableCommand {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import Countersign
 import CountersignCertificates
 import CountersignChallenges
-import Countersign
 import CountersignCryptography
 import CountersignDemo
+import CountersignProxy
+import CountersignSitePolicy
+import CountersignVault
 import Dispatch
 import FoundationEssentials
 import Glibc
 import NIOPosix
-import CountersignProxy
-import CountersignSitePolicy
-import CountersignVault
 
 /// `countersign demo`.
 struct DemoCommand: AsyncParsableCommand {
