@@ -10,7 +10,9 @@ package enum HostText {
     }
 
     /// `host:port`, an IPv6 address in brackets.
-    package static func joined(_ host: String, _ port: some BinaryInteger) -> String { "\(bracketed(host)):\(port)" }
+    package static func joined(_ host: String, _ port: Int) -> String { "\(bracketed(host)):\(port)" }
+
+    package static func joined(_ host: String, _ port: UInt16) -> String { joined(host, Int(port)) }
 
     /// `localhost` or a name below it (RFC 6761 §6.3). `host` is in lower case, without a trailing dot.
     package static func isLoopbackName(_ host: String) -> Bool { host == "localhost" || host.hasSuffix(".localhost") }
