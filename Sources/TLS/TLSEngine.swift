@@ -40,9 +40,9 @@ package final class TLSEngine {
     /// ``serverTrust`` is final for this handshake.
     package private(set) var serverTrustIsFinal = false
     /// The result of the handshake; nil before its end.
-    @exclusivity(unchecked) package private(set) var summary: TLSSummary?
-    /// The handshake is complete.
-    package var isEstablished: Bool { summary != nil }
+    package private(set) var summary: TLSSummary?
+    /// The handshake is complete. Stored, because `summary != nil` copies the whole summary.
+    @exclusivity(unchecked) package private(set) var isEstablished = false
 
     let ssl: OpaquePointer
     private let role: Role
@@ -249,6 +249,7 @@ package final class TLSEngine {
                 throw fail(TLSError(.handshakeFailed, "the server chose \"\(selected)\", which was not offered"))
             }
         }
+        isEstablished = true
         summary = TLSSummary(
             version: String(cString: SSL_get_version(ssl)),
             cipher: SSL_CIPHER_get_name(SSL_get_current_cipher(ssl)).map { String(cString: $0) } ?? "",
