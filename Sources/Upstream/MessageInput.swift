@@ -4,9 +4,6 @@ import CountersignHTTP1
 import NIOCore
 
 /// The unread input of one connection, parsed into heads and parts of content without copying the bytes.
-///
-/// Each function takes the buffer out of its property, works on the local and puts the rest back. The property is then
-/// only accessed at single points in time, for which the compiler needs no dynamic exclusivity check.
 package final class MessageInput {
     package enum Piece {
         /// Transfer coding removed.
@@ -16,9 +13,12 @@ package final class MessageInput {
         case end(trailers: FieldLines?)
     }
 
+    // No call on these values comes back to this object. To check that at run time would cost up to 110 instructions for
+    // each access.
+
     /// Nil instead of an empty buffer, which would keep the memory of the last read alive.
-    private var bytes: ByteBuffer?
-    private var decoder: BodyDecoder
+    @exclusivity(unchecked) private var bytes: ByteBuffer?
+    @exclusivity(unchecked) private var decoder: BodyDecoder
     /// The content has been read to its end, which may not have been reported yet.
     private var isAtEnd = false
     private let sender: MessageSender
@@ -31,50 +31,36 @@ package final class MessageInput {
 
     package var byteCount: Int { bytes?.readableBytes ?? 0 }
 
-    package var first: UInt8? {
-        let taken = bytes
-        return taken?.getInteger(at: taken?.readerIndex ?? 0)
-    }
+    package var first: UInt8? { bytes.flatMap { $0.getInteger(at: $0.readerIndex) } }
 
     package func append(_ buffer: ByteBuffer) {
-        guard var all = take() else {
-            bytes = buffer
-            return
-        }
-        all.writeImmutableBuffer(buffer)
-        bytes = all
+        if bytes == nil { bytes = buffer } else { bytes?.writeImmutableBuffer(buffer) }
     }
 
     /// Takes all bytes, which are not HTTP messages.
-    package func takeAll() -> ByteBuffer { take() ?? ByteBuffer() }
-
-    private func take() -> ByteBuffer? {
-        let taken = bytes
-        bytes = nil
-        return taken
+    package func takeAll() -> ByteBuffer {
+        defer { bytes = nil }
+        return bytes ?? ByteBuffer()
     }
 
-    private func putBack(_ rest: ByteBuffer) {
-        if rest.readableBytes > 0 { bytes = rest }
+    private func skip(_ count: Int) {
+        bytes?.moveReaderIndex(forwardBy: count)
+        if byteCount == 0 { bytes = nil }
     }
 
     // MARK: Heads
 
     /// Nil as long as the head is incomplete.
     package func nextRequest() throws(HTTP1Error) -> RequestHead? {
-        guard var taken = take() else { return nil }
-        defer { putBack(taken) }
-        guard let parsed = try RequestHead.parse(taken.readableBytesSpan) else { return nil }
-        taken.moveReaderIndex(forwardBy: parsed.consumedBytes)
+        guard let bytes, let parsed = try RequestHead.parse(bytes.readableBytesSpan) else { return nil }
+        skip(parsed.consumedBytes)
         return parsed.head
     }
 
     /// Nil as long as the head is incomplete.
     package func nextResponse() throws(HTTP1Error) -> ResponseHead? {
-        guard var taken = take() else { return nil }
-        defer { putBack(taken) }
-        guard let parsed = try ResponseHead.parse(taken.readableBytesSpan) else { return nil }
-        taken.moveReaderIndex(forwardBy: parsed.consumedBytes)
+        guard let bytes, let parsed = try ResponseHead.parse(bytes.readableBytesSpan) else { return nil }
+        skip(parsed.consumedBytes)
         return parsed.head
     }
 
@@ -89,15 +75,14 @@ package final class MessageInput {
     /// Reads the next part of the content.
     package func nextPiece() throws(HTTP1Error) -> Piece {
         if isAtEnd { return .end(trailers: nil) }
-        var taken = takeAll()
-        defer { putBack(taken) }
+        let unread = bytes ?? ByteBuffer()
         var offset = 0
-        let (piece, isWhole) = try Self.step(&decoder, in: taken, from: &offset)
+        let (piece, isWhole) = try Self.step(&decoder, in: unread, from: &offset)
         isAtEnd = isWhole
-        defer { taken.moveReaderIndex(forwardBy: offset) }
+        defer { skip(offset) }
         switch piece {
         case .content(let range):
-            let content = taken.getSlice(at: taken.readerIndex + range.lowerBound, length: range.count)
+            let content = unread.getSlice(at: unread.readerIndex + range.lowerBound, length: range.count)
             return content.map { .content($0) } ?? .needsMore
         case .needsMore:
             return .needsMore
