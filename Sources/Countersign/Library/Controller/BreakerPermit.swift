@@ -4,14 +4,14 @@ import CountersignChallenges
 import NIOConcurrencyHelpers
 import CountersignProxy
 
-/// The breaker's permission for one dialogue, or for one answer that was given out. Whoever ends without a verdict gives it
-/// back, and whoever has none for too long; a verdict that comes after that counts all the same.
+/// The breaker's permission to use a credential in one exchange, or in one answer that was given out. It is returned
+/// when the exchange ends without an outcome, or has had none for too long. A later outcome is still recorded.
 package final class BreakerPermit: Sendable {
     private struct Claim {
         let key: Breaker.Key
         let board: BreakerBoard
         let number: UInt64
-        /// Nobody else may try it meanwhile.
+        /// Whether others must wait.
         var isHeld: Bool
         var alarm: Task<Void, Never>?
     }
@@ -22,24 +22,24 @@ package final class BreakerPermit: Sendable {
         var refusal: ChallengeError?
     }
 
-    /// What became of asking for permission.
+    /// The result of requesting permission.
     enum Permission: Equatable {
         case go
-        /// The same, after another's attempt: what was looked at before it may have changed.
+        /// Permitted after waiting for another exchange. The policy may have changed since.
         case goAfterWaiting
         case refused(reason: String)
         case cancelled
     }
 
-    /// For how long a permission holds others up.
+    /// How long a permit makes others wait.
     static let limit = Duration.seconds(30)
-    /// For how long one waits for others, several of them one after another.
+    /// How long to wait in total for other permits.
     static let patience = Duration.seconds(60)
     static let isBeingTried = "another request has been trying the credential here for too long"
 
     private let limit: Duration
     private let patience: Duration
-    /// Told of a permission that comes back without a verdict because its time is over, before others have it.
+    /// Called when a permit expires without an outcome, before others can obtain it.
     private let expired: @Sendable (Breaker.Key) -> Void
     private let state = NIOLockedValueBox(State())
 
@@ -49,8 +49,9 @@ package final class BreakerPermit: Sendable {
         self.expired = expired
     }
 
-    /// Waits while another tries the same credential at the same site for the first time, as long as the task is not
-    /// cancelled. `isFree`: no permission is needed, unless the credential was rejected; asked before each wait.
+    /// Requests permission, and waits while another exchange uses the same credential at the same site for the first
+    /// time, or until the task is cancelled. `isFree` is evaluated before each wait: if true, permission is needed only
+    /// if the credential was rejected.
     func request(
         _ key: Breaker.Key, of board: BreakerBoard, unless isFree: () -> Bool = { false }
     ) async -> Permission {
@@ -81,7 +82,7 @@ package final class BreakerPermit: Sendable {
         return .cancelled
     }
 
-    /// Whether an answer with `key` may go out now. Does not wait.
+    /// Requests permission without waiting.
     func permit(_ key: Breaker.Key, of board: BreakerBoard) -> Permission {
         if holds(key) { return board.isRejected(key) ? .refused(reason: Self.rejection(of: key)) : .go }
         end(.inconclusive)
@@ -94,15 +95,15 @@ package final class BreakerPermit: Sendable {
         }
     }
 
-    /// What was given out, whether its time is over or not; nil once it has ended.
+    /// The credential that was given out, even if the permit has expired; nil once it has ended.
     var key: Breaker.Key? { state.withLockedValue { $0.claim?.key } }
 
-    /// Others wait for its verdict, or would.
+    /// Whether others must wait for the outcome.
     package var holdsOthersUp: Bool {
         state.withLockedValue { $0.claim.map { $0.isHeld && $0.alarm != nil } ?? false }
     }
 
-    /// How it ended; the first word counts.
+    /// Ends the permit. Only the first call has an effect.
     func end(_ result: Breaker.Result) {
         let claim = state.withLockedValue { state in
             defer { state.claim = nil }
@@ -110,11 +111,11 @@ package final class BreakerPermit: Sendable {
         }
         guard let claim else { return }
         claim.alarm?.cancel()
-        // What nobody waits for any more needs no giving back.
+        // An expired permit has been returned already.
         if claim.isHeld || result != .inconclusive { claim.board.ended(claim.key, result) }
     }
 
-    /// Why the controller has handed back what this dialogue asked, for the dialogue to tell.
+    /// Why the controller handed back the challenge, for the exchange to report.
     var refusal: ChallengeError? {
         get { state.withLockedValue { $0.refusal } }
         set { state.withLockedValue { $0.refusal = newValue } }
@@ -139,7 +140,7 @@ package final class BreakerPermit: Sendable {
             state.claim = Claim(key: key, board: board, number: state.next, isHeld: true)
             return state.next
         }
-        // Nobody waits for a credential that has been accepted.
+        // Others do not wait for a credential that has been accepted before.
         guard isFirst else { return }
         let alarm = Task { [weak self, limit] in
             do { try await Task.sleep(for: limit) } catch { return }

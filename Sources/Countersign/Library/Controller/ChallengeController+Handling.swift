@@ -5,13 +5,13 @@ import CountersignProxy
 import CountersignSitePolicy
 
 extension ChallengeController {
-    /// Whether a challenge of this kind will be answered, by the three checks in their order: is the site on the list,
-    /// may this kind of challenge be answered there, is there a credential or an identity to answer with.
+    /// Returns whether a challenge of this kind would be answered. Runs the three checks in order: is the site on the
+    /// list, does its line permit this kind of challenge, is there a credential or an identity to answer with.
     ///
-    /// False, without an error, is the answer to everything while ``isIntegratedAuthenticationEnabled`` is false, and
-    /// to server trust always, which is the caller's to decide. Throws the ``ChallengeError`` of the first check that
-    /// fails: it names the line of the list and says what would mend it; `invalidProtectionSpace` for a space that
-    /// names no site. Reads the home's changed files on the calling thread.
+    /// Returns false while ``isIntegratedAuthenticationEnabled`` is false, and for server trust, which is the caller's
+    /// decision. Throws the ``ChallengeError`` of the first check that fails, with the line of the list and how to
+    /// correct it, or `invalidProtectionSpace` if the space does not identify a site. Reads changed files of the home
+    /// on the calling thread.
     @discardableResult
     public func canHandle(_ space: ProtectionSpace) throws(ChallengeError) -> Bool {
         guard isOurs(space) else { return false }
@@ -19,17 +19,17 @@ extension ChallengeController {
         return true
     }
 
-    /// Answers a challenge: `useCredential` with what to use, or `performDefaultHandling`.
+    /// Answers a challenge: returns `useCredential` and the credential, or `performDefaultHandling`.
     ///
-    /// Not answered is what a check refuses, server trust, everything while ``isIntegratedAuthenticationEnabled`` is
-    /// false, and a challenge with a previous failure: nothing is tried twice, and a credential that was given out for
-    /// the site and failed stays unused there until it changes. `cancelAuthenticationChallenge` is the answer when the
-    /// task is cancelled.
+    /// A challenge is not answered if a check fails, if it is about server trust, while
+    /// ``isIntegratedAuthenticationEnabled`` is false, or if it has a previous failure: no answer is repeated, and a
+    /// credential that failed at a site is not used there again until it changes. If the task is cancelled, returns
+    /// `cancelAuthenticationChallenge`.
     ///
-    /// The first time that a credential is used at a site it is given to one caller: others wait until
-    /// ``answerAccepted(_:)`` or a challenge with a previous failure tells what became of it, for 30 seconds at most.
-    /// When nothing has been told by then, it counts as not refused, and is given to all that ask. A
-    /// ``ChallengeExchange`` and ``ChallengeProxy`` tell by themselves.
+    /// When a credential is used at a site for the first time, it is given to one caller. Others wait for up to 30
+    /// seconds until ``answerAccepted(_:)``, or a challenge with a previous failure, reports the outcome. If nothing is
+    /// reported, the credential counts as accepted, and is given to all callers. A ``ChallengeExchange`` and a
+    /// ``ChallengeProxy`` report the outcome automatically.
     public func handle(_ challenge: AuthenticationChallenge) async -> (ChallengeDisposition, Credential?) {
         let space = challenge.protectionSpace
         let attempt = challenge.attempt ?? newPermit()
@@ -49,7 +49,7 @@ extension ChallengeController {
             }
             switch permission {
             case .go: return give(answer, for: challenge, attempt)
-            // The answer is as old as the wait is long.
+            // The answer was computed before the wait and may be outdated.
             case .goAfterWaiting, .cancelled: continue
             case .refused(let reason):
                 return handBack(
@@ -60,10 +60,10 @@ extension ChallengeController {
         return (.cancelAuthenticationChallenge, nil)
     }
 
-    /// The server took what ``handle(_:)`` gave for `challenge`. Whoever waits to use the same credential there need not
-    /// any more.
+    /// Reports that the server accepted the credential that ``handle(_:)`` returned for `challenge`. Callers that wait
+    /// to use the same credential at the site continue.
     ///
-    /// To be told for challenges of a client of one's own, and of no ``ChallengeExchange``.
+    /// Call this from your own HTTP client, but not for challenges of a ``ChallengeExchange``.
     public func answerAccepted(_ challenge: AuthenticationChallenge) {
         guard let origin = try? challenge.protectionSpace.origin() else { return }
         if let attempt = challenge.attempt { return attempt.end(.accepted) }
@@ -75,11 +75,11 @@ extension ChallengeController {
         for attempt in handedOut.attempts(at: origin, of: key) { attempt.end(.accepted) }
     }
 
-    /// Answers a challenge through a completion handler, and says at once whether it will.
+    /// Answers a challenge through a completion handler, and returns whether the handler will be called.
     ///
-    /// True: the handler will be called once, on no particular thread, with what ``handle(_:)`` gives, after a minute at
-    /// the latest. False: it is never called, and the challenge remains the caller's. At once is as soon as the home's
-    /// changed files have been read, on the calling thread.
+    /// If true, the handler is called once, on any thread, with the result of ``handle(_:)``, after a minute at the
+    /// latest. If false, it is never called, and the caller must handle the challenge. Reads changed files of the home
+    /// on the calling thread before it returns.
     public func handleChallenge(
         _ challenge: AuthenticationChallenge,
         completionHandler: @escaping @Sendable (ChallengeDisposition, Credential?) -> Void
@@ -107,16 +107,17 @@ extension ChallengeController {
         return true
     }
 
-    /// A permission that is not asked for yet.
+    /// A permit that has not been requested from the breaker yet.
     package func newPermit() -> BreakerPermit {
-        BreakerPermit(limit: firstTryLimit.withLockedValue { $0 }, patience: patience.withLockedValue { $0 }) { [handedOut] in
+        BreakerPermit(limit: firstTryLimit.withLockedValue { $0 }, patience: patience.withLockedValue { $0 }) {
+            [handedOut] in
             handedOut.wentUnopposed($0)
         }
     }
 
     // MARK: Answers
 
-    /// Whether anything of this kind is ever answered here.
+    /// Whether this kind of challenge is answered at all.
     private func isOurs(_ space: ProtectionSpace) -> Bool {
         isIntegratedAuthenticationEnabled && space.authenticationMethod != .serverTrust
     }
@@ -138,7 +139,7 @@ extension ChallengeController {
         return (.performDefaultHandling, nil)
     }
 
-    /// What was tried has failed. If it was the enrolled credential, it is not tried at that site again.
+    /// Handles a challenge with a previous failure. If an enrolled credential failed, it is not used at the site again.
     private func handBackAfterFailure(
         _ challenge: AuthenticationChallenge, _ policy: Policy
     ) -> (ChallengeDisposition, Credential?) {
@@ -153,7 +154,7 @@ extension ChallengeController {
         guard let key = failed(challenge, policy) else {
             let error = ChallengeError(
                 .nothingToAnswerWith, "an answer to this request has failed already", listLine: rule.location,
-                hint: "nothing is tried twice: make another request")
+                hint: "an answer is not repeated; send a new request")
             return handBack(challenge, error, challenge.attempt)
         }
         rejected(key, at: space)
@@ -162,8 +163,8 @@ extension ChallengeController {
             challenge.attempt)
     }
 
-    /// The enrolled credential that failed, if it was one that was given out for the site: the proposed one, else that of
-    /// the dialogue, else what is enrolled now.
+    /// The enrolled credential that failed, if it was given out for the site: the proposed one, else that of the
+    /// exchange, else the one that is enrolled now.
     private func failed(_ challenge: AuthenticationChallenge, _ policy: Policy) -> Breaker.Key? {
         guard let origin = try? challenge.protectionSpace.origin() else { return nil }
         let key: Breaker.Key?
@@ -178,7 +179,7 @@ extension ChallengeController {
         return key
     }
 
-    /// The site did not take the credential: it is not tried there again until it changes.
+    /// Records that the site rejected the credential, which is not used there again until it changes.
     func rejected(_ key: Breaker.Key, at space: ProtectionSpace) {
         breaker.ended(key, .rejected)
         listeners.tell(.rejected(space, credential: key.credential))

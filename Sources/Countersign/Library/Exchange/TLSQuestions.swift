@@ -7,7 +7,7 @@ import CountersignProxy
 import CountersignTLS
 import CountersignUpstream
 
-/// Answers what TLS asks on one channel: whether the server is to be trusted, and with what client certificate.
+/// Answers the questions of TLS on one channel: whether to trust the server, and which client certificate to present.
 final class TLSQuestions: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
@@ -15,9 +15,9 @@ final class TLSQuestions: ChannelInboundHandler {
     private let origin: Origin
     private let controller: ChallengeController
     private let delegate: (any ServerTrustDelegate)?
-    /// How long the handshake may take, and the delegate.
+    /// The time limit for the handshake, and for the delegate.
     private let limit: TimeAmount
-    /// Nil once it has been kept.
+    /// Nil once it has been completed.
     private var verdict: EventLoopPromise<ServerTrustVerdict>?
     private var reasons = ""
     /// The trust exception by which the server is accepted.
@@ -39,7 +39,7 @@ final class TLSQuestions: ChannelInboundHandler {
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
-        wait(context) { $0.fail(.tlsFailed, "no end of the handshake") }
+        wait(context) { $0.fail(.tlsFailed, "the handshake timed out") }
     }
 
     func handlerRemoved(context: ChannelHandlerContext) { end() }
@@ -89,7 +89,7 @@ final class TLSQuestions: ChannelInboundHandler {
 
     // MARK: Questions
 
-    /// What the person has recorded of a listed server that does not verify.
+    /// The trust exception that the user has recorded for a listed server, if there is one.
     private static func exception(_ trust: ServerTrust, _ origin: Origin, _ policy: Policy) -> TrustException? {
         guard let leaf = trust.leaf?.sha256Fingerprint, case .answer = policy.sites.verdict(for: origin) else {
             return nil
@@ -111,7 +111,7 @@ final class TLSQuestions: ChannelInboundHandler {
             let decision = await delegate.decide(question)
             bound.eventLoop.execute {
                 let (questions, context) = bound.value
-                questions.wait(context) { $0.fail(.tlsFailed, "no end of the handshake") }
+                questions.wait(context) { $0.fail(.tlsFailed, "the handshake timed out") }
                 questions.tls.answerTrustQuestion(
                     with: decision == .proceed ? .proceed(answering: false) : .refuse)
             }
@@ -134,9 +134,9 @@ final class TLSQuestions: ChannelInboundHandler {
         }
     }
 
-    // MARK: Ends
+    // MARK: Time-out and end
 
-    /// From now on; `passed` runs on the event loop if the handshake has not ended by then.
+    /// Restarts the time-out. `passed` runs on the event loop if the handshake has not completed by then.
     private func wait(_ context: ChannelHandlerContext, _ passed: @escaping (TLSQuestions) -> Void) {
         deadline?.cancel()
         guard verdict != nil else { return }
