@@ -31,7 +31,7 @@ import Testing
             folder = try TemporaryFolder("delegating")
             let program = URL(fileURLWithPath: try Countersign.executable).deletingLastPathComponent().path
             process = try ChildProcess(
-                "\(program)/DelegatingProxy", [user.home, word, "\(seconds)"], capture: folder.file("proxy"))
+                "\(program)/CountersignDelegatingProxy", [user.home, word, "\(seconds)"], capture: folder.file("proxy"))
             port = try Int(process.line(after: "listening 127.0.0.1:")) ?? 0
         }
 
