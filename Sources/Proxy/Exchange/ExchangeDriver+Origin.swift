@@ -139,7 +139,7 @@ extension ExchangeDriver: OriginStreamDelegate {
         }
         mode = .delivering
         if head.hasBody { body.stopKeeping() }
-        client.send(response, changes(to: response.head))
+        client.send(response, changes(to: response))
         for content in response.pieces { send(content) }
         if response.ended {
             guard !response.wasCut else { return abort() }
@@ -149,12 +149,14 @@ extension ExchangeDriver: OriginStreamDelegate {
         }
     }
 
-    private func changes(to response: ResponseHead) -> ResponseChanges {
+    private func changes(to response: BufferedResponse) -> ResponseChanges {
         let isExplained = route.isListed || acquisition.trust.decider != nil
         var changes = ResponseDelivery.changes(
             to: response, via: services.shared.via, reason: isExplained ? record.reason : nil)
-        changes.dropsAuthentication = wasAccepted && response.status != 401
-        if response.status == 401, case .proxy = session.role, ResponseDelivery.offersConnectionBoundScheme(response) {
+        changes.dropsAuthentication = wasAccepted && response.head.status != 401
+        if response.head.status == 401, case .proxy = session.role,
+            ResponseDelivery.offersConnectionBoundScheme(response.head)
+        {
             // RFC 4559 §6: the client may use NTLM or Negotiate through the proxy, on an origin connection of its own.
             changes.extraFields.append(("Proxy-Support", "Session-Based-Authentication"))
             connection?.isAuthenticated = true

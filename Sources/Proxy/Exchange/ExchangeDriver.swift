@@ -99,7 +99,7 @@ final class ExchangeDriver {
         let mayBeAnswered = route.isListed && !clientAuthorizes
         self.mayBeAnswered = mayBeAnswered
 
-        let acquisition = ConnectionAcquisition(route, pin: pin, mayBeAnswered: mayBeAnswered, services.shared)
+        acquisition = ConnectionAcquisition(route, pin: pin, mayBeAnswered: mayBeAnswered, services.shared)
         let hasContent = head.hasBody
         let prepared = Self.prepare(
             acquisition.slot, route, session, services, clientAuthorizes: clientAuthorizes, hasBody: hasContent,
@@ -109,7 +109,6 @@ final class ExchangeDriver {
         body = RequestBodyRelay(
             hasContent: hasContent, keeps: mayBeAnswered && acquisition.trust.answers,
             limitBytes: services.configuration.replayLimitBytes)
-        self.acquisition = acquisition
         record = ExchangeRecord(in: services.shared.accessLog)
         waitingSince = services.now
         lastProgress = services.now

@@ -37,11 +37,11 @@ struct ResponseDelivery {
 
     /// The changes that every final response gets. `reason`: why the proxy did not answer a challenge, for the client
     /// to see.
-    static func changes(to head: ResponseHead, via: ViaField, reason: String?) -> ResponseChanges {
+    static func changes(to response: BufferedResponse, via: ViaField, reason: String?) -> ResponseChanges {
         var changes = ResponseChanges(via: via)
-        if !head.fields.contains(.date) { changes.extraFields.append(("Date", WallClock.httpDate())) }
+        if !response.head.fields.contains(.date) { changes.extraFields.append(("Date", WallClock.httpDate())) }
         if let reason {
-            let text = head.status == 401 ? "not answered: \(reason)" : reason
+            let text = response.head.status == 401 ? "not answered: \(reason)" : reason
             changes.extraFields.append(("Proxy-Status", ProxyStatus.value(error: nil, details: text)))
         }
         return changes
