@@ -68,7 +68,7 @@ struct EnrollTests {
         let place = try EnrolledSandbox()
         let result = try place.enroll("--fingerprint", try fingerprint(place, "other-ca"))
         #expect(result.status == 1)
-        #expect(result.error.contains("none of the server's authorities has the fingerprint"), "\(result.said)")
+        #expect(result.error.contains("none of the server's CA certificates has the fingerprint"), "\(result.said)")
         // The server may also log the aborted connection.
         let requests = place.server.log.filter { $0.method != nil }
         #expect(!requests.isEmpty && requests.allSatisfy { $0.authorization == "" && $0.operation == "cacerts" })
@@ -146,8 +146,8 @@ struct EnrollTests {
 
     /// A fault of the server and the expected error text.
     static let faults: [(fault: String, said: String)] = [
-        ("html", "<html"), ("empty-pkcs7", "no certificate"), ("other-key", "another key"),
-        ("other-ca", "does not end in a trust anchor"), ("not-base64", "base64"), ("junk-pkcs7", "PKCS#7"),
+        ("html", "<html"), ("empty-pkcs7", "no certificate"), ("other-key", "a different key"),
+        ("other-ca", "does not chain to a trust anchor"), ("not-base64", "base64"), ("junk-pkcs7", "PKCS#7"),
         ("500", "500"), ("403", "403"), ("401-forever", "refused the credential"), ("not-http", "not HTTP/1.1"),
         ("cut-before-status", "cut"), ("cut-inside-status", "cut"), ("cut-inside-head", "cut"),
         ("cut-inside-body", "cut"),
