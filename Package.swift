@@ -100,7 +100,7 @@ let package = Package(
             path: "Tests/DelegatingProxy"),
         tests("CryptographyTests", ["Cryptography"]),
         tests("HTTP1Tests", ["HTTP1"], [.product(name: "NIOHTTP1", package: "swift-nio"), embedded]),
-        tests("ChallengesTests", ["Challenges", "Cryptography"]),
+        tests("ChallengesTests", ["NTLM", "Challenges", "Cryptography"]),
         tests("NTLMTests", ["NTLM", "Demo", "Challenges", "Cryptography"]),
         tests("SitePolicyTests", ["SitePolicy", "Challenges"]),
         tests("CertificatesTests", ["Certificates", "Demo", "Cryptography", "TestOrigin", "COpenSSL"]),

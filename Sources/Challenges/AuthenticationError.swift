@@ -2,15 +2,19 @@
 
 import CountersignCryptography
 
-/// Why a challenge could not be read, or could not be answered. Never contains a secret.
+/// Why a challenge cannot be parsed or answered. Never contains a secret.
 package struct AuthenticationError: CodedError {
     package enum Code: Equatable, Sendable {
-        /// The peer's fault: a `WWW-Authenticate` value that RFC 9110 §11.6.1 does not derive.
+        /// The peer's fault: a challenge field that does not match the grammar of RFC 9110 §11.6.1.
         case unparsableChallenge
         /// The peer's fault: more than ``ChallengeParser/maximumBytes`` of challenges.
         case challengeTooLong
-        /// The configuration's fault: a user name or password that the scheme cannot carry (RFC 7617 §2).
+        /// The configuration's fault: the scheme cannot carry the user name or password (RFC 7617 §2).
         case unusableCredential
+        /// The challenge asks for something that is not implemented, such as an unknown algorithm.
+        case unsupportedChallenge
+        /// A token cannot be made or verified.
+        case tokenFailed
     }
 
     package let code: Code

@@ -2,25 +2,68 @@
 
 import CountersignCryptography
 
-/// The value of an `Authorization` field that we made (RFC 9110 §11.6.2): a scheme and a token68, which is a secret.
+/// The value of an `Authorization` or `Proxy-Authorization` field that we made (RFC 9110 §11.6.2). It is a secret, and does not
+/// print itself.
 package struct AuthorizationField: Equatable, Sendable {
-    /// `Basic`, `NTLM` or `Negotiate`.
+    /// One parameter, as it is to be written.
+    package struct Parameter: Equatable, Sendable {
+        package let name: String
+        package let value: String
+        /// Written as a quoted-string; otherwise the value must be a token (RFC 9110 §5.6).
+        package let isQuoted: Bool
+
+        package init(_ name: String, _ value: String, isQuoted: Bool) {
+            self.name = name
+            self.value = value
+            self.isQuoted = isQuoted
+        }
+
+        fileprivate var text: String {
+            guard isQuoted else { return "\(name)=\(value)" }
+            let escaped = value.flatMap { $0 == "\"" || $0 == "\\" ? ["\\", $0] : [$0] }
+            return "\(name)=\"\(String(escaped))\""
+        }
+    }
+
     package let scheme: String
+    /// The parameters of a field that was made of parameters, in their order.
+    package let parameters: [Parameter]
+    /// All that follows the scheme.
     private let credentials: Secret
 
-    /// `credentials` are sent in Base64.
+    /// A scheme and a token68, which is `credentials` in Base64: Basic, NTLM, Negotiate.
     package init(scheme: String, credentials: some Collection<UInt8>) {
         self.scheme = scheme
+        parameters = []
         self.credentials = Secret(utf8: Base64.encode(credentials))
     }
 
-    /// What stands after `Authorization: `. The string is an ordinary one: keep it short-lived.
+    /// A scheme and a token68 that is sent as it is: Bearer.
+    package init(scheme: String, token68: Secret) {
+        self.scheme = scheme
+        parameters = []
+        credentials = token68
+    }
+
+    /// A scheme and parameters: Digest.
+    package init(scheme: String, parameters: [Parameter]) {
+        self.scheme = scheme
+        self.parameters = parameters
+        credentials = Secret(utf8: parameters.map(\.text).joined(separator: ", "))
+    }
+
+    /// The value of the parameter with this name, compared without regard to case.
+    package func parameter(_ name: String) -> String? {
+        parameters.first { $0.name.lowercased() == name.lowercased() }?.value
+    }
+
+    /// The text of the field. It is an ordinary string: keep it short-lived.
     package var fieldValue: String {
         credentials.withBytes { credentials in
-            String(unsafeUninitializedCapacity: scheme.utf8.count + 1 + credentials.count) { room in
-                var end = room.initialize(fromContentsOf: scheme.utf8)
-                end = room[end...].initialize(fromContentsOf: CollectionOfOne(UInt8(ascii: " ")))
-                return room[end...].initialize(fromContentsOf: credentials)
+            String(unsafeUninitializedCapacity: scheme.utf8.count + 1 + credentials.count) { buffer in
+                var end = buffer.initialize(fromContentsOf: scheme.utf8)
+                end = buffer[end...].initialize(fromContentsOf: CollectionOfOne(UInt8(ascii: " ")))
+                return buffer[end...].initialize(fromContentsOf: credentials)
             }
         }
     }

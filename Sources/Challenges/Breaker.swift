@@ -8,13 +8,11 @@ package struct Breaker: Sendable {
     /// What is tried: a credential as it was enrolled, at one origin.
     package struct Key: Hashable, Sendable {
         package let origin: Origin
-        package let credential: String
-        package let generation: UInt64
+        package let credential: CredentialReference
 
-        package init(origin: Origin, credential: String, generation: UInt64) {
+        package init(origin: Origin, credential: CredentialReference) {
             self.origin = origin
             self.credential = credential
-            self.generation = generation
         }
     }
 
@@ -63,7 +61,7 @@ package struct Breaker: Sendable {
         case .accepted:
             return .go
         case .rejected:
-            return .refused(reason: "credential \"\(key.credential)\" was rejected here and has not changed since")
+            return .refused(reason: "credential \"\(key.credential.name)\" was rejected here and has not changed since")
         }
     }
 
@@ -89,7 +87,7 @@ package struct Breaker: Sendable {
 
     /// What was learned of the credential called `credential` is forgotten, at every origin. An attempt on its way goes on.
     package mutating func reset(credential: String) {
-        entries = entries.filter { $0.key.credential != credential || $0.value == .trying }
+        entries = entries.filter { $0.key.credential.name != credential || $0.value == .trying }
     }
 
     /// Whether an answer with `key` has been rejected. Asks without owing anything.

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The question that is asked of whoever holds the credentials.
+/// The question for whoever holds the credentials.
 package struct CredentialRequest: Equatable, Sendable {
+    package let offer: Offer
     package let space: AuthenticationSpace
-    /// How many answers this request has seen rejected.
+    /// How many answers to this request were rejected before.
     package let previousFailureCount: Int
 
-    package init(space: AuthenticationSpace, previousFailureCount: Int) {
-        self.space = space
+    package init(_ offer: Offer, at origin: Origin, previousFailureCount: Int) {
+        self.offer = offer
+        space = offer.space(at: origin)
         self.previousFailureCount = previousFailureCount
     }
 }
 
-/// The answer to an ``CredentialRequest``, in Foundation's words.
+/// The answer to a ``CredentialRequest``. The cases have the names of Foundation's.
 package enum CredentialDecision: Equatable, Sendable {
     case useCredential(EnrolledCredential)
-    /// Not answered: the challenge goes back to the client as it came. The text says why, for `Proxy-Status`.
+    /// The challenge goes back to the client unchanged, for this reason.
     case performDefaultHandling(reason: String)
-    /// Not with this offer, but the next weaker one may be asked about.
+    /// This offer is not answered, but a weaker one may be.
     case rejectProtectionSpace(reason: String)
 }

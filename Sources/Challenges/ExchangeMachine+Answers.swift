@@ -3,200 +3,351 @@
 import CountersignCryptography
 
 extension ExchangeMachine {
-    static let notContinued = ThreeChecks.Check.no("origin did not continue NTLM")
-
-    // MARK: From the request to the question
+    // MARK: From the request to the credential request
 
     mutating func start() -> Action {
         guard !context.isRefused else {
             state = .untouched
             return .send(nil)
         }
-        switch context.usableLearned {
-        case .basic(let authorization, let realm, let credential):
-            checks.challenge = .yes("basic was accepted here before")
-            checks.credential = .yes("credential \"\(credential.name)\"")
+        guard let accepted = context.usableAnswer else { return sendUnanswered() }
+        switch accepted.preemption {
+        case .answer(let answer):
+            checks.challenge = .yes("\(accepted.space.scheme.rawValue) was accepted here before")
+            checks.credential = .yes("credential \"\(accepted.credential.name)\"")
             roundsAnswered += 1
-            state = .awaitingLearned(realm: realm, credential: credential)
-            return .send(authorization)
-        case .ntlm(let kind):
-            let offer = Offer(kind: kind, challenge: Challenge(scheme: kind.schemeName))
-            return ask(offer, weaker: [], isLearned: true)
-        case nil:
-            return sendAsItCame()
+            state = .awaitingReuse(accepted)
+            return .send(answer)
+        case .dialogue:
+            return ask(accepted.offer, weaker: [], isPreemptive: true)
+        case .none:
+            return sendUnanswered()
         }
     }
 
-    /// As though nothing had been learned: the request goes out, and its 401 will be the first.
-    mutating func sendAsItCame() -> Action {
+    /// The request goes out as the client sent it, as if nothing had been accepted before.
+    mutating func sendUnanswered() -> Action {
         checks = ThreeChecks(site: context.site)
         state = .awaitingChallenge
         return .send(nil)
     }
 
-    /// A first 401, or one that makes a fresh start.
+    /// The first challenge.
     mutating func challenged(_ fields: [String]) -> Action {
-        switch parse(fields) {
-        case .failure(let error): return handBack(challenge: .no("unparsable challenge: \(error.detail)"))
-        case .success(let challenges): return choose(among: challenges)
+        do throws(AuthenticationError) {
+            return choose(among: try parse(fields))
+        } catch {
+            return handBack(unparsable: error)
         }
     }
 
-    /// A 401 to an answer that was accepted earlier in this run.
-    mutating func challengedAgain(_ fields: [String], realm: String, credential: CredentialReference) -> Action {
-        switch parse(fields) {
-        case .failure(let error):
-            return handBack(challenge: .no("unparsable challenge: \(error.detail)"))
-        case .success(let challenges):
-            let isSameRealm = challenges.contains { $0.isOf(OfferKind.basic.schemeName) && $0.realm == realm }
-            return isSameRealm ? rejected(.basic, credential) : choose(among: challenges)
-        }
-    }
-
-    private mutating func parse(_ fields: [String]) -> Result<[Challenge], AuthenticationError> {
+    private mutating func parse(_ fields: [String]) throws(AuthenticationError) -> [Challenge] {
         holdsChallenge = true
-        do throws(AuthenticationError) { return .success(try ChallengeParser.parse(fields: fields)) } catch {
-            return .failure(error)
-        }
+        challenges = []
+        challenges = try ChallengeParser.parse(fields: fields)
+        return challenges
     }
 
     private mutating func choose(among challenges: [Challenge]) -> Action {
         checks = ThreeChecks(site: context.site)
-        let offers = SchemeChooser.rank(challenges, permitted: context.permitted)
+        let offers = context.authenticators.offers(in: challenges, permitted: context.permitted)
         guard let strongest = offers.first else { return handBack(challenge: .no(nothingToAnswer(challenges))) }
         if let refusal = context.plaintextRefusal { return handBack(challenge: refusal) }
-        return ask(strongest, weaker: Array(offers.dropFirst()), isLearned: false)
+        return ask(strongest, weaker: Array(offers.dropFirst()), isPreemptive: false)
     }
 
     private func nothingToAnswer(_ challenges: [Challenge]) -> String {
-        guard !challenges.isEmpty else { return "the 401 has no challenge" }
+        let table = context.authenticators
+        guard !challenges.isEmpty else { return "the \(context.source.status) has no challenge" }
         let offered = challenges.prefix(5).map { challenge in
-            let hasNoRealm = challenge.isOf(OfferKind.basic.schemeName) && challenge.realm == nil
-            return challenge.scheme.prefix(32) + (hasNoRealm ? " without a realm" : "")
+            let isIncomplete = table.authenticators.contains {
+                challenge.isOf($0.schemeName) && !$0.canAnswer(challenge)
+            }
+            return challenge.scheme.prefix(32) + (isIncomplete && challenge.realm == nil ? " without a realm" : "")
         }
-        let answerable = OfferKind.allCases.map { $0.method.scheme }
+        let answerable = table.schemes
         let permitted = context.permitted.filter { answerable.contains($0) }.map(\.rawValue)
-        let permits = permitted.isEmpty ? "nothing to answer a 401 with" : permitted.joined(separator: ", ")
-        return "origin offers \(offered.joined(separator: ", ")); the site's line permits \(permits)"
+        let permits =
+            permitted.isEmpty
+            ? "nothing to answer a \(context.source.status) with" : permitted.joined(separator: ", ")
+        return "\(context.source.name) offers \(offered.joined(separator: ", ")); the site's line permits \(permits)"
     }
 
-    private mutating func ask(_ offer: Offer, weaker: [Offer], isLearned: Bool) -> Action {
-        let how = isLearned ? "was accepted here before" : "is offered and permitted"
-        checks.challenge = .yes("\(offer.kind.method.rawValue) \(how)")
-        state = .asked(Question(offer: offer, weaker: weaker, isLearned: isLearned))
-        return .ask(CredentialRequest(space: offer.space(at: context.origin), previousFailureCount: 0))
+    private mutating func ask(_ offer: Offer, weaker: [Offer], isPreemptive: Bool) -> Action {
+        let how = isPreemptive ? "was accepted here before" : "is offered and permitted"
+        checks.challenge = .yes("\(offer.authenticator.scheme.rawValue) \(how)")
+        state = .asked(PendingDecision(offer: offer, weaker: weaker, isPreemptive: isPreemptive))
+        return .ask(CredentialRequest(offer, at: context.origin, previousFailureCount: 0))
     }
 
-    // MARK: From the answer to the verdict
+    // MARK: From the decision to the answer
 
-    mutating func answered(_ question: Question, _ disposition: CredentialDecision) -> Action {
-        switch disposition {
-        case .useCredential(.password(let credential)):
-            return answer(PendingAnswer(offer: question.offer, credential: credential, isLearned: question.isLearned))
-        case .useCredential(.identity(let name)):
-            return declined(question, reason: "identity \"\(name)\" answers TLS and not a 401")
+    mutating func decided(_ pending: PendingDecision, _ decision: CredentialDecision) -> Action {
+        switch decision {
+        case .useCredential(let credential):
+            if case .identity(let name) = credential {
+                return declined(pending, reason: "identity \"\(name)\" answers TLS and not a \(context.source.status)")
+            }
+            guard let reference = credential.reference else { return declined(pending, reason: "no credential") }
+            return answer(
+                PendingAnswer(
+                    offer: pending.offer, credential: credential, reference: reference,
+                    isPreemptive: pending.isPreemptive))
         case .performDefaultHandling(let reason):
-            return declined(question, reason: reason)
+            return declined(pending, reason: reason)
         case .rejectProtectionSpace(let reason):
             // The same space would get the same answer: raw NTLM and NTLM in Negotiate are one.
-            let asked = question.offer.space(at: context.origin)
-            let weaker = question.weaker.drop { $0.space(at: context.origin) == asked }
-            guard let next = weaker.first else { return declined(question, reason: reason) }
-            return ask(next, weaker: Array(weaker.dropFirst()), isLearned: question.isLearned)
+            let asked = pending.offer.space(at: context.origin)
+            let weaker = pending.weaker.drop { $0.space(at: context.origin) == asked }
+            guard let next = weaker.first else { return declined(pending, reason: reason) }
+            return ask(next, weaker: Array(weaker.dropFirst()), isPreemptive: pending.isPreemptive)
         }
     }
 
-    private mutating func declined(_ question: Question, reason: String) -> Action {
-        question.isLearned ? sendAsItCame() : handBack(credential: .no(reason))
+    private mutating func declined(_ pending: PendingDecision, reason: String) -> Action {
+        pending.isPreemptive ? sendUnanswered() : handBack(credential: .no(reason))
     }
 
-    private mutating func answer(_ attempt: PendingAnswer) -> Action {
-        checks.credential = .yes("credential \"\(attempt.credential.name)\"")
-        guard attempt.offer.kind == .basic else { return openDialogue(attempt) }
+    private mutating func answer(_ pending: PendingAnswer) -> Action {
+        checks.credential = .yes("credential \"\(pending.reference.name)\"")
         do throws(AuthenticationError) {
-            let authorization = try BasicAuthorization.authorization(
-                for: attempt.credential, domain: context.domain, challenge: attempt.offer.challenge)
-            return sendAnswer(attempt, authorization, isOpening: false)
+            let reply = try pending.offer.authenticator.reply(
+                to: pending.offer.challenge, with: pending.credential, context)
+            switch reply {
+            case .answer(let answer): return send(pending, answer)
+            case .dialogue: return openDialogue(pending)
+            }
         } catch {
-            return handBack(credential: .no(error.detail))
+            return pending.isPreemptive && roundsAnswered == 0
+                ? sendUnanswered() : handBack(credential: .no(error.detail))
         }
     }
 
-    mutating func openDialogue(_ attempt: PendingAnswer) -> Action {
-        state = .computingOpening(attempt)
-        return .computeToken(attempt.offer.kind, attempt.credential, serverToken: nil)
+    mutating func openDialogue(_ pending: PendingAnswer) -> Action {
+        state = .computingOpening(pending)
+        return .computeToken(TokenRequest(pending.offer, pending.credential, .open))
     }
 
-    func authorization(_ attempt: PendingAnswer, _ token: [UInt8]) -> AuthorizationField {
-        AuthorizationField(scheme: attempt.offer.kind.schemeName, credentials: token)
+    mutating func sendToken(_ pending: PendingAnswer, _ token: DialogueToken) -> Action {
+        let field = AuthorizationField(scheme: pending.offer.authenticator.schemeName, credentials: token.bytes)
+        return send(pending, .fixed(field), expectsReply: token.expectsReply)
     }
 
-    mutating func sendAnswer(_ attempt: PendingAnswer, _ authorization: AuthorizationField, isOpening: Bool) -> Action {
+    private mutating func send(_ pending: PendingAnswer, _ answer: Answer, expectsReply: Bool = false) -> Action {
+        if let end = countRound() { return end }
+        if pending.offer.authenticator.bindsConnection { requiresSameConnection = true }
+        state = expectsReply ? .awaitingToken(pending, answer) : .awaitingVerdict(pending, answer)
+        return expectsReply ? .sendOpening(answer) : .send(answer)
+    }
+
+    /// Counts a send that carries our answer; returns the end of the exchange if there were too many.
+    private mutating func countRound() -> Action? {
         guard roundsAnswered < Self.maximumRounds else {
             return giveUp(challenge: .no("more than \(Self.maximumRounds) rounds"))
         }
         roundsAnswered += 1
-        if attempt.offer.kind.bindsConnection { requiresSameConnection = true }
-        state = isOpening ? .awaitingToken(attempt) : .awaitingVerdict(attempt, authorization)
-        return isOpening ? .sendOpening(authorization) : .send(authorization)
+        return nil
     }
 
-    /// A 401 to the opening.
-    mutating func tokenReceived(_ fields: [String], _ attempt: PendingAnswer) -> Action {
-        switch parse(fields) {
-        case .failure(let error):
-            return handBack(challenge: .no("unparsable challenge: \(error.detail)"))
-        case .success(let challenges):
-            let ours = challenges.filter { $0.isOf(attempt.offer.kind.schemeName) }
-            let tokens = ours.compactMap(\.token68)
-            if ours.isEmpty, attempt.isLearned { return startAfresh(challenges) }
-            guard let first = tokens.first else { return handBack(challenge: Self.notContinued) }
-            guard tokens.count == 1 else {
-                return handBack(challenge: .no("origin sent \(tokens.count) NTLM tokens at once"))
+    // MARK: A challenge to our answer
+
+    /// A challenge to a request with an answer that was accepted before.
+    mutating func challengedAgain(_ fields: [String], _ accepted: AcceptedAnswer) -> Action {
+        guard case .answer(let answer) = accepted.preemption else { return challenged(fields) }
+        do throws(AuthenticationError) {
+            let challenges = try parse(fields)
+            let offer = accepted.offer
+            // Another realm or scheme challenges for itself: this is its first challenge.
+            guard offer.authenticator.isAsked(again: offer.challenge, by: challenges) else {
+                return choose(among: challenges)
             }
-            guard let token = Base64.decode(first) else { return handBack(challenge: .no("NTLM token is not Base64")) }
-            state = .computingAnswer(attempt)
-            return .computeToken(attempt.offer.kind, attempt.credential, serverToken: token)
+            switch verdict(on: challenges, offer, answer, expectsToken: false) {
+            case .rejected, .nextToken: return rejected(accepted.space, accepted.credential)
+            case .handBack(let reason): return handBack(challenge: .no(reason))
+            case .stale(let renewed): return reuse(accepted, renewed)
+            }
+        } catch {
+            return handBack(unparsable: error)
         }
     }
 
-    /// The origin no longer speaks of what had been learned.
-    private mutating func startAfresh(_ challenges: [Challenge]) -> Action {
-        requiresSameConnection = false
-        return choose(among: challenges)
+    /// A challenge to an answer that was made in this exchange.
+    mutating func challengedAgain(
+        _ fields: [String], _ pending: PendingAnswer, _ answer: Answer, expectsToken: Bool
+    ) -> Action {
+        let offer = pending.offer
+        var challenges: [Challenge] = []
+        do throws(AuthenticationError) {
+            challenges = try parse(fields)
+        } catch {
+            // Whatever it asks for, it did not accept the answer.
+            guard expectsToken else { return rejected(offer.space(at: context.origin), pending.reference) }
+            return handBack(unparsable: error)
+        }
+        if expectsToken, pending.isPreemptive, !challenges.contains(where: { $0.isOf(offer.authenticator.schemeName) })
+        {
+            // The server no longer offers what it accepted before.
+            requiresSameConnection = false
+            return choose(among: challenges)
+        }
+        switch verdict(on: challenges, offer, answer, expectsToken: expectsToken) {
+        case .rejected:
+            return rejected(offer.space(at: context.origin), pending.reference)
+        case .stale(let renewed):
+            guard !hasRenewed else { return handBack(challenge: staleAgain) }
+            hasRenewed = true
+            return send(pending, renewed)
+        case .nextToken(let token):
+            state = .computingReply(pending)
+            return .computeToken(TokenRequest(offer, pending.credential, .reply(to: token)))
+        case .handBack(let reason):
+            return handBack(challenge: .no(reason))
+        }
     }
 
-    /// Anything but a 401 to the opening: the path asks for nothing, or the connection has been authenticated before.
-    mutating func openingUnchallenged() -> Action {
+    private func verdict(
+        on challenges: [Challenge], _ offer: Offer, _ answer: Answer, expectsToken: Bool
+    ) -> ChallengeVerdict {
+        offer.authenticator.verdict(
+            on: RepeatedChallenge(
+                challenges: challenges, answered: offer.challenge, answer: answer, sent: sentField,
+                expectsToken: expectsToken, source: context.source))
+    }
+
+    /// Sends the answer that replaces one that was accepted before.
+    private mutating func reuse(_ accepted: AcceptedAnswer, _ renewed: Answer) -> Action {
+        guard !hasRenewed else { return handBack(challenge: staleAgain) }
+        hasRenewed = true
+        if let end = countRound() { return end }
+        state = .awaitingReuse(
+            AcceptedAnswer(
+                accepted.offer, at: context.origin, credential: accepted.credential, preemption: .answer(renewed)))
+        return .send(renewed)
+    }
+
+    private var staleAgain: ThreeChecks.Check { .no("\(context.source.name) called a new answer stale") }
+
+    func notContinued(_ offer: Offer) -> ThreeChecks.Check {
+        .no(context.source.notContinued(offer.authenticator))
+    }
+
+    mutating func rejected(_ space: AuthenticationSpace, _ credential: CredentialReference) -> Action {
+        holdsChallenge = true
+        checks.credential = .no("credential \"\(credential.name)\" was rejected by the \(context.source.name)")
+        return finish(.rejected(space, credential: credential, checks))
+    }
+
+    // MARK: Acceptance
+
+    /// Whether the fields of a response that accepts our answer matter.
+    var verifiesAcceptance: Bool {
+        switch state {
+        case .awaitingReuse(let accepted): accepted.offer.authenticator.verifiesAcceptance
+        case .awaitingVerdict(let pending, _): pending.offer.authenticator.verifiesAcceptance
+        case .ready, .untouched, .awaitingChallenge, .asked, .computingOpening, .awaitingToken, .computingReply,
+            .abandoningReply, .verifyingAcceptance, .awaitingOpen, .finished:
+            false
+        }
+    }
+
+    /// A response to an answer that was accepted before.
+    mutating func reused(
+        _ accepted: AcceptedAnswer, _ status: Int, _ fields: [String], _ information: [String]
+    ) -> Action {
+        guard context.source.hasSeenAnswer(status: status) else { return finish(.notChallenged) }
+        guard verifiesAcceptance, case .answer(let answer) = accepted.preemption else {
+            return finish(.accepted(accepted))
+        }
+        switch acceptance(accepted.offer, answer, fields, information) {
+        case .accepted: return finish(.accepted(accepted))
+        case .finalToken, .forged: return forged()
+        }
+    }
+
+    /// A response to an answer that was made in this exchange.
+    mutating func accepted(
+        _ pending: PendingAnswer, _ answer: Answer, _ status: Int, _ fields: [String], _ information: [String]
+    ) -> Action {
+        // A proxy that challenges for itself has not looked at our answer.
+        guard context.source.hasSeenAnswer(status: status) else { return finish(.notChallenged) }
+        guard verifiesAcceptance else { return finish(accepting: pending, answer) }
+        switch acceptance(pending.offer, answer, fields, information) {
+        case .accepted:
+            return finish(accepting: pending, answer)
+        case .finalToken(let token):
+            state = .verifyingAcceptance(pending, answer)
+            return .computeToken(TokenRequest(pending.offer, pending.credential, .conclude(token)))
+        case .forged:
+            return forged()
+        }
+    }
+
+    private func acceptance(
+        _ offer: Offer, _ answer: Answer, _ fields: [String], _ information: [String]
+    ) -> AcceptanceVerdict {
+        offer.authenticator.acceptance(
+            AcceptingResponse(
+                challenge: offer.challenge, answer: answer, sent: sentField, challengeFields: fields,
+                informationFields: information))
+    }
+
+    mutating func finish(accepting pending: PendingAnswer, _ answer: Answer) -> Action {
+        let preemption = pending.offer.authenticator.preemption(after: answer)
+        return finish(
+            .accepted(
+                AcceptedAnswer(
+                    pending.offer, at: context.origin, credential: pending.reference, preemption: preemption)))
+    }
+
+    /// A response without a challenge to an opening: the path needs no authentication, or the connection is authenticated.
+    mutating func openingUnchallenged(_ offer: Offer) -> Action {
         guard context.hasBody else { return finish(.notChallenged) }
         holdsChallenge = false
-        state = .awaitingOpen
+        state = .awaitingOpen(offer)
         return .send(nil)
-    }
-
-    mutating func accepted(_ kind: OfferKind, _ credential: CredentialReference, realm: String?, status: Int) -> Action
-    {
-        // A proxy beyond the origin asks for itself: nothing was said of our answer.
-        guard status != 407 else { return finish(.notChallenged) }
-        return finish(.accepted(kind, credential: credential, realm: realm))
-    }
-
-    mutating func rejected(_ kind: OfferKind, _ credential: CredentialReference) -> Action {
-        holdsChallenge = true
-        checks.credential = .no("credential \"\(credential.name)\" was rejected by the origin")
-        return finish(.rejected(kind, credential: credential, checks))
     }
 
     // MARK: Ends
 
-    /// Once, on a new connection. Without `sending`, or where the dialogue binds its connection, from the opening.
-    mutating func restart(_ attempt: PendingAnswer, sending authorization: AuthorizationField? = nil) -> Action {
+    /// Restarts once on a new connection. Without `sending`, or if the dialogue binds its connection, from the opening.
+    mutating func restart(_ pending: PendingAnswer, sending answer: Answer? = nil) -> Action {
         holdsChallenge = false
         requiresSameConnection = false
-        guard !hasRestarted else { return fail("the origin closed the connection twice before a response") }
+        guard !hasRestarted else {
+            return fail(.connectionLost, "the \(context.source.name) closed the connection twice before a response")
+        }
         hasRestarted = true
-        guard let authorization, !attempt.offer.kind.bindsConnection else { return openDialogue(attempt) }
-        return sendAnswer(attempt, authorization, isOpening: false)
+        guard let answer, !pending.offer.authenticator.bindsConnection else { return openDialogue(pending) }
+        return send(pending, answer)
+    }
+
+    /// The connection was lost while a token for it was being computed: the dialogue starts again once that has ended.
+    mutating func abandon(_ pending: PendingAnswer) -> Action {
+        guard !hasRestarted else {
+            return giveUp(challenge: .no("the \(context.source.name) closed the connection twice"))
+        }
+        hasRestarted = true
+        requiresSameConnection = false
+        state = .abandoningReply(pending)
+        return .wait
+    }
+
+    mutating func lost() -> Action {
+        fail(.connectionLost, "the \(context.source.name) closed the connection before a response")
+    }
+
+    mutating func forged() -> Action {
+        fail(.forgedResponse, "the \(context.source.name)'s last authentication token is wrong")
+    }
+
+    /// Hands back a challenge that is not answered, and notes what it asks for.
+    mutating func handedBack(_ fields: [String], challenge: ThreeChecks.Check? = nil) -> Action {
+        _ = try? parse(fields)
+        return handBack(challenge: challenge)
+    }
+
+    private mutating func handBack(unparsable error: AuthenticationError) -> Action {
+        handBack(challenge: .no("unparsable challenge: \(error.detail)"))
     }
 
     mutating func handBack(challenge: ThreeChecks.Check? = nil, credential: ThreeChecks.Check? = nil) -> Action {
@@ -208,15 +359,17 @@ extension ExchangeMachine {
         return finish(.handedBack(checks))
     }
 
-    /// Hands back the 401 in hand; without one there is nothing to deliver.
+    /// Hands back the challenge that is held; without one there is nothing to deliver.
     mutating func giveUp(challenge: ThreeChecks.Check? = nil, credential: ThreeChecks.Check? = nil) -> Action {
-        guard holdsChallenge else { return fail(challenge?.reason ?? credential?.reason ?? "not answered") }
+        guard holdsChallenge else {
+            return fail(.connectionLost, challenge?.reason ?? credential?.reason ?? "not answered")
+        }
         return handBack(challenge: challenge, credential: credential)
     }
 
-    mutating func fail(_ reason: String) -> Action {
+    mutating func fail(_ cause: Failure.Cause, _ reason: String) -> Action {
         state = .finished
-        return .fail(reason: reason)
+        return .fail(Failure(cause, reason))
     }
 
     mutating func finish(_ outcome: Outcome) -> Action {

@@ -1,78 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One function for each event; each names every state. An answer that comes after the end, as the driver gave up over the
-// body meanwhile, is not wanted any more: `wait`.
+// One function per event; each names every state, so that a new state or event does not compile until every pair is decided.
+// An event that follows an action after the exchange has finished (the driver gave up on the content meanwhile) returns `wait`.
 extension ExchangeMachine {
     mutating func decideStarted() -> Action? {
         switch state {
         case .ready:
             return start()
-        case .untouched, .awaitingChallenge, .awaitingLearned, .asked, .computingOpening, .awaitingToken,
-            .computingAnswer, .abandoningAnswer, .awaitingVerdict, .awaitingOpen, .finished:
+        case .untouched, .awaitingChallenge, .awaitingReuse, .asked, .computingOpening, .awaitingToken,
+            .computingReply, .abandoningReply, .awaitingVerdict, .verifyingAcceptance, .awaitingOpen, .finished:
             return nil
         }
     }
 
     func decideInterim() -> Action? {
         switch state {
-        case .untouched, .awaitingChallenge, .awaitingLearned, .awaitingToken, .awaitingVerdict, .awaitingOpen:
+        case .untouched, .awaitingChallenge, .awaitingReuse, .awaitingToken, .awaitingVerdict, .awaitingOpen:
             return .wait
-        case .ready, .asked, .computingOpening, .computingAnswer, .abandoningAnswer, .finished:
+        case .ready, .asked, .computingOpening, .computingReply, .abandoningReply, .verifyingAcceptance, .finished:
             return nil
         }
     }
 
-    /// `fields` are the challenges of a 401, nil for any other status.
-    mutating func decideResponse(_ fields: [String]?, status: Int) -> Action? {
+    /// A response that challenges.
+    mutating func decideChallenge(_ fields: [String]) -> Action? {
         switch state {
         case .untouched:
-            holdsChallenge = fields != nil
-            return fields == nil ? finish(.notChallenged) : handBack()
+            return handedBack(fields)
         case .awaitingChallenge:
-            guard let fields else { return finish(.notChallenged) }
             return challenged(fields)
-        case .awaitingLearned(let realm, let credential):
-            guard let fields else { return accepted(.basic, credential, realm: realm, status: status) }
-            return challengedAgain(fields, realm: realm, credential: credential)
-        case .awaitingToken(let attempt):
-            guard let fields else { return openingUnchallenged() }
-            return tokenReceived(fields, attempt)
-        case .awaitingVerdict(let attempt, _):
-            let credential = attempt.credential.reference
-            guard fields == nil else { return rejected(attempt.offer.kind, credential) }
-            let realm = attempt.offer.kind == .basic ? attempt.offer.challenge.realm : nil
-            return accepted(attempt.offer.kind, credential, realm: realm, status: status)
-        case .awaitingOpen:
-            holdsChallenge = fields != nil
-            return fields == nil ? finish(.notChallenged) : handBack(challenge: Self.notContinued)
-        case .ready, .asked, .computingOpening, .computingAnswer, .abandoningAnswer, .finished:
+        case .awaitingReuse(let accepted):
+            return challengedAgain(fields, accepted)
+        case .awaitingToken(let pending, let answer):
+            return challengedAgain(fields, pending, answer, expectsToken: true)
+        case .awaitingVerdict(let pending, let answer):
+            return challengedAgain(fields, pending, answer, expectsToken: false)
+        case .awaitingOpen(let offer):
+            return handedBack(fields, challenge: notContinued(offer))
+        case .ready, .asked, .computingOpening, .computingReply, .abandoningReply, .verifyingAcceptance, .finished:
             return nil
         }
     }
 
-    mutating func decideDecision(_ disposition: CredentialDecision) -> Action? {
+    /// Any other final response.
+    mutating func decideResponse(_ status: Int, _ fields: [String], _ information: [String]) -> Action? {
         switch state {
-        case .asked(let question):
-            return answered(question, disposition)
-        case .finished:
-            return .wait
-        case .ready, .untouched, .awaitingChallenge, .awaitingLearned, .computingOpening, .awaitingToken,
-            .computingAnswer, .abandoningAnswer, .awaitingVerdict, .awaitingOpen:
+        case .untouched, .awaitingChallenge, .awaitingOpen:
+            return finish(.notChallenged)
+        case .awaitingReuse(let accepted):
+            return reused(accepted, status, fields, information)
+        case .awaitingToken(let pending, _):
+            return openingUnchallenged(pending.offer)
+        case .awaitingVerdict(let pending, let answer):
+            return accepted(pending, answer, status, fields, information)
+        case .ready, .asked, .computingOpening, .computingReply, .abandoningReply, .verifyingAcceptance, .finished:
             return nil
         }
     }
 
-    mutating func decideToken(_ token: [UInt8]) -> Action? {
+    mutating func decideDecision(_ decision: CredentialDecision) -> Action? {
         switch state {
-        case .computingOpening(let attempt):
-            return sendAnswer(attempt, authorization(attempt, token), isOpening: true)
-        case .computingAnswer(let attempt):
-            return sendAnswer(attempt, authorization(attempt, token), isOpening: false)
-        case .abandoningAnswer(let attempt):
-            return openDialogue(attempt)
+        case .asked(let pending):
+            return decided(pending, decision)
         case .finished:
             return .wait
-        case .ready, .untouched, .awaitingChallenge, .awaitingLearned, .asked, .awaitingToken, .awaitingVerdict,
+        case .ready, .untouched, .awaitingChallenge, .awaitingReuse, .computingOpening, .awaitingToken,
+            .computingReply, .abandoningReply, .awaitingVerdict, .verifyingAcceptance, .awaitingOpen:
+            return nil
+        }
+    }
+
+    mutating func decideToken(_ token: DialogueToken) -> Action? {
+        switch state {
+        case .computingOpening(let pending), .computingReply(let pending):
+            return sendToken(pending, token)
+        case .abandoningReply(let pending):
+            return openDialogue(pending)
+        case .verifyingAcceptance(let pending, let answer):
+            return finish(accepting: pending, answer)
+        case .finished:
+            return .wait
+        case .ready, .untouched, .awaitingChallenge, .awaitingReuse, .asked, .awaitingToken, .awaitingVerdict,
             .awaitingOpen:
             return nil
         }
@@ -80,13 +88,15 @@ extension ExchangeMachine {
 
     mutating func decideTokenFailure(_ reason: String) -> Action? {
         switch state {
-        case .computingOpening(let attempt) where attempt.isLearned && roundsAnswered == 0:
-            return sendAsItCame()
-        case .computingOpening, .computingAnswer, .abandoningAnswer:
+        case .computingOpening(let pending) where pending.isPreemptive && roundsAnswered == 0:
+            return sendUnanswered()
+        case .computingOpening, .computingReply, .abandoningReply:
             return giveUp(credential: .no(reason))
+        case .verifyingAcceptance:
+            return forged()
         case .finished:
             return .wait
-        case .ready, .untouched, .awaitingChallenge, .awaitingLearned, .asked, .awaitingToken, .awaitingVerdict,
+        case .ready, .untouched, .awaitingChallenge, .awaitingReuse, .asked, .awaitingToken, .awaitingVerdict,
             .awaitingOpen:
             return nil
         }
@@ -94,20 +104,15 @@ extension ExchangeMachine {
 
     mutating func decideConnectionLoss(mayRepeat: Bool) -> Action? {
         switch state {
-        case .untouched, .awaitingChallenge, .awaitingLearned, .awaitingOpen:
-            return fail("the origin closed the connection before a response")
-        case .awaitingToken(let attempt):
-            return restart(attempt)
-        case .awaitingVerdict(let attempt, let authorization):
-            guard mayRepeat else { return fail("the origin closed the connection before a response") }
-            return restart(attempt, sending: authorization)
-        case .computingAnswer(let attempt):
-            guard !hasRestarted else { return giveUp(challenge: .no("the origin closed the connection twice")) }
-            hasRestarted = true
-            requiresSameConnection = false
-            state = .abandoningAnswer(attempt)
-            return .wait
-        case .asked, .computingOpening, .abandoningAnswer, .finished:
+        case .untouched, .awaitingChallenge, .awaitingReuse, .awaitingOpen:
+            return lost()
+        case .awaitingToken(let pending, _):
+            return restart(pending)
+        case .awaitingVerdict(let pending, let answer):
+            return mayRepeat ? restart(pending, sending: answer) : lost()
+        case .computingReply(let pending):
+            return abandon(pending)
+        case .asked, .computingOpening, .abandoningReply, .verifyingAcceptance, .finished:
             return .wait
         case .ready:
             return nil
@@ -116,11 +121,13 @@ extension ExchangeMachine {
 
     mutating func decideReplayImpossible(_ reason: String) -> Action? {
         switch state {
-        case .asked, .computingOpening, .awaitingToken, .computingAnswer, .abandoningAnswer, .awaitingVerdict:
+        case .asked, .computingOpening, .awaitingToken, .computingReply, .abandoningReply, .awaitingVerdict:
+            return giveUp(challenge: .no(reason))
+        case .awaitingReuse where hasRenewed:
             return giveUp(challenge: .no(reason))
         case .awaitingOpen:
-            return fail(reason)
-        case .ready, .untouched, .awaitingChallenge, .awaitingLearned, .finished:
+            return fail(.connectionLost, reason)
+        case .ready, .untouched, .awaitingChallenge, .awaitingReuse, .verifyingAcceptance, .finished:
             return nil
         }
     }

@@ -37,7 +37,7 @@ package struct NTLMContext: Sendable {
     private let account: AccountName
     private let responseKey: Secret
     private let servicePrincipalName: String
-    private let channelBindingsHash: [UInt8]
+    private var channelBindingsHash: [UInt8]
     private let workstation: String
     private let framing: Framing
     private var state = State.created
@@ -53,11 +53,19 @@ package struct NTLMContext: Sendable {
         account = try AccountName(enrolled: credential.user, domain: domain)
         responseKey = try NTLMv2.ntowfv2(password: credential.password, user: account.user, domain: account.domain)
         self.servicePrincipalName = servicePrincipalName
-        channelBindingsHash =
-            channelBinding.map { NTLMv2.channelBindingsHash(applicationData: $0.applicationData) }
-            ?? [UInt8](repeating: 0, count: 16)
+        channelBindingsHash = Self.hash(of: channelBinding)
         self.workstation = workstation
         self.framing = framing
+    }
+
+    /// Binds the dialogue to the TLS connection that the second token will be sent on. The first token does not depend on it.
+    package mutating func bind(to channelBinding: ChannelBinding?) {
+        channelBindingsHash = Self.hash(of: channelBinding)
+    }
+
+    private static func hash(of channelBinding: ChannelBinding?) -> [UInt8] {
+        channelBinding.map { NTLMv2.channelBindingsHash(applicationData: $0.applicationData) }
+            ?? [UInt8](repeating: 0, count: 16)
     }
 
     /// The first token of a new dialogue. It names nobody: no user, domain or workstation is in it.

@@ -43,7 +43,7 @@ package final class Policy: Sendable {
         self.generation = generation
         hasCredentialsOfOrigins =
             if case .open(let credentials, _) = enrollment {
-                credentials.keys.contains { $0.hasPrefix("http_") || $0.hasPrefix("https_") }
+                credentials.keys.contains { OriginCredentialName.isOne($0) }
             } else { false }
     }
 
@@ -62,6 +62,15 @@ package final class Policy: Sendable {
 
     // MARK: The three checks
 
+    /// The context of requests to `origin` whose client does not authenticate itself, if the origin is trusted.
+    package func requestContext(to origin: Origin, _ verdict: SiteVerdict) -> RequestContext {
+        let rule: SiteRule? = if case .answer(let rule) = verdict { rule } else { nil }
+        return RequestContext(
+            origin: origin, authenticators: .supported, site: siteCheck(verdict), permitted: rule?.answer ?? [],
+            plaintextPermitted: rule?.answersPlaintext ?? false, clientAuthorizes: false, originTrusted: true,
+            hasBody: false, domain: rule?.domain, servicePrincipalName: rule?.servicePrincipalName)
+    }
+
     /// The first check: is the site on the list?
     package func siteCheck(_ verdict: SiteVerdict) -> ThreeChecks.Check {
         switch verdict {
@@ -77,20 +86,12 @@ package final class Policy: Sendable {
         case .closed(let reason):
             return .performDefaultHandling(reason: reason)
         case .open(let credentials, _):
-            let own = hasCredentialsOfOrigins ? credentials[Self.credentialName(for: origin)] : nil
+            let own = hasCredentialsOfOrigins ? credentials[OriginCredentialName(origin).text] : nil
             guard let credential = own ?? credentials[rule.credential] else {
                 return .performDefaultHandling(reason: "no credential \"\(rule.credential)\" is enrolled")
             }
             return .useCredential(.password(credential))
         }
-    }
-
-    /// What a credential is called that is kept for one origin: `https_git.corp.example_8443`, or a digest where that
-    /// is too long, or has characters that a name may not have.
-    package static func credentialName(for origin: Origin) -> String {
-        let name = "\(origin.scheme.rawValue)_\(origin.host)_\(origin.port)"
-        guard !SiteRule.isStoredName(name) else { return name }
-        return "\(origin.scheme.rawValue)_\(Hex.encode(Digest.sha256.hash(Array(origin.description.utf8)).prefix(16)))"
     }
 
     /// The third check for a certificate request: the identity to show, or why there is none.
@@ -124,6 +125,28 @@ package final class Policy: Sendable {
         let (identity, check) = identity(for: request, rule: rule, now: now)
         checks.credential = check
         return (identity, checks)
+    }
+}
+
+/// The name under which the vault keeps a credential for one origin alone: `https_git.corp.example_8443`, or a digest if that
+/// is too long or contains characters that a name cannot have.
+package struct OriginCredentialName: Hashable, Sendable {
+    package let text: String
+
+    package init(_ origin: Origin) {
+        let scheme = origin.scheme.rawValue
+        let name = "\(scheme)_\(origin.host)_\(origin.port)"
+        text =
+            SiteRule.isStoredName(name)
+            ? name : "\(scheme)_\(Hex.encode(Digest.sha256.hash(Array(origin.description.utf8)).prefix(16)))"
+    }
+
+    /// Whether a credential's name has this form.
+    static func isOne(_ name: String) -> Bool {
+        guard let scheme = name.split(separator: "_", maxSplits: 1, omittingEmptySubsequences: false).first else {
+            return false
+        }
+        return name.utf8.count > scheme.utf8.count && Origin.Scheme(rawValue: String(scheme)) != nil
     }
 }
 

@@ -7,7 +7,7 @@ package final class ProxyServices: Sendable {
     package let configuration: ProxyConfiguration
     package let policy: CurrentPolicy
     package let breaker: BreakerBoard
-    package let learned = ProtectionSpaceCache()
+    package let acceptedAnswers = ProtectionSpaceCache()
     let leaves = LeafCache()
     let accessLog: AccessLog?
     /// Decides about listed origins whose certificate does not verify and for which there is no trust exception.

@@ -22,21 +22,10 @@ package struct UpstreamKey: Hashable, Sendable {
         }
     }
 
-    /// The credential that may be sent on the connection.
-    package struct CredentialTag: Hashable, Sendable {
-        package let name: String
-        package let generation: UInt64
-
-        package init(name: String, generation: UInt64) {
-            self.name = name
-            self.generation = generation
-        }
-    }
-
     package let origin: Origin
     package let trust: Trust
     /// Nil for connections that never carry a credential of the proxy.
-    package let credential: CredentialTag?
+    package let credential: CredentialReference?
     /// The user id of the client, if the kernel knows it.
     package let principal: UInt32?
     /// Changes with the trust anchors, the site list and the identities, so that connections from before the change are
@@ -44,7 +33,7 @@ package struct UpstreamKey: Hashable, Sendable {
     package let settings: UInt64
 
     package init(
-        origin: Origin, trust: Trust, credential: CredentialTag?, principal: UInt32?, settings: UInt64
+        origin: Origin, trust: Trust, credential: CredentialReference?, principal: UInt32?, settings: UInt64
     ) {
         self.origin = origin
         self.trust = trust

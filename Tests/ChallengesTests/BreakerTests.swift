@@ -16,13 +16,15 @@ private final class SharedBreaker {
 
 @Suite struct BreakerTests {
     private static let origin = Origin(scheme: .https, host: "wiki.corp.example", port: 443)
-    private static let key = Breaker.Key(origin: origin, credential: "enrollment", generation: 7)
+    private static let key = Breaker.Key(
+        origin: origin, credential: CredentialReference(name: "enrollment", source: .vault(generation: 7)))
     private static let refusal = Breaker.Permission.refused(
         reason: "credential \"enrollment\" was rejected here and has not changed since")
 
     private func key(host: String = "wiki.corp.example", port: UInt16 = 443, generation: UInt64 = 7) -> Breaker.Key {
         let origin = Origin(scheme: .https, host: host, port: port)
-        return Breaker.Key(origin: origin, credential: "enrollment", generation: generation)
+        return Breaker.Key(
+            origin: origin, credential: CredentialReference(name: "enrollment", source: .vault(generation: generation)))
     }
 
     /// An origin that rejects, and a thousand requests that answer as told; how many answers it saw.
@@ -109,7 +111,8 @@ private final class SharedBreaker {
 
     @Test func resetForgetsOneCredentialEverywhere() {
         let breaker = SharedBreaker()
-        let other = Breaker.Key(origin: Self.origin, credential: "other", generation: 7)
+        let other = Breaker.Key(
+            origin: Self.origin, credential: CredentialReference(name: "other", source: .vault(generation: 7)))
         for rejected in [Self.key, key(host: "mail.corp.example"), other] {
             #expect(breaker.attemptRequested(rejected) == .go)
             #expect(breaker.attemptEnded(rejected, .rejected))

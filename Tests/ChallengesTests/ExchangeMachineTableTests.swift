@@ -8,54 +8,62 @@ import Testing
 @Suite struct ExchangeMachineTableTests {
     private typealias Exchange = ExchangeMachine
 
-    private static let ntlm = Exchange.PendingAnswer(
-        offer: Offer(kind: .ntlm, challenge: Challenge(scheme: "NTLM")), credential: .jdoe, isLearned: false)
-    private static let basic = Exchange.PendingAnswer(
-        offer: Offer(
-            kind: .basic, challenge: Challenge(scheme: "Basic", parameters: [AuthParameter("realm", "Wiki")])),
-        credential: .jdoe, isLearned: false)
+    static let ntlm = pending(.ntlm, nil)
+    static let basic = pending(.basic, "Wiki")
 
-    private static let events: [Exchange.Event] = [
-        .started,
-        .responseReceived(status: 200, challengeFields: []),
-        .responseReceived(status: 401, challengeFields: ["Basic realm=\"Wiki\""]),
-        .responseReceived(status: 401, challengeFields: ["NTLM Ag=="]),
-        .responseReceived(status: 103, challengeFields: []),
-        .decisionReceived(.jdoe),
-        .decisionReceived(.none),
-        .tokenComputed([1]),
-        .tokenFailed(reason: "no"),
-        .connectionLost(requestMayRepeat: false),
-        .connectionLost(requestMayRepeat: true),
-        .replayImpossible(reason: "no"),
+    private static func pending(_ kind: OfferKind, _ realm: String?) -> ExchangeMachine.PendingAnswer {
+        ExchangeMachine.PendingAnswer(
+            offer: kind.offer(realm), credential: .password(.jdoe), reference: PasswordCredential.jdoe.reference,
+            isPreemptive: false)
+    }
+
+    private static func asked(_ pending: ExchangeMachine.PendingAnswer) -> ExchangeMachine.State {
+        .asked(ExchangeMachine.PendingDecision(offer: pending.offer, weaker: [], isPreemptive: false))
+    }
+
+    static let events: [(name: String, event: ExchangeMachine.Event)] = [
+        ("started", .started),
+        ("200", .responseReceived(status: 200, challengeFields: [])),
+        ("200 with a last token", .responseReceived(status: 200, challengeFields: ["Negotiate BQ=="])),
+        ("401 Basic", .responseReceived(status: 401, challengeFields: ["Basic realm=\"Wiki\""])),
+        ("401 NTLM with a token", .responseReceived(status: 401, challengeFields: ["NTLM Ag=="])),
+        ("103", .responseReceived(status: 103, challengeFields: [])),
+        ("credential granted", .decisionReceived(.jdoe)),
+        ("credential refused", .decisionReceived(.none)),
+        ("token to be answered", .tokenComputed(DialogueToken([1], expectsReply: true))),
+        ("final token", .tokenComputed(DialogueToken([3], expectsReply: false))),
+        ("token failed", .tokenFailed(reason: "no")),
+        ("connection lost", .connectionLost(requestMayRepeat: false)),
+        ("connection lost (may repeat)", .connectionLost(requestMayRepeat: true)),
+        ("replay impossible", .replayImpossible(reason: "no")),
     ]
 
-    /// A letter for each event: `s`end as it came, `S`end with ours, `o`pening, `a`sk, `c`ompute, `d`eliver, `f`ail, `w`ait,
-    /// `.` the driver's mistake.
-    private static let table: [(state: Exchange.State, row: String)] = [
-        //                                                  2 4 4 1 d d t t l l r
-        (.ready, /*                                      */ "s . . . . . . . . . . ."),
-        (.untouched, /*                                  */ ". d d d w . . . . f f ."),
-        (.awaitingChallenge, /*                          */ ". d a a w . . . . f f ."),
-        (.awaitingLearned(realm: "Wiki", credential: jdoe), ". d d a w . . . . f f ."),
-        (.asked(Exchange.Question(offer: ntlm.offer, weaker: [], isLearned: false)), ". . . . . c d . . w w d"),
-        (.asked(Exchange.Question(offer: basic.offer, weaker: [], isLearned: false)), ". . . . . S d . . w w d"),
-        (.computingOpening(ntlm), /*                     */ ". . . . . . . o d w w d"),
-        (.awaitingToken(ntlm), /*                        */ ". s d c w . . . . c c d"),
-        (.computingAnswer(ntlm), /*                      */ ". . . . . . . S d w w d"),
-        (.abandoningAnswer(ntlm), /*                     */ ". . . . . . . c d w w d"),
-        (.awaitingVerdict(ntlm, .answer), /*             */ ". d d d w . . . . f c d"),
-        (.awaitingVerdict(basic, .basic), /*             */ ". d d d w . . . . f S d"),
-        (.awaitingOpen, /*                               */ ". d d d w . . . . f f f"),
-        (.finished, /*                                   */ ". . . . . w w w w w w ."),
+    /// One letter per event: `s`end as the client sent it, `S`end with our answer, `o`pening, `a`sk, `c`ompute a token,
+    /// `d`eliver, `f`ail, `w`ait, `.` a mistake of the driver.
+    static let table: [(state: ExchangeMachine.State, row: String)] = [
+        //                                             2 2 4 4 1 d d t t t l l r
+        (.ready, /*                                */ "s . . . . . . . . . . . . ."),
+        (.untouched, /*                            */ ". d d d d w . . . . . f f ."),
+        (.awaitingChallenge, /*                    */ ". d d a a w . . . . . f f ."),
+        (.awaitingReuse(.basic), /*                */ ". d d d a w . . . . . f f ."),
+        (asked(ntlm), /*                           */ ". . . . . . c d . . . w w d"),
+        (asked(basic), /*                          */ ". . . . . . S d . . . w w d"),
+        (.computingOpening(ntlm), /*               */ ". . . . . . . . o S d w w d"),
+        (.awaitingToken(ntlm, .opening), /*        */ ". s s d c w . . . . . c c d"),
+        (.computingReply(ntlm), /*                 */ ". . . . . . . . o S d w w d"),
+        (.abandoningReply(ntlm), /*                */ ". . . . . . . . c c d w w d"),
+        (.awaitingVerdict(ntlm, .answer), /*       */ ". d c d d w . . . . . f c d"),
+        (.awaitingVerdict(basic, .basic), /*       */ ". d d d d w . . . . . f S d"),
+        (.verifyingAcceptance(ntlm, .answer), /*   */ ". . . . . . . . d d f w w ."),
+        (.awaitingOpen(ntlm.offer), /*             */ ". d d d d w . . . . . f f f"),
+        (.finished, /*                             */ ". . . . . . w w w w w w w ."),
     ]
-    private static let jdoe = PasswordCredential.jdoe.reference
 
     @Test func everyPairIsDecided() {
         for (state, row) in Self.table {
             let cells = row.split(separator: " ")
             #expect(cells.count == Self.events.count)
-            for (event, cell) in zip(Self.events, cells) {
+            for ((_, event), cell) in zip(Self.events, cells) {
                 var exchange = Exchange(.site(hasBody: true))
                 exchange.state = state
                 exchange.holdsChallenge = true
@@ -65,13 +73,13 @@ import Testing
     }
 
     @Test func theTableHasEveryState() {
-        #expect(Set(Self.table.map { Self.name($0.state) }).count == 12)
+        #expect(Set(Self.table.map { $0.state.name }).count == 13)
     }
 
     /// What a mistake leaves undone: the state is as it was.
     @Test func aMistakeOfTheDriverChangesNothing() {
         for (state, row) in Self.table {
-            for (event, cell) in zip(Self.events, row.split(separator: " ")) where cell == "." {
+            for ((_, event), cell) in zip(Self.events, row.split(separator: " ")) where cell == "." {
                 var exchange = Exchange(.site())
                 exchange.state = state
                 #expect(exchange.decide(event) == nil)
@@ -83,14 +91,14 @@ import Testing
     @Test func aMistakeOfTheDriverTraps() async {
         await #expect(processExitsWith: .failure) {
             var exchange = ExchangeMachine(.site())
-            _ = exchange.tokenComputed([])
+            _ = exchange.tokenComputed(DialogueToken([], expectsReply: false))
         }
     }
 
     /// With nothing in hand to hand back, what cannot go on fails.
     @Test(arguments: [Exchange.Event.tokenFailed(reason: "no"), .replayImpossible(reason: "no")])
     func withoutA401NothingIsHandedBack(event: ExchangeMachine.Event) {
-        for state in [Exchange.State.computingOpening(Self.ntlm), .abandoningAnswer(Self.ntlm)] {
+        for state in [Exchange.State.computingOpening(Self.ntlm), .abandoningReply(Self.ntlm)] {
             var exchange = Exchange(.site())
             exchange.state = state
             #expect(exchange.decide(event) == .fail(reason: "no"))
@@ -110,21 +118,25 @@ import Testing
         case .wait: "w"
         }
     }
+}
 
-    private static func name(_ state: ExchangeMachine.State) -> Int {
-        switch state {
-        case .ready: 0
-        case .untouched: 1
-        case .awaitingChallenge: 2
-        case .awaitingLearned: 3
-        case .asked: 4
-        case .computingOpening: 5
-        case .awaitingToken: 6
-        case .computingAnswer: 7
-        case .abandoningAnswer: 8
-        case .awaitingVerdict: 9
-        case .awaitingOpen: 10
-        case .finished: 11
+extension ExchangeMachine.State {
+    /// The name in the diagram.
+    var name: String {
+        switch self {
+        case .ready: "ready"
+        case .untouched: "untouched"
+        case .awaitingChallenge: "awaitingChallenge"
+        case .awaitingReuse: "awaitingReuse"
+        case .asked: "asked"
+        case .computingOpening: "computingOpening"
+        case .awaitingToken: "awaitingToken"
+        case .computingReply: "computingReply"
+        case .abandoningReply: "abandoningReply"
+        case .awaitingVerdict: "awaitingVerdict"
+        case .verifyingAcceptance: "verifyingAcceptance"
+        case .awaitingOpen: "awaitingOpen"
+        case .finished: "finished"
         }
     }
 }

@@ -26,8 +26,8 @@ import Testing
         (.site().with { $0.clientAuthorizes = true }, .checks(.no("the client sent its own Authorization"))),
     ])
     func nothingOfOursIsSentWhereACheckFailedBefore(context: RequestContext, checks: ThreeChecks) {
-        for learned in [nil, ExchangeMachine.Learned.basic, .ntlm(.ntlm)] {
-            let context = context.with { $0.learned = learned }
+        for learned in [nil, AcceptedAnswer.basic, .ntlm(.ntlm)] {
+            let context = context.with { $0.accepted = learned }
             let exchange = play(
                 context,
                 [
@@ -85,9 +85,9 @@ import Testing
     @Test(arguments: ["Basic realm=\"x\"", "NTLM", "Negotiate"])
     func overPlainHTTPNothingIsAnsweredUnlessTheLineSaysSo(field: String) {
         let reason = "site is http and its line does not say plaintext=yes"
-        for learned in [nil, ExchangeMachine.Learned.basic, .ntlm(.ntlm)] {
+        for learned in [nil, AcceptedAnswer.basic, .ntlm(.ntlm)] {
             play(
-                .site(.printer, learned: learned),
+                .site(.printer, accepted: learned),
                 [
                     .event(.started), .expect(.send(nil)),
                     .response(401, field), .expect(.deliver(.handedBack(.no(reason)))),
@@ -101,8 +101,8 @@ import Testing
             [
                 .event(.started), .expect(.send(nil)),
                 .response(401, "Basic realm=\"x\""), .expect(.ask(.basic("x", at: .printer))),
-                .disposition(.jdoe), .expect(.send(.basic)),
-                .response(200), .expect(.deliver(.accepted(.basic, realm: "x"))),
+                .decision(.jdoe), .expect(.send(.basic)),
+                .response(200), .expect(.deliver(.accepted(.basic, realm: "x", at: .printer))),
             ])
     }
 
@@ -113,7 +113,7 @@ import Testing
             .event(.started), .expect(.send(nil)),
             .response(401, "Basic realm=\"Wiki\""), .expect(.ask(.basic("Wiki"))),
             .checks(.checks(.offered)),
-            .disposition(.jdoe), .expect(.send(.basic)),
+            .decision(.jdoe), .expect(.send(.basic)),
             .checks(.checks(.offered, .enrolled)),
             .response(200), .expect(.deliver(.accepted(.basic, realm: "Wiki"))),
             .sameConnection(false),
@@ -130,7 +130,7 @@ import Testing
         let exchange = play([
             .event(.started), .expect(.send(nil)),
             .response(401, "Basic realm=\"Wiki\""), .expect(.ask(.basic("Wiki"))),
-            .disposition(.jdoe), .expect(.send(.basic)),
+            .decision(.jdoe), .expect(.send(.basic)),
             .response(401, field), .expect(.deliver(.rejected(.basic, .offered))),
         ])
         #expect(exchange.roundsAnswered == 1)
@@ -145,7 +145,7 @@ import Testing
             [
                 .event(.started), .expect(.send(nil)),
                 .response(401, "Basic realm=\"Wiki\", charset=\"UTF-8\""), .expect(.ask(.basic("Wiki"))),
-                .disposition(.useCredential(.password(credential))), .expect(.send(answer)),
+                .decision(.useCredential(.password(credential))), .expect(.send(.fixed(answer))),
                 .response(200), .expect(.deliver(.accepted(.basic, realm: "Wiki"))),
             ])
     }
@@ -155,7 +155,7 @@ import Testing
         play([
             .event(.started), .expect(.send(nil)),
             .response(401, "Basic realm=\"Wiki\""), .expect(.ask(.basic("Wiki"))),
-            .disposition(.useCredential(.password(credential))),
+            .decision(.useCredential(.password(credential))),
             .expect(.deliver(.handedBack(.offered, .no("the user name contains a colon")))),
         ])
     }
@@ -170,7 +170,7 @@ import Testing
                 .event(.started), .expect(.send(nil)),
                 .response(401, "Negotiate", "NTLM", "Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),
                 .sameConnection(false),
-                .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+                .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
                 .token([1]), .expect(.sendOpening(.opening)),
                 .sameConnection(true),
                 .response(401, "NTLM Ag=="), .expect(.computeToken(.ntlm, .jdoe, serverToken: [2])),
@@ -186,13 +186,18 @@ import Testing
         let answer = AuthorizationField(scheme: "Negotiate", credentials: [3])
         play([
             .event(.started), .expect(.send(nil)),
-            .response(401, "negotiate"), .expect(.ask(.ntlm)),
-            .disposition(.jdoe), .expect(.computeToken(.ntlmInNegotiate, .jdoe, serverToken: nil)),
-            .token([1]), .expect(.sendOpening(opening)),
+            .response(401, "negotiate"), .expect(.ask(.ntlmInNegotiate)),
+            .decision(.jdoe), .expect(.computeToken(.ntlmInNegotiate, .jdoe, serverToken: nil)),
+            .token([1]), .expect(.sendOpening(.fixed(opening))),
             .response(401, "NTLM BAQE, NEGOTIATE Ag==, Basic realm=x"),
             .expect(.computeToken(.ntlmInNegotiate, .jdoe, serverToken: [2])),
-            .token([3]), .expect(.send(answer)),
-            .response(200, "Negotiate BQ=="), .expect(.deliver(.accepted(.ntlmInNegotiate))),
+            .token([3]), .expect(.send(.fixed(answer))),
+            .response(200, "Negotiate BQ=="),
+            .expect(
+                .computeToken(
+                    TokenRequest(OfferKind.ntlmInNegotiate.offer(), .password(.jdoe), .conclude([5])))),
+            .event(.tokenComputed(DialogueToken([], expectsReply: false))),
+            .expect(.deliver(.accepted(.ntlmInNegotiate))),
         ])
     }
 
@@ -201,7 +206,7 @@ import Testing
         let exchange = play([
             .event(.started), .expect(.send(nil)),
             .response(401, "NTLM, Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),
-            .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+            .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
             .token([1]), .expect(.sendOpening(.opening)),
             .response(401, "NTLM Ag=="), .expect(.computeToken(.ntlm, .jdoe, serverToken: [2])),
             .token([3]), .expect(.send(.answer)),
@@ -225,7 +230,7 @@ import Testing
         play([
             .event(.started), .expect(.send(nil)),
             .response(401, "NTLM, Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),
-            .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+            .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
             .token([1]), .expect(.sendOpening(.opening)),
             .event(.responseReceived(status: 401, challengeFields: fields)),
             .expect(.deliver(.handedBack(.no(reason)))),
@@ -235,19 +240,19 @@ import Testing
     @Test(arguments: [(200, 200), (404, 500), (407, 201)])
     func anOpeningNobodyAskedForSendsTheWholeRequestAfterIt(first: Int, second: Int) {
         play(
-            .site(hasBody: true, learned: .ntlm(.ntlm)),
+            .site(hasBody: true, accepted: .ntlm(.ntlm)),
             [
                 .event(.started), .expect(.ask(.ntlm)),
-                .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+                .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
                 .token([1]), .expect(.sendOpening(.opening)),
                 .response(first), .expect(.send(nil)),
                 .response(second), .expect(.deliver(.notChallenged)),
             ])
         play(
-            .site(hasBody: false, learned: .ntlm(.ntlm)),
+            .site(hasBody: false, accepted: .ntlm(.ntlm)),
             [
                 .event(.started), .expect(.ask(.ntlm)),
-                .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+                .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
                 .token([1]), .expect(.sendOpening(.opening)),
                 .response(first), .expect(.deliver(.notChallenged)),
             ])
@@ -259,7 +264,7 @@ import Testing
             [
                 .event(.started), .expect(.send(nil)),
                 .response(401, "NTLM"), .expect(.ask(.ntlm)),
-                .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+                .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
                 .token([1]), .expect(.sendOpening(.opening)),
                 .response(200), .expect(.send(nil)),
                 .response(401, "NTLM"), .expect(.deliver(.handedBack(.no("origin did not continue NTLM")))),
@@ -271,13 +276,13 @@ import Testing
         play([
             .event(.started), .expect(.send(nil)),
             .response(401, "NTLM, Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),
-            .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+            .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
             .event(failure), .expect(.deliver(.handedBack(.ntlmOffered, .no("origin offers NTLMv1 only")))),
         ])
         let exchange = play([
             .event(.started), .expect(.send(nil)),
             .response(401, "NTLM, Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),
-            .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+            .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
             .token([1]), .expect(.sendOpening(.opening)),
             .response(401, "NTLM Ag=="), .expect(.computeToken(.ntlm, .jdoe, serverToken: [2])),
             .event(failure), .expect(.deliver(.handedBack(.ntlmOffered, .no("origin offers NTLMv1 only")))),
@@ -292,10 +297,10 @@ import Testing
             .event(.started), .expect(.send(nil)),
             .response(401, "Basic realm=\"a\", Basic realm=\"b\", Negotiate, NTLM"), .expect(.ask(.ntlm)),
             // Raw NTLM and NTLM in Negotiate are one question.
-            .disposition(.rejectProtectionSpace(reason: "not here")), .expect(.ask(.basic("a"))),
+            .decision(.rejectProtectionSpace(reason: "not here")), .expect(.ask(.basic("a"))),
             .checks(.checks(.offered)),
-            .disposition(.rejectProtectionSpace(reason: "nor here")), .expect(.ask(.basic("b"))),
-            .disposition(.jdoe), .expect(.send(.basic)),
+            .decision(.rejectProtectionSpace(reason: "nor here")), .expect(.ask(.basic("b"))),
+            .decision(.jdoe), .expect(.send(.basic)),
             .response(200), .expect(.deliver(.accepted(.basic, realm: "b"))),
         ])
     }
@@ -304,8 +309,8 @@ import Testing
         play([
             .event(.started), .expect(.send(nil)),
             .response(401, "NTLM, Basic realm=\"a\", Basic realm=\"a\""), .expect(.ask(.ntlm)),
-            .disposition(.rejectProtectionSpace(reason: "not here")), .expect(.ask(.basic("a"))),
-            .disposition(.rejectProtectionSpace(reason: "nor here")),
+            .decision(.rejectProtectionSpace(reason: "not here")), .expect(.ask(.basic("a"))),
+            .decision(.rejectProtectionSpace(reason: "nor here")),
             .expect(.deliver(.handedBack(.offered, .no("nor here")))),
         ])
     }
@@ -318,17 +323,17 @@ import Testing
         play([
             .event(.started), .expect(.send(nil)),
             .response(401, "NTLM, Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),
-            .disposition(disposition), .expect(.deliver(.handedBack(.ntlmOffered, .no(reason)))),
+            .decision(disposition), .expect(.deliver(.handedBack(.ntlmOffered, .no(reason)))),
         ])
     }
 
     @Test func noActionOrStateShowsThePassword() {
         let exchange = play(
-            .site(learned: .basic).with { $0.domain = "ACME" },
+            .site(accepted: .basic).with { $0.domain = "ACME" },
             [
                 .event(.started), .expect(.send(.basic)),
                 .response(401, "NTLM"), .expect(.ask(.ntlm)),
-                .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+                .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
             ])
         var shown = "\(exchange)" + String(reflecting: exchange)
         dump(exchange, to: &shown)

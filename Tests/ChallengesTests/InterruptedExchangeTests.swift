@@ -9,7 +9,7 @@ import Testing
     private static let toOpening: [Line] = [
         .event(.started), .expect(.send(nil)),
         .response(401, "NTLM"), .expect(.ask(.ntlm)),
-        .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+        .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
         .token([1]), .expect(.sendOpening(.opening)),
     ]
     private static let toAnswer: [Line] =
@@ -64,7 +64,7 @@ import Testing
         let toBasic: [Line] = [
             .event(.started), .expect(.send(nil)),
             .response(401, "Basic realm=\"Wiki\""), .expect(.ask(.basic("Wiki"))),
-            .disposition(.jdoe), .expect(.send(.basic)),
+            .decision(.jdoe), .expect(.send(.basic)),
         ]
         play(toBasic + [.lost, closed])
         let exchange = play(
@@ -84,11 +84,11 @@ import Testing
         let start: [Line] = [
             .event(.started), .expect(.send(.basic)),
             .response(401, "NTLM"), .expect(.ask(.ntlm)),
-            .disposition(.jdoe), Self.again,
+            .decision(.jdoe), Self.again,
             .token([1]), .expect(.sendOpening(.opening)),
         ]
         let exchange = play(
-            .site(learned: .basic),
+            .site(accepted: .basic),
             start + [
                 .lost, Self.again, .token([1]), .expect(.sendOpening(.opening)),
                 .response(401, "NTLM Ag=="), .expect(.computeToken(.ntlm, .jdoe, serverToken: [2])),
@@ -97,7 +97,7 @@ import Testing
         #expect(exchange.roundsAnswered == 3)
         // Without a 401 in hand there is nothing to hand back.
         play(
-            .site(learned: .basic),
+            .site(accepted: .basic),
             start + [
                 .response(401, "NTLM Ag=="), .expect(.computeToken(.ntlm, .jdoe, serverToken: [2])),
                 .token([3]), .expect(.send(.answer)),
@@ -110,7 +110,7 @@ import Testing
         let reason = "the request body is longer than 1 MiB"
         let handedBack = Line.expect(.deliver(.handedBack(.no(reason))))
         let impossible = Line.event(.replayImpossible(reason: reason))
-        play(Array(Self.toOpening.prefix(4)) + [impossible, handedBack, .disposition(.jdoe), .expect(.wait)])
+        play(Array(Self.toOpening.prefix(4)) + [impossible, handedBack, .decision(.jdoe), .expect(.wait)])
         play(Array(Self.toOpening.prefix(6)) + [impossible, handedBack, .token([1]), .expect(.wait)])
         play(Self.toOpening + [impossible, handedBack])
         play(Self.toAnswer + [impossible, handedBack, .event(.tokenFailed(reason: "no")), .expect(.wait)])
@@ -136,7 +136,7 @@ import Testing
 
     @Test func a407SaysNothingOfOurAnswer() {
         play(
-            .site(learned: .basic),
+            .site(accepted: .basic),
             [.event(.started), .expect(.send(.basic)), .response(407), .expect(.deliver(.notChallenged))])
         play(
             Self.toAnswer + [

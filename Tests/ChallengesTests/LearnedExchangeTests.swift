@@ -10,7 +10,7 @@ import Testing
 
     @Test func aLearnedAnswerGoesWithTheRequest() {
         let exchange = play(
-            .site(hasBody: true, learned: .basic),
+            .site(hasBody: true, accepted: .basic),
             [
                 .event(.started), .expect(.send(.basic)),
                 .checks(.checks(Self.before, .enrolled)),
@@ -22,7 +22,7 @@ import Testing
     @Test(arguments: ["Basic realm=\"Wiki\"", "NTLM, Basic realm=\"Other\", basic realm=Wiki"])
     func aLearnedAnswerIsRejectedByItsOwnRealm(field: String) {
         play(
-            .site(learned: .basic),
+            .site(accepted: .basic),
             [
                 .event(.started), .expect(.send(.basic)),
                 .response(401, field), .expect(.deliver(.rejected(.basic, Self.before))),
@@ -32,12 +32,12 @@ import Testing
     @Test func anotherRealmIsAskedAboutOnce() {
         for second in ["Basic realm=\"Inner\"", "Basic realm=\"Wiki\"", "Basic realm=\"Third\""] {
             let exchange = play(
-                .site(learned: .basic),
+                .site(accepted: .basic),
                 [
                     .event(.started), .expect(.send(.basic)),
                     .response(401, "Basic realm=\"Inner\""), .expect(.ask(.basic("Inner"))),
                     .checks(.checks(.offered)),
-                    .disposition(.jdoe), .expect(.send(.basic)),
+                    .decision(.jdoe), .expect(.send(.basic)),
                     .response(401, second), .expect(.deliver(.rejected(.basic, .offered))),
                 ])
             #expect(exchange.roundsAnswered == 2)
@@ -46,11 +46,11 @@ import Testing
 
     @Test func aLearnedAnswerMeetsOtherSchemes() {
         play(
-            .site(learned: .basic),
+            .site(accepted: .basic),
             [
                 .event(.started), .expect(.send(.basic)),
                 .response(401, "NTLM"), .expect(.ask(.ntlm)),
-                .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+                .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
                 .token([1]), .expect(.sendOpening(.opening)),
                 .response(401, "NTLM Ag=="), .expect(.computeToken(.ntlm, .jdoe, serverToken: [2])),
                 .token([3]), .expect(.send(.answer)),
@@ -58,35 +58,35 @@ import Testing
             ])
         let reason = "origin offers Digest; the site's line permits ntlm, basic"
         play(
-            .site(learned: .basic),
+            .site(accepted: .basic),
             [
                 .event(.started), .expect(.send(.basic)),
                 .response(401, "Digest realm=\"Wiki\""), .expect(.deliver(.handedBack(.no(reason)))),
             ])
         let fault = "unparsable challenge: challenge field 1, byte 9: expected \"=\", found \"b\""
         play(
-            .site(learned: .basic),
+            .site(accepted: .basic),
             [
                 .event(.started), .expect(.send(.basic)),
                 .response(401, "Basic a b"), .expect(.deliver(.handedBack(.no(fault)))),
             ])
     }
 
-    @Test(arguments: [ExchangeMachine.Learned.basic, .ntlm(.ntlm), .ntlm(.ntlmInNegotiate)])
-    func whatTheLineNoLongerPermitsIsNotUsed(learned: ExchangeMachine.Learned) {
+    @Test(arguments: [AcceptedAnswer.basic, .ntlm(.ntlm), .ntlm(.ntlmInNegotiate)])
+    func whatTheLineNoLongerPermitsIsNotUsed(learned: AcceptedAnswer) {
         let other: [AuthenticationScheme] = learned == .basic ? [.ntlm] : [.basic]
         play(
-            .site(permitted: other, learned: learned),
+            .site(permitted: other, accepted: learned),
             [.event(.started), .expect(.send(nil)), .response(200), .expect(.deliver(.notChallenged))])
     }
 
     @Test func aLearnedDialogueIsOpenedAtOnce() {
         let exchange = play(
-            .site(hasBody: true, learned: .ntlm(.ntlm)),
+            .site(hasBody: true, accepted: .ntlm(.ntlm)),
             [
                 .event(.started), .expect(.ask(.ntlm)),
                 .checks(.checks(.yes("ntlm was accepted here before"))),
-                .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+                .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
                 .token([1]), .expect(.sendOpening(.opening)),
                 .response(401, "NTLM Ag=="), .expect(.computeToken(.ntlm, .jdoe, serverToken: [2])),
                 .token([3]), .expect(.send(.answer)),
@@ -97,21 +97,21 @@ import Testing
 
     @Test func aLearnedDialogueTheOriginNoLongerOffersIsAFirstChallenge() {
         play(
-            .site(learned: .ntlm(.ntlm)),
+            .site(accepted: .ntlm(.ntlm)),
             [
                 .event(.started), .expect(.ask(.ntlm)),
-                .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+                .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
                 .token([1]), .expect(.sendOpening(.opening)), .sameConnection(true),
                 .response(401, "Basic realm=\"Wiki\""), .expect(.ask(.basic("Wiki"))), .sameConnection(false),
                 .checks(.checks(.offered)),
-                .disposition(.jdoe), .expect(.send(.basic)),
+                .decision(.jdoe), .expect(.send(.basic)),
                 .response(200), .expect(.deliver(.accepted(.basic, realm: "Wiki"))),
             ])
         play(
-            .site(learned: .ntlm(.ntlm)),
+            .site(accepted: .ntlm(.ntlm)),
             [
                 .event(.started), .expect(.ask(.ntlm)),
-                .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+                .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
                 .token([1]), .expect(.sendOpening(.opening)),
                 .response(401, "NTLM, Basic realm=\"Wiki\""),
                 .expect(.deliver(.handedBack(.no("origin did not continue NTLM")))),
@@ -123,22 +123,22 @@ import Testing
     ])
     func aLearnedDialogueNobodyAnswersGoesAsItCame(disposition: CredentialDecision) {
         play(
-            .site(learned: .ntlm(.ntlm)),
+            .site(accepted: .ntlm(.ntlm)),
             [
                 .event(.started), .expect(.ask(.ntlm)),
-                .disposition(disposition), .expect(.send(nil)), .checks(.checks(nil)),
+                .decision(disposition), .expect(.send(nil)), .checks(.checks(nil)),
                 .response(401, "NTLM"), .expect(.ask(.ntlm)),
-                .disposition(.none),
+                .decision(.none),
                 .expect(.deliver(.handedBack(.ntlmOffered, .no("no credential \"enrollment\"")))),
             ])
     }
 
     @Test func aLearnedDialogueWithoutATokenGoesAsItCame() {
         play(
-            .site(learned: .ntlm(.ntlm)),
+            .site(accepted: .ntlm(.ntlm)),
             [
                 .event(.started), .expect(.ask(.ntlm)),
-                .disposition(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+                .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
                 .event(.tokenFailed(reason: "no")), .expect(.send(nil)), .checks(.checks(nil)),
                 .response(200), .expect(.deliver(.notChallenged)),
             ])

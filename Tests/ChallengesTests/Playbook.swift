@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
+import CountersignNTLM
 import Testing
 
 @testable import CountersignChallenges
@@ -18,8 +19,11 @@ extension Line {
     static func response(_ status: Int, _ fields: String...) -> Line {
         .event(.responseReceived(status: status, challengeFields: fields))
     }
-    static func disposition(_ disposition: CredentialDecision) -> Line { .event(.decisionReceived(disposition)) }
-    static func token(_ token: [UInt8]) -> Line { .event(.tokenComputed(token)) }
+    static func decision(_ decision: CredentialDecision) -> Line { .event(.decisionReceived(decision)) }
+    /// The tokens of these tests are numbered: the server answers the first one with a second.
+    static func token(_ token: [UInt8]) -> Line {
+        .event(.tokenComputed(DialogueToken(token, expectsReply: token == [1])))
+    }
     static let lost = Line.event(.connectionLost(requestMayRepeat: false))
     static let lostButMayRepeat = Line.event(.connectionLost(requestMayRepeat: true))
 }
@@ -42,7 +46,7 @@ func play(
             }
             pending = exchange.report(event)
         case .expect(let action):
-            #expect(pending == action, "line \(index)", sourceLocation: sourceLocation)
+            #expect(pending?.summary == action.summary, "line \(index)", sourceLocation: sourceLocation)
             pending = nil
         case .checks(let checks):
             #expect(exchange.checks == checks, "line \(index)", sourceLocation: sourceLocation)
@@ -64,8 +68,9 @@ extension ExchangeMachine {
     mutating func report(_ event: Event) -> Action {
         switch event {
         case .started: started()
-        case .responseReceived(let status, let fields): responseReceived(status: status, challengeFields: fields)
-        case .decisionReceived(let disposition): decisionReceived(disposition)
+        case .responseReceived(let status, let fields, let information):
+            responseReceived(status: status, challengeFields: fields, informationFields: information)
+        case .decisionReceived(let decision): decisionReceived(decision)
         case .tokenComputed(let token): tokenComputed(token)
         case .tokenFailed(let reason): tokenFailed(reason: reason)
         case .connectionLost(let mayRepeat): connectionLost(requestMayRepeat: mayRepeat)
@@ -98,18 +103,99 @@ extension AuthorizationField {
     static let answer = AuthorizationField(scheme: "NTLM", credentials: [3])
 }
 
-extension CredentialRequest {
-    static func basic(_ realm: String, at origin: Origin = .wiki) -> CredentialRequest {
-        CredentialRequest(
-            space: AuthenticationSpace(origin: origin, realm: realm, method: .basic), previousFailureCount: 0)
-    }
-    static let ntlm = CredentialRequest(
-        space: AuthenticationSpace(origin: .wiki, realm: nil, method: .ntlm), previousFailureCount: 0)
+extension Answer {
+    static let basic = Answer.fixed(.basic)
+    static let opening = Answer.fixed(.opening)
+    static let answer = Answer.fixed(.answer)
 }
 
-extension ExchangeMachine.Learned {
-    static let basic = ExchangeMachine.Learned.basic(
-        .basic, realm: "Wiki", credential: PasswordCredential.jdoe.reference)
+/// The authenticators of these tests, strongest first.
+enum OfferKind: CaseIterable, Sendable {
+    case ntlm, ntlmInNegotiate, basic
+
+    var authenticator: any Authenticator {
+        switch self {
+        case .ntlm: NTLMAuthenticator.raw
+        case .ntlmInNegotiate: NTLMAuthenticator.spnego
+        case .basic: BasicAuthenticator.shared
+        }
+    }
+
+    func offer(_ realm: String? = nil) -> Offer {
+        Offer(
+            authenticator,
+            Challenge(
+                scheme: authenticator.schemeName, parameters: realm.map { [AuthParameter("realm", $0)] } ?? []))
+    }
+}
+
+extension AuthenticatorTable {
+    static let ofTests = AuthenticatorTable(OfferKind.allCases.map(\.authenticator))
+}
+
+extension CredentialRequest {
+    static func basic(_ realm: String, at origin: Origin = .wiki) -> CredentialRequest {
+        CredentialRequest(OfferKind.basic.offer(realm), at: origin, previousFailureCount: 0)
+    }
+    static let ntlm = CredentialRequest(OfferKind.ntlm.offer(), at: .wiki, previousFailureCount: 0)
+    static let ntlmInNegotiate = CredentialRequest(
+        OfferKind.ntlmInNegotiate.offer(), at: .wiki, previousFailureCount: 0)
+}
+
+extension AcceptedAnswer {
+    static let basic = AcceptedAnswer(
+        OfferKind.basic.offer("Wiki"), at: .wiki, credential: PasswordCredential.jdoe.reference,
+        preemption: .answer(.basic))
+
+    static func ntlm(_ kind: OfferKind) -> AcceptedAnswer {
+        AcceptedAnswer(
+            kind.offer(), at: .wiki, credential: PasswordCredential.jdoe.reference, preemption: .dialogue)
+    }
+}
+
+extension ExchangeMachine.Action {
+    static func computeToken(_ kind: OfferKind, _ credential: PasswordCredential, serverToken: [UInt8]?) -> Self {
+        .computeToken(
+            TokenRequest(kind.offer(), .password(credential), serverToken.map { .reply(to: $0) } ?? .open))
+    }
+    static func fail(reason: String) -> Self { .fail(.init(.connectionLost, reason)) }
+
+    /// The same without what a transcript leaves out: parameters of challenges other than the realm, the realm of a rejection,
+    /// and what may be sent next time.
+    var summary: Self {
+        switch self {
+        case .ask(let request):
+            .ask(
+                CredentialRequest(
+                    request.offer.summary, at: request.space.origin,
+                    previousFailureCount: request.previousFailureCount))
+        case .computeToken(let request):
+            .computeToken(TokenRequest(request.offer.summary, request.credential, request.step))
+        case .deliver(.accepted(let accepted)):
+            .deliver(
+                .accepted(
+                    AcceptedAnswer(
+                        accepted.offer.summary, at: accepted.space.origin, credential: accepted.credential,
+                        preemption: .none)))
+        case .deliver(.rejected(let space, let credential, let checks)):
+            .deliver(
+                .rejected(
+                    AuthenticationSpace(origin: space.origin, realm: nil, scheme: space.scheme),
+                    credential: credential, checks))
+        case .send, .sendOpening, .deliver, .fail, .wait:
+            self
+        }
+    }
+}
+
+extension Offer {
+    fileprivate var summary: Offer {
+        Offer(
+            authenticator,
+            Challenge(
+                scheme: authenticator.schemeName,
+                parameters: authenticator.realm(of: challenge).map { [AuthParameter("realm", $0)] } ?? []))
+    }
 }
 
 extension ThreeChecks.Check {
@@ -129,12 +215,11 @@ extension ThreeChecks {
 extension RequestContext {
     static func site(
         _ origin: Origin = .wiki, permitted: [AuthenticationScheme] = [.certificate, .ntlm, .basic],
-        hasBody: Bool = false,
-        learned: ExchangeMachine.Learned? = nil
+        hasBody: Bool = false, accepted: AcceptedAnswer? = nil
     ) -> RequestContext {
         RequestContext(
-            origin: origin, site: .listed, permitted: permitted, plaintextPermitted: false, clientAuthorizes: false,
-            originTrusted: true, hasBody: hasBody, learned: learned)
+            origin: origin, authenticators: .ofTests, site: .listed, permitted: permitted, plaintextPermitted: false,
+            clientAuthorizes: false, originTrusted: true, hasBody: hasBody, accepted: accepted)
     }
 
     func with(_ change: (inout Self) -> Void) -> Self {
@@ -145,11 +230,15 @@ extension RequestContext {
 }
 
 extension ExchangeMachine.Outcome {
-    static func accepted(_ kind: OfferKind, realm: String? = nil) -> Self {
-        .accepted(kind, credential: PasswordCredential.jdoe.reference, realm: realm)
+    static func accepted(_ kind: OfferKind, realm: String? = nil, at origin: Origin = .wiki) -> Self {
+        .accepted(
+            AcceptedAnswer(
+                kind.offer(realm), at: origin, credential: PasswordCredential.jdoe.reference, preemption: .none))
     }
     static func rejected(_ kind: OfferKind, _ challenge: ThreeChecks.Check) -> Self {
-        .rejected(kind, credential: PasswordCredential.jdoe.reference, .checks(challenge, .rejected))
+        .rejected(
+            AuthenticationSpace(origin: .wiki, realm: nil, scheme: kind.authenticator.scheme),
+            credential: PasswordCredential.jdoe.reference, .checks(challenge, .rejected))
     }
     static func handedBack(_ challenge: ThreeChecks.Check, _ credential: ThreeChecks.Check? = nil) -> Self {
         .handedBack(.checks(challenge, credential))

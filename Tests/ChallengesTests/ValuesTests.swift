@@ -33,10 +33,4 @@ import Testing
         let binding = ChannelBinding.tlsServerEndPoint(certificateHash: [0xAB, 0xCD])
         #expect(binding.applicationData == Array("tls-server-end-point:".utf8) + [0xAB, 0xCD])
     }
-
-    @Test func everySpaceHasItsWordOfTheList() {
-        #expect(AuthenticationSpace.Method.clientCertificate.scheme == .certificate)
-        #expect(AuthenticationSpace.Method.ntlm.scheme == .ntlm)
-        #expect(AuthenticationSpace.Method.basic.scheme == .basic)
-    }
 }

@@ -85,7 +85,8 @@ final class Bench {
     private static func key(withCredential: Bool) -> UpstreamKey {
         UpstreamKey(
             origin: origin, trust: .verified,
-            credential: withCredential ? .init(name: "enrollment", generation: 1) : nil, principal: uid, settings: 1)
+            credential: withCredential ? .init(name: "enrollment", source: .vault(generation: 1)) : nil, principal: uid,
+            settings: 1)
     }
 
     func send(_ text: String) throws {

@@ -16,7 +16,8 @@ import Testing
     /// printf 'jdoe:pw' | base64
     private static let answer = "\r\nAuthorization: Basic amRvZTpwdw==\r\n"
 
-    private static let key = Breaker.Key(origin: Bench.origin, credential: "enrollment", generation: 1)
+    private static let key = Breaker.Key(
+        origin: Bench.origin, credential: CredentialReference(name: "enrollment", source: .vault(generation: 1)))
 
     private static func listed() throws -> (bench: Bench, origin: EmbeddedChannel) {
         let bench = try Bench(sites: site, password: "pw")
@@ -72,7 +73,8 @@ import Testing
     }
 
     private static let learnedKey = ProtectionSpaceCache.Key(
-        origin: Bench.origin, trust: .verified, credential: "enrollment", generation: 1, principal: Bench.uid)
+        origin: Bench.origin, trust: .verified,
+        credential: CredentialReference(name: "enrollment", source: .vault(generation: 1)), principal: Bench.uid)
 
     /// The realm distinguishes a rejection from the challenge of another protection space.
     @Test func anAnswerIsCachedPerProtectionSpace() throws {
@@ -96,7 +98,7 @@ import Testing
         try Self.learn("/x", realm: "r", bench, origin)
         #expect(try Self.request("/y", bench, origin).contains(Self.answer))
         try origin.receive(Self.ok)
-        bench.services.shared.learned.forget(Self.learnedKey)
+        bench.services.shared.acceptedAnswers.removeAll(of: Self.learnedKey)
         #expect(!(try Self.request("/z", bench, origin)).contains("Authorization"))
     }
 
@@ -134,13 +136,9 @@ import Testing
         )
         let bench = try Bench(sites: Self.site, password: "pw", addresses: isThere ? nil : addresses)
         let origin = try bench.idleOrigin(withCredential: true)
-        bench.services.shared.learned.learn(
-            .init(
-                .basic(
-                    AuthorizationField(scheme: "Basic", credentials: Array("jdoe:pw".utf8)), realm: "r",
-                    credential: .init(name: "enrollment", generation: 1)),
-                scope: try #require(PathScope(challengedPath: "/"))),
-            key: Self.learnedKey)
+        let accepted = AcceptedAnswer.basic("jdoe:pw", realm: "r", at: Bench.origin)
+        bench.services.shared.acceptedAnswers.add(
+            .init(accepted, scope: try #require(PathScope(challengedPath: "/"))), key: Self.learnedKey)
         #expect(try Self.request("/x", bench, origin).contains(Self.answer) == isThere)
     }
 

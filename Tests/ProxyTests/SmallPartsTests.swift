@@ -63,14 +63,24 @@ import CountersignUpstream
 
 extension ProtectionSpaceCache {
     fileprivate func space(for path: String, key: Key) -> Space? {
-        known(of: key).space(for: Array(path.utf8)[...])
+        snapshot(of: key).space(for: Array(path.utf8)[...])
     }
 }
 
 extension ProtectionSpaceCache.Space {
-    fileprivate var realm: String? {
-        guard case .basic(_, let realm, _) = learned else { return nil }
-        return realm
+    fileprivate var realm: String? { accepted.space.realm }
+}
+
+extension AcceptedAnswer {
+    /// A Basic answer with the text `credentials`.
+    static func basic(_ credentials: String, realm: String, at origin: Origin) -> AcceptedAnswer {
+        AcceptedAnswer(
+            Offer(
+                BasicAuthenticator.shared,
+                Challenge(scheme: "Basic", parameters: [AuthParameter("realm", realm)])),
+            at: origin,
+            credential: CredentialReference(name: "enrollment", source: .vault(generation: 1)),
+            preemption: .answer(.fixed(AuthorizationField(scheme: "Basic", credentials: Array(credentials.utf8)))))
     }
 }
 
@@ -80,69 +90,68 @@ extension ProtectionSpaceCache.Space {
         generation: UInt64 = 1, principal: UInt32? = 1
     ) -> ProtectionSpaceCache.Key {
         .init(
-            origin: Origin(scheme: .https, host: host, port: 443), trust: trust, credential: credential,
-            generation: generation, principal: principal)
+            origin: Origin(scheme: .https, host: host, port: 443), trust: trust,
+            credential: CredentialReference(name: credential, source: .vault(generation: generation)),
+            principal: principal)
     }
 
     private static func space(_ path: String, realm: String) throws -> ProtectionSpaceCache.Space {
         .init(
-            .basic(
-                AuthorizationField(scheme: "Basic", credentials: Array(realm.utf8)), realm: realm,
-                credential: .init(name: "enrollment", generation: 1)),
+            .basic(realm, realm: realm, at: Origin(scheme: .https, host: "a.example", port: 443)),
             scope: try #require(PathScope(challengedPath: path)))
     }
 
     @Test func aSnapshotIsCurrentOnlyUntilAChange() throws {
-        let learned = ProtectionSpaceCache()
-        learned.learn(try Self.space("/a", realm: "first"), key: Self.key())
-        let first = learned.known(of: Self.key())
-        #expect(learned.isStill(first))
-        learned.learn(try Self.space("/a", realm: "second"), key: Self.key())
+        let cache = ProtectionSpaceCache()
+        cache.add(try Self.space("/a", realm: "first"), key: Self.key())
+        let first = cache.snapshot(of: Self.key())
+        #expect(cache.isCurrent(first))
+        cache.add(try Self.space("/a", realm: "second"), key: Self.key())
         #expect(first.space(for: Array("/a".utf8)[...])?.realm == "first")
-        #expect(!learned.isStill(first))
-        let second = learned.known(of: Self.key())
+        #expect(!cache.isCurrent(first))
+        let second = cache.snapshot(of: Self.key())
         #expect(second.space(for: Array("/a".utf8)[...])?.realm == "second")
-        learned.forget(Self.key())
-        #expect(!learned.isStill(second))
-        #expect(learned.known(of: Self.key()).space(for: Array("/a".utf8)[...]) == nil)
+        cache.removeAll(of: Self.key())
+        #expect(!cache.isCurrent(second))
+        #expect(cache.snapshot(of: Self.key()).space(for: Array("/a".utf8)[...]) == nil)
     }
 
     @Test func onlyPathsInTheScopeAreFound() throws {
-        let learned = ProtectionSpaceCache()
-        learned.learn(try Self.space("/docs/a", realm: "r"), key: Self.key())
-        #expect(learned.space(for: "/docs/b?c", key: Self.key())?.realm == "r")
-        #expect(learned.space(for: "/other", key: Self.key()) == nil)
-        #expect(learned.space(for: "/docs/../other", key: Self.key()) == nil)
+        let cache = ProtectionSpaceCache()
+        cache.add(try Self.space("/docs/a", realm: "r"), key: Self.key())
+        #expect(cache.space(for: "/docs/b?c", key: Self.key())?.realm == "r")
+        #expect(cache.space(for: "/other", key: Self.key()) == nil)
+        #expect(cache.space(for: "/docs/../other", key: Self.key()) == nil)
     }
 
     @Test func everyPartOfTheKeyCounts() throws {
-        let learned = ProtectionSpaceCache()
-        learned.learn(try Self.space("/a", realm: "r"), key: Self.key())
-        #expect(learned.space(for: "/a", key: Self.key()) != nil)
+        let cache = ProtectionSpaceCache()
+        cache.add(try Self.space("/a", realm: "r"), key: Self.key())
+        #expect(cache.space(for: "/a", key: Self.key()) != nil)
         for other in [
             Self.key(host: "b.example"), Self.key(credential: "other"), Self.key(generation: 2),
             Self.key(principal: nil),
             Self.key(principal: 2), Self.key(trust: .accepted(leaf: [1], answering: true)),
         ] {
-            #expect(learned.space(for: "/a", key: other) == nil)
+            #expect(cache.space(for: "/a", key: other) == nil)
         }
     }
 
     @Test func theLatestEntryForAScopeCountsAndForgettingRemovesAll() throws {
-        let learned = ProtectionSpaceCache()
-        learned.learn(try Self.space("/a", realm: "old"), key: Self.key())
-        learned.learn(try Self.space("/b", realm: "new"), key: Self.key())
-        #expect(learned.space(for: "/a", key: Self.key())?.realm == "new")
-        learned.forget(Self.key())
-        #expect(learned.space(for: "/a", key: Self.key()) == nil)
+        let cache = ProtectionSpaceCache()
+        cache.add(try Self.space("/a", realm: "old"), key: Self.key())
+        cache.add(try Self.space("/b", realm: "new"), key: Self.key())
+        #expect(cache.space(for: "/a", key: Self.key())?.realm == "new")
+        cache.removeAll(of: Self.key())
+        #expect(cache.space(for: "/a", key: Self.key()) == nil)
     }
 
     @Test func theNumberOfSpacesPerKeyIsLimited() throws {
-        let learned = ProtectionSpaceCache()
-        for number in 0..<33 { learned.learn(try Self.space("/\(number)/x", realm: "\(number)"), key: Self.key()) }
-        #expect(learned.space(for: "/0/x", key: Self.key()) == nil)
-        #expect(learned.space(for: "/1/x", key: Self.key())?.realm == "1")
-        #expect(learned.space(for: "/32/x", key: Self.key())?.realm == "32")
+        let cache = ProtectionSpaceCache()
+        for number in 0..<33 { cache.add(try Self.space("/\(number)/x", realm: "\(number)"), key: Self.key()) }
+        #expect(cache.space(for: "/0/x", key: Self.key()) == nil)
+        #expect(cache.space(for: "/1/x", key: Self.key())?.realm == "1")
+        #expect(cache.space(for: "/32/x", key: Self.key())?.realm == "32")
     }
 }
 

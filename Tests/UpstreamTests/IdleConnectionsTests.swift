@@ -97,8 +97,8 @@ import Testing
 
     private static func key(
         origin: Origin = origin, trust: UpstreamKey.Trust = .verified,
-        credential: UpstreamKey.CredentialTag? = .init(name: "enrollment", generation: 1), principal: UInt32? = 1000,
-        settings: UInt64 = 1
+        credential: CredentialReference? = .init(name: "enrollment", source: .vault(generation: 1)),
+        principal: UInt32? = 1000, settings: UInt64 = 1
     ) -> UpstreamKey {
         UpstreamKey(origin: origin, trust: trust, credential: credential, principal: principal, settings: settings)
     }
@@ -113,8 +113,8 @@ import Testing
         key(trust: .accepted(leaf: [2], answering: false)),
         key(trust: .accepted(leaf: [1], answering: true)),
         key(credential: nil),
-        key(credential: .init(name: "other", generation: 1)),
-        key(credential: .init(name: "enrollment", generation: 2)),
+        key(credential: .init(name: "other", source: .vault(generation: 1))),
+        key(credential: .init(name: "enrollment", source: .vault(generation: 2))),
         key(principal: nil),
         key(principal: 1001),
         key(settings: 2),

@@ -2,6 +2,7 @@
 
 import CountersignChallenges
 import CountersignCryptography
+import CountersignProxy
 
 /// Challenges: the cost of a 401, and of a request to a site that has accepted a credential before.
 enum ChallengeBenchmarks {
@@ -29,7 +30,7 @@ enum ChallengeBenchmarks {
             Benchmark("challenge-parse-lines") { keep(try ChallengeParser.parse(fields: lines)) },
             Benchmark("challenge-parse-list") { keep(try ChallengeParser.parse(fields: list)) },
             Benchmark("challenge-choose") {
-                keep(SchemeChooser.rank(parsed, permitted: AuthenticationScheme.supported))
+                keep(AuthenticatorTable.supported.offers(in: parsed, permitted: AuthenticationScheme.supported))
             },
         ]
     }
@@ -41,7 +42,7 @@ enum ChallengeBenchmarks {
         return [
             Benchmark("basic-answer") {
                 keep(
-                    try BasicAuthorization.authorization(for: credential, domain: "ACME", challenge: challenge)
+                    try BasicAuthenticator.field(for: credential, domain: "ACME", challenge: challenge)
                         .fieldValue)
             }
         ]
@@ -52,28 +53,30 @@ enum ChallengeBenchmarks {
     private static func exchanges() throws -> [Benchmark] {
         let origin = Origin(scheme: .https, host: "intranet.acme.example", port: 443)
         var context = RequestContext(
-            origin: origin, site: .no("not on the list"), permitted: [], plaintextPermitted: false,
-            clientAuthorizes: false, originTrusted: true, hasBody: false)
+            origin: origin, authenticators: .supported, site: .no("not on the list"), permitted: [],
+            plaintextPermitted: false, clientAuthorizes: false, originTrusted: true, hasBody: false)
         let unlisted = context
         context.site = .yes("work.sites:3")
         context.permitted = AuthenticationScheme.supported
-        context.learned = .basic(
-            AuthorizationField(scheme: "Basic", credentials: Array("ACME\\jdoe:correct horse 7".utf8)),
-            realm: "ACME intranet", credential: credential.reference)
+        let field = AuthorizationField(scheme: "Basic", credentials: Array("ACME\\jdoe:correct horse 7".utf8))
+        let challenge = Challenge(scheme: "Basic", parameters: [AuthParameter("realm", "ACME intranet")])
+        context.accepted = AcceptedAnswer(
+            Offer(BasicAuthenticator.shared, challenge), at: origin, credential: credential.reference,
+            preemption: .answer(.fixed(field)))
         let learned = context
         guard case .send(.some) = opened(learned) else { throw SetUpFailure("the accepted credential is not sent") }
 
         let path = "/reports/2024/q3?view=summary"
         let scope = try require(PathScope(challengedPath: "/reports/index.html"), "the path has no scope")
-        let key = Breaker.Key(origin: origin, credential: credential.name, generation: credential.generation)
+        let key = Breaker.Key(origin: origin, credential: credential.reference)
         var breaker = Breaker()
         _ = breaker.attemptRequested(key)
         _ = breaker.attemptEnded(key, .accepted)
         return [
             Benchmark("exchange-unlisted") { keep(opened(unlisted)) },
             Benchmark("exchange-learned") {
-                guard case .send(let authorization) = opened(learned) else { return }
-                keep(authorization?.fieldValue)
+                guard case .send(.fixed(let authorization)) = opened(learned) else { return }
+                keep(authorization.fieldValue)
             },
             Benchmark("exchange-scope") { keep(scope.contains(path)) },
             Benchmark("exchange-breaker") {

@@ -116,7 +116,8 @@ struct EnrollmentSession: Sendable {
         } catch let error as EnrollmentError where error.rejects == .credential {
             guard let credential = authentication.credential else { throw error }
             throw CredentialRefused(
-                generation: credential.generation, name: credential.name, server: record.server, reason: error.detail,
+                generation: credential.generation ?? 0, name: credential.name, server: record.server,
+                reason: error.detail,
                 turnsDownRequest: error.code == .refused)
         }
     }

@@ -38,13 +38,13 @@ final class Route {
     /// for them.
     private final class LearnedRoute {
         let slot: UpstreamPool.Slot
-        let known: ProtectionSpaceCache.Known
+        let snapshot: ProtectionSpaceCache.Snapshot
         /// The exchanges of the space that was used last. Most requests use the same one.
         var last: (space: ProtectionSpaceCache.Space, preparedExchanges: PreparedExchanges)?
 
-        init(_ slot: UpstreamPool.Slot, _ known: ProtectionSpaceCache.Known) {
+        init(_ slot: UpstreamPool.Slot, _ snapshot: ProtectionSpaceCache.Snapshot) {
             self.slot = slot
-            self.known = known
+            self.snapshot = snapshot
         }
     }
 
@@ -97,10 +97,7 @@ final class Route {
         verdict = policy.sites.verdict(for: origin)
         rule = if case .answer(let rule) = verdict { rule } else { nil }
         isListed = rule != nil
-        context = RequestContext(
-            origin: origin, site: policy.siteCheck(verdict), permitted: rule?.answer ?? [],
-            plaintextPermitted: rule?.answersPlaintext ?? false, clientAuthorizes: false, originTrusted: true,
-            hasBody: false, domain: rule?.domain)
+        context = policy.requestContext(to: origin, verdict)
     }
 
     /// The prepared exchange of a request whose challenges may be answered. `space` is the result of
@@ -111,7 +108,7 @@ final class Route {
             return last.preparedExchanges.exchange(hasBody: hasBody)
         }
         var context = context
-        context.learned = space.learned
+        context.accepted = space.accepted
         let preparedExchanges = PreparedExchanges(context)
         learnedRoute.last = (space, preparedExchanges)
         return preparedExchanges.exchange(hasBody: hasBody)
@@ -139,25 +136,25 @@ final class Route {
     /// The protection space that contains `path` according to earlier requests with the same credential.
     func learnedSpace(for path: ArraySlice<UInt8>, in slot: UpstreamPool.Slot) -> ProtectionSpaceCache.Space? {
         guard let tag = slot.key.credential else { return nil }
-        if let learnedRoute, learnedRoute.slot === slot, shared.learned.isStill(learnedRoute.known) {
-            return learnedRoute.known.space(for: path)
+        if let learnedRoute, learnedRoute.slot === slot, shared.acceptedAnswers.isCurrent(learnedRoute.snapshot) {
+            return learnedRoute.snapshot.space(for: path)
         }
-        let known = shared.learned.known(of: ProtectionSpaceCache.Key(slot.key, tag))
-        learnedRoute = LearnedRoute(slot, known)
-        return known.space(for: path)
+        let snapshot = shared.acceptedAnswers.snapshot(of: ProtectionSpaceCache.Key(slot.key, tag))
+        learnedRoute = LearnedRoute(slot, snapshot)
+        return snapshot.space(for: path)
     }
 
     private func key(under trust: TrustOutcome, mayBeAnswered: Bool) -> UpstreamKey {
-        var tag: UpstreamKey.CredentialTag?
+        var tag: CredentialReference?
         if mayBeAnswered, trust.answers, case .useCredential(.password(let credential)) = passwordDecision {
-            tag = .init(name: credential.name, generation: credential.generation)
+            tag = credential.reference
         }
         return UpstreamKey(
             origin: origin, trust: trust.key, credential: tag, principal: principal, settings: policy.generation)
     }
 
     /// The slot of `key` with another credential.
-    func slot(like key: UpstreamKey, with credential: UpstreamKey.CredentialTag) -> UpstreamPool.Slot {
+    func slot(like key: UpstreamKey, with credential: CredentialReference) -> UpstreamPool.Slot {
         pool.slot(
             for: UpstreamKey(
                 origin: key.origin, trust: key.trust, credential: credential, principal: key.principal,
@@ -203,9 +200,8 @@ struct RouteTable {
 
 extension ProtectionSpaceCache.Key {
     /// `tag` is the credential in `key`.
-    init(_ key: UpstreamKey, _ tag: UpstreamKey.CredentialTag) {
+    init(_ key: UpstreamKey, _ tag: CredentialReference) {
         self.init(
-            origin: key.origin, trust: key.trust, credential: tag.name, generation: tag.generation,
-            principal: key.principal)
+            origin: key.origin, trust: key.trust, credential: tag, principal: key.principal)
     }
 }

@@ -37,7 +37,7 @@ package struct ChallengeObserver: Sendable {
     }
 
     private static func certificateSpace(of origin: Origin) -> AuthenticationSpace {
-        AuthenticationSpace(origin: origin, realm: nil, method: .clientCertificate)
+        AuthenticationSpace(origin: origin, realm: nil, scheme: .certificate)
     }
 }
 
@@ -48,29 +48,20 @@ extension ExchangeDriver {
         switch outcome {
         case .notChallenged:
             break
-        case .accepted(let kind, let credential, let realm):
+        case .accepted(let accepted):
             guard dialogue?.attempt != nil else { return }
-            let space = AuthenticationSpace(origin: origin, realm: realm, method: kind.method)
-            observer.tell(.answered(space, with: credential.name))
-        case .rejected(let kind, let credential, _):
-            let realm = kind == .basic ? heldChallenges.first { $0.isOf(kind.schemeName) }?.realm : nil
-            let space = AuthenticationSpace(origin: origin, realm: realm, method: kind.method)
+            observer.tell(.answered(accepted.space, with: accepted.credential.name))
+        case .rejected(let space, let credential, _):
             observer.tell(.rejected(space, credential: credential.name))
         case .handedBack(let checks):
             observer.tell(.handedBack(origin, challenge: foremostChallenge, checks, rule))
         }
     }
 
-    /// What the origin asks for in the response that is held; empty where it cannot be parsed.
-    private var heldChallenges: [Challenge] {
-        let fields = delivery.buffered?.head.fields.values(of: .wwwAuthenticate) ?? []
-        return (try? ChallengeParser.parse(fields: fields)) ?? []
-    }
-
     /// The one that would have been answered, else the first.
     private var foremostChallenge: Challenge {
-        let challenges = heldChallenges
-        return SchemeChooser.rank(challenges, permitted: rule?.answer ?? []).first?.challenge ?? challenges.first
-            ?? Challenge(scheme: "unknown")
+        let context = exchange.context
+        let offers = context.authenticators.offers(in: exchange.challenges, permitted: context.permitted)
+        return offers.first?.challenge ?? exchange.challenges.first ?? Challenge(scheme: "unknown")
     }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
-import CountersignNTLM
 
 /// The state of an exchange that answers a challenge. An object, because most exchanges do without it.
 final class Dialogue {
@@ -9,7 +8,8 @@ final class Dialogue {
     var since: UInt64?
     /// The attempt that the breaker has permitted, until its result is known.
     var attempt: Breaker.Key?
-    var ntlm: NTLMContext?
+    /// Makes the tokens of a scheme that needs several rounds.
+    var tokens: (any TokenDialogue)?
     /// The credential supplied to replace a rejected one.
     var supplied: PasswordCredential?
     /// How often a replacement was requested.

@@ -4,7 +4,6 @@ import CountersignCertificates
 import CountersignChallenges
 import CountersignCryptography
 import NIOCore
-import CountersignNTLM
 import CountersignSitePolicy
 import CountersignTLS
 import CountersignUpstream
@@ -25,8 +24,7 @@ extension ExchangeDriver {
         guard session.isStillSameUser() else {
             return run(exchange.decisionReceived(.performDefaultHandling(reason: "the client is no longer there")))
         }
-        let attempt = Breaker.Key(
-            origin: challenge.space.origin, credential: credential.name, generation: credential.generation)
+        let attempt = Breaker.Key(origin: challenge.space.origin, credential: credential.reference)
         let driver = NIOLoopBound(self, eventLoop: services.loop)
         let loop = services.loop
         let permission =
@@ -39,7 +37,7 @@ extension ExchangeDriver {
             refused(credential, challenge, reason: reason)
         case .go:
             beginDialogue().attempt = attempt
-            record.answered(challenge.space.method.scheme.rawValue, with: credential.name)
+            record.answered(challenge.space.scheme.rawValue, with: credential.name)
             run(exchange.decisionReceived(.useCredential(.password(credential))))
         }
     }
@@ -50,71 +48,62 @@ extension ExchangeDriver {
         services.shared.breaker.ended(attempt, result)
     }
 
-    // MARK: NTLM
+    // MARK: Tokens
 
-    /// Why no NTLM message can be made of the credential, or nil.
-    func obstacle(to kind: OfferKind, _ credential: PasswordCredential) -> String? {
-        do throws(NTLMError) {
-            _ = try NTLMContext(
-                credential: credential, domain: rule?.domain, servicePrincipalName: "HTTP/\(origin.host)",
-                channelBinding: nil, workstation: "", framing: kind == .ntlm ? .raw : .spnego)
-            return nil
+    /// The opening may be bound to the connection that will carry it, so the connection comes first.
+    func computeToken(_ request: TokenRequest) {
+        if request.step == .open { prepare(.openDialogue(request)) } else { take(request.step) }
+    }
+
+    /// Begins a dialogue on ``connection``.
+    func openDialogue(_ request: TokenRequest) {
+        do throws(AuthenticationError) {
+            beginDialogue().tokens = try request.offer.authenticator.makeDialogue(
+                request.credential, exchange.context)
+            take(.open)
         } catch {
-            return error.detail
+            run(exchange.tokenFailed(reason: error.detail))
         }
     }
 
-    /// The first token, bound to the connection that it is about to travel on.
-    func negotiate(
-        _ kind: OfferKind, _ credential: PasswordCredential, on connection: OriginConnection
-    ) -> ExchangeMachine.Action {
-        do throws(NTLMError) {
-            var context = try NTLMContext(
-                credential: credential, domain: rule?.domain,
-                servicePrincipalName: rule?.servicePrincipalName ?? "HTTP/\(origin.host)",
-                channelBinding: connection.tls?.peerCertificate.map {
-                    .tlsServerEndPoint(certificateHash: $0.tlsServerEndPointHash)
-                },
-                workstation: "", framing: kind == .ntlm ? .raw : .spnego)
-            let token = context.negotiate()
-            beginDialogue().ntlm = context
-            return exchange.tokenComputed(token)
-        } catch {
-            return exchange.tokenFailed(reason: error.detail)
+    private func take(_ step: TokenStep) {
+        let binding = connection?.tls?.peerCertificate.map {
+            ChannelBinding.tlsServerEndPoint(certificateHash: $0.tlsServerEndPointHash)
+        }
+        switch dialogue?.tokens?.take(step, binding: binding, answerInputs) {
+        case .computed(let token):
+            tokenComputed(.success(token))
+        case .failed(let reason):
+            tokenComputed(.failure(AuthenticationError(.tokenFailed, reason)))
+        case .elsewhere(let start):
+            let loop = services.loop
+            let driver = NIOLoopBound(self, eventLoop: loop)
+            start { result in
+                loop.execute {
+                    // The exchange may have ended meanwhile.
+                    switch driver.value.mode {
+                    case .preparing, .deciding: driver.value.tokenComputed(result)
+                    case .waiting, .draining, .delivering, .done: break
+                    }
+                }
+            }
+        case nil:
+            run(exchange.tokenFailed(reason: "a token came before the dialogue began"))
         }
     }
 
-    /// The last token, out of the origin's challenge.
-    func authenticate(_ serverToken: [UInt8]) -> ExchangeMachine.Action {
-        guard let dialogue, var ntlm = dialogue.ntlm else {
-            return exchange.tokenFailed(reason: "a token came before the dialogue began")
-        }
-        do throws(NTLMError) {
-            let token = try ntlm.authenticate(
-                serverToken, now: WallClock.fileTime(), clientChallenge: Randomness.bytes(8),
-                exportedSessionKey: Randomness.bytes(16))
-            dialogue.ntlm = ntlm
-            return exchange.tokenComputed(token)
-        } catch {
-            dialogue.ntlm = nil
-            return exchange.tokenFailed(reason: error.detail)
+    private func tokenComputed(_ result: Result<DialogueToken, AuthenticationError>) {
+        switch result {
+        case .success(let token):
+            run(exchange.tokenComputed(token))
+        case .failure(let error):
+            dialogue?.tokens = nil
+            run(exchange.tokenFailed(reason: error.detail))
         }
     }
 
-    /// What the origin sends with its final response (RFC 4559 §5): it proves that the origin knows the password too.
-    func finalTokenIsRight() -> Bool {
-        guard wasAccepted, dialogue?.ntlm != nil, let fields = delivery.buffered?.head.fields else { return true }
-        let tokens = fields.values(of: .wwwAuthenticate).filter { $0.lowercased().hasPrefix("negotiate ") }
-        guard let token = tokens.first.flatMap({ Base64.decode($0.dropFirst("negotiate ".count).drop { $0 == " " }) })
-        else {
-            return tokens.isEmpty
-        }
-        do throws(NTLMError) {
-            try dialogue?.ntlm?.conclude(token)
-            return true
-        } catch {
-            return false
-        }
+    var answerInputs: AnswerInputs {
+        AnswerInputs(fileTime: WallClock.fileTime(), random: { Randomness.bytes($0) })
     }
 
     // MARK: Outcomes
@@ -130,46 +119,39 @@ extension ExchangeDriver {
         switch outcome {
         case .notChallenged:
             endAttempt(.inconclusive)
-        case .accepted(let kind, let credential, let realm):
+        case .accepted(let accepted):
             wasAccepted = true
-            // What was sent unasked had been learned before.
-            if dialogue?.attempt != nil { learn(kind, realm: realm, credential) }
-            record.answered(kind.method.scheme.rawValue, with: credential.name)
+            if accepted !== exchange.context.accepted { remember(accepted) }
+            record.answered(accepted.space.scheme.rawValue, with: accepted.credential.name)
             endAttempt(.accepted)
         case .handedBack(let checks):
             record.explain(checks.failure)
             endAttempt(.inconclusive)
-        case .rejected(let kind, let credential, let checks):
+        case .rejected(let space, let credential, let checks):
             record.explain(checks.failure)
-            record.answered(kind.method.scheme.rawValue, with: credential.name)
-            forgetLearned()
-            // What was sent unasked, out of what was learned, can be rejected as well.
+            record.answered(space.scheme.rawValue, with: credential.name)
+            forgetAcceptedAnswers()
+            // An answer that was sent before a challenge has no attempt, and its rejection counts all the same.
             let dialogue = beginDialogue()
-            dialogue.attempt =
-                dialogue.attempt
-                ?? .init(origin: origin, credential: credential.name, generation: credential.generation)
+            dialogue.attempt = dialogue.attempt ?? .init(origin: origin, credential: credential)
             endAttempt(.rejected)
         }
         noteCertificate()
     }
 
-    private var learnedKey: ProtectionSpaceCache.Key? {
+    private var cacheKey: ProtectionSpaceCache.Key? {
         acquisition.slot.key.credential.map { ProtectionSpaceCache.Key(acquisition.slot.key, $0) }
     }
 
-    private func learn(_ kind: OfferKind, realm: String?, _ credential: CredentialReference) {
-        guard let learnedKey, let scope = PathScope(challengedPath: String(decoding: path, as: UTF8.self)),
-            let learned = kind.bindsConnection
-                ? .ntlm(kind)
-                : sentAuthorization.map({
-                    ExchangeMachine.Learned.basic($0, realm: realm ?? "", credential: credential)
-                })
-        else { return }
-        services.shared.learned.learn(.init(learned, scope: scope), key: learnedKey)
+    private func remember(_ accepted: AcceptedAnswer) {
+        guard let cacheKey, accepted.preemption != .none else { return }
+        let scopes = accepted.offer.authenticator.scopes(
+            of: accepted.offer.challenge, challengedTarget: String(decoding: path, as: UTF8.self))
+        for scope in scopes { services.shared.acceptedAnswers.add(.init(accepted, scope: scope), key: cacheKey) }
     }
 
-    private func forgetLearned() {
-        if let learnedKey { services.shared.learned.forget(learnedKey) }
+    private func forgetAcceptedAnswers() {
+        if let cacheKey { services.shared.acceptedAnswers.removeAll(of: cacheKey) }
     }
 
     private func noteCertificate() {
@@ -178,6 +160,27 @@ extension ExchangeDriver {
             record.showed(certificate: identity)
         } else if record.reason == nil {
             record.explain(checks.failure.map { "client certificate not sent: \($0)" })
+        }
+    }
+}
+
+extension ExchangeDriver: RequestDescription {
+    var method: String { head.methodText }
+    var target: String { String(decoding: path, as: UTF8.self) }
+
+    func readContent(_ read: (UnsafeRawBufferPointer) -> Void) -> Bool {
+        guard body.hasEnded, !body.hasLostItsStart else { return false }
+        for piece in body.buffered { piece.withUnsafeReadableBytes(read) }
+        return true
+    }
+}
+
+extension ExchangeMachine.Failure.Cause {
+    /// The error type in `Proxy-Status` (RFC 9209 §2.3).
+    var proxyError: String {
+        switch self {
+        case .connectionLost: "connection_terminated"
+        case .forgedResponse: "http_protocol_error"
         }
     }
 }

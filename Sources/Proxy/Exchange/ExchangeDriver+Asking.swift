@@ -56,19 +56,19 @@ extension ExchangeDriver {
     /// The origin has refused the credential of `reference`, and its 401 is held. Whether that waits for another
     /// credential, with which the request would go out again; without one, `otherwise` goes on with the 401.
     func asksAgain(
-        after reference: CredentialReference, _ kind: OfferKind, otherwise: @escaping () -> Void
+        after reference: CredentialReference, at scheme: AuthenticationScheme, otherwise: @escaping () -> Void
     ) -> Bool {
         guard case .deciding = mode, !body.hasLostItsStart,
             case .useCredential(.password(let refused)) = passwordDecision, refused.reference == reference
         else { return false }
-        let space = AuthenticationSpace(origin: origin, realm: nil, method: kind.method)
+        let space = AuthenticationSpace(origin: origin, realm: nil, scheme: scheme)
         return asks(insteadOf: refused, for: space) { [self] answer in
             guard answer != nil, !body.hasLostItsStart else { return otherwise() }
-            dialogue?.ntlm = nil
-            sentAuthorization = nil
+            dialogue?.tokens = nil
+            sentField = nil
             record.explain(nil)
             var context = exchange.context
-            context.learned = nil
+            context.accepted = nil
             exchange = ExchangeMachine(context)
             run(exchange.started())
         }
@@ -83,6 +83,6 @@ extension ExchangeDriver {
         acquisition.use(
             route.slot(
                 like: acquisition.slot.key,
-                with: .init(name: credential.name, generation: credential.generation)))
+                with: credential.reference))
     }
 }

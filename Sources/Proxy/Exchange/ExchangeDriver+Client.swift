@@ -17,10 +17,11 @@ extension ExchangeDriver {
 
     /// Sends the client's request with `authorization`. `isOpening`: without its content, to open a dialogue that
     /// authenticates the connection.
-    func transmit(_ authorization: AuthorizationField?, isOpening: Bool, on stream: any OriginStream) {
+    func transmit(_ answer: Answer?, isOpening: Bool, on stream: any OriginStream) {
+        let authorization = answer?.field(for: self, answerInputs)
         let sendsContent = !isOpening && head.hasBody
         if clientBindsConnection || isOpening { connection?.isAuthenticated = true }
-        sentAuthorization = authorization
+        sentField = authorization
         record.requestSent(isAuthorized: authorization != nil)
         mode = .waiting
         waitingSince = services.now

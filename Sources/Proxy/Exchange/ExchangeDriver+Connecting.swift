@@ -15,7 +15,7 @@ extension ExchangeDriver {
     }
 
     /// Nothing of this exchange has been sent.
-    private var isFresh: Bool { lastStep == nil && dialogue?.ntlm == nil }
+    private var isFresh: Bool { lastStep == nil && dialogue?.tokens == nil }
 
     /// The reason to trust the origin's certificate still holds. A trust exception may have been removed, have expired,
     /// or have lost its permission to answer challenges.

@@ -13,11 +13,14 @@ extension ExchangeDriver: OriginStreamDelegate {
         guard case .waiting = mode else { return }
         mode = .deciding
         let status = response.status
-        let challengeFields = status == 401 ? response.fields.values(of: .wwwAuthenticate) : []
+        let fields = response.fields
         delivery.buffer(response, content: content)
         record.responded(status)
         noteAcceptedIdentity(status: status)
-        run(exchange.responseReceived(status: status, challengeFields: challengeFields))
+        run(
+            exchange.responseReceived(
+                status: status, challengeFields: fields.values(of: .wwwAuthenticate),
+                informationFields: fields.values(named: ChallengeSource.origin.informationField), sent: sentField))
         if case .deciding = mode { stream?.pauseReading() }
     }
 

@@ -2,7 +2,6 @@
 
 import CountersignChallenges
 import CountersignHTTP1
-import CountersignNTLM
 import CountersignSitePolicy
 import CountersignUpstream
 import NIOCore
@@ -21,8 +20,8 @@ import NIOCore
 final class ExchangeDriver {
     /// The next thing to send, once a connection is ready for it.
     enum Step {
-        case transmit(AuthorizationField?, isOpening: Bool)
-        case computeFirstToken(OfferKind, PasswordCredential)
+        case transmit(Answer?, isOpening: Bool)
+        case openDialogue(TokenRequest)
     }
 
     enum Mode {
@@ -55,8 +54,8 @@ final class ExchangeDriver {
     private(set) var dialogue: Dialogue?
     /// The origin accepted an answer of the proxy's.
     var wasAccepted = false
-    /// The last Authorization sent, to be cached if the origin accepts it.
-    var sentAuthorization: AuthorizationField?
+    /// The last `Authorization` sent: a scheme may verify the response against it.
+    var sentField: AuthorizationField?
     var lastStep: Step?
     /// The client sends NTLM or Negotiate credentials of its own, so that its connection to the origin cannot be
     /// shared.
@@ -116,8 +115,7 @@ final class ExchangeDriver {
     }
 
     private static func bindsConnection(_ authorization: String) -> Bool {
-        let scheme = authorization.prefix { $0 != " " }.lowercased()
-        return scheme == "ntlm" || scheme == "negotiate"
+        AuthenticatorTable.supported.bindsConnection(schemeNamed: authorization.prefix { $0 != " " })
     }
 
     /// The exchange of a request that is about to be sent, and its first action.
@@ -145,8 +143,8 @@ final class ExchangeDriver {
         guard let tag = slot.key.credential, let rule = route.rule, rule.preempts,
             let space = route.learnedSpace(for: path, in: slot), session.isStillSameUser(),
             !services.shared.breaker.isRejected(
-                .init(origin: route.origin, credential: tag.name, generation: tag.generation)),
-            !space.kind.bindsConnection || !session.hasAuthenticatedConnection(for: slot.key)
+                .init(origin: route.origin, credential: tag)),
+            !space.bindsConnection || !session.hasAuthenticatedConnection(for: slot.key)
         else { return nil }
         return space
     }
@@ -160,34 +158,27 @@ final class ExchangeDriver {
     /// Runs one action. Each ends in an event for the machine, now or later.
     func run(_ action: ExchangeMachine.Action) {
         switch action {
-        case .send(let authorization):
-            prepare(.transmit(authorization, isOpening: false))
-        case .sendOpening(let authorization):
-            prepare(.transmit(authorization, isOpening: true))
-        case .ask(let challenge):
+        case .send(let answer):
+            prepare(.transmit(answer, isOpening: false))
+        case .sendOpening(let answer):
+            prepare(.transmit(answer, isOpening: true))
+        case .ask(let request):
             mode = .deciding
             if delivery.buffered != nil, dialogue?.since == nil { beginDialogue().since = services.now }
-            decide(challenge)
-        case .computeToken(let kind, let credential, let serverToken):
-            if let serverToken {
-                run(authenticate(serverToken))
-            } else if let reason = obstacle(to: kind, credential) {
-                // Found while the 401 is still buffered, so that the client can get it.
-                run(exchange.tokenFailed(reason: reason))
-            } else {
-                prepare(.computeFirstToken(kind, credential))
-            }
+            decide(request)
+        case .computeToken(let request):
+            computeToken(request)
         case .deliver(let outcome):
             conclude(outcome)
-            if case .rejected(let kind, let credential, _) = outcome,
-                asksAgain(after: credential, kind, otherwise: { [self] in deliverResult() })
+            if case .rejected(let space, let credential, _) = outcome,
+                asksAgain(after: credential, at: space.scheme, otherwise: { [self] in deliver() })
             {
                 return
             }
-            deliverResult()
-        case .fail(let reason):
+            deliver()
+        case .fail(let failure):
             endAttempt(.inconclusive)
-            respond(OwnResponse(status: 502, detail: reason, proxyError: "connection_terminated"))
+            respond(OwnResponse(status: 502, detail: failure.reason, proxyError: failure.cause.proxyError))
         case .wait:
             break
         }
@@ -209,21 +200,11 @@ final class ExchangeDriver {
         return new
     }
 
-    private func deliverResult() {
-        guard finalTokenIsRight() else {
-            return respond(
-                OwnResponse(
-                    status: 502, detail: "the origin's last authentication token is wrong",
-                    proxyError: "http_protocol_error"))
-        }
-        deliver()
-    }
-
     // MARK: The next request
 
     /// Brings a connection into the state that `step` needs: the buffered response read to its end, or another
     /// connection.
-    private func prepare(_ step: Step) {
+    func prepare(_ step: Step) {
         if delivery.buffered != nil, body.hasLostItsStart {
             return run(
                 exchange.replayImpossible(
@@ -260,11 +241,11 @@ final class ExchangeDriver {
 
     func perform(_ step: Step, on connection: OriginConnection) {
         switch step {
-        case .computeFirstToken(let kind, let credential):
-            run(negotiate(kind, credential, on: connection))
-        case .transmit(let authorization, let isOpening):
+        case .openDialogue(let request):
+            openDialogue(request)
+        case .transmit(let answer, let isOpening):
             lastStep = step
-            transmit(authorization, isOpening: isOpening, on: connection)
+            transmit(answer, isOpening: isOpening, on: connection)
         }
     }
 }

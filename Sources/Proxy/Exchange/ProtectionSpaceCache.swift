@@ -1,62 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
+import CountersignUpstream
 import NIOConcurrencyHelpers
 import Synchronization
-import CountersignUpstream
 
-/// The protection spaces that have challenged and accepted in this run, so that the next request into one need not be
-/// challenged again (RFC 7617 §2.2). Keyed like every other reuse: by origin, credential and its generation, and
-/// client.
+/// The protection spaces that have challenged and accepted an answer in this run, so that the next request into one need not be
+/// challenged again (RFC 7617 §2.2). Shared by all event loops. The key is that of every other reuse: origin, trust,
+/// credential, and client.
 package final class ProtectionSpaceCache: Sendable {
     struct Key: Hashable, Sendable {
         let origin: Origin
         let trust: UpstreamKey.Trust
-        let credential: String
-        let generation: UInt64
+        let credential: CredentialReference
         let principal: UInt32?
     }
 
     final class Space: Sendable {
-        /// What an exchange in it is told.
-        let learned: ExchangeMachine.Learned
+        let accepted: AcceptedAnswer
         let scope: PathScope
-        var kind: OfferKind { learned.kind }
 
-        init(_ learned: ExchangeMachine.Learned, scope: PathScope) {
-            self.learned = learned
+        init(_ accepted: AcceptedAnswer, scope: PathScope) {
+            self.accepted = accepted
             self.scope = scope
+        }
+
+        var bindsConnection: Bool { accepted.offer.authenticator.bindsConnection }
+
+        fileprivate func isReplaced(by other: Space) -> Bool {
+            scope == other.scope && accepted.offer.authenticator === other.accepted.offer.authenticator
         }
     }
 
-    /// What was known of a key at some time. Whoever keeps one asks ``ProtectionSpaceCache/isStill(_:)``.
-    struct Known {
+    /// The spaces of one key at one time; valid while ``ProtectionSpaceCache/isCurrent(_:)``.
+    struct Snapshot {
         fileprivate let changes: UInt64
         fileprivate let spaces: [Space]
 
-        /// The space that `path` lies in.
+        /// The newest space that contains `path`.
         func space(for path: ArraySlice<UInt8>) -> Space? { spaces.last { $0.scope.contains(path) } }
     }
 
-    /// How often something was learned or forgotten.
+    /// Counts additions and removals.
     private let changes = Atomic<UInt64>(0)
     private let spaces = NIOLockedValueBox<[Key: [Space]]>([:])
     private static let spacesPerKey = 32
     private static let keyLimit = 4096
 
-    /// Nothing was learned or forgotten since.
-    func isStill(_ known: Known) -> Bool { known.changes == changes.load(ordering: .acquiring) }
+    /// Whether nothing has been added or removed since. One atomic load: every request asks.
+    func isCurrent(_ snapshot: Snapshot) -> Bool { snapshot.changes == changes.load(ordering: .acquiring) }
 
-    func known(of key: Key) -> Known {
+    func snapshot(of key: Key) -> Snapshot {
         let changes = self.changes.load(ordering: .acquiring)
-        return Known(changes: changes, spaces: spaces.withLockedValue { $0[key] ?? [] })
+        return Snapshot(changes: changes, spaces: spaces.withLockedValue { $0[key] ?? [] })
     }
 
-    func learn(_ space: Space, key: Key) {
+    func add(_ space: Space, key: Key) {
         spaces.withLockedValue { spaces in
             if spaces[key] == nil, spaces.count >= Self.keyLimit { spaces.removeAll() }
             var known = spaces[key] ?? []
-            known.removeAll { $0.scope == space.scope && $0.kind == space.kind }
+            known.removeAll { $0.isReplaced(by: space) }
             known.append(space)
             if known.count > Self.spacesPerKey { known.removeFirst() }
             spaces[key] = known
@@ -64,7 +67,7 @@ package final class ProtectionSpaceCache: Sendable {
         changes.wrappingAdd(1, ordering: .releasing)
     }
 
-    func forget(_ key: Key) {
+    func removeAll(of key: Key) {
         spaces.withLockedValue { $0[key] = nil }
         changes.wrappingAdd(1, ordering: .releasing)
     }

@@ -18,7 +18,9 @@ package struct ReplacementCredential: Equatable, Sendable {
 /// The caller's word on origins that refuse the credential of their line.
 package protocol CredentialSupplier: Sendable {
     /// What to answer `space` with instead of `refused`, or nil.
-    func credential(insteadOf refused: PasswordCredential, for space: AuthenticationSpace) async -> ReplacementCredential?
+    func credential(
+        insteadOf refused: PasswordCredential, for space: AuthenticationSpace
+    ) async -> ReplacementCredential?
 }
 
 /// What the delegate has been asked, and what it said: each question once, for all event loops.
@@ -94,7 +96,7 @@ package final class ReplacementCredentials: Sendable {
     private static func counts(_ answer: ReplacementCredential?, under policy: Policy) -> Bool {
         guard let answer, answer.isKept else { return true }
         guard case .open(let credentials, _) = policy.enrollment else { return false }
-        return credentials[answer.credential.name]?.generation == answer.credential.generation
+        return credentials[answer.credential.name]?.source == answer.credential.source
     }
 
     /// Nobody is asked any more, and whoever is being asked is told so: what waits for them goes on without.
@@ -127,6 +129,6 @@ package final class ReplacementCredentials: Sendable {
     }
 
     private static func key(_ credential: PasswordCredential, _ origin: Origin) -> Breaker.Key {
-        Breaker.Key(origin: origin, credential: credential.name, generation: credential.generation)
+        Breaker.Key(origin: origin, credential: credential.reference)
     }
 }

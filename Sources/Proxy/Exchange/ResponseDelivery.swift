@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChallenges
 import CountersignCryptography
 import CountersignHTTP1
 import CountersignUpstream
@@ -49,10 +50,7 @@ struct ResponseDelivery {
 
     /// Whether the response offers a scheme that authenticates the connection rather than the request.
     static func offersConnectionBoundScheme(_ head: ResponseHead) -> Bool {
-        head.fields.values(of: .wwwAuthenticate).contains {
-            let scheme = $0.prefix { $0 != " " && $0 != "," }.lowercased()
-            return scheme == "ntlm" || scheme == "negotiate"
-        }
+        AuthenticatorTable.supported.offersConnectionBoundScheme(in: head.fields.values(of: .wwwAuthenticate))
     }
 }
 

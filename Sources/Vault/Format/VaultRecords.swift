@@ -61,7 +61,8 @@ enum VaultRecords {
                 writer.field(name)
                 writer.field(credential.user)
                 writer.field(credential.password)
-                writer.append(credential.generation)
+                // Every credential in the vault has a generation.
+                writer.append(credential.generation ?? 0)
             }
         }
         for (name, key) in contents.identityKeys.sorted(by: { $0.key < $1.key }) {

@@ -124,7 +124,7 @@ package final class BreakerPermit: Sendable {
     deinit { end(.inconclusive) }
 
     static func rejection(of key: Breaker.Key) -> String {
-        "credential \"\(key.credential)\" was rejected here and has not changed since"
+        "credential \"\(key.credential.name)\" was rejected here and has not changed since"
     }
 
     // MARK: The claim

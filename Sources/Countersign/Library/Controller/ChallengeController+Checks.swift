@@ -3,7 +3,6 @@
 import CountersignCertificates
 import CountersignChallenges
 import Glibc
-import CountersignNTLM
 import CountersignProxy
 import CountersignSitePolicy
 import CountersignTLS
@@ -27,7 +26,7 @@ extension ChallengeController {
         let rule = try listed(origin, in: policy)
         let scheme = try permitted(space, by: rule)
         return scheme == .certificate
-            ? try identity(for: space, rule, policy) : try password(for: space, at: origin, rule, policy)
+            ? try identity(for: space, rule, policy) : try password(for: scheme, at: origin, rule, policy)
     }
 
     // MARK: The three checks
@@ -82,7 +81,7 @@ extension ChallengeController {
     }
 
     private func password(
-        for space: ProtectionSpace, at origin: Origin, _ rule: SiteRule, _ policy: Policy
+        for scheme: AuthenticationScheme, at origin: Origin, _ rule: SiteRule, _ policy: Policy
     ) throws(ChallengeError) -> Answer {
         func no(_ reason: String) -> ChallengeError {
             .nothing(reason, listLine: rule.location, rule.credential)
@@ -93,39 +92,19 @@ extension ChallengeController {
         case .useCredential(.identity(let name)): throw no("identity \"\(name)\" answers TLS and not a 401")
         case .performDefaultHandling(let reason), .rejectProtectionSpace(let reason): throw no(reason)
         }
-        if let obstacle = Self.obstacle(to: enrolled, for: space, rule) { throw no(obstacle) }
-        let key = Breaker.Key(origin: origin, credential: enrolled.name, generation: enrolled.generation)
+        let context = policy.requestContext(to: origin, .answer(rule))
+        // The carriages of one scheme carry the same credentials.
+        let authenticator = context.authenticators.authenticators(of: scheme).first
+        if let obstacle = authenticator?.obstacle(to: .password(enrolled), context) { throw no(obstacle) }
+        let key = Breaker.Key(origin: origin, credential: enrolled.reference)
         if breaker.isRejected(key) {
-            throw .nothing(BreakerPermit.rejection(of: key), listLine: rule.location, key.credential)
+            throw .nothing(BreakerPermit.rejection(of: key), listLine: rule.location, key.credential.name)
         }
         return Answer(
             credential: .password(
-                user: BasicAuthorization.qualified(enrolled.user, domain: rule.domain),
+                user: enrolled.qualifiedUser(domain: rule.domain),
                 Password(enrolled.password, of: enrolled.reference)),
             name: enrolled.name, key: key, line: rule.location)
-    }
-
-    /// Why the scheme cannot carry the credential, or nil.
-    private static func obstacle(
-        to credential: PasswordCredential, for space: ProtectionSpace, _ rule: SiteRule
-    ) -> String? {
-        if space.authenticationMethod == .basic {
-            do throws(AuthenticationError) {
-                _ = try BasicAuthorization.authorization(
-                    for: credential, domain: rule.domain, challenge: Challenge(scheme: "Basic"))
-            } catch {
-                return error.detail
-            }
-        } else {
-            do throws(NTLMError) {
-                _ = try NTLMContext(
-                    credential: credential, domain: rule.domain, servicePrincipalName: "HTTP/\(space.host)",
-                    channelBinding: nil, workstation: "", framing: .raw)
-            } catch {
-                return error.detail
-            }
-        }
-        return nil
     }
 }
 

@@ -53,7 +53,7 @@ extension ChallengeController {
             case .goAfterWaiting, .cancelled: continue
             case .refused(let reason):
                 return handBack(
-                    challenge, .nothing(reason, listLine: answer.line, key.credential), attempt)
+                    challenge, .nothing(reason, listLine: answer.line, key.credential.name), attempt)
             }
         }
         attempt.end(.inconclusive)
@@ -70,7 +70,7 @@ extension ChallengeController {
         var key: Breaker.Key?
         if let proposed = challenge.proposedCredential {
             guard let reference = proposed.reference else { return }
-            key = Breaker.Key(origin: origin, credential: reference.name, generation: reference.generation)
+            key = Breaker.Key(origin: origin, credential: reference)
         }
         for attempt in handedOut.attempts(at: origin, of: key) { attempt.end(.accepted) }
     }
@@ -159,7 +159,7 @@ extension ChallengeController {
         }
         rejected(key, at: space)
         return handBack(
-            challenge, .nothing(BreakerPermit.rejection(of: key), listLine: rule.location, key.credential),
+            challenge, .nothing(BreakerPermit.rejection(of: key), listLine: rule.location, key.credential.name),
             challenge.attempt)
     }
 
@@ -169,9 +169,7 @@ extension ChallengeController {
         guard let origin = try? challenge.protectionSpace.origin() else { return nil }
         let key: Breaker.Key?
         if let proposed = challenge.proposedCredential {
-            key = proposed.reference.map {
-                Breaker.Key(origin: origin, credential: $0.name, generation: $0.generation)
-            }
+            key = proposed.reference.map { Breaker.Key(origin: origin, credential: $0) }
         } else {
             key = challenge.attempt?.key ?? (try? answer(to: challenge.protectionSpace, under: policy))?.key
         }
@@ -182,6 +180,6 @@ extension ChallengeController {
     /// Records that the site rejected the credential, which is not used there again until it changes.
     func rejected(_ key: Breaker.Key, at space: ProtectionSpace) {
         breaker.ended(key, .rejected)
-        listeners.tell(.rejected(space, credential: key.credential))
+        listeners.tell(.rejected(space, credential: key.credential.name))
     }
 }

@@ -2,8 +2,11 @@
 
 import CountersignCertificates
 import CountersignChallenges
-import CountersignNTLM
+import CountersignCryptography
+import CountersignProxy
 import CountersignSitePolicy
+import Dispatch
+import NIOConcurrencyHelpers
 
 /// One request's dialogue with a server that may challenge it, for programs with an HTTP client of their own: events
 /// in, one action out. It does no input or output.
@@ -58,7 +61,8 @@ public struct ChallengeExchange: Sendable {
     private let attempt: BreakerPermit
     private var machine: ExchangeMachine
     private var due = Due.start
-    private var tokens: TokenMaker
+    private var dialogue: (any TokenDialogue)?
+    private var channelBinding: ChannelBinding?
 
     /// A dialogue about a request to `url`, an absolute http or https URL.
     ///
@@ -79,16 +83,11 @@ public struct ChallengeExchange: Sendable {
         let policy = controller.currentPolicy()
         let verdict = policy.sites.verdict(for: origin)
         if case .answer(let rule) = verdict { self.rule = rule } else { rule = nil }
-        tokens = TokenMaker(
-            domain: rule?.domain, servicePrincipalName: rule?.servicePrincipalName ?? "HTTP/\(origin.host)")
-        let site: ThreeChecks.Check =
-            isEnabled
-            ? policy.siteCheck(verdict) : .no("integrated authentication is switched off")
-        machine = .init(
-            .init(
-                origin: origin, site: site, permitted: rule?.answer ?? [],
-                plaintextPermitted: rule?.answersPlaintext ?? false, clientAuthorizes: false,
-                originTrusted: serverIsTrusted || origin.scheme == .http, hasBody: hasBody, domain: rule?.domain))
+        var context = policy.requestContext(to: origin, verdict)
+        if !isEnabled { context.site = .no("integrated authentication is switched off") }
+        context.originTrusted = serverIsTrusted || origin.scheme == .http
+        context.hasBody = hasBody
+        machine = ExchangeMachine(context)
     }
 
     /// Whether the next request must go on the connection of the last one. When the dialogue is over: whether that
@@ -107,9 +106,10 @@ public struct ChallengeExchange: Sendable {
     /// to it (RFC 5929 §4), and does not answer an https server without. Throws `certificateFaulty` where it is none.
     public mutating func connected(serverCertificate: [UInt8]) throws(ChallengeError) {
         // What was bound to an earlier connection's is not for this one.
-        tokens.bind(to: nil)
+        channelBinding = nil
         do throws(CertificateError) {
-            tokens.bind(to: try Certificate(der: serverCertificate).tlsServerEndPointHash)
+            channelBinding = .tlsServerEndPoint(
+                certificateHash: try Certificate(der: serverCertificate).tlsServerEndPointHash)
         } catch {
             throw ChallengeError(
                 .certificateFaulty, "the server's certificate cannot be read: \(error.detail)",
@@ -121,12 +121,7 @@ public struct ChallengeExchange: Sendable {
     /// their order.
     public mutating func responseReceived(status: Int, challenges: [String]) -> Action {
         guard due == .response else { return outOfTurn("responseReceived") }
-        let action = machine.responseReceived(status: status, challengeFields: challenges)
-        // Whoever cannot prove that it knows the password has accepted nothing.
-        if case .deliver(.accepted) = action, !tokens.isFinalTokenRight(challenges) {
-            return run(.fail(reason: "the server's last authentication token is wrong"))
-        }
-        return run(action)
+        return run(machine.responseReceived(status: status, challengeFields: challenges))
     }
 
     /// The question was answered, as ``ChallengeController/handle(_:)`` gives it.
@@ -141,7 +136,7 @@ public struct ChallengeExchange: Sendable {
         case .rejectProtectionSpace:
             return run(machine.decisionReceived(.rejectProtectionSpace(reason: "the challenge was rejected")))
         case .cancelAuthenticationChallenge:
-            return run(.fail(reason: "the challenge was cancelled"))
+            return fail("the challenge was cancelled")
         }
     }
 
@@ -161,30 +156,24 @@ public struct ChallengeExchange: Sendable {
     }
 
     private mutating func outOfTurn(_ event: String) -> Action {
-        run(.fail(reason: "\(event) was reported out of turn"))
+        fail("\(event) was reported out of turn")
     }
 
     // MARK: The machine
 
     private mutating func run(_ action: ExchangeMachine.Action) -> Action {
         var action = action
-        while case .computeToken(let kind, let credential, let serverToken) = action {
-            do throws(NTLMError) {
-                action = machine.tokenComputed(try tokens.token(kind, credential, answering: serverToken))
-            } catch {
-                action = machine.tokenFailed(reason: error.detail)
-            }
-        }
+        while case .computeToken(let request) = action { action = take(request) }
         switch action {
-        case .send(let authorization):
+        case .send(let answer):
             due = .response
-            return .send(authorization.map(Authorization.init))
-        case .sendOpening(let authorization):
+            return .send(answer.map(authorization))
+        case .sendOpening(let answer):
             due = .response
-            return .sendOpening(Authorization(authorization))
+            return .sendOpening(authorization(answer))
         case .ask(let question):
-            if origin.scheme == .https, question.space.method == .ntlm, !tokens.isBound {
-                return run(.fail(reason: "the server's certificate was not told by connected(serverCertificate:)"))
+            if origin.scheme == .https, question.offer.authenticator.usesChannelBinding, channelBinding == nil {
+                return fail("the server's certificate was not told by connected(serverCertificate:)")
             }
             due = .disposition
             attempt.refusal = nil
@@ -196,13 +185,58 @@ public struct ChallengeExchange: Sendable {
         case .deliver(let outcome):
             due = .nothing
             return .deliver(conclude(outcome))
-        case .fail(let reason):
-            due = .nothing
-            attempt.end(.inconclusive)
-            return .fail(reason: reason)
+        case .fail(let failure):
+            return fail(
+                failure.cause == .forgedResponse
+                    ? "the server's last authentication token is wrong" : failure.reason)
         case .wait, .computeToken:
             return .wait
         }
+    }
+
+    private mutating func fail(_ reason: String) -> Action {
+        due = .nothing
+        attempt.end(.inconclusive)
+        return .fail(reason: reason)
+    }
+
+    /// Takes one step of a dialogue, and waits for one that is computed on another thread.
+    private mutating func take(_ request: TokenRequest) -> ExchangeMachine.Action {
+        do throws(AuthenticationError) {
+            if request.step == .open {
+                dialogue = try request.offer.authenticator.makeDialogue(request.credential, machine.context)
+            }
+            switch dialogue?.take(request.step, binding: channelBinding, Self.inputs) {
+            case .computed(let token): return machine.tokenComputed(token)
+            case .failed(let reason): return machine.tokenFailed(reason: reason)
+            case .elsewhere(let start): return machine.tokenComputed(try Self.wait(for: start))
+            case nil: return machine.tokenFailed(reason: "a token came before the dialogue began")
+            }
+        } catch {
+            return machine.tokenFailed(reason: error.detail)
+        }
+    }
+
+    private static func wait(
+        for start: (@escaping @Sendable (Result<DialogueToken, AuthenticationError>) -> Void) -> Void
+    ) throws(AuthenticationError) -> DialogueToken {
+        let done = DispatchSemaphore(value: 0)
+        let result = NIOLockedValueBox(
+            Result<DialogueToken, AuthenticationError>.failure(.init(.tokenFailed, "no token was computed")))
+        start { computed in
+            result.withLockedValue { $0 = computed }
+            done.signal()
+        }
+        done.wait()
+        return try result.withLockedValue { $0 }.get()
+    }
+
+    private func authorization(_ answer: Answer) -> Authorization {
+        Authorization(answer.field(for: UnknownRequest(), Self.inputs))
+    }
+
+    private static var inputs: AnswerInputs {
+        AnswerInputs(fileTime: WallClock.fileTime(), random: { Randomness.bytes($0) })
     }
 
     /// An enrolled credential is answered with only where the breaker permits that, whoever kept it since it was given
@@ -211,19 +245,19 @@ public struct ChallengeExchange: Sendable {
         switch credential {
         case .password(let user, let password):
             if let reference = password.reference {
-                let key = Breaker.Key(origin: origin, credential: reference.name, generation: reference.generation)
+                let key = Breaker.Key(origin: origin, credential: reference)
                 if case .refused(let reason) = attempt.permit(key, of: controller.breaker) {
-                    attempt.refusal = .nothing(reason, listLine: rule?.location, key.credential)
+                    attempt.refusal = .nothing(reason, listLine: rule?.location, key.credential.name)
                     return .performDefaultHandling(reason: reason)
                 }
             } else {
                 attempt.end(.inconclusive)
             }
-            let reference = password.reference ?? CredentialReference(name: "of the program", generation: 0)
+            let reference = password.reference ?? CredentialReference(name: "of the program", source: .program)
             return .useCredential(
                 .password(
                     PasswordCredential(
-                        name: reference.name, user: user, password: password.secret, generation: reference.generation)))
+                        name: reference.name, user: user, password: password.secret, source: reference.source)))
         case .identity(let identity):
             return .useCredential(.identity(named: identity.name))
         case nil:
@@ -243,27 +277,38 @@ public struct ChallengeExchange: Sendable {
             attempt.end(.inconclusive)
             return .handedBack(
                 attempt.refusal ?? ChallengeError(checks, rule, of: origin, isEnabled: isEnabled))
-        case .rejected(let kind, let credential, _):
+        case .rejected(let space, let credential, _):
             // Of an enrolled one `rejected` tells the breaker, also when the permission's time is over.
-            attempt.end(credential.generation > 0 ? .rejected : .inconclusive)
-            if credential.generation > 0 {
-                let key = Breaker.Key(origin: origin, credential: credential.name, generation: credential.generation)
-                let space = AuthenticationSpace(origin: origin, realm: nil, method: kind.method)
-                controller.rejected(key, at: ProtectionSpace(space))
+            let isEnrolled = credential.source != .program
+            attempt.end(isEnrolled ? .rejected : .inconclusive)
+            if isEnrolled {
+                let space = AuthenticationSpace(origin: origin, realm: nil, scheme: space.scheme)
+                controller.rejected(
+                    Breaker.Key(origin: origin, credential: credential), at: ProtectionSpace(space))
             }
             return .rejected
         }
     }
 }
 
+/// The API does not know the request's method and content, which no scheme needs yet.
+private struct UnknownRequest: RequestDescription {
+    var method: String { "GET" }
+    var target: String { "/" }
+    func readContent(_ body: (UnsafeRawBufferPointer) -> Void) -> Bool { false }
+}
+
 extension ProtectionSpace {
     /// The same in the words of the API.
     init(_ space: AuthenticationSpace) {
         let method: AuthenticationMethod =
-            switch space.method {
-            case .clientCertificate: .clientCertificate
+            switch space.scheme {
+            case .certificate: .clientCertificate
+            case .negotiate: .negotiate
             case .ntlm: .ntlm
+            case .digest: .digest
             case .basic: .basic
+            case .bearer: .bearer
             }
         self.init(
             scheme: space.origin.scheme.rawValue, host: space.origin.host, port: Int(space.origin.port),

@@ -70,7 +70,7 @@ final class TLSQuestions: ChannelInboundHandler {
         }
         let meant = UpstreamError.tls(error, at: "\(origin)", shown: shown)
         if let identity = meant.rejectedIdentity {
-            let space = AuthenticationSpace(origin: origin, realm: nil, method: .clientCertificate)
+            let space = AuthenticationSpace(origin: origin, realm: nil, scheme: .certificate)
             controller.listeners.tell(.rejected(ProtectionSpace(space), credential: identity.name))
         }
         let isUntrusted = error.code == .serverNotTrusted

@@ -58,15 +58,15 @@ struct AskedCredential: CredentialSupplier {
         let question = CredentialQuestion(
             protectionSpace: ProtectionSpace(space), credential: refused.name, user: refused.user)
         guard let answer = await delegate.credential(for: question), !Task.isCancelled else { return nil }
-        let name = Policy.credentialName(for: space.origin)
+        let name = OriginCredentialName(space.origin).text
         if answer.isKept, let kept = keep(answer, as: name) {
             return ReplacementCredential(kept, isKept: true)
         }
         // As new as one that was enrolled: what is known of the refused one says nothing of it.
-        let generation = Randomness.bytes(8).reduce(0) { $0 << 8 | UInt64($1) } | 1 << 63
+        let version = Randomness.bytes(8).reduce(0) { $0 << 8 | UInt64($1) }
         return ReplacementCredential(
             PasswordCredential(
-                name: name, user: answer.user, password: answer.password.secret, generation: generation),
+                name: name, user: answer.user, password: answer.password.secret, source: .supplied(version)),
             isKept: false)
     }
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CountersignChallenges
 
-@Suite struct BasicAuthorizationTests {
+@Suite struct BasicAuthenticatorTests {
     private static let plain = Challenge(scheme: "Basic", parameters: [AuthParameter("realm", "x")])
     private static let utf8 = Challenge(
         scheme: "Basic", parameters: [AuthParameter("realm", "x"), AuthParameter("charset", "utf-8")])
@@ -29,7 +29,7 @@ import Testing
     func userAndPasswordAreEncodedAsTheChallengeSays(
         user: String, password: String, challenge: Challenge, expected: String
     ) throws {
-        let authorization = try BasicAuthorization.authorization(
+        let authorization = try BasicAuthenticator.field(
             for: Self.credential(user, password), domain: nil, challenge: challenge)
         #expect(authorization.fieldValue == "Basic \(expected)")
     }
@@ -39,7 +39,7 @@ import Testing
         ("OTHER\\jdoe", "ACME", "OTHER\\jdoe:p"), ("jdoe@acme.example", "ACME", "jdoe@acme.example:p"),
     ])
     func domainGoesBeforeABareUser(user: String, domain: String?, expected: String) throws {
-        let authorization = try BasicAuthorization.authorization(
+        let authorization = try BasicAuthenticator.field(
             for: Self.credential(user, "p"), domain: domain, challenge: Self.plain)
         #expect(authorization.fieldValue == "Basic \(Base64.encode(Array(expected.utf8)))")
     }
@@ -55,7 +55,7 @@ import Testing
     ])
     func whatBasicCannotCarryIsRefused(user: String, password: String, domain: String?, detail: String) {
         let error = #expect(throws: AuthenticationError.self) {
-            try BasicAuthorization.authorization(
+            try BasicAuthenticator.field(
                 for: Self.credential(user, password), domain: domain, challenge: Self.plain)
         }
         #expect(error?.code == .unusableCredential)
@@ -65,15 +65,15 @@ import Testing
     @Test func passwordThatIsNoTextIsRefused() {
         let credential = PasswordCredential(name: "e", user: "u", password: Secret([0xFF, 0xFE]), generation: 1)
         #expect(throws: AuthenticationError(.unusableCredential, "")) {
-            try BasicAuthorization.authorization(for: credential, domain: nil, challenge: Self.plain)
+            try BasicAuthenticator.field(for: credential, domain: nil, challenge: Self.plain)
         }
     }
 
     @Test func noDescriptionShowsTheAnswer() throws {
-        let authorization = try BasicAuthorization.authorization(
+        let authorization = try BasicAuthenticator.field(
             for: Self.credential("jdoe", "correct horse"), domain: nil, challenge: Self.plain)
         var dumped = ""
-        dump(ExchangeMachine.Action.send(authorization), to: &dumped)
+        dump(ExchangeMachine.Action.send(.fixed(authorization)), to: &dumped)
         for text in [dumped, "\(authorization)", String(reflecting: authorization), "\([authorization])"] {
             #expect(text.contains("Basic"))
             #expect(!text.contains("horse"))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import CountersignChallenges
 
-@Suite struct SchemeChooserTests {
+@Suite struct AuthenticatorTableTests {
     private static let every: [AuthenticationScheme] = AuthenticationScheme.allCases
 
     @Test(arguments: [
@@ -21,22 +21,25 @@ import Testing
     ])
     func strongestPermittedComesFirst(fields: String, permitted: [AuthenticationScheme], kinds: [OfferKind]) throws {
         let challenges = try ChallengeParser.parse(fields: [fields])
-        #expect(SchemeChooser.rank(challenges, permitted: permitted).map(\.kind) == kinds)
+        let offers = AuthenticatorTable.ofTests.offers(in: challenges, permitted: permitted)
+        #expect(offers.map { ObjectIdentifier($0.authenticator) } == kinds.map { ObjectIdentifier($0.authenticator) })
     }
 
     @Test func realmsOfBasicKeepTheirOrder() throws {
         let challenges = try ChallengeParser.parse(fields: ["Basic realm=b, Basic, Basic realm=a"])
-        #expect(SchemeChooser.rank(challenges, permitted: [.basic]).map(\.challenge.realm) == ["b", "a"])
+        let offers = AuthenticatorTable.ofTests.offers(in: challenges, permitted: [.basic])
+        #expect(offers.map(\.challenge.realm) == ["b", "a"])
     }
 
     @Test func onlyBasicHasARealmInItsSpace() throws {
         let origin = Origin(scheme: .https, host: "wiki.corp.example", port: 443)
         let challenges = try ChallengeParser.parse(fields: ["Basic realm=b, NTLM realm=c, Negotiate"])
         #expect(
-            SchemeChooser.rank(challenges, permitted: [.ntlm, .basic]).map { $0.space(at: origin) } == [
-                AuthenticationSpace(origin: origin, realm: nil, method: .ntlm),
-                AuthenticationSpace(origin: origin, realm: nil, method: .ntlm),
-                AuthenticationSpace(origin: origin, realm: "b", method: .basic),
-            ])
+            AuthenticatorTable.ofTests.offers(in: challenges, permitted: [.ntlm, .basic]).map { $0.space(at: origin) }
+                == [
+                    AuthenticationSpace(origin: origin, realm: nil, scheme: .ntlm),
+                    AuthenticationSpace(origin: origin, realm: nil, scheme: .ntlm),
+                    AuthenticationSpace(origin: origin, realm: "b", scheme: .basic),
+                ])
     }
 }

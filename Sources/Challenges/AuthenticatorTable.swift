@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The schemes that a build answers, strongest first (RFC 7616 §5.6).
+package final class AuthenticatorTable: Sendable {
+    package let authenticators: [any Authenticator]
+
+    package init(_ strongestFirst: [any Authenticator]) {
+        authenticators = strongestFirst
+    }
+
+    /// The challenges that are implemented and that `permitted` allows, strongest first. Several realms of one scheme keep the
+    /// server's order; of a scheme without realms only the first challenge counts.
+    package func offers(in challenges: [Challenge], permitted: [AuthenticationScheme]) -> [Offer] {
+        var offers: [Offer] = []
+        for authenticator in authenticators where permitted.contains(authenticator.scheme) {
+            for challenge in challenges where challenge.isOf(authenticator.schemeName) {
+                guard authenticator.canAnswer(challenge) else { continue }
+                offers.append(Offer(authenticator, challenge))
+                if authenticator.realm(of: challenge) == nil { break }
+            }
+        }
+        return offers
+    }
+
+    /// The words of the allowed-sites list that permit something in the table, strongest first, each once.
+    package var schemes: [AuthenticationScheme] {
+        var schemes: [AuthenticationScheme] = []
+        for authenticator in authenticators where !schemes.contains(authenticator.scheme) {
+            schemes.append(authenticator.scheme)
+        }
+        return schemes
+    }
+
+    /// The carriages that the word `scheme` permits.
+    package func authenticators(of scheme: AuthenticationScheme) -> [any Authenticator] {
+        authenticators.filter { $0.scheme == scheme }
+    }
+
+    /// Whether a scheme of this name may authenticate a connection.
+    package func bindsConnection(schemeNamed name: some StringProtocol) -> Bool {
+        authenticators.contains { $0.bindsConnection && $0.schemeName.lowercased() == name.lowercased() }
+    }
+
+    /// Whether a challenge field asks for a scheme that may authenticate a connection. A client that answers it itself needs
+    /// a connection of its own. A field that cannot be parsed counts by its first word.
+    package func offersConnectionBoundScheme(in fields: [String]) -> Bool {
+        fields.contains { field in
+            guard let challenges = try? ChallengeParser.parse(fields: [field]) else {
+                return bindsConnection(schemeNamed: field.prefix { $0 != " " && $0 != "," })
+            }
+            return challenges.contains { bindsConnection(schemeNamed: $0.scheme) }
+        }
+    }
+}
+
+/// A challenge that can be answered, and the authenticator that answers it.
+package struct Offer: Equatable, Sendable {
+    package let authenticator: any Authenticator
+    package let challenge: Challenge
+
+    package init(_ authenticator: any Authenticator, _ challenge: Challenge) {
+        self.authenticator = authenticator
+        self.challenge = challenge
+    }
+
+    /// The space that an answer at `origin` opens.
+    package func space(at origin: Origin) -> AuthenticationSpace { authenticator.space(of: challenge, at: origin) }
+
+    package static func == (left: Self, right: Self) -> Bool {
+        left.authenticator === right.authenticator && left.challenge == right.challenge
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import CountersignCryptography
+
+/// NTLM in one of its two carriages. Both open the same protection space, which has no realm.
+package final class NTLMAuthenticator: Authenticator {
+    /// Behind the word `NTLM`.
+    package static let raw = NTLMAuthenticator(.raw)
+    /// Inside SPNEGO, behind the word `Negotiate`.
+    package static let spnego = NTLMAuthenticator(.spnego)
+
+    private let framing: NTLMContext.Framing
+
+    private init(_ framing: NTLMContext.Framing) {
+        self.framing = framing
+    }
+
+    package var schemeName: String {
+        switch framing {
+        case .raw: "NTLM"
+        case .spnego: "Negotiate"
+        }
+    }
+
+    package var scheme: AuthenticationScheme { .ntlm }
+    package var name: String { "NTLM" }
+    package var bindsConnection: Bool { true }
+    package var usesChannelBinding: Bool { true }
+    package var verifiesAcceptance: Bool { true }
+
+    package func realm(of challenge: Challenge) -> String? { nil }
+
+    package func obstacle(to credential: EnrolledCredential, _ context: RequestContext) -> String? {
+        do throws(AuthenticationError) {
+            _ = try makeContext(credential, context)
+            return nil
+        } catch {
+            return error.detail
+        }
+    }
+
+    /// Checks the credential while the challenge is still held and can be handed back.
+    package func reply(
+        to challenge: Challenge, with credential: EnrolledCredential, _ context: RequestContext
+    ) throws(AuthenticationError) -> Reply {
+        _ = try makeContext(credential, context)
+        return .dialogue
+    }
+
+    package func makeDialogue(
+        _ credential: EnrolledCredential, _ context: RequestContext
+    ) throws(AuthenticationError) -> any TokenDialogue {
+        NTLMDialogue(context: try makeContext(credential, context))
+    }
+
+    private func makeContext(
+        _ credential: EnrolledCredential, _ context: RequestContext
+    ) throws(AuthenticationError) -> NTLMContext {
+        guard case .password(let password) = credential else {
+            throw AuthenticationError(.unusableCredential, "NTLM needs a user name and password")
+        }
+        do throws(NTLMError) {
+            return try NTLMContext(
+                credential: password, domain: context.domain, servicePrincipalName: context.servicePrincipalName,
+                channelBinding: nil, workstation: "", framing: framing)
+        } catch {
+            throw AuthenticationError(.unusableCredential, error.detail)
+        }
+    }
+
+    package func verdict(on repeated: RepeatedChallenge) -> ChallengeVerdict { repeated.nextToken(of: self) }
+
+    /// The final response may carry SPNEGO's last token (RFC 4559 §5), which proves that the server knows the password too.
+    package func acceptance(_ response: AcceptingResponse) -> AcceptanceVerdict {
+        let word = "negotiate "
+        guard let field = response.challengeFields.first(where: { $0.lowercased().hasPrefix(word) }) else {
+            return .accepted
+        }
+        guard let token = Base64.decode(field.dropFirst(word.count).drop { $0 == " " }) else {
+            return .forged("the token is not Base64")
+        }
+        return .finalToken(token)
+    }
+
+    /// A new connection to the space will be challenged again, so the dialogue is opened at once.
+    package func preemption(after answer: Answer) -> Preemption { .dialogue }
+}
+
+/// The client's side of one NTLM dialogue, as an exchange runs it.
+private struct NTLMDialogue: TokenDialogue {
+    var context: NTLMContext
+
+    mutating func take(_ step: TokenStep, binding: ChannelBinding?, _ inputs: AnswerInputs) -> TokenComputation {
+        do throws(NTLMError) {
+            switch step {
+            case .open:
+                return .computed(DialogueToken(context.negotiate(), expectsReply: true))
+            case .reply(let serverToken):
+                context.bind(to: binding)
+                let token = try context.authenticate(
+                    serverToken, now: inputs.fileTime, clientChallenge: inputs.random(8),
+                    exportedSessionKey: inputs.random(16))
+                return .computed(DialogueToken(token, expectsReply: false))
+            case .conclude(let serverToken):
+                try context.conclude(serverToken)
+                return .computed(DialogueToken([], expectsReply: false))
+            }
+        } catch {
+            return .failed(reason: error.detail)
+        }
+    }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import NIOEmbedded
+import Testing
+
+@testable import CountersignProxy
+
+/// The table of authenticators and the words of the allowed-sites list say the same.
+@Suite struct SupportedSchemesTests {
+    /// The words that permit something in `table` without being supported, and the supported ones that permit nothing in it.
+    /// A certificate answers TLS and not a challenge.
+    private static func differences(
+        _ table: AuthenticatorTable, _ supported: [AuthenticationScheme] = AuthenticationScheme.supported
+    ) -> Set<AuthenticationScheme> {
+        Set(table.schemes).symmetricDifference(supported.filter { $0 != .certificate })
+    }
+
+    @Test func everySchemeOfTheTableIsAWordOfTheList() {
+        #expect(Self.differences(.supported) == [])
+    }
+
+    /// The check above finds a scheme that is in one place only.
+    @Test func aSchemeInOnePlaceOnlyIsReported() {
+        let third = AuthenticatorTable(AuthenticatorTable.supported.authenticators + [ThirdScheme()])
+        #expect(Self.differences(third) == [.bearer])
+        #expect(Self.differences(.supported, AuthenticationScheme.supported + [.digest]) == [.digest])
+        #expect(Self.differences(AuthenticatorTable([])) == [.ntlm, .basic])
+    }
+
+    /// Two authenticators of one name in one table: the second would never be asked.
+    @Test func noTwoAuthenticatorsOfTheTableAnswerTheSameChallenge() {
+        let names = AuthenticatorTable.supported.authenticators.map { "\($0.schemeName.lowercased()) \($0.scheme)" }
+        #expect(Set(names).count == names.count)
+    }
+
+    /// RFC 4559 §6: the client may answer NTLM itself, so its connection is its own.
+    @Test(arguments: [
+        ("Basic realm=\"r\", NTLM", true), ("NTLM", true), ("Basic realm=\"r\", Negotiate", true),
+        ("Digest realm=\"NTLM, Negotiate\", nonce=n", false), ("Basic realm=\"r\"", false),
+        ("NTLM, Basic realm=\"", true), ("Basic realm=\", NTLM", false),
+    ])
+    func aConnectionBoundSchemeIsFoundAnywhereInAField(field: String, isOffered: Bool) throws {
+        #expect(AuthenticatorTable.supported.offersConnectionBoundScheme(in: [field]) == isOffered)
+        let bench = try Bench(sites: "http://other.example", password: "pw")
+        let origin = try bench.idleOrigin(withCredential: false)
+        try bench.send("GET http://a.example/x HTTP/1.1\r\nHost: a.example\r\n\r\n")
+        _ = try origin.sent()
+        try origin.receive(
+            "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: \(field)\r\nContent-Length: 0\r\n\r\n")
+        let answer = try bench.answer()
+        #expect(answer.contains("\r\nWWW-Authenticate: \(field)\r\n"))
+        #expect(answer.contains("\r\nProxy-Support: Session-Based-Authentication\r\n") == isOffered)
+    }
+}
+
+private final class ThirdScheme: Authenticator {
+    var schemeName: String { "Token" }
+    var scheme: AuthenticationScheme { .bearer }
+
+    func obstacle(to credential: EnrolledCredential, _ context: RequestContext) -> String? { nil }
+    func reply(
+        to challenge: Challenge, with credential: EnrolledCredential, _ context: RequestContext
+    ) throws(AuthenticationError) -> Reply { .dialogue }
+    func preemption(after answer: Answer) -> Preemption { .none }
+}
