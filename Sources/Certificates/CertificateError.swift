@@ -2,27 +2,26 @@
 
 import CountersignCryptography
 
-/// Why a certificate, key or identity file was not taken or made. Never contains a secret; equality looks at the code
-/// only.
+/// Why a certificate, key or identity file could not be read or created.
 package struct CertificateError: CodedError {
     package enum Code: Equatable, Sendable {
-        /// The bytes are not what they should be: the file's or the peer's fault.
+        /// The bytes are malformed: the file's or the peer's fault.
         case malformed
-        /// Well formed, but of a kind that is not taken here.
+        /// Well formed, but not supported.
         case unsupported
         /// The password does not open the file, or the file was altered: the two cannot be told apart.
         case wrongPassword
-        /// The file is encrypted and no password came with it.
+        /// The file is encrypted, and no password was given.
         case passwordNeeded
-        /// The private key belongs to none of the certificates.
+        /// The private key does not belong to any of the certificates.
         case keyMismatch
         /// There is no private key.
         case noKey
         /// There is no certificate.
         case noCertificate
-        /// The interception authority's constraints, or its dates, do not allow it.
+        /// The constraints or dates of the issuer do not permit it.
         case notPermitted
-        /// OpenSSL, or this build of it, cannot do that: the environment's fault.
+        /// OpenSSL, or this build of it, does not support the operation: the environment's fault.
         case unavailable
     }
 
@@ -34,7 +33,7 @@ package struct CertificateError: CodedError {
         self.detail = detail
     }
 
-    /// An error with the reasons that OpenSSL left in its queue behind `operation`.
+    /// An error for `operation`, followed by the reasons from OpenSSL's error queue.
     static func openSSL(_ code: Code, _ operation: String) -> CertificateError {
         let reasons = OpenSSLErrors.drain()
         return CertificateError(code, reasons.isEmpty ? operation : "\(operation): \(reasons.joined(separator: "; "))")

@@ -193,7 +193,7 @@ struct CertificateRequirementsTests {
             .unknownIssuer, .expired(notAfter: leaf.notAfter), .hostMismatch, .weakKey, .weakSignature, .caAsLeaf,
             .wrongPurpose, .other("\(Self.refused): unhandled critical extension"),
             .other("\(Self.refused): serial number is not positive"),
-            .other("certificate demands a stapled OCSP response, and none that is valid came"),
+            .other("certificate requires a stapled OCSP response, and none that is valid was sent"),
         ]
         #expect(Set(found) == Set(expected) && found.count == expected.count, "\(found)")
     }

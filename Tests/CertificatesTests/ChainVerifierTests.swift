@@ -97,7 +97,7 @@ struct ChainVerifierTests {
         let root = try TestPKI.leaf("origin-root")
         let verifier = ChainVerifier(anchors: try TrustAnchors(system: false, additional: [root]), refusing: [root])
         let trust = try verifier.evaluate(chain: TestPKI.chain("origin-ec"), host: "localhost", at: now)
-        #expect(trust.reasons == [.other("certificate issued by an interception authority of this proxy")])
+        #expect(trust.reasons == [.other("certificate issued by this proxy's interception CA")])
     }
 
     @Test func aWildcardBelowAPublicSuffixIsRefused() throws {
@@ -111,7 +111,7 @@ struct ChainVerifierTests {
     /// The faults that a template has, beside a good leaf's none.
     @Test(arguments: [
         ("serial zero", "serial number is not positive"), ("empty constraints", "name constraints are empty"),
-        ("constraints", "name constraints on a certificate that is no authority's"),
+        ("constraints", "name constraints on a certificate that is not a CA's"),
         ("critical access", "authority information access is critical"),
         ("plain policy", "policy constraints are not critical"),
     ])

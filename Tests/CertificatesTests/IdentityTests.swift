@@ -71,7 +71,7 @@ struct IdentityTests {
             Identity.choose(among: all, acceptableIssuers: issuers, at: now, preferring: name)
         }
         #expect(chosen("client-a") == .identity(all[0]))
-        #expect(chosen("client-b") == .none("identity \"client-b\": not of an issuer that the server accepts"))
+        #expect(chosen("client-b") == .none("identity \"client-b\": not issued by a CA that the server accepts"))
         #expect(chosen("client-expired") == .none("identity \"client-expired\": expired 2021-01-01"))
         #expect(chosen("laptop") == .none("no identity \"laptop\""))
         #expect(Identity.choose(among: [], acceptableIssuers: [], at: now) == .none("no identity"))

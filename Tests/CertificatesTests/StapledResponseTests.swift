@@ -46,7 +46,7 @@ struct StapledResponseTests {
         .unknown("stapled OCSP response not valid: \(fault), no revocation list")
     }
 
-    private static let notSigned = "not signed by the issuer or a responder of its own"
+    private static let notSigned = "not signed by the issuer or a responder that it has authorised"
 
     @Test(
         arguments: ["responder", "middle"],
@@ -133,7 +133,7 @@ struct StapledResponseTests {
         let tryLater: [UInt8] = [0x30, 0x03, 0x0A, 0x01, 0x03]
         for bytes in [[], [0x30], Array(good.dropLast()), good + [0], tryLater] {
             let trust = try judge(bytes)
-            #expect(trust.isTrusted && trust.revocation == unknown("malformed, or a refusal"), "\(bytes.count)")
+            #expect(trust.isTrusted && trust.revocation == unknown("malformed, or an error response"), "\(bytes.count)")
         }
         let plain = try response(signedBy: "middle", flags: ["-ndays", "1", "-resp_no_certs"])
         var altered = plain
@@ -180,7 +180,7 @@ struct StapledResponseTests {
 
     @Test func aLeafThatDemandsAResponseIsNotTrustedWithoutOne() throws {
         let demand = ServerTrust.Reason.other(
-            "certificate demands a stapled OCSP response, and none that is valid came")
+            "certificate requires a stapled OCSP response, and none that is valid was sent")
         try authority.make("demanding", of: "middle", OpenSSLAuthority.server + [OpenSSLAuthority.mustStaple])
         #expect(try appraise(.absent, of: "demanding").trust.reasons == [demand])
         #expect(try appraise(.awaited, of: "demanding").trust.isTrusted)

@@ -7,7 +7,7 @@ extension BadOrigin {
 
     /// Presents a leaf from the user's own interception CA, whose root may be in the user's trust stores.
     static let intercepted = BadOrigin(
-        "intercepted", "certificate issued by an interception authority of this proxy")
+        "intercepted", "certificate issued by this proxy's interception CA")
 
     /// Like the first one, but not in the table. A trust exception for it shows that exceptions are loaded.
     static let control = BadOrigin("control", "certificate expired 2021-01-01")
@@ -113,6 +113,6 @@ extension BadOrigin {
         BadOrigin("revoked", "certificate revoked"),
         BadOrigin("issuer-revoked", "certificate revoked"),
         BadOrigin("revoked-by-staple", "certificate revoked", hasStaple: true),
-        BadOrigin("must-staple", "certificate demands a stapled OCSP response, and none that is valid came"),
+        BadOrigin("must-staple", "certificate requires a stapled OCSP response, and none that is valid was sent"),
     ]
 }

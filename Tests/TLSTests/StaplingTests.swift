@@ -13,7 +13,7 @@ struct StaplingTests {
     init() throws { origin = try StapledServer() }
 
     private static let demand = ServerTrust.Reason.other(
-        "certificate demands a stapled OCSP response, and none that is valid came")
+        "certificate requires a stapled OCSP response, and none that is valid was sent")
 
     @Test(
         arguments: Fixture.bothVersions,

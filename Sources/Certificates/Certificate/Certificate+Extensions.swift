@@ -4,15 +4,16 @@ import CountersignCOpenSSL
 import CountersignCryptography
 
 extension Certificate {
-    /// The dNSName entries of the subject alternative name (RFC 5280 §4.2.1.6), in their order; one with other than
-    /// printable ASCII is left out, as no host can be named so.
+    /// The dNSName entries of the subject alternative name (RFC 5280 §4.2.1.6), in their order. Omits entries that are
+    /// not printable ASCII, because no host has such a name.
     package var dnsNames: [String] {
         alternativeNames(of: GEN_DNS).compactMap { bytes in
             bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F } ? String(decoding: bytes, as: UTF8.self) : nil
         }
     }
 
-    /// The iPAddress entries of the subject alternative name as text, in their order; one of neither 4 nor 16 bytes is left out.
+    /// The iPAddress entries of the subject alternative name as text, in their order. Omits entries of a length other
+    /// than 4 or 16 bytes.
     package var ipAddresses: [String] {
         alternativeNames(of: GEN_IPADD).compactMap { IPAddress(bytes: $0)?.description }
     }
@@ -22,19 +23,19 @@ extension Certificate {
         withX509 { X509_get0_pubkey($0) }.map { KeyKind(of: $0).description } ?? "unknown key"
     }
 
-    /// The algorithm that the issuer signed with, as OpenSSL calls it: `ecdsa-with-SHA256`.
+    /// The issuer's signature algorithm under OpenSSL's name: `ecdsa-with-SHA256`.
     package var signatureDescription: String {
         withX509 { OBJ_nid2ln(X509_get_signature_nid($0)) }.map { String(cString: $0) } ?? "unknown signature"
     }
 
-    /// The subject alternative names as OpenSSL shows them, `DNS:host.example` and the like, also those of kinds that nothing here
-    /// looks at. They are the issuer's text: whoever shows them makes control characters visible.
+    /// All subject alternative names in OpenSSL's format, such as `DNS:host.example`. The issuer controls the text:
+    /// escape control characters before displaying it.
     package var alternativeNamesText: String? { extensionText(NID_subject_alt_name) }
 
-    /// The key usage as OpenSSL shows it, or nil where there is none.
+    /// The key usage in OpenSSL's format; nil if the extension is absent.
     package var keyUsageText: String? { extensionText(NID_key_usage) }
 
-    /// The extended key usage as OpenSSL shows it, or nil where there is none.
+    /// The extended key usage in OpenSSL's format; nil if the extension is absent.
     package var extendedKeyUsageText: String? { extensionText(NID_ext_key_usage) }
 
     private func extensionText(_ identifier: Int32) -> String? {
@@ -57,23 +58,24 @@ extension Certificate {
         withX509 { x509 in derBytes { i2d_X509_PUBKEY(X509_get_X509_PUBKEY(x509), $0) } }
     }
 
-    /// The basic constraints say CA (RFC 5280 §4.2.1.9).
+    /// Whether the basic constraints declare a CA (RFC 5280 §4.2.1.9).
     package var isCertificateAuthority: Bool {
         withX509 { X509_get_extension_flags($0) } & UInt32(EXFLAG_CA) != 0
     }
 
-    /// The key usage is absent, or has digitalSignature (RFC 5280 §4.2.1.3).
+    /// Whether the key usage is absent or includes digitalSignature (RFC 5280 §4.2.1.3).
     package var allowsDigitalSignature: Bool {
         withX509 { X509_get_key_usage($0) } & UInt32(X509v3_KU_DIGITAL_SIGNATURE) != 0
     }
 
-    /// The extended key usage is absent, or has clientAuth or anyExtendedKeyUsage (RFC 5280 §4.2.1.12).
+    /// Whether the extended key usage is absent or includes clientAuth or anyExtendedKeyUsage (RFC 5280 §4.2.1.12).
     package var allowsClientAuthentication: Bool {
         withX509 { X509_get_extended_key_usage($0) } & UInt32(XKU_SSL_CLIENT | XKU_ANYEKU) != 0
     }
 
-    /// The certificate's hash for `tls-server-end-point` (RFC 5929 §4.1): by the hash of its signature algorithm, for
-    /// RSASSA-PSS the one in its parameters; SHA-256 where that is MD5 or SHA-1, or where there is none, as in Ed25519.
+    /// The certificate's hash for `tls-server-end-point` (RFC 5929 §4.1), computed with the hash function of the
+    /// signature algorithm (for RSASSA-PSS, from its parameters). SHA-256 replaces MD5 and SHA-1 and is used for
+    /// algorithms without a separate hash function, such as Ed25519.
     package var tlsServerEndPointHash: [UInt8] {
         withX509 { x509 in
             var hash: Int32 = NID_undef
@@ -90,7 +92,7 @@ extension Certificate {
         }
     }
 
-    /// The value octets of the extension, or nil when it is not there; with it, whether it is critical.
+    /// The extension's value octets and whether it is critical; nil if it is absent.
     func extensionValue(_ identifier: Int32) -> (bytes: [UInt8], isCritical: Bool)? {
         withX509 { x509 in
             let index = X509_get_ext_by_NID(x509, identifier, -1)

@@ -4,8 +4,8 @@ import CountersignCOpenSSL
 import CountersignCryptography
 
 extension Certificate {
-    /// Every certificate of a PEM text (RFC 7468 §5), in its order; other blocks and text between are passed over.
-    /// `malformed` when one of them cannot be read, `noCertificate` when there is none.
+    /// All certificates of a PEM text (RFC 7468 §5), in their order. Ignores other blocks and text between blocks.
+    /// Throws `malformed` if a certificate cannot be read, `noCertificate` if there are none.
     package static func readPEM(_ text: [UInt8]) throws(CertificateError) -> [Certificate] {
         ERR_clear_error()
         guard let count = Int32(exactly: text.count) else {
@@ -29,7 +29,7 @@ extension Certificate {
         return certificates
     }
 
-    /// The certificate as one PEM block, with a line break behind it.
+    /// The certificate as one PEM block with a final line break.
     package var pem: String {
         var text = "-----BEGIN CERTIFICATE-----\n"
         var rest = Base64.encode(der)[...]
@@ -41,7 +41,7 @@ extension Certificate {
     }
 }
 
-/// The reader stopped because there is no further block, and for no other reason.
+/// Whether OpenSSL's error code means that there is no further block, and nothing else.
 func isEndOfPEM(_ code: UInt) -> Bool {
     code == 0 || (code >> 23 & 0xFF == UInt(ERR_LIB_PEM) && code & 0x7F_FFFF == UInt(PEM_R_NO_START_LINE))
 }

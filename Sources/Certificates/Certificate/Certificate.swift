@@ -3,16 +3,17 @@
 import CountersignCOpenSSL
 import CountersignCryptography
 
-/// One X.509 certificate (RFC 5280 §4.1), equal to another when their DER is.
+/// An X.509 certificate (RFC 5280 §4.1). Certificates are equal if their DER is.
 ///
-/// Unchecked because of the pointer: an X509 is not written after it was parsed, but for OpenSSL's own cache of the decoded
+/// Unchecked because of the pointer: an X509 is not modified after parsing, except for OpenSSL's cache of the decoded
 /// extensions, which OpenSSL locks.
 package final class Certificate: @unchecked Sendable {
     private let x509: OpaquePointer
-    /// The certificate as it travels.
+    /// The certificate's DER.
     package let der: [UInt8]
 
-    /// Parses exactly one certificate in DER: `malformed` when bytes are missing, left over or not in their one DER form.
+    /// Parses exactly one certificate. Throws `malformed` for missing or extra bytes and for any encoding other than
+    /// DER.
     package init(der: [UInt8]) throws(CertificateError) {
         ERR_clear_error()
         let parsed = der.withUnsafeBufferPointer { buffer in
@@ -28,7 +29,7 @@ package final class Certificate: @unchecked Sendable {
         self.der = der
     }
 
-    /// Takes a reference of its own to an X509 that was parsed elsewhere.
+    /// Retains an X509 that was parsed elsewhere.
     package init(retaining x509: OpaquePointer) {
         X509_up_ref(x509)
         self.x509 = x509
@@ -37,7 +38,7 @@ package final class Certificate: @unchecked Sendable {
 
     deinit { X509_free(x509) }
 
-    /// The X509, for as long as `body` runs; it is not to be written.
+    /// Calls `body` with the X509, which must not be modified.
     package func withX509<Result, Failure: Error>(
         _ body: (OpaquePointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -45,12 +46,12 @@ package final class Certificate: @unchecked Sendable {
     }
 }
 
-/// The DER of an X509 that was parsed or signed.
+/// The DER of an X509.
 private func encoding(of x509: OpaquePointer) -> [UInt8] {
     derBytes { i2d_X509(x509, $0) }
 }
 
-/// What one of OpenSSL's i2d functions writes, or nothing when it fails.
+/// The output of one of OpenSSL's i2d functions; empty if it fails.
 func derBytes(_ write: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32) -> [UInt8] {
     let length = write(nil)
     guard length > 0 else { return [] }
@@ -67,7 +68,8 @@ extension Certificate: Hashable {
 }
 
 extension Certificate {
-    /// By name, key identifier and key usage, this certificate may have issued `other`; the signature is not looked at.
+    /// Whether this certificate may have issued `other`, judged by name, key identifier and key usage. Does not verify
+    /// the signature.
     func issued(_ other: Certificate) -> Bool {
         defer { ERR_clear_error() }
         return other.withX509 { X509_check_issued(x509, $0) } == X509_V_OK
@@ -88,13 +90,13 @@ extension Certificate {
     /// `sha256:` and 64 lower-case digits.
     package var fingerprintText: String { CertificateFingerprint.text(sha256Fingerprint) }
 
-    /// The subject for people, most specific part first, escaped as in RFC 2253.
+    /// The subject as text, most specific part first, escaped as in RFC 2253.
     package var subject: String { Self.text(of: X509_get_subject_name(x509)) }
 
-    /// The issuer for people, most specific part first, escaped as in RFC 2253.
+    /// The issuer as text, most specific part first, escaped as in RFC 2253.
     package var issuer: String { Self.text(of: X509_get_issuer_name(x509)) }
 
-    /// The subject's DER, as CertificateRequest lists names (RFC 8446 §4.2.4).
+    /// The subject's DER, which is the form of names in a CertificateRequest (RFC 8446 §4.2.4).
     package var subjectDER: [UInt8] { derBytes { i2d_X509_NAME(X509_get_subject_name(x509), $0) } }
 
     /// The issuer's DER.
@@ -113,7 +115,7 @@ extension Certificate {
     /// Seconds since 1970.
     package var notAfter: Int64 { Self.seconds(of: X509_get0_notAfter(x509)) ?? .min }
 
-    /// `time` lies between the dates, both included (RFC 5280 §4.1.2.5).
+    /// Whether `time` is between the dates, inclusive (RFC 5280 §4.1.2.5).
     package func isValid(at time: Int64) -> Bool { notBefore <= time && time <= notAfter }
 
     static func text(of name: OpaquePointer?) -> String {
@@ -123,7 +125,7 @@ extension Certificate {
         return String(decoding: contents(ofMemory: output), as: UTF8.self)
     }
 
-    /// Seconds since 1970, or nil for what is no time.
+    /// Seconds since 1970; nil for a malformed time.
     static func seconds(of time: UnsafePointer<ASN1_TIME>?) -> Int64? {
         guard let time, let epoch = ASN1_TIME_set(nil, 0) else { return nil }
         defer { ASN1_STRING_free(epoch) }
@@ -139,7 +141,7 @@ extension Certificate {
     }
 }
 
-/// What was written to a memory BIO.
+/// The bytes in a memory BIO.
 func contents(ofMemory bio: OpaquePointer) -> [UInt8] {
     var start: UnsafeMutableRawPointer?
     let length = BIO_ctrl(bio, BIO_CTRL_INFO, 0, &start)

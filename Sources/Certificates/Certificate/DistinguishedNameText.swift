@@ -2,10 +2,10 @@
 
 import CountersignCryptography
 
-/// Reads a distinguished name written by a person: RFC 4514, or the form with slashes of OpenSSL's command.
+/// Parses the text of a distinguished name: RFC 4514, or the slash-separated form of OpenSSL's commands.
 struct DistinguishedNameText {
     private let text: [Unicode.Scalar]
-    /// In OpenSSL's form `/`, `+` and the backslash alone are special, and blanks are kept.
+    /// In OpenSSL's form, only `/`, `+` and the backslash are special, and spaces are significant.
     private let isSlashed: Bool
     private var position = 0
 
@@ -16,11 +16,11 @@ struct DistinguishedNameText {
         isSlashed = self.text.first == "/"
     }
 
-    /// The parts in the order of the DER, each of its attributes in DER.
+    /// The parts in the order of the DER; each is a list of attributes in DER.
     mutating func parts() throws(CertificateError) -> [[[UInt8]]] {
         guard text.count <= Self.maximumCharacters else {
             throw CertificateError(
-                .malformed, "a name of \(text.count) characters, \(Self.maximumCharacters) are taken")
+                .malformed, "a name of \(text.count) characters, the limit is \(Self.maximumCharacters)")
         }
         let separators: Set<Unicode.Scalar> = isSlashed ? ["/"] : [",", ";"]
         if isSlashed { position = 1 }
@@ -37,10 +37,10 @@ struct DistinguishedNameText {
     private mutating func attribute(until ends: Set<Unicode.Scalar>) throws(CertificateError) -> [UInt8] {
         let start = position
         guard let equals = text[position...].firstIndex(where: { $0 == "=" || ends.contains($0) }), text[equals] == "="
-        else { throw fault("an attribute and \"=\" are wanted", at: start) }
+        else { throw fault("expected an attribute and \"=\"", at: start) }
         let type = Self.trimmed(text[start..<equals])
         guard let kind = AttributeKind(type) else {
-            throw fault("no attribute \(type.debugDescription) is known", at: start)
+            throw fault("unknown attribute \(type.debugDescription)", at: start)
         }
         position = equals + 1
         let valueStart = position
@@ -49,7 +49,7 @@ struct DistinguishedNameText {
             defer { position = end }
             let digits = Self.trimmed(text[(position + 1)..<end])
             guard let bytes = Hex.decode(digits), let item = try? DERItem.items(in: bytes), item.count == 1 else {
-                throw fault("\"#\" is followed by a DER value in hexadecimal digits", at: valueStart)
+                throw fault("expected a DER value in hexadecimal digits after \"#\"", at: valueStart)
             }
             return DEREncoding.sequence([kind.identifier, bytes])
         }
@@ -61,10 +61,10 @@ struct DistinguishedNameText {
         }
     }
 
-    /// Leaves the position at the end or at the separator.
+    /// Stops at the separator or the end.
     private mutating func value(until ends: Set<Unicode.Scalar>) throws(CertificateError) -> String {
         var bytes: [UInt8] = []
-        // Blanks at the end count when they are escaped only.
+        // Trailing spaces are significant only if they are escaped.
         var kept = 0
         while !isSlashed, position < text.count, text[position] == " " { position += 1 }
         while position < text.count, !ends.contains(text[position]) {
@@ -73,7 +73,7 @@ struct DistinguishedNameText {
                 try bytes.append(contentsOf: escaped())
                 kept = bytes.count
             } else if scalar == "\"", !isSlashed {
-                throw fault("a quotation mark is written \\\"", at: position)
+                throw fault("a quotation mark must be written as \\\"", at: position)
             } else {
                 bytes.append(contentsOf: Array(String(scalar).utf8))
                 if scalar != " " || isSlashed { kept = bytes.count }
@@ -86,7 +86,7 @@ struct DistinguishedNameText {
         return value
     }
 
-    /// What follows a backslash: two hexadecimal digits, or a character that stands for itself.
+    /// The text after a backslash: two hexadecimal digits, or a character that represents itself.
     private mutating func escaped() throws(CertificateError) -> [UInt8] {
         let start = position
         guard position + 1 < text.count else { throw fault("nothing follows the backslash", at: start) }
@@ -101,7 +101,7 @@ struct DistinguishedNameText {
             return byte
         }
         guard " \"#+,;<=>\\/".unicodeScalars.contains(next) else {
-            throw fault("\\\(next) is no escape", at: start)
+            throw fault("\\\(next) is not a valid escape", at: start)
         }
         position += 2
         return Array(String(next).utf8)
@@ -117,7 +117,7 @@ struct DistinguishedNameText {
     }
 }
 
-/// What may stand before `=`, and the string type and greatest length of what stands behind it (RFC 5280 appendix A.1).
+/// An attribute type, with the string type and maximum length of its value (RFC 5280 appendix A.1).
 private struct AttributeKind {
     /// The object identifier's DER.
     let identifier: [UInt8]
@@ -125,7 +125,7 @@ private struct AttributeKind {
     private let tag: UInt8
     private let limit: Int
 
-    /// A keyword in either case, or numbers with dots.
+    /// From a keyword, in either case, or a dotted object identifier.
     init?(_ text: String) {
         name = text
         if let (dotted, tag, limit) = Self.table[text.lowercased()],
@@ -144,7 +144,7 @@ private struct AttributeKind {
         let count = value.unicodeScalars.count
         guard count > 0 else { throw CertificateError(.malformed, "\(name) is empty") }
         guard count <= limit else {
-            throw CertificateError(.malformed, "\(name) has \(count) characters, it may have \(limit)")
+            throw CertificateError(.malformed, "\(name) has \(count) characters, the limit is \(limit)")
         }
         let isTaken =
             switch tag {
@@ -153,7 +153,7 @@ private struct AttributeKind {
             default: true
             }
         guard isTaken, !value.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else {
-            throw CertificateError(.malformed, "\(value.debugDescription) is no value of \(name)")
+            throw CertificateError(.malformed, "\(value.debugDescription) is not a valid value of \(name)")
         }
         return DEREncoding.string(tag: tag, value)
     }

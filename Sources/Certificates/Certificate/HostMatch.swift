@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whether a certificate is for a host, by its subject alternative names alone (RFC 9525 §6).
+/// Checks whether a certificate is for a host, by its subject alternative names only (RFC 9525 §6).
 ///
-/// An IP address is compared with iPAddress names only, a name with dNSName ones. A wildcard is a whole left-most label, stands
-/// for exactly one label, and not right below a public suffix or a single label.
+/// An IP address is compared with iPAddress names, a host name with dNSName names. A wildcard must be the whole
+/// left-most label, matches exactly one label, and must not be directly below a public suffix or a single label.
 struct HostMatch {
     let host: String
     let isPublicSuffix: (String) -> Bool

@@ -6,7 +6,7 @@
     import Darwin
 #endif
 
-/// An IP address as an iPAddress name holds it: 4 or 16 bytes in network order (RFC 5280 §4.2.1.6).
+/// An IP address in the form of an iPAddress name: 4 or 16 bytes in network order (RFC 5280 §4.2.1.6).
 struct IPAddress: Hashable, CustomStringConvertible {
     let bytes: [UInt8]
 
@@ -15,7 +15,7 @@ struct IPAddress: Hashable, CustomStringConvertible {
         self.bytes = bytes
     }
 
-    /// A dotted quad, or an IPv6 address without brackets and zone; nil for anything else.
+    /// From a dotted quad, or an IPv6 address without brackets and zone; nil for any other text.
     init?(text: String) {
         var buffer = [UInt8](repeating: 0, count: 16)
         if inet_pton(AF_INET, text, &buffer) == 1 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A name beside the subject (GeneralName, RFC 5280 §4.2.1.6).
+/// A subject alternative name (GeneralName, RFC 5280 §4.2.1.6).
 package enum SubjectAlternativeName: Sendable, Hashable, CustomStringConvertible {
     case dns(String)
     case email(String)
@@ -9,13 +9,14 @@ package enum SubjectAlternativeName: Sendable, Hashable, CustomStringConvertible
     /// The user principal name of Windows domains, `user@domain`: otherName 1.3.6.1.4.1.311.20.2.3.
     case userPrincipalName(String)
 
-    /// From `dns:…`, `email:…`, `uri:…`, `ip:…` or `upn:…`: `malformed` for any other kind, or a value that is none of it.
+    /// From `dns:…`, `email:…`, `uri:…`, `ip:…` or `upn:…`. Throws `malformed` for any other kind and for an invalid
+    /// value.
     package init(_ text: String) throws(CertificateError) {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 2 else {
             throw CertificateError(
-                .malformed, "\(text.debugDescription) is no alternative name: dns:, email:, uri:, ip: or upn: is wanted"
-            )
+                .malformed,
+                "\(text.debugDescription) is not an alternative name: expected dns:, email:, uri:, ip: or upn:")
         }
         let value = parts[1]
         switch parts[0].lowercased() {
@@ -27,14 +28,15 @@ package enum SubjectAlternativeName: Sendable, Hashable, CustomStringConvertible
         default:
             throw CertificateError(
                 .malformed,
-                "\(parts[0].debugDescription) is no kind of alternative name: dns, email, uri, ip or upn is wanted")
+                "\(parts[0].debugDescription) is not a kind of alternative name: expected dns, email, uri, ip or upn")
         }
         guard isSound else {
-            throw CertificateError(.malformed, "\(value.debugDescription) is no value of \(parts[0].lowercased()):")
+            throw CertificateError(
+                .malformed, "\(value.debugDescription) is not a valid value for \(parts[0].lowercased()):")
         }
     }
 
-    /// As it is read.
+    /// In the form that the initialiser accepts.
     package var description: String {
         switch self {
         case .dns(let name): "dns:\(name)"
@@ -45,10 +47,10 @@ package enum SubjectAlternativeName: Sendable, Hashable, CustomStringConvertible
         }
     }
 
-    /// The GeneralName's DER: `malformed` for a value that its kind does not take.
+    /// The GeneralName's DER. Throws `malformed` for a value that is invalid for its kind.
     func encoded() throws(CertificateError) -> [UInt8] {
         guard isSound else {
-            throw CertificateError(.malformed, "\(description.debugDescription) is no alternative name")
+            throw CertificateError(.malformed, "\(description.debugDescription) is not an alternative name")
         }
         switch self {
         case .email(let name): return DEREncoding.tagged(1, Array(name.utf8))
@@ -68,7 +70,7 @@ package enum SubjectAlternativeName: Sendable, Hashable, CustomStringConvertible
     ]
     private static let maximumBytes = 1024
 
-    /// From a GeneralName in DER; nil for other kinds, and for what is no text of its kind.
+    /// From a GeneralName in DER; nil for other kinds and for invalid text.
     init?(_ name: DERItem) {
         let text = String(validating: name.content, as: UTF8.self)
         switch (name.tag, text) {
@@ -118,7 +120,7 @@ package enum SubjectAlternativeName: Sendable, Hashable, CustomStringConvertible
             }
     }
 
-    /// Without blanks and control characters.
+    /// Whether the text has no spaces or control characters.
     private static func isPrintable(_ name: String, ascii: Bool) -> Bool {
         (1...maximumBytes).contains(name.utf8.count)
             && name.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F && (!ascii || $0 < 0x80) }

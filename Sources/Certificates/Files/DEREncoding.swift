@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Writes the few ASN.1 values that certificate extensions are made of, in DER (X.690 §8, §10).
+/// Encodes the ASN.1 values that certificate extensions need, in DER (X.690 §8, §10).
 package enum DEREncoding {
     package static func sequence(_ items: [[UInt8]]) -> [UInt8] { value(tag: 0x30, items) }
 
@@ -30,7 +30,7 @@ package enum DEREncoding {
 
     static func value(tag: UInt8, _ bytes: [UInt8]) -> [UInt8] { value(tag: tag, [bytes]) }
 
-    /// A value whose content is `parts`, one behind the other.
+    /// A value whose content is the concatenation of `parts`.
     private static func value(tag: UInt8, _ parts: [[UInt8]]) -> [UInt8] {
         let count = parts.reduce(0) { $0 + $1.count }
         var encoded: [UInt8] = []

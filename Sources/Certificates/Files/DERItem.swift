@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One ASN.1 value in DER (X.690 §8.1): a tag of one byte, a definite length in its shortest form, the content.
+/// One ASN.1 value in DER (X.690 §8.1) with a one-byte tag.
 struct DERItem: Equatable, Sendable {
     let tag: UInt8
     let content: [UInt8]
@@ -17,7 +17,7 @@ struct DERItem: Equatable, Sendable {
     static let sequence: UInt8 = 0x30
     static let set: UInt8 = 0x31
 
-    /// The values that follow one another in `bytes`, of which none is left over: `malformed` otherwise.
+    /// All values in `bytes`. Throws `malformed` if bytes are left over or missing.
     static func items(in bytes: [UInt8]) throws(CertificateError) -> [DERItem] {
         var items: [DERItem] = []
         var rest = bytes[...]
@@ -25,25 +25,25 @@ struct DERItem: Equatable, Sendable {
         return items
     }
 
-    /// The one value that `bytes` are, of the type `tag`.
+    /// The only value in `bytes`, of type `tag`.
     static func single(_ bytes: [UInt8], tag: UInt8) throws(CertificateError) -> DERItem {
         var rest = bytes[...]
         let item = try next(in: &rest)
-        guard rest.isEmpty else { throw CertificateError(.malformed, "\(rest.count) bytes behind a DER value") }
+        guard rest.isEmpty else { throw CertificateError(.malformed, "\(rest.count) extra bytes after a DER value") }
         return try item.expecting(tag)
     }
 
     func expecting(_ wanted: UInt8) throws(CertificateError) -> DERItem {
         guard tag == wanted else {
-            throw CertificateError(.malformed, "a DER value of tag \(tag) instead of \(wanted)")
+            throw CertificateError(.malformed, "a DER value with tag \(tag) instead of \(wanted)")
         }
         return self
     }
 
-    /// The values inside.
+    /// The values in the content.
     func items() throws(CertificateError) -> [DERItem] { try Self.items(in: content) }
 
-    /// The object identifier's numbers with dots, or nil when it is none.
+    /// The dotted text of an object identifier; nil for any other value.
     var dottedText: String? {
         guard tag == Self.objectIdentifier, let last = content.last, last & 0x80 == 0 else { return nil }
         var numbers: [UInt64] = []
@@ -75,12 +75,12 @@ struct DERItem: Equatable, Sendable {
             }
             length = bytes.reduce(0) { $0 << 8 | Int($1) }
             guard length >= 0x80 else {
-                throw CertificateError(.malformed, "a DER length in a longer form than needed")
+                throw CertificateError(.malformed, "a DER length that is not in its shortest form")
             }
             rest = rest.dropFirst(bytes.count)
         }
         guard length <= rest.count else {
-            throw CertificateError(.malformed, "a DER value of \(length) bytes, of which \(rest.count) are there")
+            throw CertificateError(.malformed, "a DER value of \(length) bytes with only \(rest.count) bytes left")
         }
         let content = Array(rest.prefix(length))
         rest = rest.dropFirst(length)
@@ -89,7 +89,7 @@ struct DERItem: Equatable, Sendable {
 }
 
 extension DEREncoding {
-    /// The object identifier of the numbers, or nil when the text is none.
+    /// The object identifier for a dotted text; nil if the text is not one.
     static func objectIdentifier(_ dotted: some StringProtocol) -> [UInt8]? {
         let parts = dotted.split(separator: ".", omittingEmptySubsequences: false)
         let numbers = parts.compactMap { part in

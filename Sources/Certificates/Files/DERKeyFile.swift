@@ -3,14 +3,14 @@
 import CountersignCOpenSSL
 import CountersignCryptography
 
-/// A private key alone in DER: PKCS#8, encrypted or not (RFC 5958 §2, §3), or the forms of RSA (RFC 8017 §A.1.2) and elliptic
-/// curves (RFC 5915 §3).
+/// A private key in DER: PKCS#8, encrypted or not (RFC 5958 §2, §3), or the specific formats for RSA (RFC 8017 §A.1.2)
+/// and elliptic curves (RFC 5915 §3).
 enum DERKeyFile {
     static func read(_ bytes: [UInt8], password: Secret?) throws(CertificateError) -> PrivateKey {
         guard let parts = try? DERItem.single(bytes, tag: DERItem.sequence).items(), parts.count >= 2 else {
             throw CertificateError(.malformed, "not a private key")
         }
-        // EncryptedPrivateKeyInfo begins with its algorithm, all others with their version.
+        // EncryptedPrivateKeyInfo begins with its algorithm, all others with a version.
         if parts[0].tag == DERItem.sequence, parts[1].tag == DERItem.octetString {
             return try PEMFile.key(pem(bytes), password: password)
         }
@@ -22,9 +22,9 @@ enum DERKeyFile {
         }
         guard let key else {
             ERR_clear_error()
-            // A PFX begins with its version too.
+            // A PFX begins with a version too.
             guard parts[1].tag != DERItem.sequence || parts.count != 3 || parts[0].content != [3] else {
-                throw CertificateError(.malformed, "PKCS#12, where a private key alone is expected")
+                throw CertificateError(.malformed, "expected a private key, not a PKCS#12 file")
             }
             throw CertificateError(.malformed, "not a private key")
         }

@@ -2,19 +2,18 @@
 
 import CountersignCryptography
 
-/// Reads a client identity out of a file: PKCS#12 (RFC 7292) in DER, or PEM with a plain or encrypted private key; or
-/// out of two, of which one has the certificates and the other the key, in PEM or DER. Which of them it is, the content
-/// says.
+/// Reads a client identity from one file, PKCS#12 (RFC 7292) in DER or PEM with a plain or encrypted private key, or
+/// from two files, one with the certificates and one with the key, in PEM or DER. Detects the format from the content.
 package enum IdentityFile {
-    /// The largest file that is read.
+    /// The maximum file size.
     package static let maximumBytes = 1 << 20
 
-    /// The chain, leaf first and as far as the file has it, and the leaf's key. An expired certificate is no error
-    /// here.
+    /// The leaf's key and the chain, leaf first, as far as the file contains it. An expired certificate is not an
+    /// error.
     ///
-    /// `passwordNeeded` when the file is encrypted and `password` is nil; `wrongPassword` when it does not open the
-    /// file; `noKey`, `noCertificate` and `keyMismatch` when the file is not a whole identity; `unsupported` for
-    /// encryption that OpenSSL has not; `malformed` for everything else.
+    /// Throws `passwordNeeded` if the file is encrypted and `password` is nil; `wrongPassword` if the password does not
+    /// open the file; `noKey`, `noCertificate` or `keyMismatch` if the identity is incomplete; `unsupported` if OpenSSL
+    /// does not support the encryption; `malformed` for any other error.
     package static func read(
         _ bytes: [UInt8], password: Secret?
     ) throws(CertificateError) -> (chain: [Certificate], key: PrivateKey) {
@@ -23,7 +22,7 @@ package enum IdentityFile {
         case .pem: found = try PEMFile.read(bytes, password: password)
         case .der:
             guard (try? Certificate(der: bytes)) == nil else {
-                throw CertificateError(.noKey, "a certificate alone, without its private key")
+                throw CertificateError(.noKey, "a certificate without its private key")
             }
             found = try PKCS12File.read(bytes, password: password)
         }
@@ -31,14 +30,14 @@ package enum IdentityFile {
         return (try chain(of: found.key, among: found.certificates), found.key)
     }
 
-    /// The certificates of a file that has no private key: PEM, one certificate in DER, or PKCS#7 in DER (RFC 5652 §5).
-    /// Errors as in ``read(_:password:)``; `malformed` also for a file that has a key.
+    /// The certificates of a file without a private key: PEM, one certificate in DER, or PKCS#7 in DER (RFC 5652 §5).
+    /// Throws like ``read(_:password:)``, and `malformed` if the file contains a key.
     package static func readCertificates(_ bytes: [UInt8]) throws(CertificateError) -> [Certificate] {
         switch try form(of: bytes) {
         case .pem:
             guard !PEMFile.hasKey(bytes) else {
                 throw CertificateError(
-                    .malformed, "a private key beside the certificates, where another file has the key")
+                    .malformed, "the certificate file contains a private key, but the key is in a separate file")
             }
             return try PEMFile.certificates(bytes)
         case .der:
@@ -52,8 +51,8 @@ package enum IdentityFile {
         }
     }
 
-    /// The one private key of a file, PEM or DER, plain or encrypted. Certificates beside it are passed over. Errors as
-    /// in ``read(_:password:)``.
+    /// The only private key of a file, PEM or DER, plain or encrypted. Ignores certificates. Throws like
+    /// ``read(_:password:)``.
     package static func readKey(_ bytes: [UInt8], password: Secret?) throws(CertificateError) -> PrivateKey {
         switch try form(of: bytes) {
         case .pem: try PEMFile.key(bytes, password: password)
@@ -61,12 +60,12 @@ package enum IdentityFile {
         }
     }
 
-    /// `key`'s certificate among `certificates`, its issuer, and so on: `keyMismatch` when none is the key's.
+    /// The chain of `key`'s certificate from `certificates`. Throws `keyMismatch` if none has that key.
     package static func chain(
         of key: PrivateKey, among certificates: [Certificate]
     ) throws(CertificateError) -> [Certificate] {
         guard let leaf = certificates.first(where: key.matches) else {
-            throw CertificateError(.keyMismatch, "the private key belongs to none of the certificates")
+            throw CertificateError(.keyMismatch, "the private key does not belong to any of the certificates")
         }
         return chain(from: leaf, among: certificates)
     }
@@ -86,7 +85,7 @@ package enum IdentityFile {
         return .pem
     }
 
-    /// `leaf`, its issuer, and so on, until a certificate that issued itself or whose issuer is not among them.
+    /// `leaf` followed by its issuers, up to a self-issued certificate or one whose issuer is missing.
     private static func chain(from leaf: Certificate, among certificates: [Certificate]) -> [Certificate] {
         var chain = [leaf]
         var current = leaf
@@ -98,7 +97,7 @@ package enum IdentityFile {
     }
 }
 
-/// What an identity file holds.
+/// The contents of an identity file.
 struct IdentityContents {
     var certificates: [Certificate]
     var key: PrivateKey

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Trust anchors as a Java runtime reads them: a PKCS#12 file of certificates alone (RFC 7292 §4), without encryption and
-/// without a MAC, because nothing in it is secret and no password is to be handed around.
+/// Writes a trust store for Java runtimes: a PKCS#12 file with certificates only (RFC 7292 §4), without encryption and
+/// MAC, because it contains no secrets and should not need a password.
 ///
-/// A runtime takes a certificate without a key for an anchor only if its bag has the attribute `trustedKeyUsage`,
-/// 2.16.840.1.113894.746875.1.1, with a purpose in it (sun.security.pkcs12.PKCS12KeyStore).
+/// A runtime only accepts a certificate without a key as a trust anchor if its bag has the attribute `trustedKeyUsage`,
+/// 2.16.840.1.113894.746875.1.1, with a purpose (sun.security.pkcs12.PKCS12KeyStore).
 package enum JavaTrustStore {
     private static let data: [UInt8] = [0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x01]
     private static let certificateBag: [UInt8] = [
@@ -18,10 +18,10 @@ package enum JavaTrustStore {
     ]
     private static let anyExtendedKeyUsage: [UInt8] = [0x06, 0x04, 0x55, 0x1D, 0x25, 0x00]
 
-    /// The file with each of `anchors` once, in their order.
+    /// The file with all `anchors` in their order, without duplicates.
     package static func pkcs12(of anchors: [Certificate]) -> [UInt8] { pkcs12(ofDER: anchors.map(\.der)) }
 
-    /// The same of certificates in DER.
+    /// The same for certificates in DER.
     package static func pkcs12(ofDER anchors: [[UInt8]]) -> [UInt8] {
         var seen: Set<Encoding> = []
         let attributes = set(DEREncoding.sequence([trustedKeyUsage, set(anyExtendedKeyUsage)]))
@@ -33,7 +33,7 @@ package enum JavaTrustStore {
         return DEREncoding.sequence([DEREncoding.integer(3), content(safe)])
     }
 
-    /// A certificate in a set: told from others by the end of its signature before all of it is looked at.
+    /// A certificate as a set element. Hashes the end of its signature only, which differs between certificates.
     private struct Encoding: Hashable {
         let bytes: [UInt8]
 

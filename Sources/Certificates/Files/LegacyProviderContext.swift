@@ -2,13 +2,13 @@
 
 import CountersignCOpenSSL
 
-/// OpenSSL's legacy algorithms (RC2, single DES) in a library context of their own, so that nothing else in the process
-/// can reach them. Only identity files are read with it. What is made in it goes when it goes: copy what is to stay.
+/// An OpenSSL library context with the legacy algorithms (RC2, single DES), which keeps them away from the rest of the
+/// process. Only for reading identity files. Objects created in the context become invalid with it: copy them first.
 final class LegacyProviderContext {
     let context: OpaquePointer
     private let providers: [OpaquePointer]
 
-    /// Nil where OpenSSL's legacy provider is not installed.
+    /// Nil if OpenSSL's legacy provider is not installed.
     init?() {
         guard let context = OSSL_LIB_CTX_new() else { return nil }
         let providers = ["default", "legacy"].compactMap { (name: String) in OSSL_PROVIDER_load(context, name) }

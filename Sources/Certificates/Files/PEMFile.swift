@@ -35,13 +35,13 @@ enum PEMFile {
         let keys = labels(in: bytes).count { $0.hasSuffix(keyLabel) }
         guard keys > 0 else { throw CertificateError(.noKey, "no private key in the file") }
         guard keys == 1 else {
-            throw CertificateError(.malformed, "\(keys) private keys in the file, where one is expected")
+            throw CertificateError(.malformed, "\(keys) private keys in the file, expected one")
         }
     }
 
     private static func checkBoundaries(_ bytes: [UInt8]) throws(CertificateError) {
         guard boundaries(in: bytes).count.isMultiple(of: 2) else {
-            throw CertificateError(.malformed, "a block of the PEM text is cut off")
+            throw CertificateError(.malformed, "a block of the PEM text is truncated")
         }
     }
 
@@ -51,7 +51,7 @@ enum PEMFile {
         let reasons = OpenSSLErrors.drain()
         if prompt.wasAsked, password != nil, let legacy = LegacyProviderContext() {
             if let key = readKey(bytes, prompt: prompt, library: legacy.context) {
-                // The key belongs to the library context that goes with `legacy`.
+                // The key belongs to the library context of `legacy`, which is about to be freed.
                 defer { EVP_PKEY_free(key) }
                 return try PrivateKey.copy(of: key)
             }
@@ -89,21 +89,21 @@ enum PEMFile {
         }
     }
 
-    /// The lines that begin or end a block.
+    /// The first and last lines of blocks.
     private static func boundaries(in bytes: [UInt8]) -> [ArraySlice<UInt8>] {
         bytes.split(whereSeparator: { $0 == 0x0A || $0 == 0x0D }).filter { $0.starts(with: Array("-----".utf8)) }
     }
 }
 
-/// Answers OpenSSL's question for a password, and keeps that it was asked.
+/// Supplies the password to OpenSSL's callback, and records whether it was requested.
 private final class PasswordPrompt {
     let password: Secret?
     private(set) var wasAsked = false
 
     init(_ password: Secret?) { self.password = password }
 
-    /// Writes the password into OpenSSL's buffer and gives its length, or −1 when there is none, or no room, or it has
-    /// a zero byte, which OpenSSL would take for its end.
+    /// Writes the password into OpenSSL's buffer and returns its length. Returns −1 if there is no password, if it is
+    /// too long, or if it contains a zero byte, which OpenSSL would treat as its end.
     func answer(_ buffer: UnsafeMutablePointer<CChar>?, _ room: Int32) -> Int32 {
         wasAsked = true
         guard let password, let buffer, password.count <= Int(room), !password.withBytes({ $0.contains(0) }) else {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A PEM text (RFC 7468) of certificates alone, taken apart without a look into them.
+/// Splits a PEM text (RFC 7468) that contains certificates only, without decoding them.
 package enum PEMText {
-    /// The bytes of each certificate, in their order; text between the blocks is passed over. Nil where a block is of another
-    /// kind, or not of lines of base64 whose last one alone is padded.
+    /// The bytes of each certificate, in their order. Ignores text between the blocks. Nil if there is another kind of
+    /// block, or if a block is not base64 with padding in its last line only.
     package static func certificates(in text: [UInt8]) -> [[UInt8]]? {
         text.withUnsafeBufferPointer { text in
             var certificates: [[UInt8]] = []
@@ -20,10 +20,10 @@ package enum PEMText {
     private static let begin = Array("-----BEGIN CERTIFICATE-----".utf8)
     private static let end = Array("-----END CERTIFICATE-----".utf8)
 
-    /// Twice what is written (RFC 7468 §2), and within what OpenSSL reads.
+    /// Twice the standard line length (RFC 7468 §2), and within OpenSSL's limit.
     private static let maximumLine = 128
 
-    /// The block whose first line was read, with `position` put behind its last one.
+    /// The rest of a block after its first line. Moves `position` past the last line.
     private static func block(in text: UnsafeBufferPointer<UInt8>, at position: inout Int) -> [UInt8]? {
         let start = position
         var end = position
@@ -45,7 +45,7 @@ package enum PEMText {
         return isWhole && !block.isEmpty ? block : nil
     }
 
-    /// Without its line feed; empty lines are passed over.
+    /// The next non-empty line without its line feed.
     private static func nextLine(in text: UnsafeBufferPointer<UInt8>, at position: inout Int) -> Range<Int>? {
         while position < text.count, text[position] == 0x0A { position += 1 }
         guard position < text.count else { return nil }
@@ -62,8 +62,8 @@ package enum PEMText {
 
     private static let padding = UInt8(ascii: "=")
 
-    /// Adds what the line stands for to the first `count` of `bytes`, which have room for it; false where the line is not of
-    /// whole groups.
+    /// Decodes the line and appends it to the first `count` elements of `bytes`, which has enough space. Returns false
+    /// if the line does not consist of whole groups.
     private static func decode(
         _ line: Range<Int>, of text: UnsafeBufferPointer<UInt8>, into bytes: UnsafeMutableBufferPointer<UInt8>,
         _ count: inout Int
@@ -90,7 +90,7 @@ package enum PEMText {
         }
     }
 
-    /// The value of each byte; 0xFF for what is none.
+    /// The value of each base64 character; 0xFF for other bytes.
     private static let sextets: [UInt8] = {
         var sextets = [UInt8](repeating: 0xFF, count: 256)
         let alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"

@@ -3,8 +3,8 @@
 import CountersignCOpenSSL
 import CountersignCryptography
 
-/// An identity file in PKCS#12 (RFC 7292 §4), modern or of the old kind with RC2 and 3DES. What is encrypted has to
-/// have a MAC; public-key privacy and integrity modes are not read.
+/// An identity file in PKCS#12 (RFC 7292 §4), with modern algorithms or with RC2 and 3DES. An encrypted file must have
+/// a MAC. The public-key privacy and integrity modes are not supported.
 enum PKCS12File {
     static func read(_ bytes: [UInt8], password: Secret?) throws(CertificateError) -> IdentityContents {
         ERR_clear_error()
@@ -22,7 +22,8 @@ enum PKCS12File {
         throw CertificateError(.unsupported, "\(what) is not supported: \(reasons.joined(separator: "; "))")
     }
 
-    /// The form of the password that the file's MAC was made with: no password is either none or an empty one.
+    /// The form of the password that matches the file's MAC: without a password, implementations use either none or an
+    /// empty one.
     private static func passphrase(for file: PKCS12, password: Secret?) throws(CertificateError) -> Passphrase {
         guard file.hasMAC else { return Passphrase(nil) }
         let offered = password.map { [Passphrase($0)] } ?? [Passphrase(nil), Passphrase(Secret([]))]
@@ -33,11 +34,11 @@ enum PKCS12File {
     }
 }
 
-/// One PKCS12 structure of OpenSSL's.
+/// Owns one PKCS12 structure of OpenSSL.
 private final class PKCS12 {
     private let file: OpaquePointer
 
-    /// Nil when the bytes are not exactly one PFX.
+    /// Nil if the bytes are not exactly one PFX.
     init?(_ bytes: [UInt8], library: OpaquePointer?) {
         var file = PKCS12_init_ex(NID_pkcs7_data, library, nil)
         let isWhole = bytes.withUnsafeBufferPointer { buffer in
@@ -60,7 +61,7 @@ private final class PKCS12 {
         passphrase.withText { text, length in PKCS12_verify_mac(file, text, length) == 1 }
     }
 
-    /// Copies of what the file holds, or nil when it cannot be decrypted; `noKey` when it holds no key.
+    /// Copies of the file's contents; nil if it cannot be decrypted. Throws `noKey` if it contains no key.
     func contents(_ passphrase: Passphrase) throws(CertificateError) -> IdentityContents? {
         var key: OpaquePointer?
         var leaf: OpaquePointer?
@@ -83,7 +84,7 @@ private final class PKCS12 {
     }
 }
 
-/// A password as OpenSSL's C functions take it: none, or with a zero byte behind it.
+/// A password for OpenSSL's C functions: nil, or zero-terminated.
 private struct Passphrase {
     private let text: Secret?
 

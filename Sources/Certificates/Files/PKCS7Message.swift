@@ -3,18 +3,18 @@
 import CountersignCOpenSSL
 
 /// The message in which an EST server sends certificates: CMS SignedData without content or signatures (RFC 5272 §4.1,
-/// RFC 5652 §5), also in BER. What it says is not authenticated by itself.
+/// RFC 5652 §5), in DER or BER. The message itself is not authenticated.
 package enum PKCS7Message {
-    /// The largest message that is read.
+    /// The maximum message size.
     package static let maximumBytes = 1 << 20
-    /// The most certificates that one message may hold.
+    /// The maximum number of certificates in a message.
     package static let maximumCertificates = 64
 
-    /// The certificates in the order of the message: `malformed` when it is none, is too large or holds too many of
-    /// them, `noCertificate` when it holds none.
+    /// The certificates in the order of the message. Throws `malformed` if it cannot be parsed or exceeds a limit,
+    /// `noCertificate` if it is empty.
     package static func certificates(inPKCS7 der: [UInt8]) throws(CertificateError) -> [Certificate] {
         guard der.count <= maximumBytes else {
-            throw CertificateError(.malformed, "\(der.count) bytes are too many for a message of certificates")
+            throw CertificateError(.malformed, "\(der.count) bytes are too many for a PKCS#7 message")
         }
         ERR_clear_error()
         let (parsed, rest) = der.withUnsafeBufferPointer { buffer in
@@ -25,9 +25,9 @@ package enum PKCS7Message {
         }
         guard let message = parsed else { throw .openSSL(.malformed, "not a PKCS#7 message") }
         defer { CMS_ContentInfo_free(message) }
-        guard rest == 0 else { throw CertificateError(.malformed, "\(rest) bytes behind the PKCS#7 message") }
+        guard rest == 0 else { throw CertificateError(.malformed, "\(rest) extra bytes after the PKCS#7 message") }
         guard OBJ_obj2nid(CMS_get0_type(message)) == NID_pkcs7_signed else {
-            throw CertificateError(.malformed, "a PKCS#7 message of another kind than SignedData")
+            throw CertificateError(.malformed, "the PKCS#7 message is not SignedData")
         }
         guard let found = CMS_get1_certs(message) else {
             ERR_clear_error()
@@ -38,7 +38,7 @@ package enum PKCS7Message {
         guard count > 0 else { throw CertificateError(.noCertificate, "no certificate in the PKCS#7 message") }
         guard count <= maximumCertificates else {
             throw CertificateError(
-                .malformed, "\(count) certificates in the PKCS#7 message, \(maximumCertificates) are read")
+                .malformed, "\(count) certificates in the PKCS#7 message, the limit is \(maximumCertificates)")
         }
         var certificates: [Certificate] = []
         for index in 0..<count {

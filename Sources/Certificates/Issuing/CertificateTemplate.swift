@@ -3,15 +3,16 @@
 import CountersignCOpenSSL
 import CountersignCryptography
 
-/// A certificate to be (TBSCertificate, RFC 5280 §4.1.2), which a key then signs.
+/// The contents of a certificate to sign (TBSCertificate, RFC 5280 §4.1.2).
 package struct CertificateTemplate {
-    /// A name of this house, or one copied from elsewhere.
+    /// A name from its parts, or one copied from another certificate.
     package enum Name {
-        /// Organisation and common name; a part that is nil is left out.
+        /// Organisation and common name; nil parts are omitted.
         case parts(organization: String?, commonName: String?)
         case der([UInt8])
 
-        /// A leaf's for a host. An address is no common name: clients would hold it against the DNS name constraints.
+        /// The name of a host's leaf certificate. An address is not used as common name, because clients would check it
+        /// against the DNS name constraints.
         static func site(_ host: String) -> Name {
             let isCommonName = IPAddress(text: host) == nil && host.utf8.count <= maximumNameCharacters
             return .parts(organization: "Countersign", commonName: isCommonName ? host.lowercased() : nil)
@@ -47,11 +48,11 @@ package struct CertificateTemplate {
         self.extensions = extensions
     }
 
-    /// The longest common name or organisation (RFC 5280 appendix A.1).
+    /// The maximum length of a common name or organisation (RFC 5280 appendix A.1).
     static let maximumNameCharacters = 64
 
-    /// A certificate for `key`, signed by `signer` under the name of `issuer`, or under its own when that is nil; the key
-    /// identifiers are added. ECDSA and RSA sign over SHA-256.
+    /// A certificate for `key`, signed by `signer` in the name of `issuer`, or self-issued if that is nil. Adds the key
+    /// identifiers. ECDSA and RSA sign with SHA-256.
     package func signed(
         for key: PrivateKey, issuer: Certificate?, signer: PrivateKey
     ) throws(CertificateError) -> Certificate {
@@ -76,7 +77,7 @@ package struct CertificateTemplate {
         guard signer.withPKEY({ X509_sign(x509, $0, EVP_sha256()) }) > 0 else {
             throw .openSSL(.unavailable, "signing a certificate")
         }
-        // Parsing what was just encoded would decode the key again, which takes as long as all the rest.
+        // Retained and not parsed again: parsing decodes the key, which takes as long as everything else here.
         return Certificate(retaining: x509)
     }
 
@@ -102,7 +103,7 @@ package struct CertificateTemplate {
             defer { X509_NAME_free(name) }
             return X509_set_subject_name(x509, name) == 1
         case .parts(let organization, let commonName):
-            // In its place: what X509_set_subject_name is given, it encodes and decodes once more.
+            // Modified in place, because X509_set_subject_name encodes and decodes its argument.
             let name = X509_get_subject_name(x509)
             for (identifier, text) in [(NID_organizationName, organization), (NID_commonName, commonName)] {
                 guard let text else { continue }
@@ -141,8 +142,9 @@ package struct CertificateTemplate {
 }
 
 extension CertificateTemplate.Extension {
-    /// An authority's own: no authority below it when `pathLength` is 0; it signs certificates and revocation lists.
-    static func authority(pathLength: UInt8) -> [Self] {
+    /// The extensions of a CA certificate that signs certificates and revocation lists. With `pathLength` 0, it cannot
+    /// issue further CA certificates.
+    static func certificationAuthority(pathLength: UInt8) -> [Self] {
         [
             Self(
                 identifier: NID_basic_constraints, isCritical: true,
@@ -151,7 +153,7 @@ extension CertificateTemplate.Extension {
         ]
     }
 
-    /// A server's own: no authority, signs handshakes.
+    /// The extensions of a server certificate: not a CA, signs handshakes.
     static var server: [Self] {
         [
             Self(identifier: NID_basic_constraints, isCritical: true, value: DEREncoding.sequence([])),
@@ -177,7 +179,7 @@ extension CertificateTemplate.Extension {
 }
 
 extension Certificate {
-    /// The subject key identifier, or what it would be here.
+    /// The subject key identifier, or the one that this type would generate.
     fileprivate var keyIdentifier: [UInt8] {
         withX509 { x509 in
             X509_get0_subject_key_id(x509).map { Self.bytes(of: $0) } ?? CertificateTemplate.keyIdentifier(of: x509)

@@ -7,7 +7,8 @@ extension InterceptionAuthority {
     /// 128 random bits (RFC 5280 §4.1.2.2).
     package static func newSerial() -> [UInt8] { Randomness.bytes(16) }
 
-    /// A root on P-256 for two years, of which a day is past; `serial` is big-endian, positive, 19 bytes at most.
+    /// A root certificate on P-256, valid for two years from a day before `time`. `serial` is big-endian, positive and
+    /// has at most 19 bytes.
     package static func makeRoot(
         commonName: String, at time: Int64, serial: [UInt8] = newSerial()
     ) throws(CertificateError) -> (certificate: Certificate, key: PrivateKey) {
@@ -16,18 +17,18 @@ extension InterceptionAuthority {
         let template = CertificateTemplate(
             subject: .parts(organization: "Countersign", commonName: commonName), serial: serial,
             notBefore: notBefore, notAfter: notBefore + rootLifetime - 1,
-            extensions: CertificateTemplate.Extension.authority(pathLength: 1))
+            extensions: CertificateTemplate.Extension.certificationAuthority(pathLength: 1))
         return (try template.signed(for: key, issuer: nil, signer: key), key)
     }
 
-    /// Issuing certificates of one key on P-256 for 30 days, of which a day is past, within the root's dates and together for
-    /// `hosts` only: critical name constraints, no authority below them, serverAuth. `notPermitted` when the root is not valid
-    /// at `time`.
+    /// Issuing certificates for one new key on P-256, valid for 30 days from a day before `time` and within the root's
+    /// dates. Critical name constraints limit them, together, to `hosts`; they cannot issue CA certificates, and are
+    /// for serverAuth. Throws `notPermitted` if the root is not valid at `time`.
     package static func makeIssuing(
         root: Certificate, rootKey: PrivateKey, permitting hosts: [String], at time: Int64
     ) throws(CertificateError) -> (certificates: [Certificate], key: PrivateKey) {
         guard root.isValid(at: time) else {
-            throw CertificateError(.notPermitted, "the interception authority's root is not valid now")
+            throw CertificateError(.notPermitted, "the interception CA's root certificate is not valid now")
         }
         let parts = try NameConstraints.parts(permitting: hosts)
         let key = try PrivateKey.generateP256()
@@ -35,7 +36,7 @@ extension InterceptionAuthority {
         let firstSerial = newSerial()
         var certificates: [Certificate] = []
         for (place, constraints) in parts.enumerated() {
-            // A name for each, so that no client takes one part's certificate for another's.
+            // Each certificate has its own name, so that clients do not confuse them.
             let part = parts.count > 1 ? " part \(place + 1)" : ""
             let template = CertificateTemplate(
                 subject: .parts(
@@ -43,7 +44,7 @@ extension InterceptionAuthority {
                     commonName: "Countersign interception issuer \(Hex.encode(firstSerial.prefix(4)))\(part)"),
                 serial: place == 0 ? firstSerial : newSerial(),
                 notBefore: notBefore, notAfter: min(notBefore + issuingLifetime - 1, root.notAfter),
-                extensions: CertificateTemplate.Extension.authority(pathLength: 0) + [
+                extensions: CertificateTemplate.Extension.certificationAuthority(pathLength: 0) + [
                     .serverAuthentication,
                     .init(identifier: NID_name_constraints, isCritical: true, value: constraints.der),
                 ])
@@ -52,9 +53,9 @@ extension InterceptionAuthority {
         return (certificates, key)
     }
 
-    /// A chain that nobody trusts, to show for an origin that is not trusted: a leaf for `key` with the names and dates of
-    /// `origin`, or for `host` alone and a week around `time` when that is nil, and its one-off issuer, whose common name is
-    /// the first 64 characters of `issuerName` and whose key is gone.
+    /// A chain that no client trusts, to present for an origin that is not trusted: a leaf for `key` with the names and
+    /// dates of `origin`, or, if that is nil, for `host` and about a week around `time`; and a one-off issuer whose
+    /// common name is the first 64 characters of `issuerName` and whose key is discarded.
     package static func throwaway(
         mirroring origin: Certificate?, host: String, key: PrivateKey, issuerName: String, at time: Int64
     ) throws(CertificateError) -> [Certificate] {
@@ -64,7 +65,7 @@ extension InterceptionAuthority {
         let issuerTemplate = CertificateTemplate(
             subject: .parts(organization: nil, commonName: issuerName), serial: newSerial(),
             notBefore: notBefore, notAfter: notAfter,
-            extensions: CertificateTemplate.Extension.authority(pathLength: 0))
+            extensions: CertificateTemplate.Extension.certificationAuthority(pathLength: 0))
         let issuer = try issuerTemplate.signed(for: issuerKey, issuer: nil, signer: issuerKey)
         var extensions = CertificateTemplate.Extension.server
         if let origin {
@@ -83,7 +84,7 @@ extension InterceptionAuthority {
 }
 
 extension Certificate {
-    /// The signature is that of `issuer`'s key.
+    /// Whether the signature verifies with `issuer`'s key.
     func isSigned(by issuer: Certificate) -> Bool {
         defer { ERR_clear_error() }
         return issuer.withX509 { X509_get0_pubkey($0) }.map { key in withX509 { X509_verify($0, key) == 1 } } ?? false

@@ -2,21 +2,21 @@
 
 import CountersignCOpenSSL
 
-/// A client certificate with its private key: what a TLS CertificateRequest is answered with.
+/// A client certificate with its private key, for answering a TLS CertificateRequest.
 package struct Identity: Sendable {
-    /// The name it was enrolled under.
+    /// The name under which it is enrolled.
     package let name: String
-    /// The certificate, its issuer, and so on; leaf first.
+    /// The certificate and its issuers, leaf first.
     package let chain: [Certificate]
     package let key: PrivateKey
 
-    /// `noCertificate` for an empty chain, `keyMismatch` when the key is not the leaf's.
+    /// Throws `noCertificate` for an empty chain, `keyMismatch` if the key is not the leaf's.
     package init(name: String, chain: [Certificate], key: PrivateKey) throws(CertificateError) {
         guard let leaf = chain.first else {
             throw CertificateError(.noCertificate, "identity \"\(name)\" has no certificate")
         }
         guard key.matches(leaf) else {
-            throw CertificateError(.keyMismatch, "the key of identity \"\(name)\" is not its certificate's")
+            throw CertificateError(.keyMismatch, "the key of identity \"\(name)\" does not belong to its certificate")
         }
         self.name = name
         self.chain = chain
@@ -28,7 +28,7 @@ package struct Identity: Sendable {
 }
 
 extension Identity: Equatable {
-    /// The same name and chain, and so the same key.
+    /// Compares name and chain. Equal chains imply the same key.
     package static func == (left: Identity, right: Identity) -> Bool {
         left.name == right.name && left.chain == right.chain
     }
@@ -43,9 +43,9 @@ extension Identity {
         case notYetValid(notBefore: Int64)
         /// The key usage or extended key usage is not that of a TLS client.
         case wrongPurpose
-        /// No certificate of the chain is one that the server accepts, or is issued by one.
+        /// No certificate of the chain is an accepted issuer or issued by one.
         case issuerNotAccepted
-        /// The server takes no signature that the key can make.
+        /// The server accepts no signature algorithm of the key.
         case signatureNotAccepted
 
         package var description: String {
@@ -53,8 +53,8 @@ extension Identity {
             case .expired(let notAfter): "expired \(CalendarDate(secondsSince1970: notAfter))"
             case .notYetValid(let notBefore): "not valid before \(CalendarDate(secondsSince1970: notBefore))"
             case .wrongPurpose: "not for client authentication"
-            case .issuerNotAccepted: "not of an issuer that the server accepts"
-            case .signatureNotAccepted: "its key makes no signature that the server accepts"
+            case .issuerNotAccepted: "not issued by a CA that the server accepts"
+            case .signatureNotAccepted: "its key supports no signature algorithm that the server accepts"
             }
         }
     }
@@ -74,22 +74,22 @@ extension Identity {
         return nil
     }
 
-    /// There is no obstacle.
+    /// Whether there is no obstacle.
     package func fits(
         acceptableIssuers: [[UInt8]], signatureAlgorithms: [UInt16] = [], at time: Int64
     ) -> Bool {
         obstacle(acceptableIssuers: acceptableIssuers, signatureAlgorithms: signatureAlgorithms, at: time) == nil
     }
 
-    /// What ``choose(among:acceptableIssuers:signatureAlgorithms:at:preferring:)`` came to.
+    /// The result of ``choose(among:acceptableIssuers:signatureAlgorithms:at:preferring:)``.
     package enum Choice: Equatable, Sendable {
         case identity(Identity)
-        /// None fits; a short sentence says why.
+        /// No identity fits, with a short sentence that says why.
         case none(String)
     }
 
-    /// The identity named `name`, and no other, if a name is given; else, of those that fit, the one that is valid longest, and
-    /// of several such the first by name.
+    /// If `name` is given, only the identity of that name is considered. Otherwise chooses the fitting identity that is
+    /// valid longest, and the first by name if several are.
     package static func choose(
         among identities: [Identity], acceptableIssuers: [[UInt8]], signatureAlgorithms: [UInt16] = [], at time: Int64,
         preferring name: String? = nil
@@ -110,7 +110,7 @@ extension Identity {
         return best.map { .identity($0) } ?? .none(obstacles.joined(separator: "; "))
     }
 
-    /// A name of `accepted` is the subject or the issuer of a certificate of the chain (RFC 8446 §4.2.4).
+    /// Whether the subject or issuer of a certificate in the chain is among `accepted` (RFC 8446 §4.2.4).
     private func isIssued(byOneOf accepted: [[UInt8]]) -> Bool {
         let names = chain.flatMap { [$0.subjectDER, $0.issuerDER] }
         return accepted.contains { DistinguishedName.equal($0, oneOf: names) }
@@ -118,7 +118,7 @@ extension Identity {
 }
 
 extension KeyKind {
-    /// A key of this kind can sign by the SignatureScheme (RFC 8446 §4.2.3), under TLS 1.2 or 1.3.
+    /// Whether a key of this kind supports the SignatureScheme (RFC 8446 §4.2.3), in TLS 1.2 or 1.3.
     func signs(_ scheme: UInt16) -> Bool {
         switch self {
         case .rsa: [0x0401, 0x0501, 0x0601, 0x0804, 0x0805, 0x0806].contains(scheme)
@@ -131,9 +131,9 @@ extension KeyKind {
     }
 }
 
-/// Names in DER, compared as RFC 5280 §7.1 has it.
+/// Compares distinguished names in DER under the rules of RFC 5280 §7.1.
 private enum DistinguishedName {
-    /// Equal bytes, or names that differ in string type, case or spacing only.
+    /// Whether `name` equals one of `others`, ignoring string type, case and spacing.
     static func equal(_ name: [UInt8], oneOf others: [[UInt8]]) -> Bool {
         if others.contains(name) { return true }
         guard let parsed = parse(name) else { return false }

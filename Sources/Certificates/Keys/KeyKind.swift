@@ -5,9 +5,9 @@ import CountersignCOpenSSL
 /// A public or private key's algorithm and size.
 package enum KeyKind: Hashable, Sendable, CustomStringConvertible {
     case rsa(bits: Int)
-    /// An RSA key that is for RSASSA-PSS only (RFC 4055 §1.2).
+    /// An RSA key for RSASSA-PSS only (RFC 4055 §1.2).
     case rsaPSS(bits: Int)
-    /// The curve by its NIST name where it has one, else by OpenSSL's.
+    /// The curve's NIST name if it has one, otherwise OpenSSL's name.
     case ec(curve: String)
     case ed25519
     case ed448
@@ -27,7 +27,7 @@ package enum KeyKind: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// At least as hard as RSA 2048 or P-256, and of an algorithm and form that servers may use (security floor of the house).
+    /// Whether the key meets the minimum strength for certificates: RSA 2048, P-256, or an Edwards curve.
     package var isStrongEnough: Bool {
         switch self {
         case .rsa(let bits), .rsaPSS(let bits): bits >= 2048 && bits.isMultiple(of: 8)

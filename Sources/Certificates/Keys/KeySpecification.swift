@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A kind of private key that is made here.
+/// A kind of private key that Countersign generates.
 package enum KeySpecification: String, Sendable, Equatable, CaseIterable, CustomStringConvertible {
     case ecP256 = "ec-p256"
     case ecP384 = "ec-p384"
@@ -9,10 +9,10 @@ package enum KeySpecification: String, Sendable, Equatable, CaseIterable, Custom
     case rsa3072 = "rsa-3072"
     case rsa4096 = "rsa-4096"
 
-    /// From its text, such as `ec-p256`, in either case; nil for any other.
+    /// From its name, such as `ec-p256`, in either case; nil if unknown.
     package init?(_ text: String) { self.init(rawValue: text.lowercased()) }
 
-    /// The kind that `kind` is, or nil for one that is not made here.
+    /// The specification for `kind`; nil for a kind that Countersign does not generate.
     package init?(_ kind: KeyKind) {
         guard let found = Self.allCases.first(where: { $0.kind == kind }) else { return nil }
         self = found

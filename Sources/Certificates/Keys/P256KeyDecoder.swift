@@ -3,13 +3,13 @@
 import CountersignCOpenSSL
 import CountersignCryptography
 
-/// A PrivateKeyInfo (RFC 5208 §5) of a key on P-256, with its ECPrivateKey (RFC 5915 §3), in the one form in which
-/// OpenSSL writes it: no parameters beside the curve's name, no attributes, the public key uncompressed.
+/// Decodes a PrivateKeyInfo (RFC 5208 §5) with an ECPrivateKey (RFC 5915 §3) on P-256, in exactly the form that OpenSSL
+/// writes: a named curve, no attributes, an uncompressed public key.
 ///
-/// It is made from its parts. OpenSSL's own way round tries its decoders for every format, and takes some fifteen times
-/// as long: a third of a millisecond for each key that a start reads.
+/// Builds the key from its parts. OpenSSL's generic decoding tries the decoders of all formats and takes about fifteen
+/// times as long: a third of a millisecond for each key at the start of the process.
 struct P256KeyDecoder {
-    /// PrivateKeyInfo, version 0, id-ecPublicKey and prime256v1; ECPrivateKey, version 1, up to the scalar's octets.
+    /// The bytes before the scalar: PrivateKeyInfo, version 0, id-ecPublicKey, prime256v1; ECPrivateKey, version 1.
     private static let beforeScalar: [UInt8] = [
         0x30, 0x81, 0x87, 0x02, 0x01, 0x00, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86,
         0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D,
@@ -24,7 +24,7 @@ struct P256KeyDecoder {
     private let scalar: UnsafeRawBufferPointer
     private let point: UnsafeRawBufferPointer
 
-    /// Nil for every other form; refers to the bytes.
+    /// Nil for any other form. Keeps a reference to the bytes.
     init?(_ pkcs8: UnsafeRawBufferPointer) {
         let scalar = Self.beforeScalar.count..<Self.beforeScalar.count + Self.scalarBytes
         guard pkcs8.count == scalar.upperBound + Self.beforePoint.count + Self.pointBytes,
@@ -35,14 +35,14 @@ struct P256KeyDecoder {
         point = UnsafeRawBufferPointer(rebasing: pkcs8.suffix(Self.pointBytes))
     }
 
-    /// An EVP_PKEY of the caller's. Nil where the point is not on the curve, and where OpenSSL's configuration has
-    /// something else than a provider make such keys: an engine, which the decoders know how to ask.
+    /// A new EVP_PKEY, owned by the caller. Nil if the point is not on the curve, or if OpenSSL is configured to use an
+    /// engine for such keys, which only the generic decoders support.
     func read() -> OpaquePointer? {
         guard let context = EVP_PKEY_CTX_new_from_name(nil, "EC", nil) else { return nil }
         defer { EVP_PKEY_CTX_free(context) }
         guard let number = BN_bin2bn(scalar.baseAddress, Int32(scalar.count), BN_secure_new()) else { return nil }
         defer { BN_clear_free(number) }
-        // An OSSL_PARAM's integer has the machine's order of octets.
+        // Integers in an OSSL_PARAM have native byte order.
         let native = Secret(count: scalar.count) { room in
             BN_bn2nativepad(number, room.baseAddress?.assumingMemoryBound(to: UInt8.self), Int32(room.count))
         }

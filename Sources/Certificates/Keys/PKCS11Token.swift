@@ -10,24 +10,25 @@ import Synchronization
     import Darwin
 #endif
 
-/// PKCS#11 tokens, through OpenSSL's engine for them (Debian: libengine-pkcs11-openssl), which has one module in a
-/// process: for tokens of several, that is p11-kit's, the system's own. Everything here blocks for as long as the token
-/// takes.
+/// Access to PKCS#11 tokens through OpenSSL's PKCS#11 engine (Debian: libengine-pkcs11-openssl). The engine loads one
+/// module per process; to use tokens of several modules, leave it at the system's default, p11-kit's proxy module. All
+/// calls block until the token responds.
 package enum PKCS11Token {
-    /// The variable that names the module for programs in general.
+    /// The environment variable that other programs use for the module's path.
     package static let moduleVariable = "PKCS11_MODULE_PATH"
 
-    /// The private key, which stays in the token: `noKey` when there is none at `uri`, `wrongPassword` when the PIN is
-    /// refused, `passwordNeeded` when it is empty, `unavailable` when the engine or the module cannot be loaded.
+    /// The private key, which stays in the token. Throws `noKey` if there is none at `uri`, `wrongPassword` if the
+    /// token refuses the PIN, `passwordNeeded` if the PIN is empty, and `unavailable` if the engine or the module
+    /// cannot be loaded.
     ///
-    /// A PIN that was refused is not tried a second time by this process, since a token locks itself after a few.
+    /// This process does not send a refused PIN again, because a token locks itself after a few wrong PINs.
     package static func key(at uri: TokenURI, pin: Secret) throws(CertificateError) -> PrivateKey {
         try engine.withLock { engine throws(CertificateError) in
             try engine.loaded(with: uri.modulePath).key(at: uri, pin: pin)
         }
     }
 
-    /// The certificate that lies beside the key: `noCertificate` when there is none; otherwise as ``key(at:pin:)``.
+    /// The key's certificate in the token. Throws `noCertificate` if there is none; otherwise like ``key(at:pin:)``.
     package static func certificate(at uri: TokenURI, pin: Secret) throws(CertificateError) -> Certificate {
         try engine.withLock { engine throws(CertificateError) in
             try engine.loaded(with: uri.modulePath).certificate(at: uri, pin: pin)
@@ -37,18 +38,18 @@ package enum PKCS11Token {
     private static let engine = Mutex(TokenEngineHolder())
 }
 
-/// The engine of this process, once it is wanted.
+/// The engine of this process, loaded on first use.
 private struct TokenEngineHolder {
     private var engine: TokenEngine?
 
     mutating func loaded(with modulePath: String?) throws(CertificateError) -> TokenEngine {
-        // A module that could not be loaded does not stay in the way of another.
+        // A module that failed to load can be replaced by another.
         if let engine, engine.hasModule {
             guard engine.modulePath == modulePath else {
                 throw CertificateError(
                     .unavailable,
-                    "\(engine.moduleName) is in use, and a process has one PKCS#11 module; p11-kit's stands for several: "
-                        + "leave the module-path out of all of them")
+                    "\(engine.moduleName) is in use, and a process can only load one PKCS#11 module; p11-kit's module gives access to several: "
+                        + "leave out the module-path in all URIs")
             }
             return engine
         }
@@ -58,13 +59,14 @@ private struct TokenEngineHolder {
     }
 }
 
-/// OpenSSL's engine with its module. It is never unloaded: its keys call into it.
+/// OpenSSL's engine with its module. Never unloaded, because its keys use it.
 private final class TokenEngine {
     let modulePath: String?
-    /// The module was loaded, as far as is known.
+    /// Whether the module is loaded. Loading may fail on first use.
     private(set) var hasModule = true
     private let engine: OpaquePointer
-    /// What the engine calls when it wants a PIN and has none: answers nothing, and shows nothing on the terminal.
+    /// The user interface for PIN requests of the engine: returns nothing, so that the engine does not prompt on the
+    /// terminal.
     private let silentUser: OpaquePointer?
     private var refused: [(uri: TokenURI, pin: Secret)] = []
 
@@ -86,7 +88,7 @@ private final class TokenEngine {
         self.engine = engine
         silentUser = UI_create_method("no user")
         UI_method_set_reader(silentUser) { _, _ in 0 }
-        // The engine writes its reasons to standard error otherwise.
+        // Otherwise the engine writes errors to standard error.
         _ = csn_ENGINE_ctrl_cmd_string(engine, "QUIET", nil)
         _ = csn_ENGINE_ctrl_cmd(engine, "SET_USER_INTERFACE", silentUser.map { UnsafeMutableRawPointer($0) })
         if let modulePath { _ = csn_ENGINE_ctrl_cmd_string(engine, "MODULE_PATH", modulePath) }
@@ -113,7 +115,7 @@ private final class TokenEngine {
         return try Certificate(der: derBytes { i2d_X509(found, $0) })
     }
 
-    /// Anew each time: the engine has one PIN, whichever token it is for, and forgets it when it is refused.
+    /// Set for every call: the engine stores one PIN for all tokens, and deletes it when a token refuses it.
     private func show(_ pin: Secret, to uri: TokenURI) throws(CertificateError) {
         guard pin.count > 0, !pin.withBytes({ $0.contains(0) }) else {
             throw CertificateError(.passwordNeeded, "the token's PIN is empty")
@@ -147,7 +149,7 @@ private final class TokenEngine {
     }
 }
 
-/// What a PKCS#11 module says, which the engine's library hands on as OpenSSL's reason (PKCS#11 §5.1: CKR_…).
+/// A PKCS#11 module's error code (PKCS#11 §5.1: CKR_…), which the engine reports as OpenSSL's reason.
 private struct TokenReason {
     let value: Int32
     let text: String?
@@ -158,7 +160,7 @@ private struct TokenReason {
     /// CKR_PIN_LOCKED.
     var isLockedPIN: Bool { value == 0xA4 }
 
-    /// The engine's library could not load the module (P11_R_LOAD_MODULE_ERROR).
+    /// Whether the engine could not load the module (P11_R_LOAD_MODULE_ERROR).
     var isNoModule: Bool { value == 1025 }
 
     static func drain() -> [TokenReason] {
@@ -166,7 +168,7 @@ private struct TokenReason {
         while true {
             let code = ERR_get_error()
             guard code != 0 else { return reasons }
-            // OpenSSL's own parts have other meanings for the same numbers.
+            // In OpenSSL's own libraries, the same numbers have other meanings.
             let isForeign = csn_ERR_GET_LIB(code) >= ERR_LIB_USER
             reasons.append(
                 TokenReason(

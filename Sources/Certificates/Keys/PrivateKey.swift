@@ -3,18 +3,18 @@
 import CountersignCOpenSSL
 import CountersignCryptography
 
-/// A private key in memory, or one that stays in a token and signs there.
+/// A private key in memory or in a token.
 ///
-/// Unchecked because of the pointer: an EVP_PKEY is not written after it was read or generated, and OpenSSL locks what
-/// it caches in it.
+/// Unchecked because of the pointer: an EVP_PKEY is not modified after it is read or generated, and OpenSSL locks its
+/// caches.
 package final class PrivateKey: @unchecked Sendable {
     private let key: OpaquePointer
-    /// Nil for a key that stays in a token.
+    /// Nil for a key in a token.
     private let encoded: Secret?
     /// Algorithm and size.
     package let kind: KeyKind
 
-    /// Reads a PrivateKeyInfo (RFC 5208 §5) in DER: `malformed` when it is none, or when something follows it.
+    /// Parses exactly one PrivateKeyInfo (RFC 5208 §5) in DER. Throws `malformed` for anything else.
     package convenience init(pkcs8: Secret) throws(CertificateError) {
         ERR_clear_error()
         let key = pkcs8.withBytes { bytes -> OpaquePointer? in
@@ -31,7 +31,7 @@ package final class PrivateKey: @unchecked Sendable {
         self.init(adopting: key, pkcs8: pkcs8)
     }
 
-    /// Takes over a reference to a key that was generated or read elsewhere.
+    /// Takes ownership of a key that was generated or read elsewhere.
     convenience init(adopting key: OpaquePointer) throws(CertificateError) {
         guard let pkcs8 = Self.encoding(of: key) else {
             EVP_PKEY_free(key)
@@ -40,7 +40,7 @@ package final class PrivateKey: @unchecked Sendable {
         self.init(adopting: key, pkcs8: pkcs8)
     }
 
-    /// A key of its own, read from `key`'s PKCS#8: for one that belongs to another OSSL_LIB_CTX.
+    /// A copy of a key that belongs to another OSSL_LIB_CTX, made through its PKCS#8.
     static func copy(of key: OpaquePointer) throws(CertificateError) -> PrivateKey {
         guard let pkcs8 = encoding(of: key) else {
             throw .openSSL(.unsupported, "a private key that cannot be written as PKCS#8")
@@ -48,7 +48,7 @@ package final class PrivateKey: @unchecked Sendable {
         return try PrivateKey(pkcs8: pkcs8)
     }
 
-    /// Takes over a reference to a key that stays in its token.
+    /// Takes ownership of a key that stays in its token.
     convenience init(inToken key: OpaquePointer) { self.init(adopting: key, pkcs8: nil) }
 
     private init(adopting key: OpaquePointer, pkcs8: Secret?) {
@@ -59,11 +59,11 @@ package final class PrivateKey: @unchecked Sendable {
 
     deinit { EVP_PKEY_free(key) }
 
-    /// The key stays in a token: it has no ``pkcs8``, and each signature is made there, which blocks for as long as it
-    /// takes.
+    /// Whether the key stays in a token. Such a key has no ``pkcs8``, and each signature blocks until the token has
+    /// made it.
     package var isInToken: Bool { encoded == nil }
 
-    /// The key's DER as PrivateKeyInfo (RFC 5208 §5), not encrypted: `unsupported` for a key that stays in a token.
+    /// The unencrypted PrivateKeyInfo in DER (RFC 5208 §5). Throws `unsupported` for a key in a token.
     package var pkcs8: Secret {
         get throws(CertificateError) {
             guard let encoded else { throw CertificateError(.unsupported, "the private key stays in its token") }
@@ -71,7 +71,7 @@ package final class PrivateKey: @unchecked Sendable {
         }
     }
 
-    /// A new key of that kind; RSA takes from some hundred milliseconds to some seconds.
+    /// Generates a key of that kind. RSA takes from a few hundred milliseconds to a few seconds.
     package static func generate(_ specification: KeySpecification) throws(CertificateError) -> PrivateKey {
         switch specification {
         case .ecP256: try generateEC(NID_X9_62_prime256v1)
@@ -83,8 +83,9 @@ package final class PrivateKey: @unchecked Sendable {
         }
     }
 
-    /// A new key on NIST P-256 to certify many times: its public half goes into a certificate at a fortieth of what one
-    /// of ``generate(_:)`` takes, which OpenSSL encodes and decodes again by way of all its providers' formats.
+    /// Generates a key on NIST P-256 that is to be certified many times. Putting its public key into a certificate
+    /// takes a fortieth of the time of a key from ``generate(_:)``, which OpenSSL encodes and decodes again through the
+    /// formats of all providers.
     package static func generateP256() throws(CertificateError) -> PrivateKey {
         let key = try generate(.ecP256)
         guard let made = key.withPKEY({ csn_EVP_PKEY_as_EC_KEY($0) }) else {
@@ -97,15 +98,15 @@ package final class PrivateKey: @unchecked Sendable {
         try generate(EVP_PKEY_EC) { EVP_PKEY_CTX_set_ec_paramgen_curve_nid($0, curve) }
     }
 
-    /// A new RSA key; some hundred milliseconds for 2048 bits.
+    /// Generates an RSA key. Takes a few hundred milliseconds for 2048 bits.
     package static func generateRSA(bits: Int) throws(CertificateError) -> PrivateKey {
         guard bits >= 2048, bits <= 8192, bits.isMultiple(of: 8) else {
-            throw CertificateError(.unsupported, "RSA keys have 2048 to 8192 bits here, not \(bits)")
+            throw CertificateError(.unsupported, "RSA keys must have 2048 to 8192 bits, not \(bits)")
         }
         return try generate(EVP_PKEY_RSA) { EVP_PKEY_CTX_set_rsa_keygen_bits($0, Int32(bits)) }
     }
 
-    /// The key is the one that the certificate certifies.
+    /// Whether the certificate is for this key.
     package func matches(_ certificate: Certificate) -> Bool {
         certificate.withX509 { x509 in
             guard let certified = X509_get0_pubkey(x509) else { return false }
@@ -113,7 +114,7 @@ package final class PrivateKey: @unchecked Sendable {
         }
     }
 
-    /// The EVP_PKEY, for as long as `body` runs; it is not to be written.
+    /// Calls `body` with the EVP_PKEY, which must not be modified.
     package func withPKEY<Result, Failure: Error>(
         _ body: (OpaquePointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {

@@ -2,10 +2,10 @@
 
 import CountersignCryptography
 
-/// Where a key lies in a PKCS#11 token: a `pkcs11:` URI (RFC 7512), kept in one form.
+/// The location of a key in a PKCS#11 token: a `pkcs11:` URI (RFC 7512) in canonical form.
 ///
-/// The token is named by `token`, `manufacturer`, `serial` and `model`, the object by `object` and `id`; a module other than the
-/// system's by `module-path`. A PIN is refused: it is a secret, and a URI is none.
+/// `token`, `manufacturer`, `serial` and `model` name the token, `object` and `id` the object, and `module-path` a
+/// module other than the system's. A PIN is an error, because a PIN is secret and a URI is not.
 package struct TokenURI: Sendable, Hashable {
     /// Values, percent-decoded.
     private let attributes: [String: [UInt8]]
@@ -19,11 +19,11 @@ package struct TokenURI: Sendable, Hashable {
 
     package static func isURI(_ text: some StringProtocol) -> Bool { text.lowercased().hasPrefix(scheme) }
 
-    /// `malformed` for a text that is no such URI, `unsupported` for one that says more than is looked at, or that holds a PIN.
-    /// `defaultModulePath` counts where the URI has no module.
+    /// Throws `malformed` for text that is not such a URI, `unsupported` for unknown attributes and for a PIN.
+    /// `defaultModulePath` applies if the URI has no module.
     package init(_ text: String, defaultModulePath: String? = nil) throws(CertificateError) {
         guard Self.isURI(text), text.utf8.count <= Self.maximumBytes else {
-            throw CertificateError(.malformed, "no pkcs11: URI of at most \(Self.maximumBytes) bytes")
+            throw CertificateError(.malformed, "not a pkcs11: URI of at most \(Self.maximumBytes) bytes")
         }
         let parts = text.dropFirst(Self.scheme.count).split(
             separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
@@ -32,14 +32,15 @@ package struct TokenURI: Sendable, Hashable {
             guard (Self.tokenNames + Self.objectNames).contains(name) else {
                 throw CertificateError(
                     .unsupported,
-                    "\(name.debugDescription) in a pkcs11: URI is not looked at: name the token and the object")
+                    "\(name.debugDescription) in a pkcs11: URI is not supported: name the token and the object")
             }
             guard attributes.updateValue(value, forKey: name) == nil else {
-                throw CertificateError(.malformed, "\(name.debugDescription) stands twice in the pkcs11: URI")
+                throw CertificateError(.malformed, "\(name.debugDescription) occurs twice in the pkcs11: URI")
             }
         }
         guard Self.objectNames.contains(where: { attributes[$0] != nil }) else {
-            throw CertificateError(.malformed, "the pkcs11: URI has neither an object nor an id: which key is meant")
+            throw CertificateError(
+                .malformed, "the pkcs11: URI has neither an object nor an id, so it does not name a key")
         }
         self.attributes = attributes
         modulePath = try Self.modulePath(parts.count == 2 ? parts[1] : "", default: defaultModulePath)
@@ -53,11 +54,12 @@ package struct TokenURI: Sendable, Hashable {
             switch name {
             case "pin-value", "pin-source":
                 throw CertificateError(
-                    .unsupported, "a PIN does not belong in a pkcs11: URI: it is asked for, and kept in the vault")
+                    .unsupported,
+                    "a pkcs11: URI must not contain a PIN: Countersign asks for the PIN and stores it in the vault")
             case "module-path": path = String(decoding: value, as: UTF8.self)
             default:
                 throw CertificateError(
-                    .unsupported, "\(name.debugDescription) in a pkcs11: URI is not looked at: give the module-path")
+                    .unsupported, "\(name.debugDescription) in a pkcs11: URI is not supported, only module-path is")
             }
         }
         guard let path else { return nil }
@@ -76,8 +78,8 @@ package struct TokenURI: Sendable, Hashable {
             let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             guard pair.count == 2, let value = decoded(pair[1]), !value.isEmpty, !value.contains(0) || pair[0] == "id"
             else {
-                // What is quoted is the name alone: the value may be a PIN.
-                throw CertificateError(.malformed, "\(pair[0].debugDescription) in the pkcs11: URI has no good value")
+                // Quotes the name only, because the value may be a PIN.
+                throw CertificateError(.malformed, "\(pair[0].debugDescription) in the pkcs11: URI has no valid value")
             }
             pairs.append((String(pair[0]), value))
         }
@@ -102,7 +104,7 @@ package struct TokenURI: Sendable, Hashable {
         return bytes
     }
 
-    /// Without the module, as the engine reads it.
+    /// The URI without the module, for the engine.
     var objectText: String {
         let pairs = (Self.tokenNames + Self.objectNames).compactMap { name in
             attributes[name].map { "\(name)=\(Self.encoded($0, everything: name == "id"))" }
@@ -122,7 +124,7 @@ package struct TokenURI: Sendable, Hashable {
 }
 
 extension TokenURI: CustomStringConvertible {
-    /// The URI in its one form.
+    /// The URI in canonical form.
     package var description: String {
         let query = modulePath.map { path in
             "?module-path="

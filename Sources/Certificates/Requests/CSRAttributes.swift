@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What an EST server asks for in certification requests: the CsrAttrs of RFC 7030 §4.5.2, in the encoding of RFC 8951 §3.3 and
-/// with the meaning and the template of RFC 9908.
+/// The attributes that an EST server wants in certification requests: CsrAttrs (RFC 7030 §4.5.2), encoded as in RFC
+/// 8951 §3.3, with the semantics and template of RFC 9908.
 ///
-/// Where there is a template, it alone counts (RFC 9908 §3.4).
+/// If there is a template, everything else is ignored (RFC 9908 §3.4).
 package struct CSRAttributes: Sendable, Equatable {
-    /// The request is to be bound to its TLS connection: the challenge password is asked for (RFC 7030 §3.5).
+    /// Whether the request has to be linked to its TLS connection by the challenge password (RFC 7030 §3.5).
     package private(set) var wantsLinking = false
-    /// The key that the request is to be for; nil leaves it to the client.
+    /// The kind of key for the request; nil leaves the choice to the client.
     package private(set) var keySpecification: KeySpecification?
-    /// Object identifiers with dots of what is asked for and not put into a request.
+    /// The dotted object identifiers of attributes that are requested but not supported.
     package private(set) var ignored: [String] = []
-    /// The digest to sign with.
+    /// The digest for the signature.
     private(set) var digest: RequestDigest?
-    /// Extensions to request, as they are.
+    /// Extensions to copy into the request.
     private(set) var extensions: [RequestedExtension] = []
-    /// Attributes to put in as they are.
+    /// Attributes to copy into the request.
     private(set) var attributes: [DERItem] = []
-    /// The subject's parts, of which the client gives those without a value.
+    /// The template of the subject. The client fills in parts without a value.
     private(set) var subject: SubjectTemplate?
     private var isTemplate = false
 
     package static let maximumBytes = 64 << 10
     private static let maximumEntries = 128
 
-    /// Nothing is asked for.
+    /// No attributes.
     package init() {}
 
-    /// Reads CsrAttrs in DER, of which no bytes at all ask for nothing: `malformed` when it is not that.
+    /// Parses CsrAttrs in DER; no bytes mean no attributes. Throws `malformed` for anything else.
     package init(der: [UInt8]) throws(CertificateError) {
         guard der.count <= Self.maximumBytes else {
             throw CertificateError(.malformed, "CSR attributes of \(der.count) bytes")
@@ -37,7 +37,7 @@ package struct CSRAttributes: Sendable, Equatable {
             try DERItem.single(der, tag: DERItem.sequence).items()
         }
         guard entries.count <= Self.maximumEntries else {
-            throw CertificateError(.malformed, "\(entries.count) CSR attributes, \(Self.maximumEntries) are read")
+            throw CertificateError(.malformed, "\(entries.count) CSR attributes, the limit is \(Self.maximumEntries)")
         }
         for entry in entries where !isTemplate {
             try Self.naming { () throws(CertificateError) in try take(entry) }
@@ -58,13 +58,13 @@ package struct CSRAttributes: Sendable, Equatable {
         if entry.tag == DERItem.objectIdentifier { return try take(entry, values: [], whole: nil) }
         let parts = try entry.expecting(DERItem.sequence).items()
         guard parts.count == 2 else {
-            throw CertificateError(.malformed, "an attribute of \(parts.count) parts, it has 2")
+            throw CertificateError(.malformed, "an attribute of \(parts.count) parts instead of 2")
         }
         try take(parts[0], values: parts[1].expecting(DERItem.set).items(), whole: entry)
     }
 
     private mutating func take(_ type: DERItem, values: [DERItem], whole: DERItem?) throws(CertificateError) {
-        guard let name = type.dottedText else { throw CertificateError(.malformed, "an object identifier is wanted") }
+        guard let name = type.dottedText else { throw CertificateError(.malformed, "expected an object identifier") }
         if let asked = RequestDigest(name), values.isEmpty {
             digest = asked
             return
@@ -76,7 +76,7 @@ package struct CSRAttributes: Sendable, Equatable {
         case AttributeName.extensionRequest: try takeExtensions(values)
         case AttributeName.extensionRequestTemplate where !values.isEmpty: try takeExtensions(values)
         case AttributeName.template where !values.isEmpty: try takeTemplate(values)
-        // These are in every request that has a value for them.
+        // A request includes these anyway if it has a value for them.
         case RequestedExtension.subjectAlternativeName, RequestedExtension.keyUsage,
             RequestedExtension.extendedKeyUsage:
             break
@@ -97,7 +97,7 @@ package struct CSRAttributes: Sendable, Equatable {
 
     private mutating func takeExtensions(_ values: [DERItem]) throws(CertificateError) {
         for value in values {
-            // RFC 7030's own example has object identifiers where extensions belong (RFC 9908 §3.2).
+            // The example in RFC 7030 has object identifiers instead of extensions (RFC 9908 §3.2).
             guard value.tag == DERItem.sequence else {
                 ignored.append(value.dottedText ?? "tag \(value.tag)")
                 continue
@@ -121,7 +121,7 @@ package struct CSRAttributes: Sendable, Equatable {
         guard !isTemplate else { throw CertificateError(.malformed, "a request template inside another") }
         var parts = try values[0].expecting(DERItem.sequence).items()[...]
         guard try parts.popFirst()?.expecting(DERItem.integer).content == [0] else {
-            throw CertificateError(.malformed, "a request template of another version than 1")
+            throw CertificateError(.malformed, "a request template whose version is not 1")
         }
         var found = CSRAttributes()
         if let name = parts.first, name.tag == DERItem.sequence {
@@ -137,7 +137,7 @@ package struct CSRAttributes: Sendable, Equatable {
             for attribute in try attributes.items() { try found.take(attribute) }
             parts.removeFirst()
         }
-        guard parts.isEmpty else { throw CertificateError(.malformed, "more in a request template than belongs there") }
+        guard parts.isEmpty else { throw CertificateError(.malformed, "extra values in a request template") }
         self = found
         isTemplate = true
     }

@@ -2,20 +2,19 @@
 
 import CountersignCOpenSSL
 
-/// A certification request (PKCS#10, RFC 2986), signed by the key that it is for.
+/// A certification request (PKCS#10, RFC 2986), signed with its own key.
 package struct CertificationRequest: Sendable, Equatable {
     /// The CertificationRequest's DER.
     package let der: [UInt8]
 
-    /// The longest challenge password (RFC 2985 §5.4.1).
+    /// The maximum length of a challenge password (RFC 2985 §5.4.1).
     package static let maximumChallengeBytes = 255
 
-    /// A request for a client's certificate: it asks for keyUsage digitalSignature and extendedKeyUsage clientAuth unless
-    /// `attributes` has others, and for what `attributes` says. `challengePassword` is the base64 text of the channel binding
-    /// (RFC 7030 §3.5). Signs over SHA-256, or what goes with the key or `attributes`, which a token may take some
-    /// time for.
+    /// A request for a client certificate, with `attributes`, and with keyUsage digitalSignature and extendedKeyUsage
+    /// clientAuth unless `attributes` has other usages. `challengePassword` is the base64 text of the channel binding
+    /// (RFC 7030 §3.5). Signs with SHA-256, or with the digest of the key or `attributes`. A token may take some time.
     ///
-    /// `malformed` for an alternative name or challenge that is none, `unavailable` when the key does not sign.
+    /// Throws `malformed` for an invalid alternative name or challenge password, `unavailable` if the key cannot sign.
     package static func make(
         subject: SubjectName, alternativeNames: [SubjectAlternativeName] = [], attributes: CSRAttributes? = nil,
         challengePassword: String? = nil, key: PrivateKey
@@ -27,7 +26,7 @@ package struct CertificationRequest: Sendable, Equatable {
             challengePassword: challengePassword, key: key)
     }
 
-    /// A request for another certificate of the same subject and alternative names, byte for byte (RFC 7030 §4.2.2).
+    /// A request for a renewal with the same subject and alternative names, byte for byte (RFC 7030 §4.2.2).
     package static func make(
         renewing certificate: Certificate, attributes: CSRAttributes? = nil, challengePassword: String? = nil,
         key: PrivateKey
@@ -53,7 +52,7 @@ package struct CertificationRequest: Sendable, Equatable {
         return try signed(subject, parts, digest, by: key)
     }
 
-    /// What `attributes` has, with the names of both, and this house's own where it has none.
+    /// The extensions of `attributes`, with the default usages if it has none, and the alternative names from both.
     private static func extensions(
         names: [[UInt8]], hasSubject: Bool, attributes: CSRAttributes
     ) throws(CertificateError) -> [RequestedExtension] {
@@ -90,7 +89,7 @@ package struct CertificationRequest: Sendable, Equatable {
         guard (1...maximumChallengeBytes).contains(challenge.utf8.count) else {
             throw CertificateError(
                 .malformed,
-                "a challenge password of \(challenge.utf8.count) bytes, it has 1 to \(maximumChallengeBytes)")
+                "a challenge password of \(challenge.utf8.count) bytes, expected 1 to \(maximumChallengeBytes)")
         }
         let tag = PrintableString.holds(challenge) ? DERItem.printableString : DERItem.utf8String
         return DEREncoding.string(tag: tag, challenge)

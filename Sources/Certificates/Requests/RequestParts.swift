@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The digest that a certification request is signed with.
+/// The digest for the signature of a certification request.
 enum RequestDigest: Equatable, Sendable {
     case sha256
     case sha384
     case sha512
 
-    /// From a digest's object identifier, or that of a signature with it.
+    /// From the object identifier of a digest or of a signature algorithm.
     init?(_ name: String) {
         switch name {
         case "2.16.840.1.101.3.4.2.1", "1.2.840.10045.4.3.2", "1.2.840.113549.1.1.11": self = .sha256
@@ -16,7 +16,7 @@ enum RequestDigest: Equatable, Sendable {
         }
     }
 
-    /// The one that goes with a key, or nil where the key has its own.
+    /// The default digest for a kind of key; nil for keys with a built-in digest.
     init?(for kind: KeyKind) {
         switch kind {
         case .ed25519, .ed448: return nil
@@ -27,24 +27,24 @@ enum RequestDigest: Equatable, Sendable {
     }
 }
 
-/// An extension that a certification request asks for (RFC 2985 §5.4.2).
+/// An extension in a certification request (RFC 2985 §5.4.2).
 struct RequestedExtension: Equatable, Sendable {
     static let subjectAlternativeName = "2.5.29.17"
     static let keyUsage = "2.5.29.15"
     static let extendedKeyUsage = "2.5.29.37"
-    /// Those that a request has of itself where it has a value for them.
+    /// The extensions that a request includes by itself if it has a value for them.
     static let ownNames: Set<String> = [subjectAlternativeName, keyUsage, extendedKeyUsage]
 
-    /// The object identifier with dots.
+    /// The dotted object identifier.
     let name: String
     private let identifier: [UInt8]
     let isCritical: Bool
-    /// Nil for a template that leaves the value to the client (RFC 9908 §3.4).
+    /// Nil for a template whose value the client fills in (RFC 9908 §3.4).
     let value: [UInt8]?
 
     var isWhole: Bool { value != nil }
 
-    /// Reads an Extension, or an ExtensionTemplate, which need not have a value.
+    /// Parses an Extension, or an ExtensionTemplate, whose value is optional.
     init(_ item: DERItem) throws(CertificateError) {
         var parts = try item.expecting(DERItem.sequence).items()[...]
         guard let first = parts.popFirst(), let name = first.dottedText else {
@@ -59,7 +59,7 @@ struct RequestedExtension: Equatable, Sendable {
         }
         self.isCritical = isCritical
         value = try parts.popFirst()?.expecting(DERItem.octetString).content
-        guard parts.isEmpty else { throw CertificateError(.malformed, "more in an extension than belongs there") }
+        guard parts.isEmpty else { throw CertificateError(.malformed, "extra values in an extension") }
     }
 
     private init(name: String, isCritical: Bool, value: [UInt8]) {
@@ -77,7 +77,7 @@ struct RequestedExtension: Equatable, Sendable {
         name: extendedKeyUsage, isCritical: false,
         value: DEREncoding.sequence([[0x06, 0x08, 0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x02]]))
 
-    /// GeneralNames in DER, critical where there is no subject (RFC 5280 §4.2.1.6).
+    /// GeneralNames in DER. The extension is critical if the subject is empty (RFC 5280 §4.2.1.6).
     static func alternativeNames(_ names: [[UInt8]], isCritical: Bool) -> RequestedExtension {
         RequestedExtension(name: subjectAlternativeName, isCritical: isCritical, value: DEREncoding.sequence(names))
     }
@@ -89,9 +89,9 @@ struct RequestedExtension: Equatable, Sendable {
     }
 }
 
-/// A subject of which the client fills in what has no value (RFC 9908 §3.4).
+/// A subject whose parts without a value the client fills in (RFC 9908 §3.4).
 struct SubjectTemplate: Equatable, Sendable {
-    /// For each part its attributes: type, and value where there is one.
+    /// The attributes of each part: the type, and the value if there is one.
     private let parts: [[[DERItem]]]
 
     init(_ name: DERItem) throws(CertificateError) {
@@ -101,7 +101,7 @@ struct SubjectTemplate: Equatable, Sendable {
             for attribute in try part.expecting(DERItem.set).items() {
                 let pair = try attribute.expecting(DERItem.sequence).items()
                 guard (1...2).contains(pair.count), pair[0].dottedText != nil else {
-                    throw CertificateError(.malformed, "a part of a subject template that is no attribute")
+                    throw CertificateError(.malformed, "a part of a subject template that is not an attribute")
                 }
                 attributes.append(pair)
             }
@@ -110,7 +110,7 @@ struct SubjectTemplate: Equatable, Sendable {
         self.parts = parts
     }
 
-    /// The template with the values that `name` has for it; an attribute that neither has is left out.
+    /// The template with missing values from `name`. Omits attributes that have a value in neither.
     func filled(from name: SubjectName) throws(CertificateError) -> SubjectName {
         var known: [[UInt8]: [UInt8]] = [:]
         for part in try DERItem.single(name.der, tag: DERItem.sequence).items() {

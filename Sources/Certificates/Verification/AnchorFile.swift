@@ -3,19 +3,20 @@
 import CountersignCOpenSSL
 import Synchronization
 
-/// A PEM file of anchors, read when a chain first asks for an issuer, of which only the certificates that bear the issuer's
-/// name are decoded: that takes OpenSSL a third of a millisecond for each.
+/// A PEM file of trust anchors. It is read at the first look-up of an issuer, and only certificates with the issuer's
+/// name are decoded, because decoding takes OpenSSL a third of a millisecond per certificate.
 ///
-/// What is in the file counts as if X509_load_cert_crl_file had read all of it: `TRUSTED CERTIFICATE` keeps its purposes, and
-/// where the PEM text is faulty nothing of the file counts. Of faults inside a certificate, those before its end of the
-/// subject do the same; a later one leaves out that certificate alone.
+/// The result is the same as with X509_load_cert_crl_file: `TRUSTED CERTIFICATE` keeps its purposes, and a file with
+/// malformed PEM provides no anchors at all. So does a certificate that is malformed up to its subject; if it is
+/// malformed later, only that certificate is ignored.
 final class AnchorFile: Sendable {
     private let path: String
     private let anchors = Mutex<[Anchor]?>(nil)
 
     init(path: String) { self.path = path }
 
-    /// The certificates with this subject, in the file's order. A file that cannot be read has none, and is tried again.
+    /// The certificates with this subject, in the file's order. If the file cannot be read, returns none and tries
+    /// again at the next call.
     func certificates(named subject: OpaquePointer) -> [Certificate] {
         anchors.withLock { anchors in
             if anchors == nil { anchors = Self.read(path) }
@@ -23,7 +24,7 @@ final class AnchorFile: Sendable {
         }
     }
 
-    /// Nil where there is no such file, or none that can be read.
+    /// Nil if the file does not exist or cannot be read.
     private static func read(_ path: String) -> [Anchor]? {
         guard let text = content(of: path) else { return nil }
         if let certificates = PEMText.certificates(in: text) {
@@ -58,14 +59,14 @@ final class AnchorFile: Sendable {
     }
 }
 
-/// A certificate that is not decoded yet, but for its subject's name.
+/// A certificate of which only the subject is decoded.
 ///
-/// Unchecked because of the pointer: the X509_NAME is not written after it was made.
+/// Unchecked because of the pointer: the X509_NAME is not modified after its creation.
 private final class Anchor: @unchecked Sendable {
     let subject: OpaquePointer
     private let block: PEMBlock
 
-    /// Nil where no certificate is.
+    /// Nil if the block is not a certificate.
     init?(_ block: PEMBlock) {
         if let subject = Self.subject(in: block) {
             self.subject = subject
@@ -88,7 +89,7 @@ private final class Anchor: @unchecked Sendable {
             let parts = try? whole.items(), parts.count == 3, parts[0].tag == DERItem.sequence,
             let fields = try? parts[0].items()
         else { return nil }
-        // The version, tagged 0, may be left out.
+        // The version, tagged 0, is optional.
         let index = fields.first?.tag == 0xA0 ? 5 : 4
         guard fields.indices.contains(index) else { return nil }
         let name = fields[index].encoding
@@ -99,7 +100,7 @@ private final class Anchor: @unchecked Sendable {
     }
 }
 
-/// A block as OpenSSL reads it from a PEM text.
+/// A block that OpenSSL has read from a PEM text.
 private struct PEMBlock: Sendable {
     let label: String
     let bytes: [UInt8]
@@ -109,7 +110,7 @@ private struct PEMBlock: Sendable {
         self.bytes = bytes
     }
 
-    /// Nil at the end, and for a faulty text: OpenSSL's error tells which.
+    /// Nil at the end and for malformed text; OpenSSL's error queue says which.
     init?(from input: OpaquePointer) {
         var label: UnsafeMutablePointer<CChar>?
         var header: UnsafeMutablePointer<CChar>?
@@ -123,14 +124,14 @@ private struct PEMBlock: Sendable {
                 UnsafeMutableRawPointer(label), UnsafeMutableRawPointer(header), UnsafeMutableRawPointer(bytes),
             ] { CRYPTO_free(pointer, nil, 0) }
         }
-        // What is encrypted is nobody's anchor.
+        // An encrypted block cannot be a trust anchor.
         self.label = header[0] == 0 ? String(cString: label) : ""
         self.bytes = Array(UnsafeBufferPointer(start: bytes, count: max(0, count)))
     }
 
     var isCertificate: Bool { [PEM_STRING_X509, PEM_STRING_X509_OLD].contains(label) || hasPurposes }
 
-    /// The certificate is followed by what it is trusted for.
+    /// Whether the certificate is followed by its trusted purposes.
     var hasPurposes: Bool { label == PEM_STRING_X509_TRUSTED }
 
     func certificate() -> Certificate? {

@@ -2,7 +2,7 @@
 
 import CountersignCOpenSSL
 
-/// How an X509_STORE finds anchors by their subject: some that are at hand, and those of a file.
+/// An X509_STORE look-up that finds trust anchors by subject, in a list and in a file.
 final class AnchorLookup: Sendable {
     private let certificates: [Certificate]
     private let file: AnchorFile
@@ -12,7 +12,7 @@ final class AnchorLookup: Sendable {
         self.file = file
     }
 
-    /// Has the store look here before wherever else it looks from now on; false when OpenSSL cannot take that.
+    /// Adds this look-up to the store, before any that are added later. Returns false if OpenSSL does not accept it.
     static func add(to store: OpaquePointer, certificates: [Certificate], file path: String) -> Bool {
         guard let method = method?.pointer, let lookup = X509_STORE_add_lookup(store, method) else { return false }
         let anchors = Unmanaged.passRetained(AnchorLookup(certificates, AnchorFile(path: path)))
@@ -23,12 +23,12 @@ final class AnchorLookup: Sendable {
         return true
     }
 
-    /// Puts all anchors with this subject into the store, and gives the one that a look into the store finds first. It is the
-    /// store's own, which never lets go of one.
+    /// Adds all anchors with this subject to the store and returns the first one from the store. The store owns it and
+    /// never releases it.
     private func anchor(named subject: OpaquePointer, into store: OpaquePointer) -> OpaquePointer? {
         let known = certificates.filter { $0.withX509 { X509_NAME_cmp(X509_get_subject_name($0), subject) == 0 } }
         let found = known + file.certificates(named: subject)
-        // One that another thread has put there meanwhile is no error.
+        // An anchor that another thread has added meanwhile is not an error.
         guard found.filter({ $0.withX509 { X509_STORE_add_cert(store, $0) } == 1 }).count > 0 else { return nil }
         X509_STORE_lock(store)
         defer { X509_STORE_unlock(store) }
@@ -38,7 +38,7 @@ final class AnchorLookup: Sendable {
 
     // MARK: OpenSSL's hook
 
-    /// Unchecked because of the pointer: the method is not written after it was made.
+    /// Unchecked because of the pointer: the method is not modified after its creation.
     private struct Method: @unchecked Sendable {
         let pointer: OpaquePointer
     }
@@ -58,7 +58,7 @@ final class AnchorLookup: Sendable {
                 defer { ERR_pop_to_mark() }
                 let lookups = Unmanaged<AnchorLookup>.fromOpaque(anchors).takeUnretainedValue()
                 guard let anchor = lookups.anchor(named: subject, into: store) else { return 0 }
-                // The caller counts no reference for what is given, so the one that is taken here is given back.
+                // The caller expects an unowned reference, so the one that X509_OBJECT_set1_X509 retains is released.
                 guard X509_OBJECT_set1_X509(result, anchor) == 1 else { return 0 }
                 X509_free(anchor)
                 return 1

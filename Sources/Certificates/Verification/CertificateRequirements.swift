@@ -2,8 +2,8 @@
 
 import CountersignCOpenSSL
 
-/// What every certificate below the anchor has to meet, and OpenSSL's strict validation lets pass (RFC 5280 §4.2, RFC
-/// 9525, and the floor of RSA 2048, P-256 and SHA-256).
+/// Requirements for every certificate below the anchor that OpenSSL's strict validation does not check (RFC 5280 §4.2,
+/// RFC 9525, and the minimum of RSA 2048, P-256 and SHA-256).
 enum CertificateRequirements {
     /// The reasons against one certificate of a path.
     static func reasons(against certificate: Certificate, isLeaf: Bool) -> [ServerTrust.Reason] {
@@ -24,7 +24,7 @@ enum CertificateRequirements {
         X509_get0_pubkey(x509).map { KeyKind(of: $0).isStrongEnough } ?? false
     }
 
-    /// SHA-256 or better, or a scheme with a hash of its own (Ed25519, Ed448).
+    /// Whether the signature uses SHA-256 or better, or a scheme with a built-in hash (Ed25519, Ed448).
     private static func isStrong(signatureOf x509: OpaquePointer) -> Bool {
         var hash: Int32 = NID_undef
         var key: Int32 = NID_undef
@@ -33,7 +33,7 @@ enum CertificateRequirements {
         return hash == NID_undef ? [NID_ED25519, NID_ED448].contains(key) : bits >= 128
     }
 
-    /// The extended key usage is there, with serverAuth and without anyExtendedKeyUsage.
+    /// Whether the extended key usage includes serverAuth and not anyExtendedKeyUsage.
     private static func isForServersOnly(_ certificate: Certificate) -> Bool {
         certificate.withX509 { x509 in
             guard X509_get_extension_flags(x509) & UInt32(EXFLAG_XKUSAGE) != 0 else { return false }
@@ -54,7 +54,7 @@ enum CertificateRequirements {
             faults.append("policy constraints are not critical")
         }
         if let constraints = certificate.extensionValue(NID_name_constraints) {
-            if isLeaf { faults.append("name constraints on a certificate that is no authority's") }
+            if isLeaf { faults.append("name constraints on a certificate that is not a CA's") }
             if constraints.bytes == [0x30, 0x00] { faults.append("name constraints are empty") }
         }
         return faults

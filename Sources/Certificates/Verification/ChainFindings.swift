@@ -2,17 +2,17 @@
 
 import CountersignCOpenSSL
 
-/// The reasons met while one chain is checked, each once. Lives on one thread, for one call of X509_verify_cert.
+/// Collects the reasons against one chain without duplicates, on one thread during one call of X509_verify_cert.
 ///
-/// What is wrong with a revocation list is no reason against the chain; but a list that is not its issuer's own, or not
-/// for such certificates, cannot revoke one either.
+/// An unusable revocation list is not a reason against the chain. But a list that another CA has issued, or that is for
+/// other certificates, cannot revoke a certificate either.
 final class ChainFindings {
     private var found: [(reason: ServerTrust.Reason, depth: Int32)] = []
     private var unusableLists: Set<ListUse> = []
-    /// Why no list tells whether the leaf is revoked; nil when one does.
+    /// Why no list determines whether the leaf is revoked; nil if one does.
     private(set) var leafListFault: String?
 
-    /// The reasons, those of the leaf first, else in the order in which they were met.
+    /// The reasons, those of the leaf first, otherwise in the order of detection.
     var reasons: [ServerTrust.Reason] {
         found.enumerated().sorted { ($0.element.depth, $0.offset) < ($1.element.depth, $1.offset) }.map(
             \.element.reason)
@@ -23,7 +23,7 @@ final class ChainFindings {
         found.append((reason, max(0, depth)))
     }
 
-    /// Takes the error that the context stands at.
+    /// Records the current error of the context.
     func record(_ context: OpaquePointer) {
         let error = X509_STORE_CTX_get_error(context)
         let depth = X509_STORE_CTX_get_error_depth(context)
@@ -35,7 +35,7 @@ final class ChainFindings {
             return
         }
         if error == X509_V_ERR_CERT_REVOKED, unusableLists.contains(ListUse(list: list, depth: depth)) { return }
-        // Says nothing that the missing issuer before it did not.
+        // Redundant after a missing issuer.
         let missing: [ServerTrust.Reason] = [.unknownIssuer, .incompleteChain, .selfSigned]
         if error == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE, found.contains(where: { missing.contains($0.reason) }) {
             return
@@ -43,7 +43,7 @@ final class ChainFindings {
         add(Self.reason(for: error, at: certificate), depth: depth)
     }
 
-    /// A list in its use for one certificate of the path.
+    /// The use of a list for one certificate of the path.
     private struct ListUse: Hashable {
         let list: OpaquePointer?
         let depth: Int32
@@ -51,7 +51,7 @@ final class ChainFindings {
 
     private static let staleness = [X509_V_ERR_CRL_NOT_YET_VALID, X509_V_ERR_CRL_HAS_EXPIRED]
 
-    /// A short sentence on an error that is about a revocation list; nil for any other.
+    /// A short sentence for an error about a revocation list; nil for other errors.
     private static func listFault(for error: Int32, of list: OpaquePointer?) -> String? {
         switch error {
         case X509_V_ERR_UNABLE_TO_GET_CRL:
@@ -115,7 +115,7 @@ final class ChainFindings {
 }
 
 extension String {
-    /// The text with a small first letter, as it stands inside a sentence, unless it begins with an acronym.
+    /// The text with a lower-case first letter, unless it begins with an acronym.
     fileprivate var lowercasedFirst: String {
         dropFirst().first?.isUppercase == true ? self : prefix(1).lowercased() + dropFirst()
     }

@@ -2,17 +2,17 @@
 
 import CountersignCOpenSSL
 
-/// The path that OpenSSL followed from a leaf (RFC 5280 §6.1).
+/// The certification path that OpenSSL built from a leaf (RFC 5280 §6.1).
 struct ChainPath {
-    /// The leaf first, and at the end an anchor, where one was reached.
+    /// The leaf first; the last one is an anchor if one was reached.
     var whole: [Certificate]
-    /// The leaf always counts as below the anchor, even where it is one.
+    /// Includes the leaf even if it is an anchor itself.
     var belowAnchor: ArraySlice<Certificate>
     var reachesAnchor = false
-    /// The lists kept here were looked into.
+    /// Whether the local revocation lists were consulted.
     var looksIntoLists = false
 
-    /// Builds and validates a path by X509_verify_cert, which goes on after each error, and gives the errors to
+    /// Builds and validates a path with X509_verify_cert, which continues after each error, and adds the errors to
     /// `findings`.
     static func build(
         _ chain: [Certificate], leaf: Certificate, host: String, at time: Int64, verifier: ChainVerifier,
@@ -56,7 +56,7 @@ struct ChainPath {
         return ChainPath(of: context, leaf: leaf, looksIntoLists: looksIntoLists && verified == 1)
     }
 
-    /// False when a parameter was not taken: then nothing may be concluded.
+    /// Returns false if OpenSSL does not accept a parameter. The result is then meaningless.
     private static func configure(
         _ parameters: OpaquePointer, host: String, at time: Int64, looksIntoLists: Bool
     ) -> Bool {
@@ -75,7 +75,8 @@ struct ChainPath {
     private static let hostFlags =
         UInt32(X509_CHECK_FLAG_NEVER_CHECK_SUBJECT) | UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS)
 
-    /// Whether OpenSSL finds `host` among the names of `leaf`, as ``build(_:leaf:host:at:verifier:into:)`` has it look.
+    /// Whether OpenSSL finds `host` among the names of `leaf`, with the flags of
+    /// ``build(_:leaf:host:at:verifier:into:)``.
     static func accepts(_ host: String, in leaf: Certificate) -> Bool {
         leaf.withX509 { x509 in
             if IPAddress(text: host) != nil { return X509_check_ip_asc(x509, host, 0) == 1 }

@@ -2,26 +2,26 @@
 
 import CountersignCOpenSSL
 
-/// Judges an origin's chain (RFC 5280 §6, RFC 9525) and names every reason against it.
+/// Verifies an origin's chain (RFC 5280 §6, RFC 9525) and reports all reasons against it.
 ///
-/// OpenSSL builds and validates the path under its strict flags: server purpose, no look at the common name, no anchor
-/// but a whole chain's end. ``CertificateRequirements`` adds what OpenSSL lets pass, ``RevocationFindings`` what
-/// stapled responses and the lists kept here say. Nothing is fetched: no list, no response, no missing issuer.
+/// OpenSSL builds and validates the path with its strict flags: server purpose, no common name, no partial chains.
+/// ``CertificateRequirements`` checks what OpenSSL does not, and ``RevocationFindings`` evaluates stapled responses and
+/// local lists. Nothing is fetched: no list, no response, no missing issuer.
 package struct ChainVerifier: Sendable {
-    /// What a chain must end in.
+    /// The trust anchors.
     package let anchors: TrustAnchors
-    /// Authorities that must not be in a chain although an anchor vouches for them: this proxy's own.
+    /// CAs that must not occur in a chain even if an anchor vouches for them: this proxy's own.
     package let refused: [Certificate]
-    /// The lists that leaves and issuers are looked up in.
+    /// The local revocation lists.
     package let revocationLists: [RevocationList]
     private let isPublicSuffix: @Sendable (String) -> Bool
 
-    /// The longest chain that is followed, anchor and leaf not counted.
+    /// The maximum number of intermediate certificates.
     package static let maximumDepth: Int32 = 10
 
-    /// `refusing` names authorities whose keys must not occur in a chain. `revocationLists` say who is revoked; a list
-    /// that is missing, stale or not signed by the issuer leaves it unknown. `isPublicSuffix` tells of a name in lower
-    /// case whether a wildcard right below it is too wide; a single label always is.
+    /// `refusing` are CAs whose keys must not occur in a chain. `revocationLists` determine what is revoked; without a
+    /// current list signed by the issuer, revocation is unknown. `isPublicSuffix` returns whether a wildcard directly
+    /// below a lower-case name is too wide; below a single label it always is.
     package init(
         anchors: TrustAnchors, refusing refused: [Certificate] = [], revocationLists: [RevocationList] = [],
         isPublicSuffix: @escaping @Sendable (String) -> Bool = { _ in false }
@@ -32,19 +32,19 @@ package struct ChainVerifier: Sendable {
         self.isPublicSuffix = isPublicSuffix
     }
 
-    /// What came, or did not, of a stapled OCSP response (RFC 6066 §8).
+    /// The state of the stapled OCSP response (RFC 6066 §8).
     package enum Staple: Hashable, Sendable {
         case absent
-        /// It may come later in the handshake: that it is not here is no reason yet.
+        /// It may arrive later in the handshake, so its absence is not a reason yet.
         case awaited
         /// In DER.
         case received([UInt8])
     }
 
-    /// A verdict, and how long the same would be found.
+    /// A verdict and the time until which it stays the same.
     package struct Appraisal: Sendable {
         package let trust: ServerTrust
-        /// The last second before a date of a certificate, list or response is passed; in seconds since 1970.
+        /// The last second before the next date of a certificate, list or response; in seconds since 1970.
         package let holdsUntil: Int64
 
         package init(trust: ServerTrust, holdsUntil: Int64) {
@@ -61,7 +61,7 @@ package struct ChainVerifier: Sendable {
         appraise(chain: chain, host: host, at: time, staple: stapledOCSP.map { .received($0) } ?? .absent).trust
     }
 
-    /// The verdict as ``evaluate(chain:host:at:stapledOCSP:)`` has it, and how long it holds.
+    /// The verdict of ``evaluate(chain:host:at:stapledOCSP:)``, and how long it holds.
     package func appraise(chain: [Certificate], host: String, at time: Int64, staple: Staple) -> Appraisal {
         guard let leaf = chain.first else {
             let trust = ServerTrust(
@@ -80,7 +80,7 @@ package struct ChainVerifier: Sendable {
         }
         let refusedKeys = Set(refused.map(\.publicKeyDER))
         if !refusedKeys.isEmpty, path.whole.contains(where: { refusedKeys.contains($0.publicKeyDER) }) {
-            findings.add(.other("certificate issued by an interception authority of this proxy"), depth: 0)
+            findings.add(.other("certificate issued by this proxy's interception CA"), depth: 0)
         }
         let revocation = RevocationFindings.judge(path, staple: staple, at: time, into: findings)
         return Appraisal(
@@ -88,7 +88,7 @@ package struct ChainVerifier: Sendable {
             holdsUntil: min(revocation.holdsUntil, lastSecond(of: path, sent: chain, at: time)))
     }
 
-    /// Whether the leaf is for `host`: all of a verdict that hangs on the host, as long as it is one.
+    /// Whether the leaf is for `host`: the only part of a verdict that depends on the host.
     package func isNamed(_ host: String, in leaf: Certificate) -> Bool {
         defer { ERR_clear_error() }
         return accepts(host, in: leaf) && ChainPath.accepts(host, in: leaf)
@@ -98,7 +98,7 @@ package struct ChainVerifier: Sendable {
         HostMatch(host: host, isPublicSuffix: isPublicSuffix).accepts(leaf)
     }
 
-    /// The last second before a date of a certificate or of a list, at which OpenSSL's finding changes.
+    /// The last second before the next date of a certificate or list, when OpenSSL's result may change.
     private func lastSecond(of path: ChainPath, sent chain: [Certificate], at time: Int64) -> Int64 {
         let turningPoints =
             (chain + path.whole).flatMap { [$0.notBefore, $0.notAfter] }

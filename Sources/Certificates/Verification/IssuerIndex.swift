@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which of an authority's issuing certificates may vouch for a host. A host is looked up by hash, first itself and then the
-/// names above it, so that the answer takes as long with ten thousand names as with one.
+/// Finds the issuing certificate that permits a host. A host is looked up by hash, first itself, then each parent
+/// domain, so that the time does not depend on the number of names.
 struct IssuerIndex {
     private var names: [String: Int] = [:]
     private var addresses: [IPAddress: Int] = [:]
 
-    /// Of what each certificate permits.
+    /// From the name constraints of each certificate.
     init(_ parts: [NameConstraints]) {
         for (place, part) in parts.enumerated() {
             for name in part.names { names[name] = place }
@@ -14,8 +14,8 @@ struct IssuerIndex {
         }
     }
 
-    /// The place of the certificate that permits the host: as one of its names, below one, or as one of its addresses. Nil
-    /// where none does.
+    /// The index of the certificate that permits the host as one of its names, below one of them, or as one of its
+    /// addresses; nil if none does.
     func place(of host: String) -> Int? {
         if let address = IPAddress(text: host) { return addresses[address] }
         let host = host.lowercased()

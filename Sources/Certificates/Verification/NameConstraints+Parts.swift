@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension NameConstraints {
-    /// The most that the hosts of one part take in their certificate. That stays below 8 KiB, which every handshake carries;
-    /// a client of OpenSSL gives up on a chain of 100 KiB, one of Java on 32.
+    /// The maximum encoded size of the hosts of one part. It keeps the certificate, which every handshake contains,
+    /// below 8 KiB. OpenSSL clients reject chains of 100 KiB, Java clients chains of 32 KiB.
     static let partLimitBytes = 7 << 10
 
-    /// Of host names, `*.name` and IP addresses, canonical all of them: one part where that is within the limit, else as many
-    /// as it takes, the names in their order and the addresses behind them. `unsupported` for what is no host.
+    /// Splits canonical host names, `*.name` and IP addresses into as few parts as the limit allows, sorted names
+    /// first, then addresses. Throws `unsupported` for anything that is not a host.
     static func parts(permitting hosts: [String]) throws(CertificateError) -> [NameConstraints] {
         var names: Set<String> = []
         var addresses: Set<IPAddress> = []
@@ -27,7 +27,7 @@ extension NameConstraints {
         return filling.finished()
     }
 
-    /// Parts on their way, of which the last has room for more.
+    /// Builds the parts; the last one is open for more hosts.
     private struct Filling {
         private var full: [NameConstraints] = []
         private var names: [String] = []
@@ -54,7 +54,7 @@ extension NameConstraints {
             (names, addresses, size) = ([], [], 0)
         }
 
-        /// One part at least.
+        /// At least one part.
         consuming func finished() -> [NameConstraints] {
             endPart()
             return full

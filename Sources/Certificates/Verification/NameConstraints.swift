@@ -2,16 +2,16 @@
 
 import CountersignCOpenSSL
 
-/// The hosts that one issuing certificate may vouch for (RFC 5280 §4.2.1.10): names, each with everything below it, as the
-/// standard has no way to leave that out, and single addresses.
+/// The hosts that one issuing certificate permits (RFC 5280 §4.2.1.10): names, each with all subdomains, because the
+/// standard cannot exclude them, and single addresses.
 struct NameConstraints: Equatable {
     /// Host names in lower case, sorted.
     let names: [String]
     /// In the order of their bytes.
     let addresses: [IPAddress]
 
-    /// The extension's value. Nothing is left unconstrained: without a name, only `invalid` (RFC 2606 §2) is permitted;
-    /// without an address of a family, that family is excluded.
+    /// The extension's value. Every name type is constrained: without names, only `invalid` (RFC 2606 §2) is permitted;
+    /// an address family without addresses is excluded.
     var der: [UInt8] {
         let shown = names.isEmpty ? ["invalid"] : names
         let permitted = shown.flatMap(Self.subtree(of:)) + addresses.flatMap(Self.subtree(of:))
@@ -33,7 +33,7 @@ struct NameConstraints: Equatable {
         return DEREncoding.sequence([DEREncoding.tagged(7, address.bytes + mask)])
     }
 
-    /// Labels of letters, digits, hyphens and underscores, 253 characters at most.
+    /// Whether the text consists of labels of letters, digits, hyphens and underscores, and has at most 253 characters.
     static func isHostName(_ text: String) -> Bool {
         text.utf8.count <= 253
             && text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { label in
@@ -49,7 +49,8 @@ struct NameConstraints: Equatable {
 }
 
 extension NameConstraints {
-    /// What the certificate's critical extension permits, or nil when it has none or one that this type would not write.
+    /// The constraints in the certificate's critical extension; nil if it has none, or one that this type would not
+    /// write.
     init?(of certificate: Certificate) {
         guard let value = certificate.extensionValue(NID_name_constraints), value.isCritical else { return nil }
         var names: [String] = []

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a stapled response and the lists kept here come to together.
+/// Combines the stapled response and the local revocation lists.
 enum RevocationFindings {
-    /// The verdict on a path whose lists were looked into already; with it, the last second for which the stapled
-    /// response says the same. A revocation, and the lack of a response that the leaf demands (RFC 7633), become
-    /// reasons.
+    /// The verdict on a path whose lists were consulted already, and the last second for which the stapled response
+    /// stays the same. A revocation, or the lack of a response that the leaf requires (RFC 7633), is added as a reason.
     ///
-    /// Only a path that ends in an anchor has an issuer whose word counts.
+    /// A response or list only counts if the path ends in an anchor.
     static func judge(
         _ path: ChainPath, staple: ChainVerifier.Staple, at time: Int64, into findings: ChainFindings
     ) -> (verdict: ServerTrust.Revocation, holdsUntil: Int64) {
         let (stapled, holdsUntil) = judge(staple, path, at: time)
         if case .unusable = stapled, staple != .awaited, path.whole.first?.demandsStapledResponse == true {
             findings.add(
-                .other("certificate demands a stapled OCSP response, and none that is valid came"), depth: 0)
+                .other("certificate requires a stapled OCSP response, and none that is valid was sent"), depth: 0)
         }
         if stapled == .revoked {
             findings.add(.revoked, depth: 0)

@@ -2,22 +2,22 @@
 
 import CountersignCOpenSSL
 
-/// A list of revoked certificates as an authority signed it (RFC 5280 §5), kept in memory; none is ever fetched.
+/// A certificate revocation list (RFC 5280 §5). Lists are never fetched.
 ///
-/// Unchecked because of the pointer: an X509_CRL is not written after it was parsed, but for OpenSSL's own sorting of
-/// the entries, which OpenSSL locks.
+/// Unchecked because of the pointer: an X509_CRL is not modified after parsing, except for the sorting of its entries,
+/// which OpenSSL locks.
 package final class RevocationList: @unchecked Sendable {
     private let crl: OpaquePointer
 
-    /// Every list of the bytes: one in DER, or the `X509 CRL` blocks of a PEM text (RFC 7468 §6) in their order, other
-    /// blocks passed over. `malformed` when one cannot be read, or there is none. Signature and dates are looked at
-    /// when a chain is.
+    /// All lists in the bytes: one in DER, or the `X509 CRL` blocks of a PEM text (RFC 7468 §6) in their order,
+    /// ignoring other blocks. Throws `malformed` if one cannot be read or there are none. Signature and dates are
+    /// checked during verification of a chain.
     package static func read(_ bytes: [UInt8]) throws(CertificateError) -> [RevocationList] {
         ERR_clear_error()
         return bytes.first == 0x30 ? [try readDER(bytes)] : try readPEM(bytes)
     }
 
-    /// Takes over one reference.
+    /// Takes ownership of the X509_CRL.
     private init(adopting crl: OpaquePointer) { self.crl = crl }
 
     deinit { X509_CRL_free(crl) }
@@ -55,12 +55,12 @@ package final class RevocationList: @unchecked Sendable {
         return lists
     }
 
-    /// Seconds since 1970; nil for a date that cannot be read.
+    /// Seconds since 1970; nil for a malformed date.
     package var thisUpdate: Int64? { Certificate.seconds(of: X509_CRL_get0_lastUpdate(crl)) }
 
-    /// Seconds since 1970; nil when the list does not say.
+    /// Seconds since 1970; nil if the list has no such date.
     package var nextUpdate: Int64? { Certificate.seconds(of: X509_CRL_get0_nextUpdate(crl)) }
 
-    /// The X509_CRL, for as long as `body` runs; it is not to be written.
+    /// Calls `body` with the X509_CRL, which must not be modified.
     func withCRL<Result>(_ body: (OpaquePointer) -> Result) -> Result { body(crl) }
 }

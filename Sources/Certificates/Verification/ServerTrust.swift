@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What was found of an origin's certificate, for the caller to decide on.
+/// The result of verifying an origin's chain, on which the caller decides.
 package struct ServerTrust: Sendable, Equatable {
     /// Why a chain is not trusted.
     package enum Reason: Hashable, Sendable {
@@ -8,56 +8,56 @@ package struct ServerTrust: Sendable, Equatable {
         case expired(notAfter: Int64)
         /// Seconds since 1970; of the leaf or of an issuer.
         case notYetValid(notBefore: Int64)
-        /// No subject alternative name is the host.
+        /// No subject alternative name matches the host.
         case hostMismatch
-        /// The leaf signed itself.
+        /// The leaf is self-signed.
         case selfSigned
         /// The chain does not end in a trust anchor.
         case unknownIssuer
-        /// The last certificate sent says where its issuer's is to be had (RFC 5280 §4.2.2.1), but the server did not
-        /// send it.
+        /// The last certificate in the chain names a URL of its issuer's certificate (RFC 5280 §4.2.2.1), which the
+        /// server did not send.
         case incompleteChain
-        /// Of the leaf or of an issuer; ``ServerTrust/revocation`` says by whom.
+        /// Of the leaf or of an issuer; ``ServerTrust/revocation`` has the source.
         case revoked
-        /// Key usage or extended key usage is not that of a TLS server, or of a certificate authority.
+        /// Key usage or extended key usage is wrong for a TLS server, or for a CA.
         case wrongPurpose
-        /// Weaker than RSA 2048 or P-256, DSA, or an odd size.
+        /// Weaker than RSA 2048 or P-256, DSA, or an unusual size.
         case weakKey
-        /// Signed over a hash weaker than SHA-256.
+        /// Signed with a hash weaker than SHA-256.
         case weakSignature
-        /// The leaf is a certificate authority's own certificate.
+        /// The leaf is a CA certificate.
         case caAsLeaf
-        /// An issuer may not issue for such a name (RFC 5280 §4.2.1.10).
+        /// An issuer's name constraints do not permit the name (RFC 5280 §4.2.1.10).
         case nameConstraint
-        /// More issuers than one of them allows below itself (RFC 5280 §4.2.1.9).
+        /// There are more issuers below a CA than its path length permits (RFC 5280 §4.2.1.9).
         case pathLength
-        /// Anything else, as a short sentence for people.
+        /// Any other reason, as a short sentence.
         case other(String)
     }
 
-    /// Who told whether the certificate is revoked.
+    /// The source of a revocation status.
     package enum RevocationSource: Equatable, Sendable {
-        /// The response that the origin sent with its certificate (RFC 6066 §8, RFC 6960).
+        /// The OCSP response that the origin sent with its certificate (RFC 6066 §8, RFC 6960).
         case stapledOCSP
-        /// A list that is kept here (RFC 5280 §5).
+        /// A local revocation list (RFC 5280 §5).
         case revocationList
     }
 
-    /// Whether the certificate is revoked, where that can be known. Nobody is asked over the network.
+    /// Whether the certificate is revoked, if that can be determined without network access.
     package enum Revocation: Equatable, Sendable {
-        /// The leaf was in force.
+        /// The leaf is not revoked.
         case good(by: RevocationSource)
         /// The leaf or one of its issuers is revoked.
         case revoked(by: RevocationSource)
-        /// A short sentence says why. Is neither for nor against the chain.
+        /// Undetermined, with a short sentence that says why. Does not count against the chain.
         case unknown(String)
     }
 
-    /// The chain as the origin sent it, leaf first.
+    /// The chain that the origin sent, leaf first.
     package let chain: [Certificate]
-    /// Every reason against it, each once, those of the leaf before those of its issuers.
+    /// All reasons against the chain, without duplicates, those of the leaf first.
     package let reasons: [Reason]
-    /// Is ``Revocation/revoked(by:)`` if, and only if, ``reasons`` has ``Reason/revoked``.
+    /// ``Revocation/revoked(by:)`` if and only if ``reasons`` contains ``Reason/revoked``.
     package let revocation: Revocation
 
     package init(chain: [Certificate], reasons: [Reason], revocation: Revocation = .unknown("not asked")) {
@@ -66,7 +66,7 @@ package struct ServerTrust: Sendable, Equatable {
         self.revocation = revocation
     }
 
-    /// There is a leaf and nothing against it.
+    /// Whether there is a leaf and no reason against it.
     package var isTrusted: Bool { reasons.isEmpty && !chain.isEmpty }
 
     /// The origin's own certificate.
@@ -101,14 +101,14 @@ extension ServerTrust.Reason: CustomStringConvertible {
     }
 }
 
-/// A day of the proleptic Gregorian calendar in UTC, written as ISO 8601 has it.
+/// A day of the proleptic Gregorian calendar in UTC, in ISO 8601 format.
 struct CalendarDate: CustomStringConvertible {
     let year: Int64
     let month: Int64
     let day: Int64
 
     init(secondsSince1970 seconds: Int64) {
-        // Days since 0000-03-01, so that the leap day ends the year; 719,468 days lie between that and 1970.
+        // Days since 0000-03-01, so that the leap day is the last of its year; 719,468 days before 1970.
         let days = (seconds.dividingFloor(by: 86_400)) + 719_468
         let era = days.dividingFloor(by: 146_097)
         let dayOfEra = days - era * 146_097

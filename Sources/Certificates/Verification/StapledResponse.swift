@@ -2,32 +2,32 @@
 
 import CountersignCOpenSSL
 
-/// An OCSP response that a server sent with its certificate (RFC 6960 §4.2.1, RFC 6066 §8).
+/// Evaluates an OCSP response that a server sent with its certificate (RFC 6960 §4.2.1, RFC 6066 §8).
 ///
-/// It counts when the leaf's issuer signed it, or a responder that this issuer named itself (id-kp-OCSPSigning, RFC
-/// 6960 §4.2.2.2), over SHA-256 or better, when it is about this leaf, and at the time asked for.
+/// A response counts if it is about the leaf, is current, and is signed with SHA-256 or better by the leaf's issuer or
+/// by a responder that this issuer has authorised (id-kp-OCSPSigning, RFC 6960 §4.2.2.2).
 enum StapledResponse {
-    /// What a response says of a leaf.
+    /// The status of a leaf in a response.
     enum Finding: Equatable {
         case good
         case revoked
-        /// It says nothing that counts; a short sentence says why.
+        /// The response does not count, with a short sentence that says why.
         case unusable(String)
     }
 
-    /// How far the responder's clock and ours may be apart, in seconds.
+    /// The tolerated clock difference to the responder, in seconds.
     static let skew: Int64 = 300
-    /// How old a good word may be that does not say how long it holds (RFC 6960 §4.2.2.1), in seconds.
+    /// The validity of a good status without nextUpdate (RFC 6960 §4.2.2.1), in seconds.
     static let undatedLifetime: Int64 = 86_400
 
-    /// Judges `response`, in DER, on `leaf` of `issuer`, at `time` in seconds since 1970. With it, the last second for
-    /// which the finding is the same.
+    /// Evaluates `response`, in DER, for `leaf` of `issuer`, at `time` in seconds since 1970. Also returns the last
+    /// second for which the result stays the same.
     static func judge(
         _ response: [UInt8], leaf: Certificate, issuer: Certificate, at time: Int64
     ) -> (finding: Finding, holdsUntil: Int64) {
         ERR_clear_error()
         defer { ERR_clear_error() }
-        guard let basic = basicResponse(response) else { return (.unusable("malformed, or a refusal"), .max) }
+        guard let basic = basicResponse(response) else { return (.unusable("malformed, or an error response"), .max) }
         defer { OCSP_BASICRESP_free(basic) }
         let entries = entries(of: basic, about: leaf, issuer: issuer)
         let dates = entries.flatMap(\.turningPoints) + certificates(of: basic).flatMap { [$0.notBefore, $0.notAfter] }
@@ -42,7 +42,7 @@ enum StapledResponse {
         guard OCSP_BASICRESP_get_ext_by_critical(basic, 1, -1) < 0, !entries.contains(where: \.hasCriticalExtension)
         else { return .unusable("has an unknown critical extension") }
         guard isStronglySigned(basic), isSigned(basic, onBehalfOf: issuer, at: time) else {
-            return .unusable("not signed by the issuer or a responder of its own")
+            return .unusable("not signed by the issuer or a responder that it has authorised")
         }
         let current = entries.filter { $0.isInForce(at: time) }
         if current.contains(where: { $0.status == V_OCSP_CERTSTATUS_REVOKED }) { return .revoked }
@@ -51,7 +51,7 @@ enum StapledResponse {
         return .unusable(entries.allSatisfy { $0.thisUpdate > time } ? "not yet valid" : "expired")
     }
 
-    /// The only kind of response there is, or nil for anything else and for what is no whole response.
+    /// The basic OCSP response, which is the only defined type; nil for anything else.
     private static func basicResponse(_ response: [UInt8]) -> OpaquePointer? {
         let parsed = response.withUnsafeBufferPointer { buffer -> OpaquePointer? in
             var position = buffer.baseAddress
@@ -70,7 +70,7 @@ enum StapledResponse {
 
     // MARK: Signer
 
-    /// The certificates that came along.
+    /// The certificates in the response.
     private static func certificates(of basic: OpaquePointer) -> [Certificate] {
         let sent = OCSP_resp_get0_certs(basic)
         return (0..<max(0, OPENSSL_sk_num(sent))).compactMap { index in
@@ -78,7 +78,7 @@ enum StapledResponse {
         }
     }
 
-    /// Follows the signer to `issuer` and no further, at `time` and not at the clock's.
+    /// Verifies the signer's chain up to `issuer`, at `time`.
     private static func isSigned(_ basic: OpaquePointer, onBehalfOf issuer: Certificate, at time: Int64) -> Bool {
         guard let store = X509_STORE_new(), let known = OPENSSL_sk_new_null() else { return false }
         defer {
@@ -95,7 +95,7 @@ enum StapledResponse {
         }
     }
 
-    /// The signer meets the floor that a server's issuers have to meet.
+    /// Whether the signer meets the requirements for a server's issuers.
     private static func isStrong(signerOf basic: OpaquePointer, among known: OpaquePointer) -> Bool {
         var signer: OpaquePointer?
         guard OCSP_resp_get0_signer(basic, &signer, known) == 1, let signer else { return false }
@@ -103,7 +103,7 @@ enum StapledResponse {
         return !reasons.contains(.weakKey) && !reasons.contains(.weakSignature)
     }
 
-    /// RSASSA-PSS names its hash in its parameters, and none that is in use is weak.
+    /// RSASSA-PSS has its hash in the parameters, and no weak one is in use.
     private static func isStronglySigned(_ basic: OpaquePointer) -> Bool {
         var algorithm: OpaquePointer?
         X509_ALGOR_get0(&algorithm, nil, nil, OCSP_resp_get0_tbs_sigalg(basic))
@@ -116,14 +116,14 @@ enum StapledResponse {
 
     // MARK: Entries
 
-    /// What a response says of one certificate (SingleResponse, RFC 6960 §4.2.1). Dates are in seconds since 1970.
+    /// The status of one certificate (SingleResponse, RFC 6960 §4.2.1). Dates are in seconds since 1970.
     private struct Entry {
         let status: Int32
         let thisUpdate: Int64
         let nextUpdate: Int64?
         let hasCriticalExtension: Bool
 
-        /// Nil: never. A revocation is for good where nothing else is said. No date of ASN.1's comes near an overflow.
+        /// Nil: never. A revocation without nextUpdate is permanent. ASN.1 dates are too small to overflow here.
         private var end: Int64? {
             if let nextUpdate { return nextUpdate + StapledResponse.skew }
             return status == V_OCSP_CERTSTATUS_REVOKED ? nil : thisUpdate + StapledResponse.undatedLifetime
@@ -133,7 +133,7 @@ enum StapledResponse {
 
         func isInForce(at time: Int64) -> Bool { start <= time && time <= end ?? .max }
 
-        /// The first seconds at which it is, and is no longer, in force.
+        /// The first second at which the entry is current, and the first at which it no longer is.
         var turningPoints: [Int64] { [start] + (end.map { [$0 + 1] } ?? []) }
     }
 
@@ -154,8 +154,8 @@ enum StapledResponse {
         }
     }
 
-    /// The identifier, made anew by its own hash from the leaf's serial number and the issuer's name and key, is the
-    /// same.
+    /// Whether the identifier equals the one computed, with its hash function, from the leaf's serial number and the
+    /// issuer's name and key.
     private static func isAbout(_ identifier: OpaquePointer?, leaf: Certificate, issuer: Certificate) -> Bool {
         var algorithm: OpaquePointer?
         guard let identifier, OCSP_id_get0_info(nil, &algorithm, nil, nil, identifier) == 1,
@@ -172,8 +172,8 @@ enum StapledResponse {
 }
 
 extension Certificate {
-    /// The TLS feature extension has status_request: without a stapled response it is not to be taken (RFC 7633
-    /// §4.2.3).
+    /// Whether the TLS feature extension contains status_request: the certificate must not be accepted without a
+    /// stapled response (RFC 7633 §4.2.3).
     package var demandsStapledResponse: Bool {
         guard let feature = extensionValue(NID_tlsfeature)?.bytes else { return false }
         return feature.indices.contains {

@@ -2,23 +2,23 @@
 
 import CountersignCOpenSSL
 
-/// The certificates that a chain may end in. Revocation lists that lie in the same places are not looked for: those
-/// that count are a ``ChainVerifier``'s own.
+/// The certificates that a chain may end in. Ignores revocation lists in the same places, because a ``ChainVerifier``
+/// has its own.
 ///
-/// Unchecked because of the pointer: the X509_STORE is filled by the initialiser and by its own look-ups only, and OpenSSL
+/// Unchecked because of the pointer: only the initialiser and the store's look-ups modify the X509_STORE, and OpenSSL
 /// locks those.
 package final class TrustAnchors: @unchecked Sendable {
     private let store: OpaquePointer
-    /// The anchors beside the system's.
+    /// The anchors in addition to the system's.
     package let additional: [Certificate]
 
-    /// `system` adds OpenSSL's default file and folder, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`; both are looked into
-    /// during verification, by subject. `unavailable` when OpenSSL cannot take them.
+    /// `system` adds OpenSSL's default file and folder, or those in `SSL_CERT_FILE` and `SSL_CERT_DIR`. They are
+    /// searched by subject during verification. Throws `unavailable` if OpenSSL does not accept them.
     package convenience init(system: Bool, additional: [Certificate] = []) throws(CertificateError) {
         try self.init(file: system ? Self.systemFile : nil, folder: system, additional: additional)
     }
 
-    /// `file` is a PEM file, `folder` stands for OpenSSL's default folder.
+    /// `file` is a PEM file; `folder` replaces OpenSSL's default folder.
     init(file: String?, folder: Bool, additional: [Certificate]) throws(CertificateError) {
         ERR_clear_error()
         guard let store = X509_STORE_new() else { throw .openSSL(.unavailable, "trust anchors") }
@@ -26,13 +26,13 @@ package final class TrustAnchors: @unchecked Sendable {
         self.additional = additional
         X509_STORE_set_lookup_crls(store) { _, _ in nil }
         if let file {
-            // One look-up for both: a name that is in the store already is not looked up again.
+            // One look-up for both, because the store does not look up a name again that it already contains.
             guard AnchorLookup.add(to: store, certificates: additional, file: file) else {
                 throw .openSSL(.unavailable, "the system's trust anchors cannot be read")
             }
         } else {
             for anchor in additional where anchor.withX509({ X509_STORE_add_cert(store, $0) }) != 1 {
-                throw .openSSL(.unavailable, "trust anchor \"\(anchor)\" was not taken")
+                throw .openSSL(.unavailable, "trust anchor \"\(anchor)\" was not accepted by OpenSSL")
             }
         }
         guard !folder || Self.addFolder(to: store) else {
@@ -42,7 +42,7 @@ package final class TrustAnchors: @unchecked Sendable {
 
     deinit { X509_STORE_free(store) }
 
-    /// The X509_STORE, for as long as `body` runs; it is not to be written.
+    /// Calls `body` with the X509_STORE, which must not be modified.
     package func withStore<Result, Failure: Error>(
         _ body: (OpaquePointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -56,14 +56,14 @@ package final class TrustAnchors: @unchecked Sendable {
         return chosen.map { String(cString: $0) } ?? ""
     }
 
-    /// Looked into for what the look-ups before do not find.
+    /// Searched for subjects that earlier look-ups do not find.
     private static func addFolder(to store: OpaquePointer) -> Bool {
         guard let folder = X509_STORE_add_lookup(store, X509_LOOKUP_hash_dir()),
             let source = X509_STORE_add_lookup(store, X509_LOOKUP_store())
         else { return false }
         X509_LOOKUP_ctrl(folder, X509_L_ADD_DIR, nil, Int(X509_FILETYPE_DEFAULT), nil)
         X509_LOOKUP_ctrl(source, X509_L_ADD_STORE, nil, 0, nil)
-        // A folder that is missing leaves an error behind, and is no error.
+        // A missing folder leaves an entry in the error queue, but is not an error.
         ERR_clear_error()
         return true
     }

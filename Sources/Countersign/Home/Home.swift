@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignVault
 import Glibc
 
 /// The folder with everything that one user of Countersign configures: allowed sites, trust anchors, credentials and
@@ -45,6 +46,9 @@ package struct Home: Sendable, Equatable {
 
     /// A file of the home. Errors name it by its path relative to the home.
     package func file(_ name: String) -> HomeFile { HomeFile(path: "\(path)/\(name)", name: name) }
+
+    /// The vault, which need not exist. Only this property decides in which storage it is.
+    package var vault: SealedVault { SealedVault(home: path) }
 
     /// The chain of an identity, leaf first.
     package func identityChain(named name: String) -> HomeFile { file("\(Self.identitiesFolder)/\(name).pem") }

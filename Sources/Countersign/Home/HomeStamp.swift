@@ -2,7 +2,8 @@
 
 import Glibc
 
-/// The identities and versions of the home's files. The value changes whenever a file is written, added or removed.
+/// The identities and versions of the home's files except the vault, which a `VaultWatch` observes. The value changes
+/// whenever a file is written, added or removed.
 struct HomeStamp: Equatable, Sendable {
     private struct FileStamp: Equatable, Sendable {
         let inode: UInt64
@@ -17,7 +18,7 @@ struct HomeStamp: Equatable, Sendable {
         let folders = [
             (Home.sitesFolder, ".sites"), (Home.anchorsFolder, ".pem"), (Home.identitiesFolder, ".pem"),
         ]
-        var paths = [home.file("vault").path, home.file("vault.key").path]
+        var paths: [String] = []
         for (folder, suffix) in folders {
             // An unreadable folder counts as empty here; reading its files reports the error.
             paths += ((try? home.files(in: folder, suffix: suffix)) ?? []).map(\.path)

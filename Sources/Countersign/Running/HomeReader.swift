@@ -27,7 +27,8 @@ struct HomeReader: Sendable {
         let anchors = try home.anchorFiles()
         let root = try InterceptionStore(home: home).root()
         var snapshot = HomeSnapshot(
-            stamp: HomeStamp(home), sites: sites, anchors: anchors, root: root,
+            stamp: HomeStamp(home), vaultWatch: VaultWatch(home.vault.storage), sites: sites, anchors: anchors,
+            root: root,
             originTLS: try originTLS(anchors: anchors, root: root))
         var vaultError: VaultError?
         do {
@@ -73,7 +74,7 @@ struct HomeReader: Sendable {
 
     /// Opens the vault with a passphrase given at run time; nil is enough if a key file opens it.
     func openVault(passphrase: Secret?) throws -> OpenVault {
-        try SealedVault(home: home.path).open { () throws in
+        try home.vault.open { () throws in
             guard let passphrase else {
                 throw VaultError(.passphraseNeeded, "the vault requires a passphrase, and none was given")
             }
@@ -82,9 +83,9 @@ struct HomeReader: Sendable {
     }
 
     private func openVault(creating: Bool, passphrase: () throws -> Secret) throws -> OpenVault? {
-        let file = SealedVault(home: home.path)
-        if creating { return try file.openOrCreate(passphrase: passphrase) }
-        return try file.exists() ? try file.open(passphrase: passphrase) : nil
+        let vault = home.vault
+        if creating { return try vault.openOrCreate(passphrase: passphrase) }
+        return try vault.exists() ? try vault.open(passphrase: passphrase) : nil
     }
 
     private func readIdentities(into snapshot: inout HomeSnapshot) throws {

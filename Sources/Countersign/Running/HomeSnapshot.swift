@@ -10,6 +10,7 @@ import CountersignVault
 /// The contents of a home as last read, from which a ``Policy`` is made.
 struct HomeSnapshot: Sendable {
     var stamp: HomeStamp
+    var vaultWatch: VaultWatch
     var vault: OpenVault?
     /// Why the vault is locked; nil while it is not.
     var lockReason: String?

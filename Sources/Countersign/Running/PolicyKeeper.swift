@@ -46,9 +46,12 @@ package final class PolicyKeeper: Sendable {
     package func refresh(force: Bool = false) {
         snapshot.withLockedValue { snapshot in
             let stamp = HomeStamp(home)
+            let hasVaultChanged = snapshot.vaultWatch.takeChange()
             let now = reader.now()
             let hasExpired = snapshot.trustExceptions.contains { !$0.counts(at: now) }
-            guard force || stamp != snapshot.stamp || hasExpired || isRenewalDue(&snapshot) else { return }
+            guard
+                force || stamp != snapshot.stamp || hasVaultChanged || hasExpired || isRenewalDue(&snapshot)
+            else { return }
             snapshot.stamp = stamp
             let before = snapshot.policyInputs
             reader.reread(&snapshot, need: interceptionNeed.withLockedValue { $0 })
@@ -94,6 +97,7 @@ package final class PolicyKeeper: Sendable {
             snapshot.vault = try reader.openVault(passphrase: passphrase)
             snapshot.lockReason = nil
             snapshot.stamp = HomeStamp(home)
+            _ = snapshot.vaultWatch.takeChange()
             reader.reread(&snapshot, need: interceptionNeed.withLockedValue { $0 })
             policy.replace(with: snapshot.makePolicy())
             reader.logger.info("the vault was unlocked: \(snapshot.summary)")
