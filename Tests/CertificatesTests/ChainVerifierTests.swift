@@ -158,7 +158,7 @@ struct ChainVerifierTests {
         func issuer(_ name: String, of issuer: Certificate, signer: PrivateKey) throws -> Certificate {
             let template = CertificateTemplate(
                 subject: .parts(organization: nil, commonName: name), serial: [2], notBefore: now - 10,
-                notAfter: now + 10, extensions: CertificateTemplate.Extension.authority(pathLength: 0))
+                notAfter: now + 10, extensions: CertificateTemplate.Extension.certificationAuthority(pathLength: 0))
             return try template.signed(for: key, issuer: issuer, signer: signer)
         }
         let upper = try issuer("upper", of: TestPKI.leaf("origin-root"), signer: TestPKI.key("origin-root"))
@@ -188,7 +188,7 @@ struct ChainVerifierTests {
     }
 
     @Test func issuersAreHeldToTheStrictForm() throws {
-        let good = CertificateTemplate.Extension.authority(pathLength: 0)
+        let good = CertificateTemplate.Extension.certificationAuthority(pathLength: 0)
         #expect(try reasons(issuerExtensions: good) == [])
         let plain = good.map { CertificateTemplate.Extension(identifier: $0.identifier, value: $0.value) }
         let expected = "certificate not accepted: basic Constraints of CA cert not marked critical"
@@ -223,7 +223,7 @@ struct ChainVerifierTests {
     @Test func anIssuerForAnotherPurposeIsRefused() throws {
         let usage = CertificateTemplate.Extension(
             identifier: NID_ext_key_usage, value: DEREncoding.sequence([Self.client]))
-        let good = CertificateTemplate.Extension.authority(pathLength: 0)
+        let good = CertificateTemplate.Extension.certificationAuthority(pathLength: 0)
         #expect(try reasons(issuerExtensions: good + [usage]) == [.wrongPurpose])
         #expect(try reasons(issuerExtensions: good + [.serverAuthentication]) == [])
     }

@@ -180,7 +180,7 @@ extension NameConstraints {
             subject: .parts(organization: "Countersign", commonName: "late"),
             serial: InterceptionAuthority.newSerial(),
             notBefore: time, notAfter: time + 30 * 86_400,
-            extensions: CertificateTemplate.Extension.authority(pathLength: 0) + [
+            extensions: CertificateTemplate.Extension.certificationAuthority(pathLength: 0) + [
                 .init(identifier: NID_name_constraints, isCritical: true, value: der)
             ]
         ).signed(for: key, issuer: root, signer: rootKey)

@@ -212,7 +212,7 @@ struct InterceptionStoreTests {
         let one = try CertificateTemplate(
             subject: .parts(organization: "Countersign", commonName: "Countersign interception issuer 0102"),
             serial: InterceptionAuthority.newSerial(), notBefore: Self.start, notAfter: Self.start + 29 * Self.day,
-            extensions: CertificateTemplate.Extension.authority(pathLength: 0) + [
+            extensions: CertificateTemplate.Extension.certificationAuthority(pathLength: 0) + [
                 .serverAuthentication,
                 .init(
                     identifier: InterceptionStoreTests.nameConstraints, isCritical: true,
