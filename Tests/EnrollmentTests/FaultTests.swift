@@ -14,7 +14,7 @@ import Testing
         ("junk-pkcs7", .malformedResponse, "not a PKCS#7 message"),
         ("pem", .malformedResponse, "200 application/pkcs7-mime; smime-type=certs-only: PEM, \"-----BEGIN PKCS7-----"),
         ("der", .malformedResponse, "DER without base64"),
-        ("not-base64", .malformedResponse, "come in base64, the server sent 200 application/pkcs7-mime"),
+        ("not-base64", .malformedResponse, "expected base64, the server sent 200 application/pkcs7-mime"),
         ("no-type", .malformedResponse, "expected application/pkcs7-mime, the server sent 200: \"MI"),
         (
             "wrong-type", .malformedResponse,
@@ -70,8 +70,8 @@ import Testing
     }
 
     static let certificates: [(control: String, words: String)] = [
-        (#"{"fault": "other-key"}"#, "a certificate for another key than the request's: \"CN=stranger\""),
-        (#"{"fault": "other-ca"}"#, "does not end in a trust anchor"),
+        (#"{"fault": "other-key"}"#, "a certificate for a different key than the request's: \"CN=stranger\""),
+        (#"{"fault": "other-ca"}"#, "does not chain to a trust anchor"),
         (#"{"notAfter": "20210101000000Z"}"#, "which is expired 2021-01-01"),
         (#"{"notBefore": "20480101000000Z", "notAfter": "20490101000000Z"}"#, "which is not valid before 2048-01-01"),
         (#"{"usage": "serverAuth"}"#, "which is not for client authentication"),
