@@ -253,7 +253,7 @@ struct LibraryExchangeTests {
         let controller = try LibraryHome(Self.site).controller()
         var exchange = try await Self.answered(controller)
         let end = exchange.responseReceived(status: 200, challenges: ["Negotiate \(token)"])
-        #expect(end == .fail(reason: "the server's last authentication token is wrong"))
+        #expect(end == .fail(reason: "the server's final authentication token is invalid"))
         #expect(try !Self.isProven(controller))
         #expect(exchange.connectionLost() == .fail(reason: "connectionLost was reported out of turn"))
     }
@@ -271,7 +271,7 @@ struct LibraryExchangeTests {
     func anAnswerWithoutAChannelBindingIsNotSentOverHTTPS(_ kind: Server.Kind) async throws {
         let controller = try LibraryHome(Self.site).controller()
         let untold = ChallengeExchange.Action.fail(
-            reason: "the server's certificate was not told by connected(serverCertificate:)")
+            reason: "the server's certificate was not passed to connected(serverCertificate:)")
         for isTold in [false, true] {
             var exchange = try ChallengeExchange(url: Self.url, serverIsTrusted: true, controller: controller)
             if isTold {
@@ -383,7 +383,7 @@ struct LibraryExchangeTests {
         }
         #expect(error == ChallengeError(.nothingToAnswerWith, "", listLine: "AllowedSites/test.sites:1"))
         #expect(error.detail.contains(reason))
-        #expect(error.hint?.hasPrefix("`countersign credential set ") == true)
+        #expect(error.hint?.contains("`countersign credential set ") == true)
     }
 
     @Test(arguments: [

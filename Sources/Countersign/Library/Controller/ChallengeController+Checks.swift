@@ -8,19 +8,19 @@ import CountersignSitePolicy
 import CountersignTLS
 
 extension ChallengeController {
-    /// What a challenge is answered with, all three checks having passed.
+    /// The answer to a challenge that has passed all three checks.
     struct Answer {
         let credential: Credential
-        /// The name it was enrolled under.
+        /// The name under which it was enrolled.
         let name: String
-        /// What the breaker knows it by; nil for an identity, which no account is locked for.
+        /// The breaker's key; nil for an identity, because failures with certificates do not lock accounts.
         let key: Breaker.Key?
-        /// The line of the list that permits it.
+        /// The line of the list that permits the answer.
         let line: String
     }
 
-    /// Puts `space` to the three checks, in their order: is the site on the list, may this kind of challenge be
-    /// answered there, is there something to answer with.
+    /// Runs the three checks in order: is the site on the list, does its line permit this kind of challenge, is there a
+    /// credential or an identity to answer with.
     func answer(to space: ProtectionSpace, under policy: Policy) throws(ChallengeError) -> Answer {
         let origin = try space.origin()
         let rule = try listed(origin, in: policy)
@@ -37,7 +37,7 @@ extension ChallengeController {
         let line = policy.sites.rule(for: origin)?.location
         throw ChallengeError(
             .siteNotAllowed, "\(origin): \(policy.siteCheck(verdict).reason)", listLine: line,
-            hint: line.map { "change the line \($0)" } ?? "`countersign sites add \(origin)` lists it")
+            hint: line.map { "change \($0)" } ?? "list it with `countersign sites add \(origin)`")
     }
 
     func permitted(_ space: ProtectionSpace, by rule: SiteRule) throws(ChallengeError) -> AuthenticationScheme {
@@ -48,7 +48,7 @@ extension ChallengeController {
         let supported = method.schemes.filter(AuthenticationScheme.supported.contains)
         guard let first = supported.first else {
             let known = AuthenticationScheme.supported.map(\.rawValue).joined(separator: ", ")
-            throw no("\(method) is not answered by this build", "it answers \(known)")
+            throw no("\(method) is not supported by this build", "it supports \(known)")
         }
         guard let scheme = supported.first(where: rule.answer.contains) else {
             let words = (rule.answer.map(\.rawValue) + [first.rawValue]).joined(separator: ",")
@@ -56,11 +56,11 @@ extension ChallengeController {
         }
         guard rule.pattern.scheme == .http else { return scheme }
         guard scheme != .certificate else {
-            throw no("there is no TLS to show a certificate in", "list the site with https")
+            throw no("without TLS, no certificate can be presented", "list the site with https")
         }
         guard rule.answersPlaintext else {
             throw no(
-                "site is http and its line does not say plaintext=yes", "write plaintext=yes to permit it all the same")
+                "site is http and its line does not say plaintext=yes", "write plaintext=yes to permit it nevertheless")
         }
         return scheme
     }
@@ -74,7 +74,9 @@ extension ChallengeController {
         guard let identity else {
             throw ChallengeError(
                 .nothingToAnswerWith, check.reason, listLine: rule.location,
-                hint: "`countersign certificate list` shows what there is, `countersign certificate import` adds one")
+                hint:
+                    "list identities with `countersign certificate list`, add one with `countersign certificate import`"
+            )
         }
         return Answer(
             credential: .identity(ClientIdentity(identity)), name: identity.name, key: nil, line: rule.location)
@@ -89,7 +91,8 @@ extension ChallengeController {
         let enrolled: PasswordCredential
         switch policy.passwordDecision(for: rule, at: origin) {
         case .useCredential(.password(let credential)): enrolled = credential
-        case .useCredential(.identity(let name)): throw no("identity \"\(name)\" answers TLS and not a 401")
+        case .useCredential(.identity(let name)):
+            throw no("identity \"\(name)\" can answer only a TLS certificate request, not a 401")
         case .performDefaultHandling(let reason), .rejectProtectionSpace(let reason): throw no(reason)
         }
         let context = policy.requestContext(to: origin, .answer(rule))
@@ -109,10 +112,10 @@ extension ChallengeController {
 }
 
 extension ChallengeError {
-    /// The third check fails over the credential of that name.
+    /// The error if the third check fails because of the credential of that name.
     static func nothing(_ reason: String, listLine: String?, _ credential: String) -> ChallengeError {
         ChallengeError(
             .nothingToAnswerWith, reason, listLine: listLine,
-            hint: "`countersign credential set \(credential) --user U` sets it")
+            hint: "set it with `countersign credential set \(credential) --user U`")
     }
 }

@@ -8,45 +8,46 @@ import CountersignSitePolicy
 import Dispatch
 import NIOConcurrencyHelpers
 
-/// One request's dialogue with a server that may challenge it, for programs with an HTTP client of their own: events
-/// in, one action out. It does no input or output.
+/// The authentication of one request, for programs with an HTTP client of their own: a state machine that takes events
+/// and returns actions. It does no I/O.
 ///
-/// Report what happened, and do what the action says; the action's own documentation names the event that answers it.
-/// An event that none of them asked for gives ``Action/fail(reason:)``. A response's head is held until the action says
-/// what becomes of it; the body of one that is not delivered is read and dropped.
+/// Report each event, and perform the action that it returns. The documentation of an action names the event that must
+/// follow it; any other event results in ``Action/fail(reason:)``. Keep the head of a response until an action decides
+/// about it. If the response is not delivered, read and discard its body.
 public struct ChallengeExchange: Sendable {
-    /// What to do next.
+    /// The next action to perform.
     public enum Action: Equatable, Sendable {
-        /// Send the whole request, with this `Authorization`, or as it is. Answered by
+        /// Send the complete request with this `Authorization`, or unchanged. Must be followed by
         /// ``ChallengeExchange/responseReceived(status:challenges:)``.
         case send(Authorization?)
-        /// Send the request with this `Authorization`, without its body and with `Content-Length: 0` if it has one:
-        /// NTLM's first message. Answered by ``ChallengeExchange/responseReceived(status:challenges:)``.
+        /// Send the request with this `Authorization`, NTLM's first message, but without its body, and with
+        /// `Content-Length: 0` if it has one. Must be followed by
+        /// ``ChallengeExchange/responseReceived(status:challenges:)``.
         case sendOpening(Authorization)
-        /// Ask ``ChallengeController/handle(_:)``, or a person. Answered by
+        /// Ask ``ChallengeController/handle(_:)``, or the user. Must be followed by
         /// ``ChallengeExchange/dispositionReceived(_:_:)``.
         case ask(AuthenticationChallenge)
-        /// The response in hand is the final one.
+        /// Deliver the last response.
         case deliver(Outcome)
-        /// There is no response to deliver. The reason is a short sentence for people.
+        /// Fail: there is no response to deliver. The reason is a short sentence for display.
         case fail(reason: String)
-        /// Nothing yet: that was an interim response.
+        /// Wait for the final response, because the last one was an interim response.
         case wait
     }
 
-    /// How a dialogue ended that has a response to deliver.
+    /// The result of an exchange that has a response to deliver.
     public enum Outcome: Equatable, Sendable {
-        /// The response was none to answer.
+        /// The response was not a challenge.
         case notChallenged
-        /// The server took the answer.
+        /// The server accepted the answer.
         case accepted
-        /// The server's 401, as it came; the error says which check failed.
+        /// The server's 401, unchanged. The error says which check failed.
         case handedBack(ChallengeError)
-        /// The server's 401 to the answer. An enrolled credential is not tried there again until it changes.
+        /// The server's 401 to the answer. An enrolled credential is not sent there again until it changes.
         case rejected
     }
 
-    /// What the next event has to be.
+    /// The expected next event.
     private enum Due {
         case start
         case response
@@ -64,11 +65,11 @@ public struct ChallengeExchange: Sendable {
     private var dialogue: (any TokenDialogue)?
     private var channelBinding: ChannelBinding?
 
-    /// A dialogue about a request to `url`, an absolute http or https URL.
+    /// Creates an exchange for a request to `url`, an absolute http or https URL.
     ///
-    /// `serverIsTrusted` is the caller's verdict on an https server's certificate: unless it is true nothing is answered
-    /// there. Throws `invalidProtectionSpace` for a URL that names no site. A site that is not on the list is no error:
-    /// its challenges are delivered as they come. Reads the home's changed files on the calling thread.
+    /// `serverIsTrusted` is the caller's verdict on an https server's certificate; if false, no challenge is answered.
+    /// Throws `invalidProtectionSpace` if the URL does not identify a site. For a site that is not on the list,
+    /// challenges are delivered unchanged. Reads changed files of the home on the calling thread.
     public init(
         url: String, hasBody: Bool = false, serverIsTrusted: Bool = false, controller: ChallengeController
     ) throws(ChallengeError) {
@@ -90,22 +91,23 @@ public struct ChallengeExchange: Sendable {
         machine = ExchangeMachine(context)
     }
 
-    /// Whether the next request must go on the connection of the last one. When the dialogue is over: whether that
-    /// connection speaks for the user now, and must serve nobody else.
+    /// Whether the next request must use the same connection as the last one. After the end of the exchange: whether
+    /// the connection is authenticated as the user, so that it must not be shared with other users.
     public var requiresSameConnection: Bool { machine.requiresSameConnection }
 
     // MARK: Events
 
-    /// The request is about to go out.
+    /// The request is about to be sent.
     public mutating func started() -> Action {
         guard due == .start else { return outOfTurn("started") }
         return run(machine.started())
     }
 
-    /// A TLS connection was made; `serverCertificate` is the DER of the server's own certificate. NTLM binds its answer
-    /// to it (RFC 5929 §4), and does not answer an https server without. Throws `certificateFaulty` where it is none.
+    /// A TLS connection was established; `serverCertificate` is the server's certificate in DER. NTLM binds its answer
+    /// to it (RFC 5929 §4), and does not answer an https server without it. Throws `certificateFaulty` if it is
+    /// invalid.
     public mutating func connected(serverCertificate: [UInt8]) throws(ChallengeError) {
-        // What was bound to an earlier connection's is not for this one.
+        // Discards the binding to an earlier connection.
         channelBinding = nil
         do throws(CertificateError) {
             channelBinding = .tlsServerEndPoint(
@@ -113,18 +115,18 @@ public struct ChallengeExchange: Sendable {
         } catch {
             throw ChallengeError(
                 .certificateFaulty, "the server's certificate cannot be read: \(error.detail)",
-                hint: "give the DER of the server's own certificate, which is the first of its chain", fault: .caller)
+                hint: "pass the first certificate of the server's chain in DER", fault: .caller)
         }
     }
 
-    /// A response's head came to what was sent last. `challenges` are the values of its `WWW-Authenticate` fields, in
-    /// their order.
+    /// The head of a response to the last request was received. `challenges` are the values of its `WWW-Authenticate`
+    /// fields, in order.
     public mutating func responseReceived(status: Int, challenges: [String]) -> Action {
         guard due == .response else { return outOfTurn("responseReceived") }
         return run(machine.responseReceived(status: status, challengeFields: challenges))
     }
 
-    /// The question was answered, as ``ChallengeController/handle(_:)`` gives it.
+    /// The challenge was answered, with the result of ``ChallengeController/handle(_:)``.
     public mutating func dispositionReceived(_ disposition: ChallengeDisposition, _ credential: Credential?) -> Action {
         guard due == .disposition else { return outOfTurn("dispositionReceived") }
         switch disposition {
@@ -140,14 +142,14 @@ public struct ChallengeExchange: Sendable {
         }
     }
 
-    /// The connection was lost before a response. `requestMayRepeat`: the request is idempotent (RFC 9110 §9.2.2), or
-    /// no byte of what was sent last has gone out.
+    /// The connection was lost before a response. Pass true for `requestMayRepeat` if the request is idempotent (RFC
+    /// 9110 §9.2.2), or no byte of it was sent.
     public mutating func connectionLost(requestMayRepeat: Bool = false) -> Action {
         guard due == .response || due == .disposition else { return outOfTurn("connectionLost") }
         return run(machine.connectionLost(requestMayRepeat: requestMayRepeat))
     }
 
-    /// The last action cannot be done, as the request's body is no longer there.
+    /// The last action cannot be performed, because the request's body is no longer available.
     public mutating func replayImpossible() -> Action {
         guard due == .response || due == .disposition, machine.roundsAnswered > 0 || due == .disposition else {
             return outOfTurn("replayImpossible")
@@ -173,7 +175,7 @@ public struct ChallengeExchange: Sendable {
             return .sendOpening(authorization(answer))
         case .ask(let question):
             if origin.scheme == .https, question.offer.authenticator.usesChannelBinding, channelBinding == nil {
-                return fail("the server's certificate was not told by connected(serverCertificate:)")
+                return fail("the server's certificate was not passed to connected(serverCertificate:)")
             }
             due = .disposition
             attempt.refusal = nil
@@ -188,7 +190,7 @@ public struct ChallengeExchange: Sendable {
         case .fail(let failure):
             return fail(
                 failure.cause == .forgedResponse
-                    ? "the server's last authentication token is wrong" : failure.reason)
+                    ? "the server's final authentication token is invalid" : failure.reason)
         case .wait, .computeToken:
             return .wait
         }
@@ -200,7 +202,7 @@ public struct ChallengeExchange: Sendable {
         return .fail(reason: reason)
     }
 
-    /// Takes one step of a dialogue, and waits for one that is computed on another thread.
+    /// Performs one step of a scheme's dialogue, and waits if it is computed on another thread.
     private mutating func take(_ request: TokenRequest) -> ExchangeMachine.Action {
         do throws(AuthenticationError) {
             if request.step == .open {
@@ -239,8 +241,8 @@ public struct ChallengeExchange: Sendable {
         AnswerInputs(fileTime: WallClock.fileTime(), random: { Randomness.bytes($0) })
     }
 
-    /// An enrolled credential is answered with only where the breaker permits that, whoever kept it since it was given
-    /// out; what the program has made itself is the program's to try.
+    /// Uses an enrolled credential only if the breaker permits it, even if the program stored it since it was given
+    /// out. Credentials that the program created are not restricted.
     private func answer(with credential: Credential?) -> CredentialDecision {
         switch credential {
         case .password(let user, let password):
@@ -278,7 +280,7 @@ public struct ChallengeExchange: Sendable {
             return .handedBack(
                 attempt.refusal ?? ChallengeError(checks, rule, of: origin, isEnabled: isEnabled))
         case .rejected(let space, let credential, _):
-            // Of an enrolled one `rejected` tells the breaker, also when the permission's time is over.
+            // `rejected` reports an enrolled credential to the breaker, even if the permit has expired.
             let isEnrolled = credential.source != .program
             attempt.end(isEnrolled ? .rejected : .inconclusive)
             if isEnrolled {
@@ -291,7 +293,7 @@ public struct ChallengeExchange: Sendable {
     }
 }
 
-/// The API does not know the request's method and content, which no scheme needs yet.
+/// The public API does not provide the request's method and content, which no scheme needs yet.
 private struct UnknownRequest: RequestDescription {
     var method: String { "GET" }
     var target: String { "/" }
@@ -299,7 +301,7 @@ private struct UnknownRequest: RequestDescription {
 }
 
 extension ProtectionSpace {
-    /// The same in the words of the API.
+    /// Converts the space to the public type.
     init(_ space: AuthenticationSpace) {
         let method: AuthenticationMethod =
             switch space.scheme {
@@ -317,7 +319,7 @@ extension ProtectionSpace {
 }
 
 extension ChallengeError {
-    /// The first of `checks` that failed, at a site whose line is `rule`, where it has one.
+    /// The error for the first of `checks` that failed. `rule` is the site's line, if it has one.
     init(_ checks: ThreeChecks, _ rule: SiteRule?, of origin: Origin, isEnabled: Bool) {
         let reason = checks.failure ?? "not answered"
         let line = rule?.location
@@ -326,12 +328,12 @@ extension ChallengeError {
                 .switchedOff, "integrated authentication is switched off",
                 hint: "set `isIntegratedAuthenticationEnabled` of the controller")
         } else if !checks.site.passed, rule != nil {
-            // Of a listed site only its certificate is left to speak against it.
+            // For a listed site, only the certificate can fail the check.
             self.init(.serverNotTrusted, reason, listLine: line, hint: Self.trustHint)
         } else if !checks.site.passed {
-            self.init(.siteNotAllowed, "\(origin): \(reason)", hint: "`countersign sites add \(origin)` lists it")
+            self.init(.siteNotAllowed, "\(origin): \(reason)", hint: "list it with `countersign sites add \(origin)`")
         } else if checks.challenge?.passed == false {
-            self.init(.methodNotAnswered, reason, listLine: line, hint: line.map { "change the line \($0)" })
+            self.init(.methodNotAnswered, reason, listLine: line, hint: line.map { "change \($0)" })
         } else {
             self = .nothing(reason, listLine: line, rule?.credential ?? "NAME")
         }
