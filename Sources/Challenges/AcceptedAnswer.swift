@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An answer that was accepted, and what may be sent in its space before the next challenge. Immutable and shared: requests into
-/// the space refer to one object.
+/// An accepted answer, and what may be sent in its protection space before the next challenge. Immutable and shared:
+/// all requests into the space refer to one object.
 package final class AcceptedAnswer: Sendable, Equatable {
     package let offer: Offer
     package let space: AuthenticationSpace

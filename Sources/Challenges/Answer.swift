@@ -2,9 +2,9 @@
 
 /// The source of the `Authorization` field of a request.
 package enum Answer: Equatable, Sendable {
-    /// The same for every request.
+    /// The same field for every request.
     case fixed(AuthorizationField)
-    /// Computed for each request, also when it is sent again.
+    /// A field computed for each request, including each repetition of it.
     case perRequest(any RequestSigner)
 
     /// The field for `request`.
@@ -26,27 +26,29 @@ package enum Answer: Equatable, Sendable {
     }
 }
 
-/// Computes the field of each request in one protection space, and keeps what the space's requests share, such as the nonce and
-/// its count. Requests on several threads use one signer.
+/// Computes the field of each request in one protection space, and stores the state that these requests share, such as
+/// the nonce and its count. Requests on several threads use one signer.
 package protocol RequestSigner: AnyObject, Sendable {
     func field(for request: some RequestDescription, _ inputs: AnswerInputs) -> AuthorizationField
 }
 
-/// The parts of a request that an answer may depend on. Nothing is copied unless a signer asks for it.
+/// The parts of a request that an answer may depend on. Nothing is copied unless a signer reads it.
 package protocol RequestDescription {
     /// In upper case, as sent.
     var method: String { get }
     /// As sent in the request line.
     var target: String { get }
-    /// Passes the content to `body`, in order and in any number of pieces. False if not all of it is at hand.
+    /// Passes the content to `body`, in order and in any number of pieces. Returns false if part of it is not
+    /// available.
     func readContent(_ body: (UnsafeRawBufferPointer) -> Void) -> Bool
 }
 
-/// The time and the randomness for one answer. The modules that use them have no clock and no generator of their own.
+/// The time and the randomness for one answer. The modules that compute answers have no clock and no generator of their
+/// own.
 package struct AnswerInputs {
     /// 100 ns steps since 1601, as MS-DTYP §2.3.3 defines FILETIME.
     package let fileTime: UInt64
-    /// Returns that many unpredictable bytes.
+    /// Returns the given number of unpredictable bytes.
     package let random: (Int) -> [UInt8]
 
     package init(fileTime: UInt64, random: @escaping (Int) -> [UInt8]) {

@@ -5,15 +5,15 @@ import CountersignCryptography
 /// Why a challenge cannot be parsed or answered. Never contains a secret.
 package struct AuthenticationError: CodedError {
     package enum Code: Equatable, Sendable {
-        /// The peer's fault: a challenge field that does not match the grammar of RFC 9110 §11.6.1.
+        /// The peer's fault: a challenge field does not match the grammar of RFC 9110 §11.6.1.
         case unparsableChallenge
-        /// The peer's fault: more than ``ChallengeParser/maximumBytes`` of challenges.
+        /// The peer's fault: the challenges are longer than ``ChallengeParser/maximumBytes``.
         case challengeTooLong
         /// The configuration's fault: the scheme cannot carry the user name or password (RFC 7617 §2).
         case unusableCredential
         /// The challenge asks for something that is not implemented, such as an unknown algorithm.
         case unsupportedChallenge
-        /// A token cannot be made or verified.
+        /// A token could not be computed or verified.
         case tokenFailed
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A way to answer that a site's rule may permit, in the words of the allowed-sites list.
+/// A kind of answer that a site's rule may permit, named as in the allowed-sites list.
 package enum AuthenticationScheme: String, CaseIterable, Sendable {
     /// A client certificate in the TLS handshake (RFC 8446 §4.4.2, RFC 5246 §7.4.6).
     case certificate
@@ -15,6 +15,6 @@ package enum AuthenticationScheme: String, CaseIterable, Sendable {
     /// RFC 6750.
     case bearer
 
-    /// What this build can answer. The others are known words that the list refuses with a reason.
+    /// The schemes that this build implements. The list recognises the others and refuses them with a reason.
     package static let supported: [AuthenticationScheme] = [.certificate, .ntlm, .basic]
 }

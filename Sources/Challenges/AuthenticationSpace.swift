@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a credential opens (RFC 9110 §11.5): an origin, a realm if the scheme has realms, and the scheme.
+/// The area to which a credential gives access (RFC 9110 §11.5): an origin, a realm if the scheme has realms, and the
+/// scheme.
 package struct AuthenticationSpace: Hashable, Sendable {
     package let origin: Origin
-    /// As the origin wrote it; nil for schemes without realms (NTLM, client certificates).
+    /// The realm as the origin wrote it; nil for schemes without realms (NTLM, client certificates).
     package let realm: String?
     package let scheme: AuthenticationScheme
 

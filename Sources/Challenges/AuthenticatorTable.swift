@@ -8,8 +8,8 @@ package final class AuthenticatorTable: Sendable {
         authenticators = strongestFirst
     }
 
-    /// The challenges that are implemented and that `permitted` allows, strongest first. Several realms of one scheme keep the
-    /// server's order; of a scheme without realms only the first challenge counts.
+    /// The challenges that are implemented and that `permitted` allows, strongest first. Several realms of one scheme
+    /// stay in the server's order; only the first challenge of a scheme without realms is used.
     package func offers(in challenges: [Challenge], permitted: [AuthenticationScheme]) -> [Offer] {
         var offers: [Offer] = []
         for authenticator in authenticators where permitted.contains(authenticator.scheme) {
@@ -22,7 +22,7 @@ package final class AuthenticatorTable: Sendable {
         return offers
     }
 
-    /// The words of the allowed-sites list that permit something in the table, strongest first, each once.
+    /// The keywords of the allowed-sites list that permit a scheme of the table, strongest first, without duplicates.
     package var schemes: [AuthenticationScheme] {
         var schemes: [AuthenticationScheme] = []
         for authenticator in authenticators where !schemes.contains(authenticator.scheme) {
@@ -31,7 +31,7 @@ package final class AuthenticatorTable: Sendable {
         return schemes
     }
 
-    /// The carriages that the word `scheme` permits.
+    /// The authenticators that the keyword `scheme` permits.
     package func authenticators(of scheme: AuthenticationScheme) -> [any Authenticator] {
         authenticators.filter { $0.scheme == scheme }
     }
@@ -41,8 +41,8 @@ package final class AuthenticatorTable: Sendable {
         authenticators.contains { $0.bindsConnection && $0.schemeName.lowercased() == name.lowercased() }
     }
 
-    /// Whether a challenge field asks for a scheme that may authenticate a connection. A client that answers it itself needs
-    /// a connection of its own. A field that cannot be parsed counts by its first word.
+    /// Whether a challenge field offers a scheme that may authenticate a connection. A client that answers such a
+    /// challenge itself needs a connection of its own. A field that cannot be parsed is judged by its first word.
     package func offersConnectionBoundScheme(in fields: [String]) -> Bool {
         fields.contains { field in
             guard let challenges = try? ChallengeParser.parse(fields: [field]) else {
@@ -53,7 +53,7 @@ package final class AuthenticatorTable: Sendable {
     }
 }
 
-/// A challenge that can be answered, and the authenticator that answers it.
+/// A challenge that can be answered, and its authenticator.
 package struct Offer: Equatable, Sendable {
     package let authenticator: any Authenticator
     package let challenge: Challenge
@@ -63,7 +63,7 @@ package struct Offer: Equatable, Sendable {
         self.challenge = challenge
     }
 
-    /// The space that an answer at `origin` opens.
+    /// The protection space of an answer at `origin`.
     package func space(at origin: Origin) -> AuthenticationSpace { authenticator.space(of: challenge, at: origin) }
 
     package static func == (left: Self, right: Self) -> Bool {

@@ -2,14 +2,14 @@
 
 import CountersignCryptography
 
-/// The value of an `Authorization` or `Proxy-Authorization` field that we made (RFC 9110 §11.6.2). It is a secret, and does not
-/// print itself.
+/// The value of an `Authorization` or `Proxy-Authorization` field (RFC 9110 §11.6.2) that this process computed. It is
+/// secret, and redacted when printed.
 package struct AuthorizationField: Equatable, Sendable {
-    /// One parameter, as it is to be written.
+    /// One parameter, in the form in which it is written.
     package struct Parameter: Equatable, Sendable {
         package let name: String
         package let value: String
-        /// Written as a quoted-string; otherwise the value must be a token (RFC 9110 §5.6).
+        /// Whether the value is written as a quoted-string. Otherwise it must be a token (RFC 9110 §5.6).
         package let isQuoted: Bool
 
         package init(_ name: String, _ value: String, isQuoted: Bool) {
@@ -26,19 +26,19 @@ package struct AuthorizationField: Equatable, Sendable {
     }
 
     package let scheme: String
-    /// The parameters of a field that was made of parameters, in their order.
+    /// The parameters in order, if the field was created from parameters.
     package let parameters: [Parameter]
-    /// All that follows the scheme.
+    /// Everything after the scheme.
     private let credentials: Secret
 
-    /// A scheme and a token68, which is `credentials` in Base64: Basic, NTLM, Negotiate.
+    /// A scheme and `credentials` encoded as a token68 in Base64: Basic, NTLM, Negotiate.
     package init(scheme: String, credentials: some Collection<UInt8>) {
         self.scheme = scheme
         parameters = []
         self.credentials = Secret(utf8: Base64.encode(credentials))
     }
 
-    /// A scheme and a token68 that is sent as it is: Bearer.
+    /// A scheme and a token68 that is sent unchanged: Bearer.
     package init(scheme: String, token68: Secret) {
         self.scheme = scheme
         parameters = []
@@ -52,12 +52,12 @@ package struct AuthorizationField: Equatable, Sendable {
         credentials = Secret(utf8: parameters.map(\.text).joined(separator: ", "))
     }
 
-    /// The value of the parameter with this name, compared without regard to case.
+    /// The value of the parameter with this name, ignoring case.
     package func parameter(_ name: String) -> String? {
         parameters.first { $0.name.lowercased() == name.lowercased() }?.value
     }
 
-    /// The text of the field. It is an ordinary string: keep it short-lived.
+    /// The field's value. The string is not wiped from memory, so keep it short-lived.
     package var fieldValue: String {
         credentials.withBytes { credentials in
             String(unsafeUninitializedCapacity: scheme.utf8.count + 1 + credentials.count) { buffer in

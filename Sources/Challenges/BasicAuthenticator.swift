@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The standard library's own normaliser; the public one would link all of Foundation.
+// For the standard library's own Unicode normaliser. The public one would link all of Foundation.
 @_spi(_Unicode) import Swift
 import CountersignCryptography
 
-/// Basic (RFC 7617). The answer is the same for every request in a realm, so an accepted one is sent before the next challenge.
+/// Basic (RFC 7617). The answer is the same for every request in a realm, so an accepted answer is sent before the next
+/// challenge.
 package final class BasicAuthenticator: Authenticator {
     package static let shared = BasicAuthenticator()
 
@@ -34,11 +35,11 @@ package final class BasicAuthenticator: Authenticator {
 
     package func preemption(after answer: Answer) -> Preemption { .answer(answer) }
 
-    /// The field that answers `challenge` with `credential`; `domain` goes before a bare user name (`ACME\jdoe`).
+    /// The field that answers `challenge` with `credential`. A user name without a domain gets `domain` (`ACME\jdoe`).
     ///
-    /// User name and password are sent in NFC: as UTF-8 if the challenge says `charset="UTF-8"` (§2.1), otherwise as
-    /// ISO 8859-1 if it can encode both, otherwise as UTF-8. Throws `unusableCredential` for a colon in the user name, a control
-    /// character, and a password that is not text.
+    /// The user name and password are sent in NFC: as UTF-8 if the challenge has `charset="UTF-8"` (§2.1), otherwise as
+    /// ISO 8859-1 if it can encode both, otherwise as UTF-8. Throws `unusableCredential` if the user name contains a
+    /// colon, if either contains a control character, or if the password is not text.
     package static func field(
         for credential: PasswordCredential, domain: String?, challenge: Challenge
     ) throws(AuthenticationError) -> AuthorizationField {

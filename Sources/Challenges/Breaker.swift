@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Keeps a wrong password from locking its account: at one origin, a credential is tried by one request at a time until it has
-/// been accepted once, and never again after one rejection, until it changes or is reset.
+/// Prevents a wrong password from locking its account. At each origin, only one request at a time tries a credential
+/// until it has been accepted once. After one rejection, the credential is not tried there again until it changes or is
+/// reset.
 ///
-/// A rejection outlives an acceptance: requests that were on their way with it do not undo it.
+/// A rejection outlives an acceptance: if another request in flight with the same credential is accepted, the rejection
+/// stands.
 package struct Breaker: Sendable {
-    /// What is tried: a credential as it was enrolled, at one origin.
+    /// A version of an enrolled credential, at one origin.
     package struct Key: Hashable, Sendable {
         package let origin: Origin
         package let credential: CredentialReference
@@ -18,11 +20,12 @@ package struct Breaker: Sendable {
 
     /// Whether a request may answer with the credential.
     package enum Permission: Equatable, Sendable {
-        /// Yes: nobody else is trying it, or it has been accepted before. ``attemptEnded(_:_:)`` is owed.
+        /// Yes: no other request is trying it, or it has been accepted before. The caller must call
+        /// ``attemptEnded(_:_:)``.
         case go
-        /// Another request is trying it for the first time: ask again when that has ended.
+        /// Another request is trying it for the first time. Request permission again when that attempt has ended.
         case wait
-        /// No. The text says why, for `Proxy-Status`.
+        /// No, for the given reason, which appears in `Proxy-Status`.
         case refused(reason: String)
     }
 
@@ -30,7 +33,7 @@ package struct Breaker: Sendable {
     package enum Result: Equatable, Sendable {
         case accepted
         case rejected
-        /// The origin said neither: the connection was lost, the request was given up.
+        /// The origin neither accepted nor rejected it: the connection was lost, or the request was abandoned.
         case inconclusive
     }
 
@@ -40,7 +43,7 @@ package struct Breaker: Sendable {
         case rejected
     }
 
-    /// How many keys are remembered. Beyond it the oldest acceptance is forgotten; a rejection never is.
+    /// The largest number of keys. Beyond it, the oldest acceptance is evicted; rejections are never evicted.
     package let capacity: Int
     private var entries: [Key: Entry] = [:]
     private var acceptances: UInt64 = 0
@@ -49,7 +52,7 @@ package struct Breaker: Sendable {
         self.capacity = capacity
     }
 
-    /// A request is about to answer with `key`.
+    /// Requests permission to answer with `key`.
     package mutating func attemptRequested(_ key: Key) -> Permission {
         switch entries[key] {
         case nil:
@@ -65,14 +68,14 @@ package struct Breaker: Sendable {
         }
     }
 
-    /// A request that was told to go has ended. True: those that were told to wait may ask again.
+    /// Ends an attempt that was permitted. Returns true if the requests that wait may ask again.
     package mutating func attemptEnded(_ key: Key, _ result: Result) -> Bool {
         let before = entries[key]
         switch (before, result) {
         case (.rejected, .accepted), (.rejected, .rejected), (.rejected, .inconclusive):
             break
         case (nil, .rejected), (.trying, .rejected), (.accepted, .rejected):
-            // Without room it need not be remembered: nothing new is tried any more.
+            // If the table is full, the rejection need not be stored, because no new key is permitted any longer.
             if before != nil || makeRoom() { entries[key] = .rejected }
         case (nil, .accepted), (.trying, .accepted), (.accepted, .accepted):
             acceptances &+= 1
@@ -85,18 +88,19 @@ package struct Breaker: Sendable {
         return before == .trying
     }
 
-    /// What was learned of the credential called `credential` is forgotten, at every origin. An attempt on its way goes on.
+    /// Removes all entries of the credentials named `credential`, at every origin. Attempts in progress are not
+    /// affected.
     package mutating func reset(credential: String) {
         entries = entries.filter { $0.key.credential.name != credential || $0.value == .trying }
     }
 
-    /// Whether an answer with `key` has been rejected. Asks without owing anything.
+    /// Whether an answer with `key` has been rejected. Unlike ``attemptRequested(_:)``, this starts no attempt.
     package func isRejected(_ key: Key) -> Bool { entries[key] == .rejected }
 
-    /// Whether somebody is trying `key` for the first time.
+    /// Whether a request is trying `key` for the first time.
     package func isTried(_ key: Key) -> Bool { entries[key] == .trying }
 
-    /// How many keys are remembered.
+    /// The number of stored keys.
     package var count: Int { entries.count }
 
     private mutating func makeRoom() -> Bool {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One `name=value` of a challenge (RFC 9110 §11.2), the value without its quotes and escapes.
+/// One `name=value` parameter of a challenge (RFC 9110 §11.2). The value is stored without quotes and escapes.
 package struct AuthParameter: Equatable, Sendable {
-    /// As the origin wrote it; compared without regard to case.
+    /// The name as the origin wrote it; compared without regard to case.
     package let name: String
     package let value: String
 
@@ -12,12 +12,12 @@ package struct AuthParameter: Equatable, Sendable {
     }
 }
 
-/// One offer of an origin (RFC 9110 §11.3): a scheme with either a token68, or parameters, or neither.
+/// One challenge of an origin (RFC 9110 §11.3): a scheme with a token68, with parameters, or with neither.
 package struct Challenge: Equatable, Sendable {
-    /// As the origin wrote it; compared without regard to case.
+    /// The scheme as the origin wrote it; compared without regard to case.
     package let scheme: String
     package let token68: String?
-    /// In the order in which they came; no name twice.
+    /// The parameters in the order received. No name occurs twice.
     package let parameters: [AuthParameter]
 
     package init(scheme: String, token68: String? = nil, parameters: [AuthParameter] = []) {
@@ -26,7 +26,7 @@ package struct Challenge: Equatable, Sendable {
         self.parameters = parameters
     }
 
-    /// The value of the parameter called `name` in any case, or nil.
+    /// The value of the parameter `name`, ignoring case, or nil.
     package func parameter(_ name: String) -> String? {
         let name = name.lowercased()
         return parameters.first { $0.name.lowercased() == name }?.value
@@ -35,6 +35,6 @@ package struct Challenge: Equatable, Sendable {
     /// The `realm` parameter (RFC 9110 §11.5).
     package var realm: String? { parameter("realm") }
 
-    /// Whether the scheme is `name`, in any case.
+    /// Whether the scheme is `name`, ignoring case.
     package func isOf(_ name: String) -> Bool { scheme.lowercased() == name.lowercased() }
 }

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Reads `WWW-Authenticate` fields (RFC 9110 §11.6.1) strictly: what the grammar derives in one way is read, all else is an error.
+/// A strict parser for `WWW-Authenticate` fields (RFC 9110 §11.6.1): input that the grammar derives in exactly one way
+/// is parsed, and everything else is an error.
 ///
-/// One bad challenge spoils the whole response, for what follows it could be read in two ways. No peer is tolerated beyond the
-/// grammar. A field is read by itself: a list that goes on in the next field line must go on with a scheme.
+/// One malformed challenge invalidates the whole response, because the text after it could be parsed in two ways. There
+/// is no tolerance beyond the grammar for any peer. Each field is parsed separately: if a list continues in the next
+/// field line, that line must begin with a scheme.
 package enum ChallengeParser {
-    /// What all fields of one response may come to, in UTF-8 bytes.
+    /// The maximum total length of all fields of one response, in UTF-8 bytes.
     package static let maximumBytes = 16 * 1024
 
-    /// The challenges of one response, in the order of `fields` and within a field in its own order.
+    /// Returns the challenges of one response, in the order of `fields`, and within a field in its own order.
     ///
-    /// Each of `fields` is one field value, its bytes read as ISO 8859-1 or UTF-8: anything beyond ASCII is obs-text and is kept.
-    /// Throws `unparsableChallenge` and `challengeTooLong`. No field, or empty ones, are no challenge.
+    /// Each element of `fields` is one field value, whose bytes were decoded as ISO 8859-1 or UTF-8. All characters
+    /// beyond ASCII are obs-text and are preserved. Throws `unparsableChallenge` and `challengeTooLong`. Without
+    /// fields, or if all are empty, there are no challenges.
     package static func parse(fields: [String]) throws(AuthenticationError) -> [Challenge] {
         var total = 0
         for field in fields {
@@ -29,7 +32,7 @@ package enum ChallengeParser {
     }
 }
 
-/// One field value and how far it has been read.
+/// One field value and the current position in it.
 private struct FieldReader {
     private let bytes: [UInt8]
     private let number: Int
@@ -40,7 +43,7 @@ private struct FieldReader {
         self.number = number
     }
 
-    /// `#challenge`, empty elements skipped (RFC 9110 §5.6.1.2).
+    /// `#challenge`; empty elements are skipped (RFC 9110 §5.6.1.2).
     mutating func challenges() throws(AuthenticationError) -> [Challenge] {
         var challenges: [Challenge] = []
         skipEmptyElements()
@@ -65,7 +68,7 @@ private struct FieldReader {
         return Challenge(scheme: scheme, parameters: try parameters())
     }
 
-    /// `#auth-param`, up to the end or to the next list element that has no `=` and so begins a challenge.
+    /// `#auth-param`, up to the end or to the next list element without `=`, which begins another challenge.
     private mutating func parameters() throws(AuthenticationError) -> [AuthParameter] {
         var parameters: [AuthParameter] = []
         var names: Set<String> = []
@@ -92,7 +95,7 @@ private struct FieldReader {
         return parameters
     }
 
-    // MARK: Pieces
+    // MARK: Lexical elements
 
     private var next: UInt8? { index < bytes.count ? bytes[index] : nil }
 
@@ -100,7 +103,7 @@ private struct FieldReader {
         while next == .space || next == .tab { index += 1 }
     }
 
-    /// Skips commas and the white space about them; whether there was a comma.
+    /// Skips commas and the white space around them. Returns whether there was a comma.
     @discardableResult
     private mutating func skipEmptyElements() -> Bool {
         var comma = false
@@ -122,7 +125,8 @@ private struct FieldReader {
         return index > start ? String(decoding: bytes[start..<index], as: UTF8.self) : nil
     }
 
-    /// A token68 that is a whole list element, or nil with nothing taken. `a=b` is none: its `=` does not end it.
+    /// Consumes a token68 that is a whole list element. Otherwise returns nil and consumes nothing: `a=b` is not a
+    /// token68, because its `=` is not at the end.
     private mutating func takeToken68() -> String? {
         let start = index
         while let byte = next, byte.isToken68Character { index += 1 }
@@ -196,7 +200,7 @@ extension UInt8 {
         }
     }
 
-    /// `token68` without its trailing `=` (RFC 9110 §11.2).
+    /// A character of `token68`, except the trailing `=` (RFC 9110 §11.2).
     fileprivate var isToken68Character: Bool {
         switch self {
         case 0x2B, 0x2D, 0x2E, 0x2F, 0x5F, 0x7E: true

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who challenges (RFC 9110 §11.6 and §11.7): the origin server, or a proxy between us and it.
+/// The sender of a challenge (RFC 9110 §11.6 and §11.7): the origin server, or a proxy between it and us.
 package enum ChallengeSource: Hashable, Sendable, CaseIterable {
     case origin
     case parentProxy
 
-    /// The status of a response that challenges.
+    /// The status code of a response with challenges.
     package var status: Int {
         switch self {
         case .origin: 401
@@ -13,7 +13,7 @@ package enum ChallengeSource: Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// The field with the challenges.
+    /// The name of the field that contains the challenges.
     package var challengeField: String {
         switch self {
         case .origin: "WWW-Authenticate"
@@ -21,7 +21,7 @@ package enum ChallengeSource: Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// The field with our answer.
+    /// The name of the field that contains our answer.
     package var authorizationField: String {
         switch self {
         case .origin: "Authorization"
@@ -29,7 +29,7 @@ package enum ChallengeSource: Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// The field that completes an accepted answer (RFC 7615).
+    /// The name of the field that completes an accepted answer (RFC 7615).
     package var informationField: String {
         switch self {
         case .origin: "Authentication-Info"
@@ -37,7 +37,7 @@ package enum ChallengeSource: Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// The name in messages for people.
+    /// The name for display.
     package var name: String {
         switch self {
         case .origin: "origin"
@@ -45,8 +45,8 @@ package enum ChallengeSource: Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// Whether a response of this status comes from somebody who has not looked at our answer: a 407 comes from a proxy on the
-    /// way to the origin.
+    /// Whether the sender of a response with this status has examined our answer. If the answer is for the origin, a
+    /// 407 comes from a proxy in front of it, which has not.
     func hasSeenAnswer(status: Int) -> Bool {
         switch self {
         case .origin: status != ChallengeSource.parentProxy.status
@@ -54,7 +54,7 @@ package enum ChallengeSource: Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// The reason for handing back a challenge without the token that is due.
+    /// The reason for handing back a challenge that lacks the expected token.
     package func notContinued(_ authenticator: any Authenticator) -> String {
         "\(name) did not continue \(authenticator.name)"
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The question for whoever holds the credentials.
+/// A request for the credential with which to answer a challenge.
 package struct CredentialRequest: Equatable, Sendable {
     package let offer: Offer
     package let space: AuthenticationSpace
-    /// How many answers to this request were rejected before.
+    /// How many answers to this request have been rejected.
     package let previousFailureCount: Int
 
     package init(_ offer: Offer, at origin: Origin, previousFailureCount: Int) {
@@ -14,11 +14,11 @@ package struct CredentialRequest: Equatable, Sendable {
     }
 }
 
-/// The answer to a ``CredentialRequest``. The cases have the names of Foundation's.
+/// The answer to a ``CredentialRequest``. The cases are named as in Foundation.
 package enum CredentialDecision: Equatable, Sendable {
     case useCredential(EnrolledCredential)
-    /// The challenge goes back to the client unchanged, for this reason.
+    /// The challenge is handed back to the client unchanged, for this reason.
     case performDefaultHandling(reason: String)
-    /// This offer is not answered, but a weaker one may be.
+    /// This challenge is not answered, but a weaker one may be.
     case rejectProtectionSpace(reason: String)
 }

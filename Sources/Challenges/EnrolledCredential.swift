@@ -2,13 +2,13 @@
 
 import CountersignCryptography
 
-/// Where a credential comes from, and which version of it this is. What is known about one version says nothing about another.
+/// The source of a credential, and its version. Results of one version do not apply to another.
 package enum CredentialSource: Hashable, Sendable {
-    /// From the vault. The generation changes whenever the credential is enrolled again.
+    /// The vault. The generation changes each time the credential is enrolled.
     case vault(generation: UInt64)
-    /// Supplied by the caller for this run; a random number identifies the version.
+    /// The caller, for this run. A random number identifies the version.
     case supplied(UInt64)
-    /// Made by the program that drives the exchange, which is responsible for how often it is tried.
+    /// The program that drives the exchange, which is responsible for how often it tries the credential.
     case program
 }
 
@@ -25,7 +25,7 @@ package struct CredentialReference: Hashable, Sendable {
 
 /// A user name and password.
 package struct PasswordCredential: Equatable, Sendable {
-    /// The name it was enrolled under, `enrollment` unless the person chose another.
+    /// The name under which it was enrolled: `enrollment` unless the user chose another.
     package let name: String
     /// `jdoe`, `ACME\jdoe` or `jdoe@acme.example`.
     package let user: String
@@ -46,17 +46,18 @@ package struct PasswordCredential: Equatable, Sendable {
 
     package var reference: CredentialReference { CredentialReference(name: name, source: source) }
 
-    /// ``user``, with `domain` before it if it is bare (`ACME\jdoe`).
+    /// ``user``, qualified by `domain` unless it has a domain already (`ACME\jdoe`).
     package func qualifiedUser(domain: String?) -> String {
         guard let domain, !domain.isEmpty, !user.contains("\\"), !user.contains("@") else { return user }
         return "\(domain)\\\(user)"
     }
 
-    /// The vault's generation, if the credential comes from there.
+    /// The vault's generation, if the credential comes from the vault.
     package var generation: UInt64? { if case .vault(let generation) = source { generation } else { nil } }
 }
 
-/// What a challenge can be answered with. A client identity is known here only by its name: its key stays in the TLS module.
+/// A credential that can answer a challenge. A client identity is represented only by its name; its key stays in the
+/// TLS module.
 package enum EnrolledCredential: Equatable, Sendable {
     case password(PasswordCredential)
     case identity(named: String)

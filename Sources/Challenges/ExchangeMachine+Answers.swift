@@ -25,14 +25,14 @@ extension ExchangeMachine {
         }
     }
 
-    /// The request goes out as the client sent it, as if nothing had been accepted before.
+    /// Sends the request as the client sent it, as if no answer had been accepted before.
     mutating func sendUnanswered() -> Action {
         checks = ThreeChecks(site: context.site)
         state = .awaitingChallenge
         return .send(nil)
     }
 
-    /// The first challenge.
+    /// Handles the first challenge.
     mutating func challenged(_ fields: [String]) -> Action {
         do throws(AuthenticationError) {
             return choose(among: try parse(fields))
@@ -96,7 +96,7 @@ extension ExchangeMachine {
         case .performDefaultHandling(let reason):
             return declined(pending, reason: reason)
         case .rejectProtectionSpace(let reason):
-            // The same space would get the same answer: raw NTLM and NTLM in Negotiate are one.
+            // Raw NTLM and NTLM in Negotiate open the same space, so the decision would be the same.
             let asked = pending.offer.space(at: context.origin)
             let weaker = pending.weaker.drop { $0.space(at: context.origin) == asked }
             guard let next = weaker.first else { return declined(pending, reason: reason) }
@@ -140,7 +140,7 @@ extension ExchangeMachine {
         return expectsReply ? .sendOpening(answer) : .send(answer)
     }
 
-    /// Counts a send that carries our answer; returns the end of the exchange if there were too many.
+    /// Counts a send that carries our answer. If the limit is exceeded, returns the action that ends the exchange.
     private mutating func countRound() -> Action? {
         guard roundsAnswered < Self.maximumRounds else {
             return giveUp(challenge: .no("more than \(Self.maximumRounds) rounds"))
@@ -151,13 +151,13 @@ extension ExchangeMachine {
 
     // MARK: A challenge to our answer
 
-    /// A challenge to a request with an answer that was accepted before.
+    /// Handles a challenge to a request that carried a previously accepted answer.
     mutating func challengedAgain(_ fields: [String], _ accepted: AcceptedAnswer) -> Action {
         guard case .answer(let answer) = accepted.preemption else { return challenged(fields) }
         do throws(AuthenticationError) {
             let challenges = try parse(fields)
             let offer = accepted.offer
-            // Another realm or scheme challenges for itself: this is its first challenge.
+            // Another realm or scheme asks for credentials of its own, so this is its first challenge.
             guard offer.authenticator.isAsked(again: offer.challenge, by: challenges) else {
                 return choose(among: challenges)
             }
@@ -171,7 +171,7 @@ extension ExchangeMachine {
         }
     }
 
-    /// A challenge to an answer that was made in this exchange.
+    /// Handles a challenge to an answer that was computed in this exchange.
     mutating func challengedAgain(
         _ fields: [String], _ pending: PendingAnswer, _ answer: Answer, expectsToken: Bool
     ) -> Action {
@@ -180,13 +180,13 @@ extension ExchangeMachine {
         do throws(AuthenticationError) {
             challenges = try parse(fields)
         } catch {
-            // Whatever it asks for, it did not accept the answer.
+            // The challenge cannot be parsed, but the server has certainly not accepted the answer.
             guard expectsToken else { return rejected(offer.space(at: context.origin), pending.reference) }
             return handBack(unparsable: error)
         }
         if expectsToken, pending.isPreemptive, !challenges.contains(where: { $0.isOf(offer.authenticator.schemeName) })
         {
-            // The server no longer offers what it accepted before.
+            // The server no longer offers the scheme that it accepted before.
             requiresSameConnection = false
             return choose(among: challenges)
         }
@@ -214,7 +214,7 @@ extension ExchangeMachine {
                 expectsToken: expectsToken, source: context.source))
     }
 
-    /// Sends the answer that replaces one that was accepted before.
+    /// Sends the renewed answer in place of one that was accepted before.
     private mutating func reuse(_ accepted: AcceptedAnswer, _ renewed: Answer) -> Action {
         guard !hasRenewed else { return handBack(challenge: staleAgain) }
         hasRenewed = true
@@ -239,7 +239,7 @@ extension ExchangeMachine {
 
     // MARK: Acceptance
 
-    /// Whether the fields of a response that accepts our answer matter.
+    /// Whether the fields of a response that accepts our answer must be examined.
     var verifiesAcceptance: Bool {
         switch state {
         case .awaitingReuse(let accepted): accepted.offer.authenticator.verifiesAcceptance
@@ -250,7 +250,7 @@ extension ExchangeMachine {
         }
     }
 
-    /// A response to an answer that was accepted before.
+    /// Handles a response to a previously accepted answer that is not a challenge.
     mutating func reused(
         _ accepted: AcceptedAnswer, _ status: Int, _ fields: [String], _ information: [String]
     ) -> Action {
@@ -264,11 +264,11 @@ extension ExchangeMachine {
         }
     }
 
-    /// A response to an answer that was made in this exchange.
+    /// Handles a response that is not a challenge, to an answer that was computed in this exchange.
     mutating func accepted(
         _ pending: PendingAnswer, _ answer: Answer, _ status: Int, _ fields: [String], _ information: [String]
     ) -> Action {
-        // A proxy that challenges for itself has not looked at our answer.
+        // A proxy in front of the origin has challenged, and our answer did not reach the origin.
         guard context.source.hasSeenAnswer(status: status) else { return finish(.notChallenged) }
         guard verifiesAcceptance else { return finish(accepting: pending, answer) }
         switch acceptance(pending.offer, answer, fields, information) {
@@ -299,7 +299,8 @@ extension ExchangeMachine {
                     pending.offer, at: context.origin, credential: pending.reference, preemption: preemption)))
     }
 
-    /// A response without a challenge to an opening: the path needs no authentication, or the connection is authenticated.
+    /// Handles a response to an opening that is not a challenge: the path requires no authentication, or the connection
+    /// is authenticated already.
     mutating func openingUnchallenged(_ offer: Offer) -> Action {
         guard context.hasBody else { return finish(.notChallenged) }
         holdsChallenge = false
@@ -307,9 +308,10 @@ extension ExchangeMachine {
         return .send(nil)
     }
 
-    // MARK: Ends
+    // MARK: Ending the exchange
 
-    /// Restarts once on a new connection. Without `sending`, or if the dialogue binds its connection, from the opening.
+    /// Restarts once on a new connection: from the opening if the dialogue binds its connection or `answer` is nil,
+    /// otherwise with `answer`.
     mutating func restart(_ pending: PendingAnswer, sending answer: Answer? = nil) -> Action {
         holdsChallenge = false
         requiresSameConnection = false
@@ -321,7 +323,8 @@ extension ExchangeMachine {
         return send(pending, answer)
     }
 
-    /// The connection was lost while a token for it was being computed: the dialogue starts again once that has ended.
+    /// The connection was lost while a token for it was being computed. The dialogue restarts when the computation has
+    /// ended.
     mutating func abandon(_ pending: PendingAnswer) -> Action {
         guard !hasRestarted else {
             return giveUp(challenge: .no("the \(context.source.name) closed the connection twice"))
@@ -340,7 +343,7 @@ extension ExchangeMachine {
         fail(.forgedResponse, "the \(context.source.name)'s last authentication token is wrong")
     }
 
-    /// Hands back a challenge that is not answered, and notes what it asks for.
+    /// Hands back a challenge that is not answered, and records its contents.
     mutating func handedBack(_ fields: [String], challenge: ThreeChecks.Check? = nil) -> Action {
         _ = try? parse(fields)
         return handBack(challenge: challenge)
@@ -359,7 +362,7 @@ extension ExchangeMachine {
         return finish(.handedBack(checks))
     }
 
-    /// Hands back the challenge that is held; without one there is nothing to deliver.
+    /// Hands back the held challenge; fails if there is no response to deliver.
     mutating func giveUp(challenge: ThreeChecks.Check? = nil, credential: ThreeChecks.Check? = nil) -> Action {
         guard holdsChallenge else {
             return fail(.connectionLost, challenge?.reason ?? credential?.reason ?? "not answered")

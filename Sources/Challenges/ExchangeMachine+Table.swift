@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One function per event; each names every state, so that a new state or event does not compile until every pair is decided.
-// An event that follows an action after the exchange has finished (the driver gave up on the content meanwhile) returns `wait`.
+// One function per event, which names every state, so that a new state or event does not compile until every pair is
+// decided. If the driver ended the exchange (because the request's content was no longer available), the event of its
+// last action returns `wait`.
 extension ExchangeMachine {
     mutating func decideStarted() -> Action? {
         switch state {
@@ -22,7 +23,7 @@ extension ExchangeMachine {
         }
     }
 
-    /// A response that challenges.
+    /// A response with a challenge.
     mutating func decideChallenge(_ fields: [String]) -> Action? {
         switch state {
         case .untouched:

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The module in five nouns: `ChallengeParser` parses an origin's `Challenge`; an `AuthenticatorTable` ranks it; a
-// `CredentialRequest` asks for a credential; an `AuthorizationField` answers it; an `ExchangeMachine` runs one request's whole
-// exchange. `Authenticator.swift` says how a scheme plugs in. Beside them are `Breaker`, which keeps accounts from being
-// locked, and `PathScope`, the paths for which an accepted answer may be reused.
+// The main types of this module: `ChallengeParser` parses an origin's `Challenge`, an `AuthenticatorTable` ranks it, a
+// `CredentialRequest` requests a credential, an `AuthorizationField` answers, and an `ExchangeMachine` controls the
+// whole exchange of one request. `Authenticator.swift` describes how a scheme plugs in. In addition, `Breaker` prevents
+// account lockouts, and `PathScope` describes the paths for which an accepted answer may be reused.
 //
-// The machine does no I/O. The driver reports what happened, in the past tense, and runs the one action that is returned; an
-// action that requests something (`ask`, `computeToken`, `send`) is followed by a later event. A response head is held until
-// the action decides what becomes of it; the content of a response that is answered is read and dropped.
+// The machine does no I/O. The driver reports events, which are named in the past tense, and performs the one action
+// that each returns. An action that requests something (`ask`, `computeToken`, `send`) is followed by a later event.
+// The driver holds a response head until an action decides whether to deliver it; the content of a response that is
+// answered is read and discarded.
 //
 //   state                 waiting for
 //   ready                 the first event
@@ -16,33 +17,35 @@
 //   awaitingReuse         the response to a request with an answer that was accepted before
 //   asked                 the decision about a credential
 //   computingOpening      the dialogue's first token
-//   awaitingToken         the response to a token that the server has to answer
+//   awaitingToken         the response to a token to which the server must reply
 //   computingReply        the dialogue's next token
 //   abandoningReply       the same, although its connection is lost
 //   awaitingVerdict       the response to a request with our answer
-//   verifyingAcceptance   the dialogue's judgement on the server's last token
-//   awaitingOpen          the response to the request as the client sent it, after the server ignored a dialogue's opening
+//   verifyingAcceptance   the dialogue's verification of the server's last token
+//   awaitingOpen          the response to the request as the client sent it, after an opening was ignored
 //   finished              nothing
 //
-// `Documentation/ExchangeMachine.md` has the whole table, which a test generates from the code.
+// `Documentation/ExchangeMachine.md` contains the complete table, which a test generates from the code.
 //
 // Rules:
-// 1. Nothing of ours is sent to an unlisted site, to an untrusted origin, or for a client that authenticates itself.
-// 2. A secret is sent only after a challenge, or in a space that challenged and accepted before (`RequestContext.accepted`).
-// 3. The strongest offer is asked about first. A weaker one is used only if the decision rejects the stronger; never because
-//    the stronger failed.
-// 4. The authenticator judges a challenge to our answer. Unless it says that the answer was stale, which happens once, no
-//    answer is repeated.
-// 5. At most `maximumRounds` sends of a request carry our answer; then the challenge goes back.
-// 6. A dialogue that binds its connection stays on it (RFC 4559 §6); if the connection is lost, it starts again once.
-// 7. A challenge that cannot be answered is delivered unchanged.
+//   1. Nothing of ours is sent to an unlisted site, to an untrusted origin, or for a client that authenticates itself.
+//   2. A secret is sent only after a challenge, or in a space that challenged and accepted before
+//      (`RequestContext.accepted`).
+//   3. A credential is requested for the strongest offer first. A weaker offer is used only if the decision rejects the
+//      stronger one, never because the stronger one failed.
+//   4. The authenticator interprets a challenge to our answer. No answer is repeated, unless the authenticator finds
+//      that it was stale, which is allowed once.
+//   5. A request is sent with our answer at most `maximumRounds` times; then the challenge is handed back.
+//   6. A dialogue that binds its connection stays on it (RFC 4559 §6); if the connection is lost, it restarts once.
+//   7. A challenge that cannot be answered is delivered unchanged.
 
-/// One request's exchange with a server that may challenge it: each event returns one comparable action.
+/// The exchange of one request with a server that may challenge it. Each event returns one action, which can be
+/// compared.
 ///
-/// Every pair of state and event is decided. Pairs that only a faulty driver can cause trap; no peer can cause one. An interim
-/// response (1xx except 101) returns `wait`: forwarding it is the driver's business.
+/// Every combination of state and event is handled. Combinations that only a faulty driver can cause trap; no peer can
+/// cause one. An interim response (1xx except 101) returns `wait`: forwarding it is up to the driver.
 package struct ExchangeMachine: Sendable {
-    /// The limit of sends that carry our answer.
+    /// How often a request may be sent with our answer.
     package static let maximumRounds = 3
 
     enum State: Equatable, Sendable {
@@ -61,15 +64,15 @@ package struct ExchangeMachine: Sendable {
         case finished
     }
 
-    /// The offer that is being asked about, and those that could be asked about next.
+    /// The offer for which a credential is requested, and the weaker ones that may follow.
     struct PendingDecision: Equatable, Sendable {
         let offer: Offer
         let weaker: [Offer]
-        /// Asked before any challenge, because an answer was accepted here before.
+        /// Requested before any challenge, because an answer was accepted here before.
         let isPreemptive: Bool
     }
 
-    /// An answer that is being computed or judged.
+    /// An answer that is being computed, or whose outcome is not known yet.
     struct PendingAnswer: Equatable, Sendable {
         let offer: Offer
         let credential: EnrolledCredential
@@ -87,7 +90,7 @@ package struct ExchangeMachine: Sendable {
         case replayImpossible(reason: String)
     }
 
-    /// A box, so that copying a prepared machine for each request retains one object.
+    /// A reference type, so that copying a prepared machine for each request retains one object.
     private final class SharedContext: Sendable {
         let context: RequestContext
 
@@ -96,22 +99,22 @@ package struct ExchangeMachine: Sendable {
 
     private let shared: SharedContext
     package var context: RequestContext { shared.context }
-    /// The checks made so far.
+    /// The results of the checks so far.
     package internal(set) var checks: ThreeChecks
-    /// How many sends have carried our answer.
+    /// How often a request was sent with our answer.
     package internal(set) var roundsAnswered = 0
-    /// The next round must use the connection of the last one. It stays true at the end: that connection is authenticated and
-    /// must not serve another client.
+    /// Whether the next round must use the connection of the previous one. If still true at the end, the connection is
+    /// authenticated and must not serve another client.
     package internal(set) var requiresSameConnection = false
-    /// The challenges of the response that was received last; empty if it does not challenge or cannot be parsed.
+    /// The challenges of the most recent response; empty if it is not a challenge or cannot be parsed.
     package internal(set) var challenges: [Challenge] = []
     var state = State.ready
-    /// The driver holds a challenge that can be delivered.
+    /// Whether the driver holds a challenge that can be delivered.
     var holdsChallenge = false
     var hasRestarted = false
-    /// A stale answer was replaced: a second one is not.
+    /// Whether a stale answer was renewed. This happens at most once.
     var hasRenewed = false
-    /// The field that the driver sent last.
+    /// The field that the driver sent most recently.
     var sentField: AuthorizationField?
 
     package init(_ context: RequestContext) {
@@ -122,9 +125,10 @@ package struct ExchangeMachine: Sendable {
     /// The request is about to go out.
     package mutating func started() -> Action { take(.started) }
 
-    /// The head of the response to the last send was received. `challengeFields` are the values of its ``ChallengeSource``'s
-    /// challenge fields, in order, and `informationFields` those of its information fields: they are evaluated only if they
-    /// matter. `sent` is the field that was sent with the request, for an answer computed per request.
+    /// The head of the response to the last send was received. `challengeFields` are the values of the challenge fields
+    /// of the ``ChallengeSource``, in order, and `informationFields` those of its information fields; both are
+    /// evaluated only if needed. `sent` is the field that was sent with the request, for an answer computed per
+    /// request.
     package mutating func responseReceived(
         status: Int, challengeFields: @autoclosure () -> [String], informationFields: @autoclosure () -> [String] = [],
         sent: AuthorizationField? = nil
@@ -138,37 +142,38 @@ package struct ExchangeMachine: Sendable {
                 status: status, challengeFields: challengeFields(), informationFields: informationFields()))
     }
 
-    /// The credential request was decided.
+    /// The driver received the decision about the credential.
     package mutating func decisionReceived(_ decision: CredentialDecision) -> Action {
         take(.decisionReceived(decision))
     }
 
-    /// The step of the dialogue was taken. The token of a step that concludes is ignored.
+    /// The step of the dialogue succeeded. The token of a step that concludes is ignored.
     package mutating func tokenComputed(_ token: DialogueToken) -> Action { take(.tokenComputed(token)) }
 
-    /// The step of the dialogue failed; `reason` goes into the credential check.
+    /// The step of the dialogue failed. `reason` appears in the credential check.
     package mutating func tokenFailed(reason: String) -> Action { take(.tokenFailed(reason: reason)) }
 
     /// The connection was lost before a response to the last send, or while the next round was being prepared.
     ///
-    /// `requestMayRepeat`: the request is idempotent (RFC 9110 §9.2.2), or no byte of the last send has gone out. Otherwise a
-    /// whole request that was sent is not sent again.
+    /// `requestMayRepeat`: whether the request is idempotent (RFC 9110 §9.2.2), or no byte of the last send was
+    /// transmitted. Otherwise, a request that was sent whole is not sent again; an opening may be.
     package mutating func connectionLost(requestMayRepeat: Bool = false) -> Action {
         take(.connectionLost(requestMayRepeat: requestMayRepeat))
     }
 
-    /// The last action cannot be run because the request's content is gone. The challenge that is held goes back.
+    /// The last action cannot be performed because the request's content is no longer available. The held challenge is
+    /// handed back.
     package mutating func replayImpossible(reason: String) -> Action { take(.replayImpossible(reason: reason)) }
 
     private mutating func take(_ event: Event) -> Action {
         guard let action = decide(event) else {
-            // No peer can cause this: each event follows an action that was returned (see the table).
+            // No peer can cause this: each event follows an action that requested it (see the table).
             preconditionFailure("the driver reported an event that no action of the exchange asked for")
         }
         return action
     }
 
-    /// The table: nil is a mistake of the driver.
+    /// The state table. Nil means that the driver made a mistake.
     mutating func decide(_ event: Event) -> Action? {
         switch event {
         case .started: decideStarted()

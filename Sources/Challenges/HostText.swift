@@ -2,9 +2,9 @@
 
 import Glibc
 
-/// How hosts are written, and which of them are this machine. Pure text: no name is looked up.
+/// The textual form of hosts, and which of them are this machine. Names are not resolved.
 package enum HostText {
-    /// `host` as a URI has it (RFC 3986 §3.2.2): an IPv6 address in brackets, which it may have already.
+    /// `host` as written in a URI (RFC 3986 §3.2.2): an IPv6 address in brackets. Brackets already present are kept.
     package static func bracketed(_ host: String) -> String {
         host.utf8.contains(UInt8(ascii: ":")) && !host.hasPrefix("[") ? "[\(host)]" : host
     }
@@ -23,8 +23,8 @@ package enum HostText {
         return bytes(of: host, AF_INET6, count: 16) == [UInt8](repeating: 0, count: 15) + [1]
     }
 
-    /// A connection to `host` ends on this machine: loopback by name or address, or the unspecified address, which Linux treats
-    /// as loopback.
+    /// Whether a connection to `host` ends on this machine: a loopback name or address, or the unspecified address,
+    /// which Linux treats as loopback.
     package static func isThisMachine(_ host: String) -> Bool {
         isLoopbackName(host) || isLoopbackAddress(host) || host == "0.0.0.0" || host == "::"
     }

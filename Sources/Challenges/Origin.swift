@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Scheme, host and port (RFC 9110 §4.3.1): what a credential is bound to. The host is canonical: only
-/// `SitePolicy.HostName` makes them, so that the host that is allowed is the host that is connected to.
+/// A scheme, host and port (RFC 9110 §4.3.1), to which credentials are bound. The host is canonical: only
+/// `SitePolicy.HostName` creates origins, so that the host that was checked is the host of the connection.
 package struct Origin: Hashable, Sendable, CustomStringConvertible {
     package enum Scheme: String, Hashable, Sendable {
         case http
@@ -11,7 +11,8 @@ package struct Origin: Hashable, Sendable, CustomStringConvertible {
     }
 
     package let scheme: Scheme
-    /// An A-label name in lower case without a trailing dot, a dotted quad, or an IPv6 address without brackets (RFC 5952).
+    /// An A-label name in lower case without a trailing dot, a dotted quad, or an IPv6 address without brackets (RFC
+    /// 5952).
     package let host: String
     package let port: UInt16
 
@@ -21,14 +22,14 @@ package struct Origin: Hashable, Sendable, CustomStringConvertible {
         self.port = port
     }
 
-    /// `host`, or `host:port` where the port is not the scheme's own; an IPv6 address in brackets.
+    /// `host`, or `host:port` if the port is not the scheme's default; an IPv6 address is in brackets.
     package var authority: String {
         port == scheme.defaultPort ? uriHost : "\(uriHost):\(port)"
     }
 
-    /// The host as it stands in a URI: an IPv6 address in brackets.
+    /// The host as written in a URI: an IPv6 address is in brackets.
     package var uriHost: String { HostText.bracketed(host) }
 
-    /// `https://host:port`, always with the port.
+    /// `https://host:port`; the port is always present.
     package var description: String { "\(scheme.rawValue)://\(uriHost):\(port)" }
 }

@@ -2,12 +2,13 @@
 
 import CountersignCryptography
 
-/// The paths that one Basic challenge speaks for (RFC 7617 §2.2): all at or below the directory of the path that was challenged.
+/// The paths to which a Basic challenge applies (RFC 7617 §2.2): all at or below the directory of the challenged path.
 package struct PathScope: Hashable, Sendable {
-    /// Up to and with the last slash: `/docs/` for `/docs/index.html`.
+    /// The path up to and including the last slash: `/docs/` for `/docs/index.html`.
     package let directory: String
 
-    /// From the request target in origin-form that was challenged; nil where it has no directory (`*`) or climbs (`/a/../b`).
+    /// The scope of a challenged request target in origin-form; nil if it has no directory (`*`) or contains a dot
+    /// segment (`/a/../b`).
     package init?(challengedPath target: String) {
         let path = Self.path(of: target)
         guard path.first == UInt8(ascii: "/"), let slash = path.lastIndex(of: UInt8(ascii: "/")),
@@ -16,18 +17,18 @@ package struct PathScope: Hashable, Sendable {
         self.directory = String(decoding: path[...slash], as: UTF8.self)
     }
 
-    /// Whether the request target `target` in origin-form lies in the scope. Compared as written, byte by byte; a path with a dot
-    /// segment, percent-encoded or not, lies in none.
+    /// Whether the request target `target`, in origin-form, is in the scope. Paths are compared byte by byte, without
+    /// decoding; a path with a dot segment, percent-encoded or not, is in no scope.
     package func contains(_ target: String) -> Bool { contains(Array(target.utf8)[...]) }
 
-    /// The same for the target's octets.
+    /// The same for the bytes of a target.
     package func contains(_ target: ArraySlice<UInt8>) -> Bool {
         let end = target.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") } ?? target.endIndex
         let path = target[..<end]
         return path.starts(with: directory.utf8) && (Self.isPlain(path) || !Self.climbs(Array(path)))
     }
 
-    /// Nothing in the path can be read in two ways, and no segment begins with a dot.
+    /// Whether the path is unambiguous and no segment begins with a dot.
     private static func isPlain(_ path: ArraySlice<UInt8>) -> Bool {
         var before: UInt8 = 0
         for octet in path {
@@ -44,7 +45,8 @@ package struct PathScope: Hashable, Sendable {
         Array(target.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") })
     }
 
-    /// Whether a segment is `.` or `..` to a server that undoes `%2E`, `%2F`, `%5C`, backslashes or path parameters.
+    /// Whether a segment is `.` or `..` to a server that decodes `%2E`, `%2F` and `%5C`, accepts backslashes, or strips
+    /// path parameters.
     private static func climbs(_ path: [UInt8]) -> Bool {
         var plain: [UInt8] = []
         var index = 0

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The facts about a request that decide how its challenges are answered. All of them are known before it is sent.
+/// The facts about a request that decide how its challenges are answered. All are known before it is sent.
 package struct RequestContext: Sendable {
     package var origin: Origin
-    /// Who may challenge.
+    /// The sender of the challenges.
     package var source: ChallengeSource
-    /// The schemes that are implemented.
+    /// The implemented schemes.
     package var authenticators: AuthenticatorTable
-    /// Is the site on the list, or why not?
+    /// Whether the site is on the list, with the reason.
     package var site: ThreeChecks.Check
     /// The schemes that the site's line permits.
     package var permitted: [AuthenticationScheme]
-    /// The site's line says `plaintext=yes`.
+    /// Whether the site's line contains `plaintext=yes`.
     package var plaintextPermitted: Bool
-    /// The client sent a field of its own with its answer, so nothing of ours is sent.
+    /// Whether the client sent an authorization field of its own. If so, nothing of ours is sent.
     package var clientAuthorizes: Bool
-    /// The origin's certificate was verified, or the site is http. False if the caller went on regardless.
+    /// Whether the origin's certificate was verified, or the site is http. False if the caller continued although
+    /// verification failed.
     package var originTrusted: Bool
     package var hasBody: Bool
-    /// The answer that earlier requests got accepted for this path of this origin with this credential. Nil: none, or the
-    /// site's line says `preempt=no`.
+    /// The answer that was accepted for earlier requests to this path of this origin with this credential. Nil if there
+    /// is none, or if the site's line contains `preempt=no`.
     package var accepted: AcceptedAnswer?
-    /// Goes before a bare user name (`ACME\jdoe`).
+    /// The domain for a user name without one (`ACME\jdoe`).
     package var domain: String?
     /// The service principal name of the site's line, if it has one.
     package var configuredServicePrincipalName: String?
@@ -46,13 +47,13 @@ package struct RequestContext: Sendable {
         configuredServicePrincipalName = servicePrincipalName
     }
 
-    /// `HTTP/host`, unless the site's line names another.
+    /// `HTTP/host`, unless the site's line specifies another.
     package var servicePrincipalName: String { configuredServicePrincipalName ?? "HTTP/\(origin.host)" }
 
     /// Whether a check fails before anything is sent.
     var isRefused: Bool { !site.passed || !originTrusted || clientAuthorizes }
 
-    /// The checks, if one of them fails before anything is sent.
+    /// The result of the checks, if one of them fails before anything is sent.
     var refusal: ThreeChecks? {
         guard isRefused else { return nil }
         guard site.passed else { return ThreeChecks(site: site) }
@@ -60,7 +61,7 @@ package struct RequestContext: Sendable {
         return ThreeChecks(site: site, challenge: .no("the client sent its own \(source.authorizationField)"))
     }
 
-    /// The failed check of a site to which the credential would be sent in plaintext, or nil.
+    /// The failed check, if the credential would be sent in plaintext without permission; otherwise nil.
     var plaintextRefusal: ThreeChecks.Check? {
         origin.scheme == .http && !plaintextPermitted
             ? .no("site is http and its line does not say plaintext=yes") : nil

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whether a challenge is answered, and why: is the site on the list, is the challenge of a kind that may be answered there,
-/// is there a credential to answer with. One value feeds `Proxy-Status`, the access log, `explain` and the library.
+/// Whether a challenge is answered, and why: is the site on the list, may this kind of challenge be answered there, is
+/// there a credential for the answer. `Proxy-Status`, the access log, `explain` and the library all use this value.
 package struct ThreeChecks: Equatable, Sendable {
-    /// One check's answer. `reason` is a short sentence without a full stop, and without a secret.
+    /// The result of one check. `reason` is a short sentence without a full stop and without a secret.
     package struct Check: Equatable, Sendable {
         package let passed: Bool
         package let reason: String
@@ -14,9 +14,9 @@ package struct ThreeChecks: Equatable, Sendable {
 
     /// Is the site on the list?
     package var site: Check
-    /// Is the challenge of a supported kind that the site's line permits? Nil: not looked at, an earlier check failed.
+    /// Is the challenge of a supported kind that the site's line permits? Nil if an earlier check failed.
     package var challenge: Check?
-    /// Is there a credential or identity to answer with? Nil: not looked at, an earlier check failed.
+    /// Is there a credential or identity for the answer? Nil if an earlier check failed.
     package var credential: Check?
 
     package init(site: Check, challenge: Check? = nil, credential: Check? = nil) {
@@ -25,12 +25,12 @@ package struct ThreeChecks: Equatable, Sendable {
         self.credential = credential
     }
 
-    /// All three passed.
+    /// Whether all three checks passed.
     package var answers: Bool {
         site.passed && challenge?.passed == true && credential?.passed == true
     }
 
-    /// The reason of the first check that failed, or nil.
+    /// The reason of the first failed check, or nil.
     package var failure: String? {
         for check in [site, challenge, credential] {
             if let check, !check.passed { return check.reason }

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Our side of one dialogue of tokens. The driver of an exchange keeps it and takes one step for each
-/// ``ExchangeMachine/Action/computeToken(_:)``.
+/// The client's side of a dialogue that exchanges tokens. The driver of an exchange owns it, and takes one step for
+/// each ``ExchangeMachine/Action/computeToken(_:)``.
 package protocol TokenDialogue: Sendable {
-    /// Takes one step. `binding` identifies the TLS connection that the token will be sent on; nil: there is no TLS, or its
-    /// certificate is not known.
+    /// Takes one step. `binding` identifies the TLS connection that will carry the token; nil if the connection does
+    /// not use TLS or its certificate is not known.
     mutating func take(_ step: TokenStep, binding: ChannelBinding?, _ inputs: AnswerInputs) -> TokenComputation
 }
 
-/// The next step of a dialogue.
+/// A step of a dialogue.
 package enum TokenStep: Equatable, Sendable {
-    /// Make the first token.
+    /// Compute the first token.
     case open
-    /// Answer the server's token.
+    /// Reply to the server's token.
     case reply(to: [UInt8])
-    /// Verify the token that came with the final response. Makes no token of its own.
+    /// Verify the token of the final response. Produces no token.
     case conclude([UInt8])
 }
 
-/// A token for the server: bytes that are not yet encoded in Base64.
+/// A token for the server, not encoded in Base64 yet.
 package struct DialogueToken: Equatable, Sendable {
     package let bytes: [UInt8]
-    /// The server answers it with a token of its own: the request goes out without its body, which would be sent in vain.
+    /// Whether the server will reply with a token. If so, the request is sent without its content, because it will be
+    /// challenged again.
     package let expectsReply: Bool
 
     package init(_ bytes: [UInt8], expectsReply: Bool) {
@@ -30,15 +31,15 @@ package struct DialogueToken: Equatable, Sendable {
     }
 }
 
-/// How a step is taken.
+/// The result of a step.
 package enum TokenComputation: Sendable {
     case computed(DialogueToken)
     case failed(reason: String)
-    /// On another thread: the closure starts the computation, which calls its argument once, on any thread.
+    /// Computed on another thread: the closure starts the computation, which calls its argument once, on any thread.
     case elsewhere(@Sendable (@escaping @Sendable (Result<DialogueToken, AuthenticationError>) -> Void) -> Void)
 }
 
-/// A step that the machine asks for.
+/// A step that the machine requests.
 package struct TokenRequest: Equatable, Sendable {
     package let offer: Offer
     package let credential: EnrolledCredential

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whose account an NTLM response is for, as its two fields want it.
+/// The account that an NTLM response authenticates, split into the two fields of the AuthenticateMessage.
 struct AccountName: Equatable, Sendable {
     let domain: String
     let user: String
@@ -10,9 +10,9 @@ struct AccountName: Equatable, Sendable {
         self.user = user
     }
 
-    /// `DOMAIN\user` is taken apart at its first backslash; `user@domain` is a user name as a whole (MS-NLMP §2.2.1.3) and
-    /// has no domain; a bare `user` gets `domain`, or none. `unusableCredential` for an empty user name, which would be an
-    /// anonymous log-on.
+    /// Splits `DOMAIN\user` at the first backslash. `user@domain` is a user name as a whole (MS-NLMP §2.2.1.3) and has
+    /// no domain. A bare `user` gets `domain`, if there is one. Throws `unusableCredential` for an empty user name,
+    /// which would be an anonymous log-on.
     init(enrolled name: String, domain: String?) throws(NTLMError) {
         if let backslash = name.firstIndex(of: "\\") {
             self.init(domain: String(name[..<backslash]), user: String(name[name.index(after: backslash)...]))

@@ -3,11 +3,11 @@
 import CountersignChallenges
 import CountersignCryptography
 
-/// NTLM in one of its two carriages. Both open the same protection space, which has no realm.
+/// NTLM, raw or in SPNEGO. Both variants open the same protection space, which has no realm.
 package final class NTLMAuthenticator: Authenticator {
-    /// Behind the word `NTLM`.
+    /// With the scheme name `NTLM`.
     package static let raw = NTLMAuthenticator(.raw)
-    /// Inside SPNEGO, behind the word `Negotiate`.
+    /// In SPNEGO, with the scheme name `Negotiate`.
     package static let spnego = NTLMAuthenticator(.spnego)
 
     private let framing: NTLMContext.Framing
@@ -40,7 +40,7 @@ package final class NTLMAuthenticator: Authenticator {
         }
     }
 
-    /// Checks the credential while the challenge is still held and can be handed back.
+    /// Validates the credential now, while the challenge is still held and can be handed back.
     package func reply(
         to challenge: Challenge, with credential: EnrolledCredential, _ context: RequestContext
     ) throws(AuthenticationError) -> Reply {
@@ -71,7 +71,8 @@ package final class NTLMAuthenticator: Authenticator {
 
     package func verdict(on repeated: RepeatedChallenge) -> ChallengeVerdict { repeated.nextToken(of: self) }
 
-    /// The final response may carry SPNEGO's last token (RFC 4559 §5), which proves that the server knows the password too.
+    /// The final response may contain SPNEGO's last token (RFC 4559 §5), which proves that the server also knows the
+    /// password.
     package func acceptance(_ response: AcceptingResponse) -> AcceptanceVerdict {
         let word = "negotiate "
         guard let field = response.challengeFields.first(where: { $0.lowercased().hasPrefix(word) }) else {
@@ -83,11 +84,11 @@ package final class NTLMAuthenticator: Authenticator {
         return .finalToken(token)
     }
 
-    /// A new connection to the space will be challenged again, so the dialogue is opened at once.
+    /// A new connection to the space will be challenged again, so its first request already carries the first token.
     package func preemption(after answer: Answer) -> Preemption { .dialogue }
 }
 
-/// The client's side of one NTLM dialogue, as an exchange runs it.
+/// Runs the client's side of one NTLM dialogue for an exchange.
 private struct NTLMDialogue: TokenDialogue {
     var context: NTLMContext
 

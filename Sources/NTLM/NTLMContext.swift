@@ -3,28 +3,29 @@
 import CountersignChallenges
 import CountersignCryptography
 
-/// The client's side of one NTLM dialogue on one connection: NTLMv2 with MIC, channel binding and target name, raw or inside
-/// SPNEGO. MS-NLMP §3.1, RFC 4178.
+/// The client's side of one NTLM dialogue on one connection: NTLMv2 with MIC, channel binding and target name, raw or
+/// in SPNEGO. MS-NLMP §3.1, RFC 4178.
 ///
-///     negotiate() →  NegotiateMessage   →
-///                 ←  ChallengeMessage   ←
-///     authenticate() → AuthenticateMessage →
-///                 ←  (SPNEGO only: accept-completed)  → conclude()
+///       negotiate() →  NegotiateMessage   →
+///                   ←  ChallengeMessage   ←
+///       authenticate() → AuthenticateMessage →
+///                   ←  (SPNEGO only: accept-completed)  → conclude()
 ///
-/// Each verb is taken once, in this order; after an error only `negotiate()` is left, which begins anew. Does not implement LM, NTLMv1, anonymous log-on, datagrams, and sealing of messages.
+/// Each method is called once, in this order. After an error, only `negotiate()` may be called, which starts a new
+/// dialogue. LM, NTLMv1, anonymous log-on, datagrams, and sealing of messages are not implemented.
 package struct NTLMContext: Sendable {
-    /// How the messages are carried.
+    /// The encoding of the messages.
     package enum Framing: Sendable {
-        /// As they are: the `NTLM` scheme.
+        /// Without an envelope: the `NTLM` scheme.
         case raw
-        /// Inside SPNEGO, NTLM being the only mechanism offered: the `Negotiate` scheme (RFC 4559).
+        /// In SPNEGO, which offers NTLM as the only mechanism: the `Negotiate` scheme (RFC 4559).
         case spnego
     }
 
     private enum State: Sendable {
         case created
         case negotiated([UInt8])
-        /// Nil: the server answered without SPNEGO, and owes nothing more.
+        /// Nil if the server replied without SPNEGO, and no final token is due.
         case authenticated(spnego: Session?)
         case ended
     }
@@ -42,10 +43,11 @@ package struct NTLMContext: Sendable {
     private let framing: Framing
     private var state = State.created
 
-    /// A dialogue for `credential`, whose password is not kept: only NTOWFv2 is.
+    /// Creates a dialogue for `credential`. The password is not retained, only NTOWFv2.
     ///
-    /// `domain` goes with a bare user name; `servicePrincipalName` reads `HTTP/host`; `workstation` may be empty. Without
-    /// `channelBinding` the server is told that there is none. Throws `unusableCredential`.
+    /// `domain` is used for a user name without a domain. `servicePrincipalName` has the form `HTTP/host`.
+    /// `workstation` may be empty. If `channelBinding` is nil, the response states that there is no binding. Throws
+    /// `unusableCredential`.
     package init(
         credential: PasswordCredential, domain: String?, servicePrincipalName: String, channelBinding: ChannelBinding?,
         workstation: String, framing: Framing
@@ -58,7 +60,8 @@ package struct NTLMContext: Sendable {
         self.framing = framing
     }
 
-    /// Binds the dialogue to the TLS connection that the second token will be sent on. The first token does not depend on it.
+    /// Binds the dialogue to the TLS connection that will carry the second token. The first token does not depend on
+    /// it.
     package mutating func bind(to channelBinding: ChannelBinding?) {
         channelBindingsHash = Self.hash(of: channelBinding)
     }
@@ -68,7 +71,7 @@ package struct NTLMContext: Sendable {
             ?? [UInt8](repeating: 0, count: 16)
     }
 
-    /// The first token of a new dialogue. It names nobody: no user, domain or workstation is in it.
+    /// The first token of a new dialogue. It contains no user, domain or workstation.
     package mutating func negotiate() -> [UInt8] {
         let message = NegotiateMessage(flags: .client, version: .own).serialized
         state = .negotiated(message)
@@ -80,9 +83,10 @@ package struct NTLMContext: Sendable {
 
     /// The second token, which answers the server's ChallengeMessage.
     ///
-    /// `now` is a FILETIME (100 ns steps since 1601) and is used when the server does not tell its own time;
-    /// `clientChallenge` is 8 and `exportedSessionKey` 16 unpredictable bytes, never used before. Throws `malformed`,
-    /// `unsupported` or `rejected` for the server's token, `outOfOrder` and `unusableCredential` for ours.
+    /// `now` is a FILETIME (100 ns steps since 1601), which is used if the server does not send its own time.
+    /// `clientChallenge` (8 bytes) and `exportedSessionKey` (16 bytes) must be unpredictable and must never be reused.
+    /// Throws `malformed`, `unsupported` or `rejected` because of the server's token, and `outOfOrder` or
+    /// `unusableCredential` because of the caller.
     package mutating func authenticate(
         _ serverToken: [UInt8], now: UInt64, clientChallenge: [UInt8], exportedSessionKey: [UInt8]
     ) throws(NTLMError) -> [UInt8] {
@@ -107,10 +111,10 @@ package struct NTLMContext: Sendable {
         return isBare ? signed : Self.wrap(signed, session: session)
     }
 
-    /// Takes what the server sent with its final response; empty if that was nothing.
+    /// Verifies the token of the server's final response, which may be empty if the response has none.
     ///
-    /// Throws `rejected` when it did not accept, `wrongMIC` when its mechListMIC was made by somebody who does not know
-    /// the session key.
+    /// Throws `rejected` if the server did not accept the answer, and `wrongMIC` if its mechListMIC was not computed
+    /// with the session key.
     package mutating func conclude(_ serverToken: [UInt8]) throws(NTLMError) {
         guard case .authenticated(let session) = state else {
             throw NTLMError(.outOfOrder, "a dialogue is concluded once, after the AuthenticateMessage")
@@ -133,12 +137,12 @@ package struct NTLMContext: Sendable {
 
     // MARK: The AuthenticateMessage
 
-    /// The message with a MIC of zeros, and the session it opens. MS-NLMP §3.1.5.1.2.
+    /// The message with a MIC of zeros, and the session that it establishes. MS-NLMP §3.1.5.1.2.
     private func answer(
         _ challenge: ChallengeMessage, now: UInt64, clientChallenge: [UInt8], sessionKey: Secret
     ) throws(NTLMError) -> (message: [UInt8], session: Session) {
         var flags = NegotiateFlags.client.intersection(challenge.flags)
-        // A key is exchanged only to sign with it; MS-NLMP leaves the field undefined otherwise.
+        // A key is exchanged only for signing; otherwise MS-NLMP leaves the field undefined.
         if !flags.contains(.sign) { flags.remove(.keyExchange) }
         flags.insert(.version)
 
@@ -184,7 +188,7 @@ package struct NTLMContext: Sendable {
         ).serialized
     }
 
-    /// GSS_GetMIC over the mechanisms that were offered, with sequence number 0 (RFC 4178 §5).
+    /// GSS_GetMIC over the offered mechanisms, with sequence number 0 (RFC 4178 §5).
     private static func mechListMIC(session: Session, direction: SessionSecurity.Direction) -> [UInt8] {
         var security = SessionSecurity(
             flags: session.flags, exportedSessionKey: session.exportedSessionKey, direction: direction)

@@ -2,32 +2,31 @@
 
 import CountersignCryptography
 
-/// Why an NTLM dialogue cannot go on. Two errors are equal when their codes are; the detail is for people and holds no
-/// secret.
+/// Why an NTLM dialogue failed. Errors with the same code are equal; the detail is for display and contains no secret.
 package struct NTLMError: CodedError {
     package enum Code: Equatable, Sendable {
-        /// The peer's bytes are not the message that is due.
+        /// The peer's bytes are not the expected message.
         case malformed
-        /// The peer does not offer what NTLMv2 over HTTP needs, or wants another mechanism.
+        /// The peer does not offer the options that NTLMv2 over HTTP needs, or chose another mechanism.
         case unsupported
         /// The peer ended the negotiation.
         case rejected
-        /// The configured user name, password or target cannot be put into a message.
+        /// The configured user name, password or target cannot be encoded in a message.
         case unusableCredential
-        /// A call came out of turn, or with random bytes of the wrong length: the caller's fault.
+        /// The caller's fault: a method was called out of order, or with random bytes of the wrong length.
         case outOfOrder
-        /// The password behind the peer's response is not the one it was verified against.
+        /// The peer's response was not computed from the expected password.
         case wrongPassword
-        /// The message integrity code, or SPNEGO's mechListMIC, is missing or was made over other bytes.
+        /// The message integrity code, or SPNEGO's mechListMIC, is missing or does not match.
         case wrongMIC
-        /// The response was made for another TLS connection.
+        /// The response was computed for another TLS connection.
         case wrongChannelBinding
-        /// The response was made for another service.
+        /// The response was computed for another service.
         case wrongTargetName
     }
 
     package let code: Code
-    /// Lower case, no full stop.
+    /// A short sentence in lower case, without a full stop.
     package let detail: String
 
     package init(_ code: Code, _ detail: String) {

@@ -8,27 +8,29 @@ import CountersignSitePolicy
 import Synchronization
 import CountersignTLS
 
-/// Everything that decides an exchange, as it is in force at one moment. Immutable: a reload makes another one, and an
-/// exchange keeps the one it began with.
+/// All configuration that decides an exchange, at one point in time. Immutable: a reload creates another policy, and an
+/// exchange keeps the policy with which it started.
 package final class Policy: Sendable {
-    /// Whether there is anything to answer with.
+    /// The credentials and identities that can answer challenges.
     package enum Enrollment: Sendable {
         case open(credentials: [String: PasswordCredential], identities: [Identity])
-        /// The vault is closed; the text says why.
+        /// The vault is closed, for the given reason.
         case closed(reason: String)
     }
 
     package let sites: SiteList
     package let enrollment: Enrollment
-    /// For connections to origins; holds the trust anchors.
+    /// For connections to origins; contains the trust anchors.
     package let originTLS: TLSClientContext
-    /// Signs the leaves that intercepted clients see. Nil while no site is intercepted or the vault is closed.
+    /// Issues the leaf certificates that intercepted clients receive. Nil if no site is intercepted or the vault is
+    /// closed.
     package let authority: InterceptionAuthority?
-    /// The person's decisions to go on although a certificate does not verify. Those that have ended are among them.
+    /// The user's decisions to continue although a certificate cannot be verified, including expired ones.
     package let trustExceptions: [Origin: [TrustException]]
-    /// Grows by one with every reload.
+    /// Incremented by every reload.
     package let generation: UInt64
-    /// Some credential may be kept for one origin: else no request has to make up its name.
+    /// Whether any credential is stored for one origin alone. If not, requests need not compute the name of such a
+    /// credential.
     private let hasCredentialsOfOrigins: Bool
 
     package init(
@@ -47,22 +49,22 @@ package final class Policy: Sendable {
             } else { false }
     }
 
-    // MARK: Origins that do not verify
+    // MARK: Trust exceptions
 
-    /// The decisions for an origin that count at `now`, seconds since 1970.
+    /// The exceptions for an origin that are in force at `now`, in seconds since 1970.
     package func trustExceptions(for origin: Origin, now: Int64) -> [TrustException] {
         guard let decisions = trustExceptions[origin] else { return [] }
         return decisions.filter { $0.counts(at: now) }
     }
 
-    /// The decision for an origin that shows this leaf, if there is one that counts at `now`, seconds since 1970.
+    /// The exception for an origin with this leaf certificate, if one is in force at `now`, in seconds since 1970.
     package func trustException(for origin: Origin, leaf: [UInt8], now: Int64) -> TrustException? {
         trustExceptions(for: origin, now: now).first { $0.leaf == leaf }
     }
 
     // MARK: The three checks
 
-    /// The context of requests to `origin` whose client does not authenticate itself, if the origin is trusted.
+    /// The context of requests to `origin`, if the origin is trusted and the client does not authenticate itself.
     package func requestContext(to origin: Origin, _ verdict: SiteVerdict) -> RequestContext {
         let rule: SiteRule? = if case .answer(let rule) = verdict { rule } else { nil }
         return RequestContext(
@@ -79,8 +81,8 @@ package final class Policy: Sendable {
         }
     }
 
-    /// The third check for a password challenge: the credential that is kept for `origin` alone, else the one that
-    /// `rule` names.
+    /// The third check for a password challenge. Prefers the credential stored for `origin` alone to the credential
+    /// that `rule` names.
     package func passwordDecision(for rule: SiteRule, at origin: Origin) -> CredentialDecision {
         switch enrollment {
         case .closed(let reason):
@@ -94,7 +96,7 @@ package final class Policy: Sendable {
         }
     }
 
-    /// The third check for a certificate request: the identity to show, or why there is none.
+    /// The third check for a certificate request: the identity to present, or the reason that there is none.
     package func identity(
         for request: CertificateRequest?, rule: SiteRule, now: Int64
     ) -> (identity: Identity?, check: ThreeChecks.Check) {
@@ -112,7 +114,7 @@ package final class Policy: Sendable {
         }
     }
 
-    /// All three checks of a certificate request of a listed origin.
+    /// All three checks for a certificate request of a listed origin.
     package func certificateChecks(
         for request: CertificateRequest, rule: SiteRule, now: Int64
     ) -> (identity: Identity?, checks: ThreeChecks) {
@@ -128,8 +130,8 @@ package final class Policy: Sendable {
     }
 }
 
-/// The name under which the vault keeps a credential for one origin alone: `https_git.corp.example_8443`, or a digest if that
-/// is too long or contains characters that a name cannot have.
+/// The name of a credential that the vault stores for one origin alone: `https_git.corp.example_8443`, or a digest if
+/// that would be too long or contain characters that are not allowed in names.
 package struct OriginCredentialName: Hashable, Sendable {
     package let text: String
 
@@ -150,7 +152,7 @@ package struct OriginCredentialName: Hashable, Sendable {
     }
 }
 
-/// The policy in force. Readers on any thread see one whole policy or the next.
+/// The policy in force. Threads that read it during a reload see either the old or the new policy as a whole.
 package final class CurrentPolicy: Sendable {
     private let box: NIOLockedValueBox<Policy>
     private let replacements = Atomic<Int>(0)
@@ -159,8 +161,8 @@ package final class CurrentPolicy: Sendable {
 
     package var current: Policy { box.withLockedValue { $0 } }
 
-    /// Another one after each replacement. Every request looks at it, on every event loop, and none waits for a lock.
-    /// Whoever keeps what ``current`` was keeps the version from before.
+    /// Changes with each replacement. Every request reads it, on every event loop, without taking a lock. A reader that
+    /// caches ``current`` must also store the version that it read before.
     package var version: Int { replacements.load(ordering: .acquiring) }
 
     package func replace(with policy: Policy) {

@@ -14,7 +14,8 @@ import Testing
         PasswordCredential(name: "enrollment", user: user, password: Secret(utf8: password), generation: 1)
     }
 
-    /// The first is RFC 7617 §2's, the second §2.1's; the others are made with `printf | iconv | base64`.
+    /// The first value is from RFC 7617 §2, the second from §2.1; the others were computed with `printf | iconv |
+    /// base64`.
     @Test(arguments: [
         ("Aladdin", "open sesame", plain, "QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),
         ("test", "123\u{A3}", utf8, "dGVzdDoxMjPCow=="),

@@ -4,7 +4,7 @@ import Testing
 
 @testable import CountersignChallenges
 
-/// A breaker as many requests see it.
+/// A breaker that many requests share.
 private final class SharedBreaker {
     private var breaker: Breaker
     init(capacity: Int = 4096) { breaker = Breaker(capacity: capacity) }
@@ -27,7 +27,8 @@ private final class SharedBreaker {
             origin: origin, credential: CredentialReference(name: "enrollment", source: .vault(generation: generation)))
     }
 
-    /// An origin that rejects, and a thousand requests that answer as told; how many answers it saw.
+    /// Simulates an origin that rejects every answer and a thousand requests that follow the breaker's permissions.
+    /// Returns how many answers the origin received.
     private func answersSeen(inFlight: Int) -> Int {
         let breaker = SharedBreaker()
         var answers = 0
@@ -146,7 +147,7 @@ private final class SharedBreaker {
         #expect(!breaker.attemptEnded(keys[0], .accepted))
         #expect(breaker.attemptRequested(keys[3]) == .go)
         #expect(breaker.count == 3)
-        // Of the three, the second had been accepted longest ago.
+        // Of the three, the second was accepted least recently.
         #expect(breaker.attemptEnded(keys[3], .accepted))
         #expect(breaker.attemptRequested(keys[0]) == .go)
         #expect(breaker.attemptRequested(keys[2]) == .go)
@@ -175,7 +176,7 @@ private final class SharedBreaker {
             breaker.attemptRequested(key(port: 50)) == .refused(reason: "too many rejected credentials are remembered"))
     }
 
-    /// Its acceptance had made room for others meanwhile.
+    /// Its acceptance was evicted in the meantime to make room for others.
     @Test func aRejectionOfWhatWasForgottenIsRemembered() {
         let breaker = SharedBreaker(capacity: 1)
         #expect(!breaker.attemptEnded(key(port: 2), .accepted))

@@ -5,7 +5,8 @@ import Testing
 
 @testable import CountersignChallenges
 
-/// One file of `Tests/Fixtures/challenges`: field values, and what they are to be read as. `{0A}` stands for a byte.
+/// One file of `Tests/Fixtures/challenges`: field values, and the expected result of parsing them. `{0A}` denotes a
+/// byte.
 struct ParserCase: CustomTestStringConvertible, Sendable {
     let name: String
     var fields: [String] = []
@@ -43,7 +44,7 @@ struct ParserCase: CustomTestStringConvertible, Sendable {
 }
 
 extension Challenge {
-    /// As a strict origin would write it, all values quoted; a token68 behind a colon.
+    /// The format of the expected results: all values are quoted, and a token68 follows a colon.
     var canonical: String {
         let words = parameters.map { parameter in
             "\(parameter.name)=\"\(parameter.value.replacing("\\", with: "\\\\").replacing("\"", with: "\\\""))\""
@@ -51,7 +52,7 @@ extension Challenge {
         return ([scheme] + (token68.map { [":" + $0] } ?? []) + words).joined(separator: " ")
     }
 
-    /// As it would stand in a field.
+    /// The challenge as written in a field.
     var written: String {
         if let token68 { return "\(scheme) \(token68)" }
         let words = parameters.map { Challenge(scheme: "x", parameters: [$0]).canonical.dropFirst(2) }
@@ -85,14 +86,14 @@ extension Challenge {
         #expect(try ChallengeParser.parse(fields: challenges.map(\.written)) == challenges)
     }
 
-    /// RFC 9110 §5.3: fields may be joined by commas without a change of meaning.
+    /// RFC 9110 §5.3: fields may be joined with commas without changing their meaning.
     @Test(arguments: ParserCase.all.filter { $0.error == nil })
     func joinedFieldsMeanTheSame(_ example: ParserCase) throws {
         let apart = try ChallengeParser.parse(fields: example.fields)
         #expect(try ChallengeParser.parse(fields: [example.fields.joined(separator: ", ")]) == apart)
     }
 
-    /// A field cut anywhere is refused, or read as the whole is but for the last challenge.
+    /// A field truncated anywhere is rejected, or parsed like the whole field except for the last challenge.
     @Test(arguments: ParserCase.all.filter { $0.error == nil })
     func everyPrefixIsRefusedOrReadAsTheWhole(_ example: ParserCase) throws {
         let field = example.fields.joined(separator: ", ")
@@ -169,7 +170,7 @@ extension Challenge {
     }
 }
 
-/// The same numbers for the same seed (SplitMix64).
+/// Produces the same numbers for the same seed (SplitMix64).
 private struct Generator: RandomNumberGenerator {
     var state: UInt64
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CountersignChallenges
 
-/// `Documentation/ExchangeMachine.md` is rendered from the machine. `COUNTERSIGN_REGENERATE=1` writes it anew.
+/// `Documentation/ExchangeMachine.md` is generated from the machine. `COUNTERSIGN_REGENERATE=1` overwrites it.
 @Suite struct ExchangeMachineDiagramTests {
     private struct Transition: Hashable {
         let from: String

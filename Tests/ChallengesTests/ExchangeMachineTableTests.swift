@@ -4,7 +4,7 @@ import Testing
 
 @testable import CountersignChallenges
 
-/// The whole table: each state meets each event.
+/// Tests the complete table: every combination of state and event.
 @Suite struct ExchangeMachineTableTests {
     private typealias Exchange = ExchangeMachine
 
@@ -39,7 +39,7 @@ import Testing
     ]
 
     /// One letter per event: `s`end as the client sent it, `S`end with our answer, `o`pening, `a`sk, `c`ompute a token,
-    /// `d`eliver, `f`ail, `w`ait, `.` a mistake of the driver.
+    /// `d`eliver, `f`ail, `w`ait. `.` denotes a mistake of the driver.
     static let table: [(state: ExchangeMachine.State, row: String)] = [
         //                                             2 2 4 4 1 d d t t t l l r
         (.ready, /*                                */ "s . . . . . . . . . . . . ."),
@@ -76,7 +76,7 @@ import Testing
         #expect(Set(Self.table.map { $0.state.name }).count == 13)
     }
 
-    /// What a mistake leaves undone: the state is as it was.
+    /// A mistake leaves the state unchanged.
     @Test func aMistakeOfTheDriverChangesNothing() {
         for (state, row) in Self.table {
             for ((_, event), cell) in zip(Self.events, row.split(separator: " ")) where cell == "." {
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    /// With nothing in hand to hand back, what cannot go on fails.
+    /// If no challenge is held, these events fail the exchange.
     @Test(arguments: [Exchange.Event.tokenFailed(reason: "no"), .replayImpossible(reason: "no")])
     func withoutA401NothingIsHandedBack(event: ExchangeMachine.Event) {
         for state in [Exchange.State.computingOpening(Self.ntlm), .abandoningReply(Self.ntlm)] {
@@ -121,7 +121,7 @@ import Testing
 }
 
 extension ExchangeMachine.State {
-    /// The name in the diagram.
+    /// The state's name in the diagram.
     var name: String {
         switch self {
         case .ready: "ready"

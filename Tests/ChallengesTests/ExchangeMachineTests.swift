@@ -6,7 +6,7 @@ import Testing
 @testable import CountersignChallenges
 
 @Suite struct ExchangeMachineTests {
-    // MARK: Not ours to answer
+    // MARK: Challenges that are not answered
 
     @Test(arguments: [200, 204, 302, 403, 407, 500, 101])
     func whatIsNo401IsDelivered(status: Int) {
@@ -290,13 +290,13 @@ import Testing
         #expect(exchange.roundsAnswered == 1)
     }
 
-    // MARK: The question
+    // MARK: The decision about a credential
 
     @Test func aRefusedOfferLeadsToTheNextWeakerOne() {
         play([
             .event(.started), .expect(.send(nil)),
             .response(401, "Basic realm=\"a\", Basic realm=\"b\", Negotiate, NTLM"), .expect(.ask(.ntlm)),
-            // Raw NTLM and NTLM in Negotiate are one question.
+            // One decision covers raw NTLM and NTLM in Negotiate.
             .decision(.rejectProtectionSpace(reason: "not here")), .expect(.ask(.basic("a"))),
             .checks(.checks(.offered)),
             .decision(.rejectProtectionSpace(reason: "nor here")), .expect(.ask(.basic("b"))),

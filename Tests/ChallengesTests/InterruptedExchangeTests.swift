@@ -4,7 +4,7 @@ import Testing
 
 @testable import CountersignChallenges
 
-/// Rounds that are too many, connections that are lost, bodies that cannot be sent again.
+/// Too many rounds, lost connections, and bodies that cannot be sent again.
 @Suite struct InterruptedExchangeTests {
     private static let toOpening: [Line] = [
         .event(.started), .expect(.send(nil)),
@@ -95,7 +95,7 @@ import Testing
                 .token([3]), .expect(.deliver(.handedBack(.no("more than 3 rounds")))),
             ])
         #expect(exchange.roundsAnswered == 3)
-        // Without a 401 in hand there is nothing to hand back.
+        // Without a held 401, there is nothing to hand back.
         play(
             .site(accepted: .basic),
             start + [
@@ -115,7 +115,7 @@ import Testing
         play(Self.toOpening + [impossible, handedBack])
         play(Self.toAnswer + [impossible, handedBack, .event(.tokenFailed(reason: "no")), .expect(.wait)])
         play(Self.toAnswer + [.token([3]), .expect(.send(.answer)), impossible, handedBack, .lost, .expect(.wait)])
-        // The 401 went with the connection.
+        // The 401 was discarded with its connection.
         play(Self.toOpening + [.lost, Self.again, impossible, .expect(.fail(reason: reason))])
         play(
             .site(hasBody: true),

@@ -4,7 +4,7 @@ import Testing
 
 @testable import CountersignChallenges
 
-/// What earlier requests taught: answers that go out before a challenge.
+/// Answers that are sent before a challenge, because earlier requests were accepted.
 @Suite struct LearnedExchangeTests {
     private static let before = ThreeChecks.Check.yes("basic was accepted here before")
 

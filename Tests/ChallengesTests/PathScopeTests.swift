@@ -18,7 +18,7 @@ import Testing
         #expect(PathScope(challengedPath: path) == nil)
     }
 
-    /// The first three are RFC 7617 §2.2's.
+    /// The first three are from RFC 7617 §2.2.
     @Test(arguments: [
         ("/docs/", true), ("/docs/test.doc", true), ("/docs/?page=1", true), ("/docs/a/b/c", true), ("/docs//x", true),
         ("/docs/..x/...", true), ("/docs/x?../..", true), ("/other/", false), ("/docs", false), ("/docs2/x", false),

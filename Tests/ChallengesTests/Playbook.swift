@@ -6,11 +6,11 @@ import Testing
 
 @testable import CountersignChallenges
 
-/// A dialogue as a transcript: what the driver reports, and the action that is to come back.
+/// One line of the transcript of an exchange: an event that the driver reports, or the expected action.
 enum Line {
     case event(ExchangeMachine.Event)
     case expect(ExchangeMachine.Action)
-    /// The checks that are known by now.
+    /// The expected results of the checks so far.
     case checks(ThreeChecks)
     case sameConnection(Bool)
 }
@@ -20,7 +20,7 @@ extension Line {
         .event(.responseReceived(status: status, challengeFields: fields))
     }
     static func decision(_ decision: CredentialDecision) -> Line { .event(.decisionReceived(decision)) }
-    /// The tokens of these tests are numbered: the server answers the first one with a second.
+    /// The tokens in these tests are numbered. The server replies to the first one.
     static func token(_ token: [UInt8]) -> Line {
         .event(.tokenComputed(DialogueToken(token, expectsReply: token == [1])))
     }
@@ -28,7 +28,8 @@ extension Line {
     static let lostButMayRepeat = Line.event(.connectionLost(requestMayRepeat: true))
 }
 
-/// Reads `lines` to an exchange on `terms`, through its package verbs; each event's action must be the next line.
+/// Plays `lines` to an exchange with the context `terms` through its package API. The action of each event must be the
+/// next line.
 @discardableResult
 func play(
     _ context: RequestContext, _ lines: [Line], sourceLocation: SourceLocation = #_sourceLocation
@@ -58,7 +59,7 @@ func play(
     return exchange
 }
 
-/// On the terms of a listed https site that knows nothing yet.
+/// Plays `lines` with the context of a listed https site at which no answer was accepted yet.
 @discardableResult
 func play(_ lines: [Line], sourceLocation: SourceLocation = #_sourceLocation) -> ExchangeMachine {
     play(.site(), lines, sourceLocation: sourceLocation)
@@ -79,7 +80,7 @@ extension ExchangeMachine {
     }
 }
 
-// MARK: The people of the play
+// MARK: Participants
 
 extension Origin {
     static let wiki = Origin(scheme: .https, host: "wiki.corp.example", port: 443)
@@ -97,7 +98,7 @@ extension CredentialDecision {
 }
 
 extension AuthorizationField {
-    /// jdoe's answer to a Basic challenge.
+    /// The answer of jdoe to a Basic challenge.
     static let basic = AuthorizationField(scheme: "Basic", credentials: Array("jdoe:canary-password".utf8))
     static let opening = AuthorizationField(scheme: "NTLM", credentials: [1])
     static let answer = AuthorizationField(scheme: "NTLM", credentials: [3])
@@ -160,8 +161,8 @@ extension ExchangeMachine.Action {
     }
     static func fail(reason: String) -> Self { .fail(.init(.connectionLost, reason)) }
 
-    /// The same without what a transcript leaves out: parameters of challenges other than the realm, the realm of a rejection,
-    /// and what may be sent next time.
+    /// The outcome without the parts that a transcript omits: parameters of challenges other than the realm, the realm
+    /// of a rejection, and the answer for later requests.
     var summary: Self {
         switch self {
         case .ask(let request):

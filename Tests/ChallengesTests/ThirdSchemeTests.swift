@@ -6,11 +6,12 @@ import Testing
 
 @testable import CountersignChallenges
 
-// A scheme that the product does not have, defined in this file alone. It needs what Digest will need: a field computed from the
-// method and the target of each request, a nonce with a count, answers that become stale, and a response that is verified.
+// A scheme that the product does not have, defined only in this file. It has the requirements of Digest: a field
+// computed from the method and target of each request, a nonce with a count, answers that become stale, and responses
+// that are verified.
 
-/// `Token realm="r", nonce="n"` is answered with `Token nonce="n", count=1, request="GET /", user="jdoe"`, and confirmed with
-/// `Authentication-Info: proof=1`, perhaps with `nextnonce=m`.
+/// `Token realm="r", nonce="n"` is answered with `Token nonce="n", count=1, request="GET /", user="jdoe"`. The server
+/// confirms with `Authentication-Info: proof=1`, optionally with `nextnonce=m`.
 private final class TokenAuthenticator: Authenticator {
     var schemeName: String { "Token" }
     var scheme: AuthenticationScheme { .bearer }
@@ -82,7 +83,7 @@ private final class TokenSigner: RequestSigner {
     }
 }
 
-/// A driver that sends each action's field with one request.
+/// A driver that sends one request for each action, with the action's field.
 private struct Driver: RequestDescription {
     var machine: ExchangeMachine
     var method = "GET"
@@ -96,14 +97,14 @@ private struct Driver: RequestDescription {
 
     func readContent(_ body: (UnsafeRawBufferPointer) -> Void) -> Bool { true }
 
-    /// The field of a send, nil for any other action and for a request as the client sent it.
+    /// The field of a send; nil for other actions, and for a request as the client sent it.
     mutating func field(of action: ExchangeMachine.Action) -> String? {
         guard case .send(let answer?) = action else { return nil }
         sent = answer.field(for: self, AnswerInputs(fileTime: 0, random: { [UInt8](repeating: 0, count: $0) }))
         return sent?.fieldValue
     }
 
-    /// The field with which the request goes out before a challenge.
+    /// The field of a request that is sent before a challenge.
     mutating func start() -> String? {
         let action = machine.started()
         return field(of: action)
@@ -116,7 +117,7 @@ private struct Driver: RequestDescription {
             status: status, challengeFields: challenges, informationFields: information, sent: sent)
     }
 
-    /// Starts, is challenged, and has the credential granted: the field that is sent.
+    /// Starts, receives a challenge, and supplies the credential. Returns the field that is sent.
     mutating func answerFirstChallenge(_ challenge: String) -> String? {
         guard machine.started() == .send(nil), case .ask = responded(machine.context.source.status, [challenge]) else {
             return nil
@@ -126,7 +127,7 @@ private struct Driver: RequestDescription {
     }
 }
 
-/// The machine carries a scheme that it does not know, for an origin's 401 and a parent proxy's 407.
+/// The machine supports a scheme that it does not know, for an origin's 401 and for a parent proxy's 407.
 @Suite struct ThirdSchemeTests {
     private static let authenticator = TokenAuthenticator()
     private static let first = "Token realm=\"r\", nonce=\"n\""
@@ -153,13 +154,13 @@ private struct Driver: RequestDescription {
         #expect(accepted.space == AuthenticationSpace(origin: .wiki, realm: "r", scheme: .bearer))
         #expect(accepted.credential == PasswordCredential.jdoe.reference)
 
-        // The next request carries another field before it is challenged.
+        // The next request carries a new field before it is challenged.
         driver = Driver(Self.context(source, accepted), target: "/b")
         driver.method = "POST"
         #expect(
             driver.start()
                 == "Token nonce=\"n\", count=2, request=\"POST /b\", user=\"jdoe\"")
-        // Its nonce is out of date, which is no rejection: a new one is used at once, and remembered.
+        // Its nonce is out of date, which is not a rejection: the new nonce is used at once, and remembered.
         let stale = driver.responded(source.status, ["Token realm=\"r\", nonce=\"m\", stale=true"])
         #expect(
             driver.field(of: stale) == "Token nonce=\"m\", count=1, request=\"POST /b\", user=\"jdoe\"")
@@ -249,7 +250,7 @@ private struct Driver: RequestDescription {
     }
 }
 
-/// A parent proxy's 407 is answered by the same machine as an origin's 401.
+/// The same machine answers a parent proxy's 407 and an origin's 401.
 @Suite struct ParentProxyTests {
     private static func context(hasBody: Bool = false, accepted: AcceptedAnswer? = nil) -> RequestContext {
         .site(hasBody: hasBody, accepted: accepted).with { $0.source = .parentProxy }
@@ -266,7 +267,8 @@ private struct Driver: RequestDescription {
             ])
     }
 
-    /// The proxy has forwarded the request, so it took the answer; the 401 is the origin's business.
+    /// The proxy has forwarded the request, so it accepted the answer. The 401 comes from the origin and is not for
+    /// this machine.
     @Test func anOriginsChallengeMeansThatTheProxyAccepted() {
         for accepted in [nil, AcceptedAnswer.basic] {
             let start: [Line] =

@@ -6,7 +6,7 @@ import CountersignCryptography
 @testable import CountersignDemo
 @testable import CountersignNTLM
 
-/// A client and an acceptor of ours with fixed randomness, and what they tell each other.
+/// A client and our acceptor with fixed random values, and the messages that they exchange.
 struct Dialogue {
     static let password = "Sesame1!"
     static let binding = ChannelBinding.tlsServerEndPoint(certificateHash: Array(0..<32))
@@ -48,14 +48,14 @@ struct Dialogue {
         try acceptor.verify(token, password: Secret(utf8: password), requiring: requirements)
     }
 
-    /// The whole dialogue.
+    /// Runs the complete dialogue.
     mutating func run(password: String = password) throws(NTLMError) -> NTLMAcceptor.Client {
         let accepted = try verify(try answer(try challenge()), password: password)
         try client.conclude(accepted.finalToken)
         return accepted
     }
 
-    /// The AuthenticateMessage and its response, raw.
+    /// The raw AuthenticateMessage and its response.
     mutating func authenticateMessage() throws(NTLMError) -> (AuthenticateMessage, ClientResponse) {
         let message = try AuthenticateMessage(parsing: try answer(try challenge()))
         return (message, try ClientResponse(parsing: message.ntChallengeResponse))

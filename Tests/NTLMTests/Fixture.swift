@@ -28,10 +28,10 @@ enum Fixture {
         ),
     ]
 
-    /// Python's hmac over 01 02 and the specification's two messages.
+    /// Python's hmac over 01 02 and the two messages of the specification.
     static let micOfSpecMessages = "f93905cb77df06ebfab3d47b053f48c4"
 
-    /// RFC 6229 §2, also as OpenSSL gives them.
+    /// RFC 6229 §2, also confirmed with OpenSSL.
     static let rc4Streams: [(key: String, offset: Int, stream: String)] = [
         ("0102030405", 0, "b2396305f03dc027ccc3524a0a1118a8"),
         ("0102030405", 240, "28cb1132c96ce286421dcaadb8b69eae"),

@@ -82,7 +82,7 @@ import Testing
         #expect(throws: NTLMError(.wrongMIC, "")) { try dialogue.verify(bytes) }
     }
 
-    /// What an old client sends: the right proof, nothing of ours in the target info, no MIC.
+    /// The message of an old client: a correct proof, none of our pairs in the target info, and no MIC.
     private func messageWithoutMIC(_ dialogue: inout Dialogue, targetInfo: [UInt8] = [0, 0, 0, 0]) throws -> [UInt8] {
         let key = try NTLMv2.ntowfv2(password: Secret(utf8: Dialogue.password), user: "jdoe", domain: "ACME")
         var message = try AuthenticateMessage(parsing: try dialogue.answer(try dialogue.challenge()))

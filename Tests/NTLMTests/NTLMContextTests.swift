@@ -34,7 +34,7 @@ import Testing
         #expect(try dialogue.authenticateMessage().0.lmChallengeResponse == [UInt8](repeating: 0, count: 24))
     }
 
-    /// HMAC-MD5 under NTOWFv2, not LM: the client's own challenge is its tail.
+    /// HMAC-MD5 keyed with NTOWFv2, followed by the client's challenge; not LM.
     @Test func withoutServerTimeTheCallersIsUsedAndLMv2IsComputed() throws {
         var dialogue = try Dialogue(serverPairs: Dialogue.names)
         let (message, response) = try dialogue.authenticateMessage()
@@ -57,7 +57,7 @@ import Testing
         challenge.flags = [.unicode, .targetInfo, .extendedSessionSecurity, .ntlm, .keyExchange, .oem, .seal, .lmKey]
         challenge.version = nil
         let message = try AuthenticateMessage(parsing: try dialogue.answer(try challenge.serialized()))
-        // A key is exchanged only together with signing.
+        // A key exchange requires signing.
         #expect(message.flags == [.unicode, .targetInfo, .extendedSessionSecurity, .ntlm, .version])
         #expect(message.encryptedRandomSessionKey == [])
         #expect(message.mic != nil)
@@ -140,7 +140,7 @@ import Testing
         #expect(token.mechListMIC?.suffix(4) == [0, 0, 0, 0])
     }
 
-    /// mod_auth_ntlm and its kin answer `Negotiate` with bare NTLM.
+    /// mod_auth_ntlm and similar servers reply to `Negotiate` with raw NTLM.
     @Test func aServerWithoutSPNEGOIsAnsweredWithout() throws {
         var dialogue = try Dialogue(.spnego)
         let negotiate = NegotiateMessage(flags: .client, version: .own).serialized

@@ -25,7 +25,7 @@ import Testing
         #expect(try NTLMv2.ntowfv2(password: password, user: "User", domain: "DOMAIN") != key)
     }
 
-    /// By pyspnego's ntowfv2.
+    /// Computed with pyspnego's ntowfv2.
     @Test(arguments: Fixture.responseKeys)
     func responseKeysOfAForeignImplementation(user: String, domain: String, password: String, key: String) throws {
         #expect(
@@ -56,13 +56,14 @@ import Testing
         #expect(rc4.apply(SpecVectors.randomSessionKey) == SpecVectors.encryptedSessionKey)
     }
 
-    /// By pyspnego's GssChannelBindings.
+    /// Computed with pyspnego's GssChannelBindings.
     @Test(arguments: Fixture.channelBindingHashes)
     func channelBindingsAreHashedAsAStructure(applicationData: String, hash: String) {
         #expect(Hex.encode(NTLMv2.channelBindingsHash(applicationData: hex(applicationData))) == hash)
     }
 
-    /// By pyspnego's compute over the spec's messages; the field's own bytes are taken as they are.
+    /// The expected MIC was computed by another implementation over the messages of the specification; the bytes in the
+    /// MIC field are used unchanged.
     @Test func micCoversTheThreeMessagesInOrder() {
         let key = Secret(SpecVectors.randomSessionKey)
         let mic = MIC.compute(
@@ -73,7 +74,7 @@ import Testing
 }
 
 @Suite struct RC4Tests {
-    /// RFC 6229 §2: key stream at three offsets.
+    /// RFC 6229 §2: the key stream at three offsets.
     @Test(arguments: Fixture.rc4Streams)
     func keyStreamsOfTheRFC(key: String, offset: Int, stream: String) {
         var rc4 = RC4(key: Secret(hex(key)))
@@ -101,7 +102,7 @@ import Testing
         #expect(sealKey.bytes == SpecVectors.sealKey)
     }
 
-    /// By pyspnego's sealkey and signkey.
+    /// Computed with pyspnego's sealkey and signkey.
     @Test func weakerAndOppositeKeysOfAForeignImplementation() {
         func sealKey(_ removed: NegotiateFlags, _ direction: SessionSecurity.Direction) -> String {
             let flags = SpecVectors.authenticateFlags.subtracting(removed)

@@ -9,7 +9,7 @@ import Testing
     private static let ntlm = "060a2b06010401823702020a"
     private static let kerberos = "06092a864886f712010202"
 
-    /// As pyspnego packs it.
+    /// Encoded by pyspnego.
     @Test func initOffersNTLMAlone() throws {
         let token = NegTokenInit.ntlm([0xAA, 0xBB])
         #expect(token.serialized == hex("6022 \(Self.spnego) a018 3016 a00e 300c \(Self.ntlm) a204 0402aabb"))
@@ -17,7 +17,7 @@ import Testing
         #expect(token.mechTypeList == hex("300c" + Self.ntlm))
     }
 
-    /// As pyspnego packs them: with reqFlags and mechListMIC, and with negHints.
+    /// Encoded by pyspnego: with reqFlags and mechListMIC, and with negHints.
     @Test(
         arguments: [
             ("6036 \(spnego) a02c 302a a019 3017 \(kerberos) \(ntlm) a104 03020006 a202 0400 a303 040101", []),

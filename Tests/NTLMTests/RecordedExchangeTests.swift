@@ -8,8 +8,8 @@ import Testing
 @testable import CountersignDemo
 @testable import CountersignNTLM
 
-/// `Tests/Fixtures/ntlm/*.txt`: dialogues with other implementations, replayed byte for byte. A line is `name: value`,
-/// tokens are in hexadecimal.
+/// `Tests/Fixtures/ntlm/*.txt`: dialogues with other implementations, replayed byte by byte. Each line has the form
+/// `name: value`; tokens are in hexadecimal.
 struct RecordedExchange: CustomTestStringConvertible, Sendable {
     let testDescription: String
     private let values: [String: String]

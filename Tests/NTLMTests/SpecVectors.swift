@@ -5,7 +5,7 @@ import Testing
 
 @testable import CountersignNTLM
 
-/// The example of MS-NLMP §4.2.1 (common values) and §4.2.4 (NTLMv2), each value also as pyspnego 0.12.4 computes it.
+/// The example of MS-NLMP §4.2.1 (common values) and §4.2.4 (NTLMv2). pyspnego 0.12.4 computes the same values.
 enum SpecVectors {
     static let user = "User"
     static let domain = "Domain"
@@ -44,7 +44,7 @@ enum SpecVectors {
     static let signature = hex("010000007fb38ec5c55d497600000000")
 }
 
-/// The bytes of `digits`, blanks skipped.
+/// Decodes `digits`, ignoring spaces.
 func hex(_ digits: String) -> [UInt8] {
     Hex.decode(digits.filter { $0 != " " }) ?? []
 }

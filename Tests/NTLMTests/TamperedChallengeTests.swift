@@ -4,14 +4,14 @@ import Testing
 
 @testable import CountersignNTLM
 
-/// What an attacker between client and server can make of a ChallengeMessage.
+/// ChallengeMessages that an attacker between the client and the server has modified.
 @Suite struct TamperedChallengeTests {
     struct Case: CustomTestStringConvertible, Sendable {
         let testDescription: String
         let bytes: [UInt8]
     }
 
-    /// Messages that are none any more, or lead away from NTLMv2.
+    /// Messages that are malformed, or do not permit NTLMv2.
     static let invalid: [Case] = truncated + headers + fields + pairs
 
     private static let valid = SpecVectors.challengeMessage
@@ -97,7 +97,8 @@ import Testing
         }
     }
 
-    /// One that still looks right is answered, or not; the server that sent another never takes the answer.
+    /// A modified message that is still valid may be answered, but the server that sent the original never accepts the
+    /// answer.
     @Test func aFlippedBitIsFoundByTheServer() throws {
         var dialogue = try Dialogue()
         let challenge = try dialogue.challenge()

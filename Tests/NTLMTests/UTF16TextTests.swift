@@ -19,7 +19,7 @@ import Testing
         #expect(UTF16Text.decode(hex(digits)) == nil)
     }
 
-    /// UnicodeData.txt, field 12 (simple upper-case mapping); dotless i and long s stay, as in Windows.
+    /// UnicodeData.txt, field 12 (simple upper-case mapping). Dotless i and long s stay unchanged, as in Windows.
     @Test(arguments: [
         ("jdoe-09_.$", "JDOE-09_.$"), ("äöüéñç", "ÄÖÜÉÑÇ"), ("ÿ", "Ÿ"), ("ß", "ß"), ("ŉ", "ŉ"), ("ǰ", "ǰ"), ("ﬁ", "ﬁ"),
         ("ı", "ı"), ("ſ", "ſ"), ("ǆ", "Ǆ"), ("ǅ", "Ǆ"), ("ᾳ", "ᾼ"), ("ᾼ", "ᾼ"), ("ᾀ", "ᾈ"), ("ᾲ", "ᾲ"), ("ΐ", "ΐ"),

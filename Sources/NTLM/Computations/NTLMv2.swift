@@ -2,14 +2,14 @@
 
 import CountersignCryptography
 
-/// The computations of NTLMv2, under the names of MS-NLMP §3.3.2. There are none of LM and NTLMv1 here.
+/// The computations of NTLMv2, named as in MS-NLMP §3.3.2. LM and NTLMv1 are not implemented.
 package enum NTLMv2 {
     package static let proofBytes = 16
     static let clientChallengeBytes = 8
     package static let keyBytes = 16
 
-    /// NTOWFv2: HMAC-MD5 of the upper-cased user name and the domain as it is, under the MD4 of the password. It is as
-    /// good as the password to who has it. `unusableCredential` if the password is not UTF-8.
+    /// NTOWFv2: HMAC-MD5 of the upper-cased user name and the unchanged domain, keyed with the MD4 of the password. It
+    /// is equivalent to the password for an attacker. Throws `unusableCredential` if the password is not UTF-8.
     package static func ntowfv2(password: Secret, user: String, domain: String) throws(NTLMError) -> Secret {
         guard let text = UTF16Text.encode(utf8: password) else {
             throw NTLMError(.unusableCredential, "the password is not UTF-8 text")
@@ -20,17 +20,18 @@ package enum NTLMv2 {
         return hmacMD5(UTF16Text.uppercase(user) + UTF16Text.encode(domain), key: passwordHash)
     }
 
-    /// ComputeResponse: both responses and the session base key.
+    /// The result of ComputeResponse: both responses and the session base key.
     package struct Response {
-        /// NTProofStr, 16 bytes, and `temp` behind it.
+        /// NTProofStr (16 bytes) followed by `temp`.
         package let ntChallengeResponse: [UInt8]
-        /// LMv2: 24 bytes.
+        /// The LMv2 response, 24 bytes.
         let lmChallengeResponse: [UInt8]
-        /// 16 bytes; in NTLMv2 it is the key exchange key too (§3.4.5.1).
+        /// 16 bytes. In NTLMv2, it is also the key exchange key (§3.4.5.1).
         package let sessionBaseKey: Secret
     }
 
-    /// Answers `serverChallenge`; `time` is a FILETIME, `targetInfo` the serialised AV pairs with their end.
+    /// Answers `serverChallenge`. `time` is a FILETIME, and `targetInfo` contains the serialised AV pairs including
+    /// MsvAvEOL.
     static func computeResponse(
         responseKey: Secret, serverChallenge: [UInt8], clientChallenge: [UInt8], time: UInt64, targetInfo: [UInt8]
     ) -> Response {
@@ -41,7 +42,7 @@ package enum NTLMv2 {
             to: serverChallenge, temp: temp, responseKey: responseKey, clientChallenge: clientChallenge)
     }
 
-    /// The response that carries `temp` as it is: what an acceptor compares a client's with.
+    /// The response that contains the given `temp`. An acceptor compares it with the client's response.
     package static func response(
         to serverChallenge: [UInt8], temp: [UInt8], responseKey: Secret, clientChallenge: [UInt8]
     ) -> Response {
@@ -52,8 +53,8 @@ package enum NTLMv2 {
             sessionBaseKey: hmacMD5(proof, key: responseKey))
     }
 
-    /// MsvAvChannelBindings: the MD5 of a gss_channel_bindings_struct (RFC 2744 §3.11) without addresses and with
-    /// `applicationData`, its integers 4 bytes and little-endian. MS-NLMP §3.1.5.1.2.
+    /// MsvAvChannelBindings: the MD5 of a gss_channel_bindings_struct (RFC 2744 §3.11) with `applicationData` and no
+    /// addresses. Its integers are little-endian, 4 bytes each. MS-NLMP §3.1.5.1.2.
     package static func channelBindingsHash(applicationData: [UInt8]) -> [UInt8] {
         let addresses = [UInt8](repeating: 0, count: 16)
         let length = UInt32(truncatingIfNeeded: applicationData.count).littleEndianBytes

@@ -2,13 +2,14 @@
 
 import CountersignCryptography
 
-/// The RC4 key stream, which NTLM wraps its session key in; nothing else may use it. RC4K and RC4Init of MS-NLMP §6.
+/// The RC4 key stream, with which NTLM encrypts its session key; it must not be used for anything else. RC4K and
+/// RC4Init of MS-NLMP §6.
 package struct RC4: Sendable {
     private var state: [UInt8]
     private var i: UInt8 = 0
     private var j: UInt8 = 0
 
-    /// A stream under `key` of 1 to 256 bytes.
+    /// Creates a stream with a `key` of 1 to 256 bytes.
     package init(key: Secret) {
         precondition((1...256).contains(key.count), "an RC4 key has 1 to 256 bytes")
         var state = Array(UInt8.min...UInt8.max)
@@ -22,7 +23,7 @@ package struct RC4: Sendable {
         self.state = state
     }
 
-    /// `bytes` combined with the next bytes of the stream: encrypts and decrypts.
+    /// XORs `bytes` with the next bytes of the stream, which both encrypts and decrypts.
     package mutating func apply(_ bytes: [UInt8]) -> [UInt8] {
         bytes.map { byte in
             i = i &+ 1

@@ -2,8 +2,8 @@
 
 import CountersignCryptography
 
-/// The keys of one direction of an authenticated session and its signatures, with extended session security, which this
-/// room always demands. Only SPNEGO's mechListMIC is signed with them. MS-NLMP §3.4.
+/// The keys for one direction of an authenticated session, and its signatures. Extended session security is always
+/// required. Only SPNEGO's mechListMIC is signed. MS-NLMP §3.4.
 package struct SessionSecurity: Sendable {
     package enum Direction: Sendable {
         case clientToServer
@@ -33,7 +33,7 @@ package struct SessionSecurity: Sendable {
         derive(exportedSessionKey, keptBytes: exportedSessionKey.count, "\(direction.words) signing")
     }
 
-    /// SEALKEY, §3.4.5.3: weakened to 56 or 40 bits when that is all that was negotiated.
+    /// SEALKEY, §3.4.5.3: weakened to 56 or 40 bits if no stronger key was negotiated.
     static func sealKey(flags: NegotiateFlags, exportedSessionKey: Secret, direction: Direction) -> Secret {
         let keptBytes = flags.contains(.negotiate128) ? exportedSessionKey.count : flags.contains(.negotiate56) ? 7 : 5
         return derive(exportedSessionKey, keptBytes: keptBytes, "\(direction.words) sealing")
@@ -44,7 +44,7 @@ package struct SessionSecurity: Sendable {
         return Secret(key.withBytes { Digest.md5.hash(Array($0.prefix(keptBytes)) + constant) })
     }
 
-    /// The signature of `message` under the next sequence number, 16 bytes: version 1, checksum, number. §3.4.4.2.
+    /// The signature of `message` with the next sequence number, 16 bytes: version 1, checksum, number. §3.4.4.2.
     package mutating func mac(_ message: [UInt8]) -> [UInt8] {
         let number = sequenceNumber.littleEndianBytes
         sequenceNumber &+= 1
@@ -53,7 +53,8 @@ package struct SessionSecurity: Sendable {
         return [1, 0, 0, 0] + checksum + number
     }
 
-    /// `message` encrypted. §3.4.3; here for the specification's example, which signs behind a sealed message.
+    /// Encrypts `message`. §3.4.3. Used only by the test of the specification's example, which signs after a sealed
+    /// message.
     mutating func seal(_ message: [UInt8]) -> [UInt8] {
         sealHandle.apply(message)
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The client's second message: who it is and the proof. MS-NLMP §2.2.1.3.
+/// The client's second message: the account and the proof. MS-NLMP §2.2.1.3.
 package struct AuthenticateMessage: Equatable, Sendable {
-    /// Where the MIC lies, right behind the version.
+    /// The offset of the MIC, which follows the version.
     static let micOffset = 72
     private static let fixedHeaderBytes = 64
 
@@ -12,10 +12,10 @@ package struct AuthenticateMessage: Equatable, Sendable {
     package var domain: String
     package var user: String
     package var workstation: String
-    /// Empty unless key exchange was negotiated.
+    /// Empty unless a key exchange was negotiated.
     package var encryptedRandomSessionKey: [UInt8]
     package var version: Version
-    /// 16 bytes, or nil for a message without the field.
+    /// 16 bytes, or nil if the message does not have the field.
     package var mic: [UInt8]?
 
     package init(
@@ -33,7 +33,7 @@ package struct AuthenticateMessage: Equatable, Sendable {
         self.mic = mic
     }
 
-    /// Reads a client's message with Unicode names. The MIC field is there when the payload leaves room for it.
+    /// Parses a client's message with Unicode names. The MIC field is present if the payload starts after it.
     package init(parsing bytes: [UInt8]) throws(NTLMError) {
         var reader = try MessageReader(
             bytes, name: "AuthenticateMessage", messageType: 3, headerBytes: Self.fixedHeaderBytes)
@@ -60,7 +60,8 @@ package struct AuthenticateMessage: Equatable, Sendable {
         return text
     }
 
-    /// The wire form, 72 or 88 bytes of header and the payload; `unusableCredential` if a field is too long.
+    /// The encoded message: a header of 72 or 88 bytes and the payload. Throws `unusableCredential` if a field is too
+    /// long.
     package func serialized() throws(NTLMError) -> [UInt8] {
         var writer = MessageWriter(messageType: 3, headerBytes: Self.micOffset + (mic?.count ?? 0))
         let domain = try writer.place(UTF16Text.encode(domain), named: "domain")

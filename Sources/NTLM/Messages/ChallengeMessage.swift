@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The server's answer: its nonce, its names and what it granted. MS-NLMP §2.2.1.2.
+/// The server's message: its nonce, its names and the flags that it granted. MS-NLMP §2.2.1.2.
 ///
-/// Only those with Unicode and TargetInfo are understood; NTLMv2 cannot do without either.
+/// Only messages with Unicode and TargetInfo are supported, because NTLMv2 requires both.
 package struct ChallengeMessage: Equatable, Sendable {
     package static let serverChallengeBytes = 8
 
     package var flags: NegotiateFlags
     /// 8 bytes.
     package var serverChallenge: [UInt8]
-    /// The server's or its domain's NetBIOS name in UTF-16LE.
+    /// The NetBIOS name of the server or its domain, in UTF-16LE.
     package var targetName: [UInt8]
     package var targetInfo: TargetInfo
     package var version: Version?
@@ -24,7 +24,7 @@ package struct ChallengeMessage: Equatable, Sendable {
         self.version = version
     }
 
-    /// Reads a server's message: `malformed`, or `unsupported` where it leads away from NTLMv2.
+    /// Parses a server's message. Throws `malformed`, or `unsupported` if the message does not permit NTLMv2.
     package init(parsing bytes: [UInt8]) throws(NTLMError) {
         var reader = try MessageReader(bytes, name: "ChallengeMessage", messageType: 2, headerBytes: 48)
         flags = NegotiateFlags(rawValue: reader.uint32(at: 20))
@@ -54,7 +54,8 @@ package struct ChallengeMessage: Equatable, Sendable {
         }
     }
 
-    /// The wire form, 48 or 56 bytes of header and the payload; `unusableCredential` if a field is too long.
+    /// The encoded message: a header of 48 or 56 bytes and the payload. Throws `unusableCredential` if a field is too
+    /// long.
     package func serialized() throws(NTLMError) -> [UInt8] {
         precondition(serverChallenge.count == Self.serverChallengeBytes, "a server challenge has 8 bytes")
         var writer = MessageWriter(messageType: 2, headerBytes: version == nil ? 48 : 56)

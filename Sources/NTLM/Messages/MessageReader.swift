@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One NTLM message being read: its signature and type are checked, each payload field lies inside the message, behind the
-/// header, and apart from the others. MS-NLMP §2.2.
+/// Parses one NTLM message. Checks its signature and type, and that each payload field is inside the message, after the
+/// header, and does not overlap the others. MS-NLMP §2.2.
 ///
-/// MaxLen and the offset of an empty field are ignored, as §2.2.1 wants.
+/// MaxLen and the offset of an empty field are ignored, as §2.2.1 requires.
 package struct MessageReader {
     static let limitBytes = 65_536
     package static let signature = Array("NTLMSSP\0".utf8)
@@ -31,17 +31,17 @@ package struct MessageReader {
         }
     }
 
-    /// The little-endian integer at `offset`, which lies in the header.
+    /// The little-endian integer at `offset`, which must be in the header.
     func uint32(at offset: Int) -> UInt32 {
         bytes[offset..<offset + 4].reversed().reduce(0) { $0 << 8 | UInt32($1) }
     }
 
-    /// The fixed-size bytes at `offset`, which lie in the header.
+    /// The `count` bytes at `offset`, which must be in the header.
     func fixed(at offset: Int, count: Int) -> [UInt8] {
         Array(bytes[offset..<offset + count])
     }
 
-    /// The bytes that the field header at `offset` (Len 2, MaxLen 2, BufferOffset 4) points to.
+    /// The bytes to which the field header at `offset` refers (Len 2, MaxLen 2, BufferOffset 4).
     mutating func payload(at offset: Int, named field: String) throws(NTLMError) -> [UInt8] {
         let length = UInt64(uint32(at: offset) & 0xFFFF)
         guard length > 0 else { return [] }
@@ -58,7 +58,7 @@ package struct MessageReader {
         return Array(bytes[range])
     }
 
-    /// Where the first payload begins, or the end of the message.
+    /// The offset of the first payload, or the end of the message.
     var firstPayload: Int {
         claimed.map(\.lowerBound).min() ?? bytes.count
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One NTLM message being written: the header's fields are put down in order, payloads are collected behind it.
+/// Builds one NTLM message: the header fields are written in order, and the payload is collected separately.
 struct MessageWriter {
     private let headerBytes: Int
     private var header: [UInt8]
@@ -15,12 +15,12 @@ struct MessageWriter {
         header += bytes
     }
 
-    /// A field header (Len, MaxLen, BufferOffset) for a payload that was or will be placed at `field`.
+    /// Writes a field header (Len, MaxLen, BufferOffset) for the payload at `field`, which may be placed later.
     mutating func put(_ field: Field) {
         header += field.length.littleEndianBytes + field.length.littleEndianBytes + field.offset.littleEndianBytes
     }
 
-    /// Appends `bytes` to the payload and tells where they came to lie.
+    /// Appends `bytes` to the payload and returns their position.
     mutating func place(_ bytes: [UInt8], named name: String) throws(NTLMError) -> Field {
         let offset = headerBytes + payload.count
         guard let length = UInt16(exactly: bytes.count), let offset = UInt32(exactly: offset) else {
@@ -30,7 +30,7 @@ struct MessageWriter {
         return Field(length: length, offset: offset)
     }
 
-    /// The whole message.
+    /// The complete message.
     var bytes: [UInt8] {
         precondition(header.count == headerBytes, "the header's fields do not fill its \(headerBytes) bytes")
         return header + payload

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What client and server negotiate, one bit each; 4 bytes, little-endian. MS-NLMP §2.2.2.5.
+/// The negotiated options, one bit each; 4 bytes, little-endian. MS-NLMP §2.2.2.5.
 package struct NegotiateFlags: OptionSet, Equatable, Sendable {
     package let rawValue: UInt32
 
@@ -26,7 +26,7 @@ package struct NegotiateFlags: OptionSet, Equatable, Sendable {
     package static let keyExchange = NegotiateFlags(rawValue: 0x4000_0000)
     package static let negotiate56 = NegotiateFlags(rawValue: 0x8000_0000)
 
-    /// What a client of NTLMv2 asks for: a signing key for the MIC, no encryption of what follows.
+    /// The flags that an NTLMv2 client requests: a signing key for the MIC, but no encryption of later data.
     package static let client: NegotiateFlags = [
         .unicode, .requestTarget, .sign, .ntlm, .alwaysSign, .extendedSessionSecurity, .targetInfo, .version,
         .negotiate128, .keyExchange, .negotiate56,

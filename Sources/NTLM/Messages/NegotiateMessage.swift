@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The client's first message: what it can do. MS-NLMP §2.2.1.1.
+/// The client's first message: its capabilities. MS-NLMP §2.2.1.1.
 ///
-/// Domain and workstation, which are in the OEM character set here, are skipped when read and never written.
+/// The domain and workstation, which are in the OEM character set in this message, are ignored when parsed and never
+/// written.
 package struct NegotiateMessage: Equatable, Sendable {
     package var flags: NegotiateFlags
     package var version: Version?
@@ -12,7 +13,7 @@ package struct NegotiateMessage: Equatable, Sendable {
         self.version = version
     }
 
-    /// Reads a client's message. Bare ones of 16 bytes, without the two fields, are taken too.
+    /// Parses a client's message. Messages of 16 bytes, without the two fields, are also accepted.
     package init(parsing bytes: [UInt8]) throws(NTLMError) {
         let hasFields = bytes.count >= 32
         var reader = try MessageReader(
@@ -25,7 +26,7 @@ package struct NegotiateMessage: Equatable, Sendable {
         version = flags.contains(.version) && bytes.count >= 40 ? Version(reader, at: 32) : nil
     }
 
-    /// 40 bytes; 32 without a version.
+    /// The encoded message: 40 bytes, or 32 without a version.
     package var serialized: [UInt8] {
         var writer = MessageWriter(messageType: 1, headerBytes: version == nil ? 32 : 40)
         writer.put(flags.rawValue.littleEndianBytes)

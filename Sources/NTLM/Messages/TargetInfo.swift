@@ -41,14 +41,14 @@ package struct AVPair: Equatable, Sendable {
         self.value = value
     }
 
-    /// A pair whose value is text.
+    /// Creates a pair with a text value.
     package init(_ id: ID, text: String) {
         self.init(id, UTF16Text.encode(text))
     }
 }
 
-/// The server's names, flags and time, and in the client's response also its bindings: AV pairs with an MsvAvEOL behind
-/// them. No ID occurs twice. MS-NLMP §2.2.2.1.
+/// The server's names, flags and time, and in the client's response also the channel bindings: AV pairs terminated by
+/// MsvAvEOL. No ID occurs twice. MS-NLMP §2.2.2.1.
 package struct TargetInfo: Equatable, Sendable {
     package private(set) var pairs: [AVPair] = []
 
@@ -58,7 +58,8 @@ package struct TargetInfo: Equatable, Sendable {
         for pair in pairs { self[pair.id] = pair.value }
     }
 
-    /// Reads all of `bytes`; `malformed` if a pair overruns them, comes twice or has a wrong length, or if the end is missing.
+    /// Parses all of `bytes`. Throws `malformed` if a pair exceeds them, is a duplicate or has a wrong length, or if
+    /// MsvAvEOL is missing.
     package init(parsing bytes: [UInt8]) throws(NTLMError) {
         var rest = bytes[...]
         try self.init(takingFrom: &rest)
@@ -67,7 +68,7 @@ package struct TargetInfo: Equatable, Sendable {
         }
     }
 
-    /// Reads up to and with MsvAvEOL and leaves what follows in `rest`.
+    /// Parses up to and including MsvAvEOL, and leaves the remaining bytes in `rest`.
     package init(takingFrom rest: inout ArraySlice<UInt8>) throws(NTLMError) {
         while true {
             guard rest.count >= 4 else { throw NTLMError(.malformed, "target info has no MsvAvEOL") }
@@ -91,7 +92,7 @@ package struct TargetInfo: Equatable, Sendable {
         }
     }
 
-    /// The value of the pair with `id`; setting it replaces the pair where it stands, or appends it.
+    /// The value of the pair with `id`. Setting it replaces the pair in its position, or appends it.
     package subscript(id: AVPair.ID) -> [UInt8]? {
         get { pairs.first { $0.id == id }?.value }
         set {
@@ -105,7 +106,7 @@ package struct TargetInfo: Equatable, Sendable {
         }
     }
 
-    /// The wire form with its MsvAvEOL; `unusableCredential` if a value is longer than 65,535 bytes.
+    /// The encoded pairs including MsvAvEOL. Throws `unusableCredential` if a value is longer than 65,535 bytes.
     package func serialized() throws(NTLMError) -> [UInt8] {
         var bytes: [UInt8] = []
         for pair in pairs {
@@ -120,7 +121,7 @@ package struct TargetInfo: Equatable, Sendable {
 }
 
 extension TargetInfo {
-    /// MsvAvFlags: an AuthenticateMessage carries a MIC.
+    /// MsvAvFlags: the AuthenticateMessage contains a MIC.
     package static let micProvided: UInt32 = 0x2
 
     /// MsvAvTimestamp: FILETIME, 100 ns steps since 1601.
@@ -128,13 +129,13 @@ extension TargetInfo {
         self[.timestamp].map { $0.reversed().reduce(0) { $0 << 8 | UInt64($1) } }
     }
 
-    /// MsvAvFlags, 0 when they are not there.
+    /// MsvAvFlags, or 0 if it is missing.
     package var flags: UInt32 {
         (self[.flags] ?? []).reversed().reduce(0) { $0 << 8 | UInt32($1) }
     }
 
-    /// What the client returns of it: with the MIC announced, its channel bindings and the service it wants (MS-NLMP
-    /// §3.1.5.1.2). Bindings and target name that the server put there itself are replaced.
+    /// The pairs that the client returns: these, with the MIC announced, its channel bindings and the requested service
+    /// (MS-NLMP §3.1.5.1.2). Bindings and a target name sent by the server are replaced.
     func answered(channelBindings: [UInt8], servicePrincipalName: String) -> TargetInfo {
         var answer = self
         answer[.flags] = (flags | Self.micProvided).littleEndianBytes

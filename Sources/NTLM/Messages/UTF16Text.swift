@@ -2,14 +2,14 @@
 
 import CountersignCryptography
 
-/// Text as NTLM writes it once Unicode is negotiated: UTF-16, little-endian, no terminator. MS-NLMP §2.2.
+/// The encoding of text in NTLM if Unicode is negotiated: UTF-16, little-endian, without a terminator. MS-NLMP §2.2.
 package enum UTF16Text {
     /// `text` in UTF-16LE.
     package static func encode(_ text: some StringProtocol) -> [UInt8] {
         text.utf16.flatMap(\.littleEndianBytes)
     }
 
-    /// The text of UTF-16LE bytes, or nil if they are not that.
+    /// Decodes UTF-16LE, or returns nil if `bytes` is not valid UTF-16LE.
     package static func decode(_ bytes: some Collection<UInt8>) -> String? {
         guard bytes.count % 2 == 0 else { return nil }
         var units: [UInt16] = []
@@ -25,11 +25,11 @@ package enum UTF16Text {
         return String(validating: units, as: UTF16.self)
     }
 
-    /// UTF-8 bytes in UTF-16LE, or nil if they are not UTF-8.
+    /// Converts UTF-8 to UTF-16LE, or returns nil if `secret` is not valid UTF-8.
     static func encode(utf8 secret: Secret) -> (bytes: Secret, count: Int)? {
         var count = 0
         var isInvalid = false
-        // A scalar never takes more UTF-16 units than UTF-8 bytes.
+        // A scalar has at most as many UTF-16 code units as UTF-8 bytes.
         let bytes = Secret(count: 2 * secret.count) { output in
             secret.withBytes { utf8 in
                 isInvalid = transcode(utf8.makeIterator(), from: UTF8.self, to: UTF16.self, stoppingOnError: true) {
@@ -43,8 +43,9 @@ package enum UTF16Text {
         return isInvalid ? nil : (bytes, count)
     }
 
-    /// `text` upper-cased as Windows does for NTOWFv2: unit by unit by the simple mappings of Unicode, so that no mapping
-    /// changes the length, supplementary characters stay, and no letter outside of ASCII turns into one inside.
+    /// `text` in upper case as Windows computes it for NTOWFv2: each UTF-16 code unit is converted with Unicode's
+    /// simple mapping. The length does not change, supplementary characters stay, and no non-ASCII letter becomes an
+    /// ASCII letter.
     static func uppercase(_ text: String) -> [UInt8] {
         var units: [UInt16] = []
         for scalar in text.unicodeScalars {
@@ -53,8 +54,8 @@ package enum UTF16Text {
         return units.flatMap(\.littleEndianBytes)
     }
 
-    /// Swift gives the full mappings. Where that is several scalars and a simple one exists (U+1FB3, Greek with iota
-    /// subscript), the simple one is the title-case mapping.
+    /// Swift provides only the full mappings. If a full mapping consists of several scalars although a simple one
+    /// exists (U+1FB3, Greek with iota subscript), the simple mapping equals the title-case mapping.
     private static func simpleUppercase(of scalar: Unicode.Scalar) -> Unicode.Scalar {
         guard scalar.value <= 0xFFFF else { return scalar }
         for mapping in [scalar.properties.uppercaseMapping, scalar.properties.titlecaseMapping] {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The sender's operating system version, which decides nothing; 8 bytes. MS-NLMP §2.2.2.10.
+/// The sender's operating system version, which has no effect; 8 bytes. MS-NLMP §2.2.2.10.
 package struct Version: Equatable, Sendable {
     static let lengthBytes = 8
 
     package var major: UInt8
     package var minor: UInt8
     package var build: UInt16
-    /// 15 is NTLMSSP_REVISION_W2K3, the only one there is.
+    /// 15 is NTLMSSP_REVISION_W2K3, the only defined value.
     package var revision: UInt8
 
     package init(major: UInt8, minor: UInt8, build: UInt16, revision: UInt8 = 15) {
@@ -17,7 +17,7 @@ package struct Version: Equatable, Sendable {
         self.revision = revision
     }
 
-    /// What Countersign says of itself: no build number, so that all of its users look alike.
+    /// The version that Countersign sends. It has no build number, so that users cannot be told apart.
     package static let own = Version(major: 10, minor: 0, build: 0)
 
     init(_ reader: borrowing MessageReader, at offset: Int) {

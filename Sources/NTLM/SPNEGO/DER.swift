@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The few ASN.1 types of SPNEGO in DER (X.690 §10): definite, shortest lengths, one-byte tags, nothing behind the end.
+/// The ASN.1 types that SPNEGO needs, in DER (X.690 §10): definite and shortest lengths, one-byte tags, no trailing
+/// bytes.
 enum DER {
     static let enumerated: UInt8 = 0x0A
     static let objectIdentifier: UInt8 = 0x06
     static let octetString: UInt8 = 0x04
     static let sequence: UInt8 = 0x30
-    /// `[APPLICATION 0]`, what a GSS-API initial token is wrapped in (RFC 2743 §3.1).
+    /// `[APPLICATION 0]`, the envelope of a GSS-API initial token (RFC 2743 §3.1).
     static let initialContextToken: UInt8 = 0x60
 
     /// A constructed, context-specific tag.
@@ -14,7 +15,7 @@ enum DER {
         0xA0 | number
     }
 
-    /// One value with its tag and length.
+    /// Encodes one value with its tag and length.
     static func encode(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
         let count = content.count
         guard count > 127 else { return [tag, UInt8(count)] + content }
@@ -27,7 +28,7 @@ enum DER {
         return [tag, 0x80 | UInt8(length.count)] + length + content
     }
 
-    /// Takes values off the front of `bytes`, strictly.
+    /// A strict reader, which consumes values from the front of `bytes`.
     struct Reader {
         private var bytes: ArraySlice<UInt8>
 
@@ -40,7 +41,7 @@ enum DER {
             bytes.first
         }
 
-        /// The content of the next value, which has `tag`.
+        /// The content of the next value, which must have `tag`.
         mutating func take(_ tag: UInt8, named name: String) throws(NTLMError) -> ArraySlice<UInt8> {
             guard let found = bytes.popFirst(), found == tag else {
                 throw NTLMError(.malformed, "SPNEGO: \(name) is missing")
@@ -53,12 +54,12 @@ enum DER {
             return bytes.prefix(length)
         }
 
-        /// The content of the next value if that has `tag`.
+        /// The content of the next value if it has `tag`, otherwise nil.
         mutating func takeOptional(_ tag: UInt8, named name: String) throws(NTLMError) -> ArraySlice<UInt8>? {
             nextTag == tag ? try take(tag, named: name) : nil
         }
 
-        /// The content of a value of `tag` that is all there is inside of a value of `wrapper`, if that comes next.
+        /// The content of a value with `tag`, if the next value has the tag `wrapper` and contains nothing else.
         mutating func takeOptional(
             _ tag: UInt8, inside wrapper: UInt8, named name: String
         ) throws(NTLMError) -> ArraySlice<UInt8>? {
@@ -69,14 +70,14 @@ enum DER {
             return value
         }
 
-        /// `malformed` if anything is left.
+        /// Throws `malformed` if there are trailing bytes.
         func finish(_ name: String) throws(NTLMError) {
             guard bytes.isEmpty else {
                 throw NTLMError(.malformed, "SPNEGO: \(bytes.count) bytes behind the end of \(name)")
             }
         }
 
-        /// At most three bytes of length: a token is no longer than 64 KiB and a little.
+        /// The length has at most three bytes, which is enough because a token is not much longer than 64 KiB.
         private mutating func takeLength(of name: String) throws(NTLMError) -> Int {
             guard let first = bytes.popFirst() else {
                 throw NTLMError(.malformed, "SPNEGO: \(name) has no length")
@@ -96,7 +97,7 @@ enum DER {
     }
 }
 
-/// The object identifiers that matter here, as DER contents.
+/// The object identifiers that SPNEGO and NTLM use, as DER contents.
 package enum MechanismOID {
     /// 1.3.6.1.5.5.2 (RFC 4178 §3).
     static let spnego: [UInt8] = [0x2B, 0x06, 0x01, 0x05, 0x05, 0x02]

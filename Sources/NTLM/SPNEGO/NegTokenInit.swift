@@ -2,12 +2,12 @@
 
 /// SPNEGO's first token: the client's mechanisms and the first mechanism's token. RFC 4178 §4.2.1.
 ///
-/// Read and written is the classic form: reqFlags and mechListMIC are skipped, and so are the negHints of MS-SPNG, which
-/// only servers send.
+/// Only the original form is parsed and written. reqFlags and mechListMIC are skipped, and so are the negHints of
+/// MS-SPNG, which only servers send.
 package struct NegTokenInit: Equatable, Sendable {
     static let limitBytes = MessageReader.limitBytes + 256
 
-    /// Object identifiers as DER contents, the preferred first.
+    /// Object identifiers as DER contents, in order of preference.
     package var mechTypes: [[UInt8]]
     package var mechToken: [UInt8]?
 
@@ -16,7 +16,7 @@ package struct NegTokenInit: Equatable, Sendable {
         self.mechToken = mechToken
     }
 
-    /// What offers NTLM alone.
+    /// A token that offers only NTLM.
     static func ntlm(_ negotiate: [UInt8]) -> NegTokenInit {
         NegTokenInit(mechTypes: [MechanismOID.ntlm], mechToken: negotiate)
     }
@@ -49,7 +49,7 @@ package struct NegTokenInit: Equatable, Sendable {
         try fields.finish("NegTokenInit")
     }
 
-    /// The MechTypeList alone, over which mechListMIC is made (RFC 4178 §5).
+    /// The encoded MechTypeList, over which mechListMIC is computed (RFC 4178 §5).
     package var mechTypeList: [UInt8] {
         DER.encode(DER.sequence, mechTypes.flatMap { DER.encode(DER.objectIdentifier, $0) })
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Every SPNEGO token but the first, of either side. RFC 4178 §4.2.2.
+/// Every SPNEGO token of either side after the first. RFC 4178 §4.2.2.
 package struct NegTokenResp: Equatable, Sendable {
     package enum State: UInt8, Sendable {
         case acceptCompleted = 0
@@ -71,7 +71,8 @@ package struct NegTokenResp: Equatable, Sendable {
 }
 
 extension NegTokenResp {
-    /// `rejected` or `unsupported` where the server ended the negotiation or chose a mechanism that was not offered.
+    /// Throws `rejected` if the server ended the negotiation, and `unsupported` if it chose a mechanism that was not
+    /// offered.
     func checkAcceptable() throws(NTLMError) {
         guard negState != .reject else {
             throw NTLMError(.rejected, "the server rejected the negotiation (SPNEGO negState reject)")

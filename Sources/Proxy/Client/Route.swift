@@ -65,8 +65,8 @@ final class Route {
     let context: RequestContext
     /// The exchanges without a known protection space.
     private lazy var preparedExchanges = PreparedExchanges(context)
-    /// The scheme and authority of the last absolute-form target that led here, as it was spelled. Most requests repeat
-    /// it.
+    /// The scheme and authority of the last absolute-form target that led here, exactly as written. Most requests
+    /// repeat it.
     var targetSpelling: [UInt8] = []
     /// The spelling of the last Host in a tunnel.
     var hostSpelling: [UInt8] = []

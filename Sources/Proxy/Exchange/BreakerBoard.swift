@@ -4,7 +4,7 @@ import CountersignChallenges
 import NIOConcurrencyHelpers
 import Synchronization
 
-/// The ``Breaker`` of all event loops, and who waits for the first attempt of another to end.
+/// The ``Breaker`` that all event loops share, with the requests that wait for another request's first attempt.
 package final class BreakerBoard: Sendable {
     private struct State {
         var breaker = Breaker()
@@ -12,12 +12,13 @@ package final class BreakerBoard: Sendable {
     }
 
     private let state = NIOLockedValueBox(State())
-    /// Something has been rejected in this run: until then no request need ask about its own.
+    /// Whether any credential has been rejected in this run. If not, ``isRejected(_:)`` takes no lock.
     private let hasRejections = Atomic<Bool>(false)
 
     package init() {}
 
-    /// May the credential be tried? On `.wait`, `again` is called (on any thread) when it is worth asking once more.
+    /// Requests permission to try the credential. On `.wait`, `again` is called on any thread when the caller should
+    /// request again.
     package func request(_ key: Breaker.Key, again: @escaping @Sendable () -> Void) -> Breaker.Permission {
         state.withLockedValue { state in
             let permission = state.breaker.attemptRequested(key)
@@ -26,23 +27,23 @@ package final class BreakerBoard: Sendable {
         }
     }
 
-    /// Whether the credential has been rejected there and must not be sent.
+    /// Whether the credential was rejected there and must not be sent.
     package func isRejected(_ key: @autoclosure () -> Breaker.Key) -> Bool {
         guard hasRejections.load(ordering: .acquiring) else { return false }
         let key = key()
         return state.withLockedValue { $0.breaker.isRejected(key) }
     }
 
-    /// Whether somebody is trying the credential there for the first time, so that others wait.
+    /// Whether a request is trying the credential there for the first time, so that others must wait.
     package func isTried(_ key: Breaker.Key) -> Bool { state.withLockedValue { $0.breaker.isTried(key) } }
 
-    /// How many attempts are known.
+    /// The number of stored keys.
     package var count: Int { state.withLockedValue { $0.breaker.count } }
 
-    /// How many wait for somebody's first attempt.
+    /// The number of requests that wait for another request's first attempt.
     package func waiting(for key: Breaker.Key) -> Int { state.withLockedValue { $0.waiting[key]?.count ?? 0 } }
 
-    /// An attempt that was permitted is over.
+    /// Ends an attempt that was permitted.
     package func ended(_ key: Breaker.Key, _ result: Breaker.Result) {
         if result == .rejected { hasRejections.store(true, ordering: .releasing) }
         let waiting = state.withLockedValue { state in

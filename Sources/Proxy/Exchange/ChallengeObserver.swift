@@ -4,16 +4,16 @@ import CountersignChallenges
 import CountersignSitePolicy
 import CountersignUpstream
 
-/// Who is told what becomes of challenges. Called on the event loops: it must not block.
+/// Receives the outcomes of challenges. It is called on the event loops and must not block.
 package struct ChallengeObserver: Sendable {
-    /// What became of one challenge. No secret is in it.
+    /// The outcome of one challenge, without secrets.
     package enum News: Sendable {
-        /// A password that the origin took, or an identity that it was shown.
+        /// The origin accepted a password, or an identity was presented to it.
         case answered(AuthenticationSpace, with: String)
-        /// The challenge went on to the client; nil for `challenge`: a request for a client certificate, which TLS went
-        /// on without.
+        /// The challenge was delivered to the client. `challenge` is nil for a request for a client certificate; the
+        /// handshake then continued without one.
         case handedBack(Origin, challenge: Challenge?, ThreeChecks, SiteRule?)
-        /// The origin did not take the credential or identity.
+        /// The origin rejected the credential or identity.
         case rejected(AuthenticationSpace, credential: String)
     }
 
@@ -21,7 +21,7 @@ package struct ChallengeObserver: Sendable {
 
     package init(tell: @escaping @Sendable (News) -> Void) { self.tell = tell }
 
-    /// A request for a client certificate was decided.
+    /// Reports the decision about a request for a client certificate.
     func decided(_ identity: String?, _ checks: ThreeChecks, at origin: Origin, _ rule: SiteRule) {
         if let identity {
             tell(.answered(Self.certificateSpace(of: origin), with: identity))
@@ -30,7 +30,7 @@ package struct ChallengeObserver: Sendable {
         }
     }
 
-    /// The origin ended the connection; where it did so over the identity that it was shown, that was rejected.
+    /// Reports a rejected identity, if that was the reason that the origin closed the connection.
     func ended(_ error: UpstreamError, at origin: Origin) {
         guard let identity = error.rejectedIdentity else { return }
         tell(.rejected(Self.certificateSpace(of: origin), credential: identity.name))
@@ -42,7 +42,8 @@ package struct ChallengeObserver: Sendable {
 }
 
 extension ExchangeDriver {
-    /// Tells how the exchange ended, if a challenge was in it. What was sent unasked and taken was no challenge.
+    /// Reports the outcome of the exchange, if it involved a challenge. An answer that was sent and accepted without a
+    /// challenge is not reported.
     func observe(_ outcome: ExchangeMachine.Outcome) {
         guard let observer = services.shared.observer else { return }
         switch outcome {
@@ -58,7 +59,7 @@ extension ExchangeDriver {
         }
     }
 
-    /// The one that would have been answered, else the first.
+    /// The challenge that would have been answered, or else the first.
     private var foremostChallenge: Challenge {
         let context = exchange.context
         let offers = context.authenticators.offers(in: exchange.challenges, permitted: context.permitted)

@@ -14,6 +14,6 @@ final class Dialogue {
     var supplied: PasswordCredential?
     /// How often a replacement was requested.
     var questionsAsked = 0
-    /// The response with the challenge that was answered last, as far as it was received.
+    /// The response with the challenge that was answered most recently, as far as it has been received.
     var lastChallenge: BufferedResponse?
 }

@@ -9,8 +9,8 @@ import CountersignTLS
 import CountersignUpstream
 
 extension ExchangeDriver {
-    /// The third check, and the breaker's word. Answers the machine now, or when another attempt with the same
-    /// credential is over.
+    /// Performs the third check and requests the breaker's permission. Reports the decision to the machine now, or when
+    /// another attempt with the same credential has ended.
     func decide(_ challenge: CredentialRequest) {
         guard case .deciding = mode else { return }
         guard trustIsInForce else {
@@ -50,12 +50,12 @@ extension ExchangeDriver {
 
     // MARK: Tokens
 
-    /// The opening may be bound to the connection that will carry it, so the connection comes first.
+    /// The token may be bound to the connection that will carry it, so a connection is acquired before the opening.
     func computeToken(_ request: TokenRequest) {
         if request.step == .open { prepare(.openDialogue(request)) } else { take(request.step) }
     }
 
-    /// Begins a dialogue on ``connection``.
+    /// Starts a dialogue on ``connection``.
     func openDialogue(_ request: TokenRequest) {
         do throws(AuthenticationError) {
             beginDialogue().tokens = try request.offer.authenticator.makeDialogue(
@@ -80,7 +80,7 @@ extension ExchangeDriver {
             let driver = NIOLoopBound(self, eventLoop: loop)
             start { result in
                 loop.execute {
-                    // The exchange may have ended meanwhile.
+                    // The exchange may have ended in the meantime.
                     switch driver.value.mode {
                     case .preparing, .deciding: driver.value.tokenComputed(result)
                     case .waiting, .draining, .delivering, .done: break
@@ -108,12 +108,12 @@ extension ExchangeDriver {
 
     // MARK: Outcomes
 
-    /// A 101 ends an exchange like any other response.
+    /// A 101 response ends an exchange like any other.
     func conclude(_ action: ExchangeMachine.Action) {
         if case .deliver(let outcome) = action { conclude(outcome) }
     }
 
-    /// Remembers how the dialogue ended: for the breaker, for the next request, and for the log.
+    /// Records the outcome of the exchange: for the breaker, for later requests, and for the log.
     func conclude(_ outcome: ExchangeMachine.Outcome) {
         observe(outcome)
         switch outcome {
@@ -131,7 +131,7 @@ extension ExchangeDriver {
             record.explain(checks.failure)
             record.answered(space.scheme.rawValue, with: credential.name)
             forgetAcceptedAnswers()
-            // An answer that was sent before a challenge has no attempt, and its rejection counts all the same.
+            // No attempt was registered for an answer sent before a challenge, but its rejection must be recorded, too.
             let dialogue = beginDialogue()
             dialogue.attempt = dialogue.attempt ?? .init(origin: origin, credential: credential)
             endAttempt(.rejected)
@@ -185,10 +185,12 @@ extension ExchangeMachine.Failure.Cause {
     }
 }
 
-/// Answers the certificate requests of one listed origin's connection, at the handshake or later, by the three checks.
+/// Answers the certificate requests on the connections of a listed origin, during the handshake or later, by applying
+/// the three checks.
 enum CertificateRequestAnswerer {
-    /// For connections whose origin is trusted, or stands under a decision that lets challenges be answered: TLS asks
-    /// over no other. `trust` gives on whose word a connection in use is taken; nil while that is being found out.
+    /// For connections to an origin that is trusted, or whose trust exception permits answering challenges; on other
+    /// connections, TLS does not call it. `trust` returns the trust outcome of a connection in use, or nil if it is not
+    /// known yet.
     static func source(
         for rule: SiteRule, at origin: Origin, services: LoopServices, client: ClientSession,
         trust: @escaping () -> TrustOutcome? = { nil }

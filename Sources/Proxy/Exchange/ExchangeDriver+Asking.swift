@@ -5,20 +5,19 @@ import NIOCore
 import CountersignSitePolicy
 import CountersignUpstream
 
-/// Where an origin has refused the credential of its line, the caller may be asked for another one, which is for this
-/// origin alone.
+/// If an origin rejects the credential of its line, the proxy's caller may supply another one, for this origin alone.
 extension ExchangeDriver {
-    /// How often one exchange asks.
+    /// How often one exchange may request a replacement.
     private static let maximumQuestions = 3
 
-    /// What the site's line has for a password challenge, or what was supplied in its place.
+    /// The credential of the site's line for a password challenge, or its replacement.
     var passwordDecision: CredentialDecision {
         dialogue?.supplied.map { .useCredential(.password($0)) } ?? route.passwordDecision
     }
 
-    /// The credential was refused, by the origin now or by the breaker: whether the caller is asked for another one.
-    /// `answered` is called with what they say, on the loop and never from inside this call, unless the exchange is
-    /// over by then.
+    /// Requests a replacement for a credential that the origin or the breaker refused. Returns whether it did. If so,
+    /// `answered` is called with the result, on the loop and after this call has returned, unless the exchange has
+    /// ended by then.
     private func asks(
         insteadOf refused: PasswordCredential, for space: AuthenticationSpace,
         answered: @escaping (PasswordCredential?) -> Void
@@ -28,7 +27,7 @@ extension ExchangeDriver {
         guard dialogue.questionsAsked < Self.maximumQuestions else { return false }
         dialogue.questionsAsked += 1
         connection?.pauseReading()
-        // A person's time is not the origin's.
+        // The time a person needs must not count as the origin's.
         dialogue.since = nil
         let loop = services.loop
         let driver = NIOLoopBound(self, eventLoop: loop)
@@ -44,7 +43,7 @@ extension ExchangeDriver {
         return true
     }
 
-    /// The breaker has refused `credential` for a question of the machine's.
+    /// Handles the breaker's refusal of `credential`, which the machine requested for `challenge`.
     func refused(_ credential: PasswordCredential, _ challenge: CredentialRequest, reason: String) {
         let isAsked = asks(insteadOf: credential, for: challenge.space) { [self] answer in
             guard answer == nil else { return decide(challenge) }
@@ -53,8 +52,9 @@ extension ExchangeDriver {
         if !isAsked { run(exchange.decisionReceived(.performDefaultHandling(reason: reason))) }
     }
 
-    /// The origin has refused the credential of `reference`, and its 401 is held. Whether that waits for another
-    /// credential, with which the request would go out again; without one, `otherwise` goes on with the 401.
+    /// Requests a replacement for the credential of `reference`, which the origin has rejected, while its 401 is held.
+    /// Returns whether it did. With a replacement, the request is sent again; without one, `otherwise` is called to
+    /// deliver the 401.
     func asksAgain(
         after reference: CredentialReference, at scheme: AuthenticationScheme, otherwise: @escaping () -> Void
     ) -> Bool {
@@ -74,7 +74,7 @@ extension ExchangeDriver {
         }
     }
 
-    /// From now on the exchange is about another credential.
+    /// Continues the exchange with the replacement, if there is one.
     private func use(_ credential: PasswordCredential?) {
         let dialogue = beginDialogue()
         dialogue.since = services.now

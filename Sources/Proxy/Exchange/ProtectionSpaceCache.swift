@@ -5,9 +5,9 @@ import CountersignUpstream
 import NIOConcurrencyHelpers
 import Synchronization
 
-/// The protection spaces that have challenged and accepted an answer in this run, so that the next request into one need not be
-/// challenged again (RFC 7617 §2.2). Shared by all event loops. The key is that of every other reuse: origin, trust,
-/// credential, and client.
+/// The protection spaces in which an answer was accepted in this run. The next request into such a space can be
+/// answered before it is challenged (RFC 7617 §2.2). All event loops share the cache. Its key contains everything that
+/// limits reuse: origin, trust, credential and client.
 package final class ProtectionSpaceCache: Sendable {
     struct Key: Hashable, Sendable {
         let origin: Origin

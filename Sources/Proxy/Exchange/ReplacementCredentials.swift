@@ -3,10 +3,10 @@
 import CountersignChallenges
 import NIOConcurrencyHelpers
 
-/// A password for one origin, in the place of one that the origin has refused.
+/// A password for one origin that replaces one that the origin has rejected.
 package struct ReplacementCredential: Equatable, Sendable {
     package let credential: PasswordCredential
-    /// The vault has it by now, so that every later policy has it too.
+    /// Whether it is already in the vault, and therefore in every later policy.
     package let isKept: Bool
 
     package init(_ credential: PasswordCredential, isKept: Bool) {
@@ -15,24 +15,24 @@ package struct ReplacementCredential: Equatable, Sendable {
     }
 }
 
-/// The caller's word on origins that refuse the credential of their line.
+/// Supplies credentials for origins that reject the credential of their line.
 package protocol CredentialSupplier: Sendable {
-    /// What to answer `space` with instead of `refused`, or nil.
+    /// The credential with which to answer `space` instead of `refused`, or nil.
     func credential(
         insteadOf refused: PasswordCredential, for space: AuthenticationSpace
     ) async -> ReplacementCredential?
 }
 
-/// What the delegate has been asked, and what it said: each question once, for all event loops.
+/// The questions to the delegate and its answers. Each question is asked once for all event loops.
 package final class ReplacementCredentials: Sendable {
     private enum Answer: Sendable {
         case awaited(Task<ReplacementCredential?, Never>)
         case given(ReplacementCredential?)
     }
 
-    /// How many answers are remembered; beyond it nobody is asked any more.
+    /// The maximum number of answers. Beyond it, no more questions are asked.
     private static let capacity = 1024
-    /// How many answers, each refused in its turn, are followed.
+    /// How many successive replacements are followed, each of which was rejected in turn.
     private static let chainLength = 8
 
     private let delegate: any CredentialSupplier
@@ -45,15 +45,16 @@ package final class ReplacementCredentials: Sendable {
 
     private let state = NIOLockedValueBox(State())
 
-    /// After `limit` a question's answer is nil, and its task is cancelled. What the vault keeps counts for as long as
-    /// `policy` has it.
+    /// A question that takes longer than `limit` is answered with nil, and its task is cancelled. A credential that is
+    /// stored in the vault is used as long as `policy` contains it.
     package init(delegate: any CredentialSupplier, policy: CurrentPolicy, limit: Duration = .seconds(120)) {
         self.delegate = delegate
         self.policy = policy
         self.limit = limit
     }
 
-    /// What is used at `origin` where its line says `credential`.
+    /// The credential to use at `origin` in place of `credential`, which its line names; `credential` itself unless it
+    /// was replaced.
     package func standIn(for credential: PasswordCredential, at origin: Origin) -> PasswordCredential {
         state.withLockedValue { state in
             var current = credential
@@ -67,7 +68,7 @@ package final class ReplacementCredentials: Sendable {
         }
     }
 
-    /// What the delegate says, now or earlier; nil: nothing.
+    /// The delegate's answer, which may have been given earlier; nil if it has no credential.
     func ask(insteadOf refused: PasswordCredential, for space: AuthenticationSpace) async -> ReplacementCredential? {
         let key = Self.key(refused, space.origin)
         let policy = policy.current
@@ -76,7 +77,7 @@ package final class ReplacementCredentials: Sendable {
             case .given(let answer) where Self.counts(answer, under: policy): return Task { answer }
             case .awaited(let task): return task
             case .given, nil:
-                // What the person has taken out of the vault is forgotten here too.
+                // If the user has removed the credential from the vault, it is removed here, too.
                 state.answers[key] = nil
                 guard !state.isStopped, state.answers.count < Self.capacity else { return nil }
                 let task = Task { await self.put(refused, space) }
@@ -92,14 +93,14 @@ package final class ReplacementCredentials: Sendable {
         return answer
     }
 
-    /// Whether an answer that was given earlier is still one: what is kept may have been removed or changed since.
+    /// Whether an earlier answer is still valid. A stored credential may have been removed or changed since.
     private static func counts(_ answer: ReplacementCredential?, under policy: Policy) -> Bool {
         guard let answer, answer.isKept else { return true }
         guard case .open(let credentials, _) = policy.enrollment else { return false }
         return credentials[answer.credential.name]?.source == answer.credential.source
     }
 
-    /// Nobody is asked any more, and whoever is being asked is told so: what waits for them goes on without.
+    /// Stops asking and cancels the open questions. Requests that wait for an answer continue without one.
     package func stop() async {
         let asked = state.withLockedValue { state in
             state.isStopped = true

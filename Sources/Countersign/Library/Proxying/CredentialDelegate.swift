@@ -62,7 +62,7 @@ struct AskedCredential: CredentialSupplier {
         if answer.isKept, let kept = keep(answer, as: name) {
             return ReplacementCredential(kept, isKept: true)
         }
-        // As new as one that was enrolled: what is known of the refused one says nothing of it.
+        // A new version, so that the breaker's entry for the rejected credential does not apply.
         let version = Randomness.bytes(8).reduce(0) { $0 << 8 | UInt64($1) }
         return ReplacementCredential(
             PasswordCredential(
