@@ -10,7 +10,7 @@ import CountersignCryptography
 //   question                                              requirement
 //   Which challenges can it answer?                       schemeName, canAnswer(_:), scheme
 //   How strong is it?                                     its position in the AuthenticatorTable
-//   What does an answer protect, and where is it valid?    realm(of:), scopes(of:challengedTarget:), bindsConnection
+//   What does an answer protect, and where is it valid?   realm(of:), scopes(of:challengedTarget:), bindsConnection
 //   What answers a challenge?                             reply(to:with:_:)
 //   What does a repeated challenge mean?                  verdict(on:)
 //   Does the response prove that the server knows         verifiesAcceptance, acceptance(_:)
