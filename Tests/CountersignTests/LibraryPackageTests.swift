@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import CountersignTestOrigin
+import Testing
+
+/// What an app's package needs in order to depend on this one.
+struct LibraryPackageTests {
+    /// SwiftPM allows a target name once in a whole package graph. The app has a target for every folder name of this package.
+    @Test func anAppMayHaveModulesNamedLikeTheFoldersOfThisPackage() throws {
+        let folders = try ["Sources", "Tests"].flatMap {
+            try FileManager.default.contentsOfDirectory(atPath: "\(Tool.repository)/\($0)")
+        }
+        let names = folders.filter { !$0.hasPrefix("Countersign") && $0 != "Fixtures" }.sorted()
+        try #require(names.contains("Proxy") && names.contains("Vault") && names.contains("TestOrigin"))
+
+        let app = try TemporaryFolder()
+        for name in names {
+            try FileManager.default.createDirectory(
+                atPath: app.file("Sources/\(name)"), withIntermediateDirectories: true)
+            try app.write("Sources/\(name)/Empty.swift", "")
+        }
+        let targets = names.map { name in
+            #".target(name: "\#(name)", dependencies: [.product(name: "Countersign", package: "countersign")])"#
+        }
+        try app.write(
+            "Package.swift",
+            """
+            // swift-tools-version: 6.2
+            import PackageDescription
+
+            let package = Package(
+                name: "app", dependencies: [.package(name: "countersign", path: "\(Tool.repository)")],
+                targets: [\(targets.joined(separator: ", "))])
+            """)
+
+        // It loads the whole package graph and builds nothing.
+        let loaded = try Command.run(
+            "/usr/bin/env", ["swift", "package", "--package-path", app.path, "plugin", "--list"], in: app, seconds: 120)
+        #expect(loaded.status == 0, "\(loaded.said)")
+    }
+}
