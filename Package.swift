@@ -14,9 +14,17 @@ let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "
 // therefore begin with `Countersign`; the folders in Sources and Tests have the short names.
 
 /// The module in `Sources/FOLDER`, with the modules that it imports. They are all above it in the list of targets.
-func module(_ folder: String, _ modules: [String] = [], _ products: [Target.Dependency] = []) -> Target {
-    .target(name: prefixed(folder), dependencies: dependencies(modules, products), path: "Sources/\(folder)")
+func module(
+    _ folder: String, _ modules: [String] = [], _ products: [Target.Dependency] = [], settings: [SwiftSetting] = []
+) -> Target {
+    .target(
+        name: prefixed(folder), dependencies: dependencies(modules, products), path: "Sources/\(folder)",
+        swiftSettings: settings)
 }
+
+/// For the modules that apps import: an import is internal unless it says `public` or `package` (SE-0409), so that an
+/// app needs only the modules whose types the public interface names.
+let internalImports: [SwiftSetting] = [.enableUpcomingFeature("InternalImportsByDefault")]
 
 /// The tests in `Tests/FOLDER`.
 func tests(
@@ -79,8 +87,10 @@ let package = Package(
             [
                 "Proxy", "Upstream", "TLS", "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates", "Challenges",
                 "Cryptography", "COpenSSL",
-            ], nio + [logging, lifecycle]),
-        module("CountersignURLSession", ["Countersign", "Upstream", "HTTP1", "Challenges"], nio),
+            ], nio + [logging, lifecycle], settings: internalImports),
+        module(
+            "CountersignURLSession", ["Countersign", "Upstream", "HTTP1", "Challenges"], nio,
+            settings: internalImports),
         // The servers of `countersign demo`, with an NTLM acceptor and a client CA that tests use too.
         module(
             "Demo",

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
-import Countersign
-import Foundation
+public import Countersign
+public import Foundation
 import Synchronization
 
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+    public import FoundationNetworking
 #endif
 
 /// A URLSession delegate that answers challenges from the home of a `ChallengeController`.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Countersign
+public import Countersign
 import Foundation
 
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+    public import FoundationNetworking
 #endif
 
 extension URLSessionConfiguration {

@@ -39,4 +39,24 @@ struct LibraryPackageTests {
             "/usr/bin/env", ["swift", "package", "--package-path", app.path, "plugin", "--list"], in: app, seconds: 120)
         #expect(loaded.status == 0, "\(loaded.said)")
     }
+
+    /// Imports are internal in the library's modules unless they say otherwise, and the compiler holds the public interface to
+    /// that. What it may name besides the standard library and Foundation is listed here.
+    @Test(arguments: [
+        ("Countersign", ["Logging", "NIOCore", "ServiceLifecycle"]),
+        ("CountersignURLSession", ["Countersign", "Foundation", "FoundationNetworking"]),
+    ])
+    func thePublicInterfaceNamesTypesOfFewOtherModules(_ module: String, _ expected: [String]) throws {
+        let folder = "\(Tool.repository)/Sources/\(module)"
+        let files = try #require(FileManager.default.enumerator(atPath: folder)).compactMap { $0 as? String }
+        var imported: Set<String> = []
+        for file in files where file.hasSuffix(".swift") {
+            for line in TextFile.lines("\(folder)/\(file)") {
+                let words = line.split(separator: " ")
+                if words.starts(with: ["public", "import"]) { imported.formUnion(words.dropFirst(2).map(String.init)) }
+                #expect(!words.contains("@_exported"), "\(file)")
+            }
+        }
+        #expect(imported.sorted() == expected)
+    }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCertificates
+package import CountersignCertificates
 
 /// The contents of `Certs/anchors`: trust anchors in addition to the system's, and certificate revocation lists.
 package struct AnchorFiles: Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCertificates
-import CountersignVault
+package import CountersignCertificates
+package import CountersignVault
 
 /// The client identities of a home: keys in the vault, with chains in `Certs/identities`.
 ///

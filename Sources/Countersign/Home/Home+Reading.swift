@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCertificates
-import CountersignSitePolicy
+package import CountersignCertificates
+package import CountersignSitePolicy
 
 extension Home {
     /// The largest allowed-sites or PEM file that is read, in bytes.

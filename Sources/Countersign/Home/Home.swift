@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignVault
+package import CountersignVault
 import Glibc
 
 /// The folder with everything that one user of Countersign configures: allowed sites, trust anchors, credentials and

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Glibc
+package import Glibc
 import Synchronization
 
 /// A file that is read or replaced as a whole. Errors refer to it by `name`.

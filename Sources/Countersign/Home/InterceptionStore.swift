@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCertificates
+package import CountersignCertificates
 import CountersignCryptography
-import CountersignSitePolicy
-import CountersignVault
+package import CountersignSitePolicy
+package import CountersignVault
 
 /// Stores the interception CA of a home: its keys in the vault, its certificates in `Certs/interception`.
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import CountersignSitePolicy
+package import CountersignSitePolicy
 
 /// Adds and removes lines of a home's list of sites. Never writes a faulty list.
 package struct SiteFiles: Sendable {

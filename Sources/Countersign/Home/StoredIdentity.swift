@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCertificates
-import CountersignVault
+package import CountersignCertificates
+package import CountersignVault
 
 /// The stored key and chain of one identity, as far as they exist.
 package struct StoredIdentity: Sendable {

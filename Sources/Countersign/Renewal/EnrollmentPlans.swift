@@ -2,7 +2,7 @@
 
 import CountersignCertificates
 import CountersignEnrollment
-import CountersignVault
+package import CountersignVault
 
 extension VaultContents {
     /// Whether the vault contains the identity's private key, or a reference to the token that does.

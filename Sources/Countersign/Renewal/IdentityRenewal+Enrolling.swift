@@ -2,7 +2,7 @@
 
 import CountersignCertificates
 import CountersignEnrollment
-import CountersignVault
+package import CountersignVault
 
 extension IdentityRenewal {
     /// Obtains a first certificate as described by `plan`, which becomes the identity's enrolment. With `replaces`, an

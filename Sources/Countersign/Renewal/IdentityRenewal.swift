@@ -3,7 +3,7 @@
 import CountersignCertificates
 import CountersignCryptography
 import CountersignEnrollment
-import CountersignVault
+package import CountersignVault
 
 /// Obtains certificates over EST (RFC 7030) for the identities of a home and stores them. A lock permits one renewal
 /// per identity at a time, across all processes.

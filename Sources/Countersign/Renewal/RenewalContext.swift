@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCertificates
+package import CountersignCertificates
 import CountersignEnrollment
 import CountersignVault
 

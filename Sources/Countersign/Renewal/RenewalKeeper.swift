@@ -5,7 +5,7 @@ import CountersignCryptography
 import CountersignProxy
 import CountersignVault
 import Dispatch
-import Logging
+package import Logging
 import Synchronization
 
 /// Renews the enrolled identities of a home: checks once a minute which of them are due and requests new certificates

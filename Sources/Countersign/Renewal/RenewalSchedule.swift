@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCertificates
+package import CountersignCertificates
 
 /// When to renew a certificate, and when to try again after a failure. All times are in seconds since 1970.
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
-import CountersignVault
+package import CountersignVault
 
 /// Whether one identity needs a new certificate, and when. All times are in seconds since 1970.
 package struct RenewalState: Equatable, Sendable {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
-import CountersignChallenges
+package import CountersignChallenges
 import CountersignCryptography
-import CountersignProxy
-import CountersignSitePolicy
+package import CountersignProxy
+package import CountersignSitePolicy
 
 /// The results of the three checks for one URL and each kind of challenge, without sending a request.
 package struct Explanation: Equatable, Sendable {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCryptography
-import CountersignProxy
+package import CountersignCryptography
+package import CountersignProxy
 import CountersignSitePolicy
-import CountersignVault
-import Logging
+package import CountersignVault
+package import Logging
 import NIOConcurrencyHelpers
 
 /// Makes a home into a ``Policy`` and keeps it up to date: a valid change to the home takes effect within a second, and

@@ -4,10 +4,10 @@ import CountersignChallenges
 import CountersignCryptography
 import Dispatch
 import Glibc
-import Logging
+package import Logging
 import NIOCore
 import NIOPosix
-import CountersignProxy
+package import CountersignProxy
 import CountersignVault
 
 /// A running proxy for a home: its listening sockets, the policy, and the timer that reads the home's files again.

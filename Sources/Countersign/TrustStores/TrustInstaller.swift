@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCertificates
+package import CountersignCertificates
 
 /// Installs a home's root into the trust stores of this machine, and removes it. Each store is handled independently.
 ///

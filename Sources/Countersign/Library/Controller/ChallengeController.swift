@@ -4,7 +4,7 @@ import CountersignChallenges
 import CountersignCryptography
 import Dispatch
 import Glibc
-import Logging
+public import Logging
 import NIOConcurrencyHelpers
 import CountersignProxy
 import Synchronization

@@ -2,7 +2,7 @@
 
 import CountersignChallenges
 import NIOConcurrencyHelpers
-import NIOCore
+public import NIOCore
 import CountersignTLS
 
 extension ChallengeController {

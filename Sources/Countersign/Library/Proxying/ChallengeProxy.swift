@@ -3,7 +3,7 @@
 import CountersignCryptography
 import Logging
 import CountersignProxy
-import ServiceLifecycle
+public import ServiceLifecycle
 import NIOConcurrencyHelpers
 
 /// An HTTP proxy inside a Swift program. It answers challenges of listed sites for all its clients, using the home of a
