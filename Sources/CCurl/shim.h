@@ -1,5 +1,5 @@
-// libcurl, loaded by the first call that is made here; and its variadics, which Swift cannot see, as static inline wrappers named
-// csn_<what they set>.
+// Loads libcurl at the first call, and wraps its variadic functions, which Swift cannot import, in static inline
+// functions named csn_<the option they set>.
 #ifndef COUNTERSIGN_CCURL_SHIM_H
 #define COUNTERSIGN_CCURL_SHIM_H
 
@@ -19,14 +19,15 @@
 
 // MARK: Loading
 
-// Linked, it and the thirty libraries below it would be loaded at the start of every command, which takes as long as all the rest of one.
+// If libcurl were linked, every command would load it and its thirty dependencies at start, which takes as long as the
+// rest of the command.
 #ifdef __APPLE__
 #define CSN_LIBCURL "/usr/lib/libcurl.4.dylib"
 #else
 #define CSN_LIBCURL "libcurl.so.4"
 #endif
 
-// One of its functions; NULL where it cannot be loaded.
+// A function of libcurl; NULL if libcurl cannot be loaded.
 static inline void *csn_curl_function(const char *name) {
     static void *loaded;
     void *library = __atomic_load_n(&loaded, __ATOMIC_ACQUIRE);
@@ -38,10 +39,10 @@ static inline void *csn_curl_function(const char *name) {
     return dlsym(library, name);
 }
 
-// As curl.h declares it. Each that is called through this has been there since libcurl.so.4 bears that name.
+// Declared as in curl.h. Every function called through this macro has existed since the first libcurl.so.4.
 #define CSN_CURL(function) ((__typeof__(&function))csn_curl_function(#function))
 
-// NULL where libcurl cannot be loaded, too; what takes a handle need not ask again.
+// Also NULL if libcurl cannot be loaded, so functions that take a handle need not check again.
 static inline CURL *csn_curl_easy_init(void) {
     __typeof__(&curl_easy_init) function = CSN_CURL(curl_easy_init);
     return function == NULL ? NULL : function();
@@ -67,7 +68,7 @@ static inline void csn_curl_slist_free_all(struct curl_slist *list) {
     if (list != NULL) CSN_CURL(curl_slist_free_all)(list);
 }
 
-// -1 for what is no date.
+// -1 if the text is not a date.
 static inline time_t csn_curl_getdate(const char *text) {
     __typeof__(&curl_getdate) function = CSN_CURL(curl_getdate);
     return function == NULL ? -1 : function(text, NULL);
@@ -75,7 +76,7 @@ static inline time_t csn_curl_getdate(const char *text) {
 
 // MARK: Memory
 
-// libcurl copies passwords and fields into memory that it frees as it is: here it is wiped before.
+// libcurl frees copies of passwords and fields without clearing them. These allocators wipe memory before freeing it.
 
 static inline void csn_wiping_free(void *memory) {
     if (memory == NULL) return;
@@ -95,7 +96,7 @@ static inline void *csn_wiping_realloc(void *memory, size_t count) {
     return larger;
 }
 
-// Counts only where libcurl was not set up before.
+// Takes effect only if libcurl has not been initialised before.
 static inline CURLcode csn_curl_global_init_wiping(void) {
     __typeof__(&curl_global_init_mem) function = CSN_CURL(curl_global_init_mem);
     if (function == NULL) return CURLE_FAILED_INIT;
@@ -130,7 +131,7 @@ static inline CURLcode csn_curl_set_progress(CURL *handle, curl_xferinfo_callbac
     return code == CURLE_OK ? CSN_CURL(curl_easy_setopt)(handle, CURLOPT_NOPROGRESS, 0L) : code;
 }
 
-// Called when the connection stands, TLS included, before each request on it.
+// Called before each request, when the connection is established, TLS included.
 static inline CURLcode csn_curl_set_before_request(CURL *handle, curl_prereq_callback callback, void *context) {
     CURLcode code = CSN_CURL(curl_easy_setopt)(handle, CURLOPT_PREREQFUNCTION, callback);
     return code == CURLE_OK ? CSN_CURL(curl_easy_setopt)(handle, CURLOPT_PREREQDATA, context) : code;
@@ -141,13 +142,13 @@ static inline CURLcode csn_curl_set_tls_context(CURL *handle, curl_ssl_ctx_callb
     return code == CURLE_OK ? CSN_CURL(curl_easy_setopt)(handle, CURLOPT_SSL_CTX_DATA, context) : code;
 }
 
-// Called with every socket that is made, before it is connected.
+// Called with every new socket before it is connected.
 static inline CURLcode csn_curl_set_socket_made(CURL *handle, curl_sockopt_callback callback, void *context) {
     CURLcode code = CSN_CURL(curl_easy_setopt)(handle, CURLOPT_SOCKOPTFUNCTION, callback);
     return code == CURLE_OK ? CSN_CURL(curl_easy_setopt)(handle, CURLOPT_SOCKOPTDATA, context) : code;
 }
 
-// The bytes are not copied: they are the caller's until the transfer is over.
+// Does not copy the bytes: the caller keeps them valid until the transfer ends.
 static inline CURLcode csn_curl_set_post(CURL *handle, const void *bytes, long count) {
     CURLcode code = CSN_CURL(curl_easy_setopt)(handle, CURLOPT_POSTFIELDSIZE, count);
     return code == CURLE_OK ? CSN_CURL(curl_easy_setopt)(handle, CURLOPT_POSTFIELDS, bytes) : code;
@@ -162,7 +163,7 @@ static inline CURLcode csn_curl_set_list(CURL *handle, CURLoption option, struct
     return CSN_CURL(curl_easy_setopt)(handle, option, list);
 }
 
-// The bytes are the caller's for as long as the handle may write to them; at least CURL_ERROR_SIZE.
+// The caller owns the buffer of at least CURL_ERROR_SIZE bytes and keeps it valid while the handle may write to it.
 static inline CURLcode csn_curl_set_error_buffer(CURL *handle, char *buffer) {
     return CSN_CURL(curl_easy_setopt)(handle, CURLOPT_ERRORBUFFER, buffer);
 }
@@ -171,8 +172,7 @@ static inline CURLcode csn_curl_get_long(CURL *handle, CURLINFO info, long *valu
     return CSN_CURL(curl_easy_getinfo)(handle, info, value);
 }
 
-// The SSL of the connection that the handle is using, inside a callback; NULL where there is none, or where it is not
-// OpenSSL's.
+// Inside a callback: the SSL object of the handle's connection; NULL if there is none or it is not OpenSSL's.
 static inline void *csn_curl_get_openssl(CURL *handle) {
     struct curl_tlssessioninfo *session = NULL;
     if (CSN_CURL(curl_easy_getinfo)(handle, CURLINFO_TLS_SSL_PTR, &session) != CURLE_OK || session == NULL) return NULL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What <fcntl.h> and <unistd.h> have under _GNU_SOURCE only, and <malloc.h>, which the Glibc module leaves out, as static inline
-// wrappers named csn_<the C name>.
+// Functions that <fcntl.h> and <unistd.h> declare only under _GNU_SOURCE, and <malloc.h>, which the Glibc module leaves
+// out, as static inline functions named csn_<the C name>.
 
 #ifndef COUNTERSIGN_CLINUX_SHIM_H
 #define COUNTERSIGN_CLINUX_SHIM_H
@@ -14,16 +14,17 @@
 extern int pipe2(int ends[2], int flags);
 extern ssize_t splice(int from, long *from_offset, int to, long *to_offset, size_t count, unsigned int flags);
 
-// A pipe that neither blocks nor outlives exec.
+// A pipe that is non-blocking and closed by exec.
 static inline int csn_pipe2(int ends[2]) { return pipe2(ends, O_CLOEXEC | O_NONBLOCK); }
 
-// Never blocks: SPLICE_F_MOVE | SPLICE_F_NONBLOCK.
+// Does not block: SPLICE_F_MOVE | SPLICE_F_NONBLOCK.
 static inline ssize_t csn_splice(int from, int to, size_t count) { return splice(from, NULL, to, NULL, count, 1 | 2); }
 
-// F_SETPIPE_SZ: gives the capacity, in bytes, or -1.
+// F_SETPIPE_SZ: returns the capacity in bytes, or -1.
 static inline int csn_set_pipe_size(int pipe, int size) { return fcntl(pipe, 1031, size); }
 
-// M_TRIM_THRESHOLD and M_MMAP_THRESHOLD, in bytes: as much may lie unused at the end of the heap, and what is larger is mapped.
+// M_TRIM_THRESHOLD and M_MMAP_THRESHOLD, both in bytes: the heap is trimmed if more is unused at its end, and larger
+// allocations are mapped.
 static inline void csn_mallopt(int trim, int mmap) {
     mallopt(M_TRIM_THRESHOLD, trim);
     mallopt(M_MMAP_THRESHOLD, mmap);

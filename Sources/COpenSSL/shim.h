@@ -1,4 +1,5 @@
-// What Swift cannot see of OpenSSL: macros and variadics, as static inline wrappers named csn_<the C name>.
+// The macros and variadic functions of OpenSSL, which Swift cannot import, as static inline functions named
+// csn_<the C name>.
 #ifndef COUNTERSIGN_COPENSSL_SHIM_H
 #define COUNTERSIGN_COPENSSL_SHIM_H
 
@@ -33,7 +34,8 @@
 
 // MARK: The environment
 
-// As OpenSSL looks for SSL_CERT_FILE and OPENSSL_ENGINES: not where the process has more rights than its user. glibc declares it for _GNU_SOURCE alone.
+// The way OpenSSL reads SSL_CERT_FILE and OPENSSL_ENGINES: NULL in a process with more rights than its user. glibc
+// declares secure_getenv only under _GNU_SOURCE.
 static inline const char *csn_secure_getenv(const char *name) {
 #ifdef __linux__
     extern char *secure_getenv(const char *);
@@ -45,13 +47,13 @@ static inline const char *csn_secure_getenv(const char *name) {
 
 // MARK: Certificates
 
-// RFC 2253, but for what is not ASCII, which stays as it is in UTF-8.
+// RFC 2253, except that non-ASCII characters stay in UTF-8 without escapes.
 static inline unsigned long csn_XN_FLAG_RFC2253_UTF8(void) { return XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB; }
 
 // MARK: Keys
 
-// A key pair on P-256 from its scalar, in the machine's order of octets, and its uncompressed point. The names of an OSSL_PARAM
-// have to stay where they are, which those of a Swift string do not.
+// A key pair on P-256 from its scalar, in the machine's byte order, and its uncompressed point. In C because an
+// OSSL_PARAM keeps pointers to its names, and the address of a Swift string is not stable.
 static inline EVP_PKEY *csn_EVP_PKEY_from_P256(
     EVP_PKEY_CTX *context, const void *scalar, size_t scalar_bytes, const void *point, size_t point_bytes
 ) {
@@ -62,16 +64,18 @@ static inline EVP_PKEY *csn_EVP_PKEY_from_P256(
         OSSL_PARAM_construct_end(),
     };
     EVP_PKEY *key = NULL;
-    if (EVP_PKEY_fromdata_init(context) != 1 || EVP_PKEY_fromdata(context, &key, EVP_PKEY_KEYPAIR, parts) != 1) return NULL;
+    if (EVP_PKEY_fromdata_init(context) != 1) return NULL;
+    if (EVP_PKEY_fromdata(context, &key, EVP_PKEY_KEYPAIR, parts) != 1) return NULL;
     return key;
 }
 
-// OpenSSL 3 calls EC_KEY deprecated, and has no other key whose public half X509_set_pubkey writes without reading it back.
+// OpenSSL 3 deprecates EC_KEY, but has no other key type whose public half X509_set_pubkey encodes without decoding it
+// again.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-// The same key as an EC_KEY; NULL when it is on no curve. The comparison has the provider's copy made before other threads see
-// the key.
+// The same key as an EC_KEY; NULL if it is not an EC key. The comparison makes OpenSSL create the provider's copy of the
+// key before other threads use it.
 static inline EVP_PKEY *csn_EVP_PKEY_as_EC_KEY(EVP_PKEY *key) {
     EC_KEY *curve_key = EVP_PKEY_get1_EC_KEY(key);
     EVP_PKEY *made = EVP_PKEY_new();
@@ -88,12 +92,13 @@ static inline EVP_PKEY *csn_EVP_PKEY_as_EC_KEY(EVP_PKEY *key) {
 
 // MARK: Tokens
 
-// OpenSSL 3 calls engines deprecated, and Debian 12 has no PKCS#11 provider.
+// OpenSSL 3 deprecates engines, but Debian 12 has no PKCS#11 provider.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-// Whoever has all engines registered, as libssh2 does below libcurl, has each in OpenSSL's list take over every key of its kinds, this
-// process's own too. One that never was in the list is left out. The folder is where ENGINE_by_id looks.
+// Loads an engine without adding it to OpenSSL's list. Some libraries, such as libssh2 below libcurl, register all listed
+// engines, and each would then handle every key of its types in this process. The folder is the one that ENGINE_by_id
+// searches.
 static inline ENGINE *csn_ENGINE_by_id(const char *name) {
     OPENSSL_init_crypto(OPENSSL_INIT_ENGINE_DYNAMIC, NULL);
     ENGINE *engine = ENGINE_by_id("dynamic");
@@ -128,7 +133,7 @@ static inline EVP_PKEY *csn_ENGINE_load_private_key(ENGINE *engine, const char *
 
 #pragma GCC diagnostic pop
 
-// What the PKCS#11 engine's LOAD_CERT_CTRL reads and writes.
+// The argument and result of the PKCS#11 engine's LOAD_CERT_CTRL command.
 typedef struct {
     const char *name;
     X509 *certificate;
@@ -191,14 +196,14 @@ static inline int csn_SSL_CTX_set_tlsext_status_cb(SSL_CTX *context, int (*callb
     return (int)SSL_CTX_set_tlsext_status_cb(context, callback);
 }
 
-// -1: no response came.
+// -1 if the server sent no response.
 static inline long csn_SSL_get_tlsext_status_ocsp_resp(SSL *ssl, const unsigned char **response) {
     return SSL_get_tlsext_status_ocsp_resp(ssl, (unsigned char **)response);
 }
 
 // MARK: Process
 
-// prctl is variadic. Both give -1 where the system has no such switch.
+// prctl is variadic. Both return -1 if the system does not support the option.
 static inline int csn_prctl_set_dumpable(int dumpable) {
 #ifdef __linux__
     return prctl(PR_SET_DUMPABLE, dumpable, 0, 0, 0);

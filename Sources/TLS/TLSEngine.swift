@@ -52,8 +52,8 @@ package final class TLSEngine {
     var trustQuestion: TrustQuestion {
         didSet { asksAboutTrust = trustQuestion.isPending }
     }
-    /// The caller must decide whether to proceed. Stored, because `trustQuestion.isPending` copies the question: computing
-    /// it costs an intercepted request 2,300 instructions.
+    /// The caller must decide whether to proceed. Stored, because `trustQuestion.isPending` copies the question:
+    /// computing it costs an intercepted request 2,300 instructions.
     @exclusivity(unchecked) private(set) var asksAboutTrust = false
     private(set) var shownIdentity: String?
     /// The stapled response of the session that was offered, and the verdict based on it.

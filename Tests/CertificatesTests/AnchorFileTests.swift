@@ -91,7 +91,8 @@ struct AnchorFileTests {
         #expect(try Self.trusts(path, TestPKI.chain("origin-root")))
     }
 
-    /// Two authorities of one name, one of them among the additional anchors: which was asked for first must not matter.
+    /// Two authorities of one name, one of them among the additional anchors: which was asked for first must not
+    /// matter.
     @Test func anAnchorOfTheSameNameHidesNone() throws {
         let folder = try TemporaryFolder()
         let names = ["first", "second"]

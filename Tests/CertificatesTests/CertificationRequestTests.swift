@@ -146,8 +146,8 @@ struct CertificationRequestTests {
     }
 
     @Test func aTemplateAloneCountsAndIsFilledIn() throws {
-        // Subject: O=given, CN without a value, OU without a value. Key: RSA of 3072 bits. Extensions: SAN and 2.999 without
-        // a value, EKU with one.
+        // Subject: O=given, CN without a value, OU without a value. Key: RSA of 3072 bits. Extensions: SAN and 2.999
+        // without a value, EKU with one.
         let subject = try DER.sequence(
             DER.value(0x31, DER.sequence(DER.oid("55040A"), DER.value(0x0C, Array("given".utf8)))),
             DER.value(0x31, DER.sequence(DER.oid("55040B"))), DER.value(0x31, DER.sequence(DER.oid("550403"))))

@@ -214,7 +214,8 @@ struct ChainVerifierTests {
         #expect(try verifier().evaluate(chain: [leaf], host: "localhost", at: now).reasons == expected)
     }
 
-    // Object identifiers in DER: id-kp-serverAuth, id-kp-clientAuth, anyExtendedKeyUsage, Netscape's server gated crypto.
+    // Object identifiers in DER: id-kp-serverAuth, id-kp-clientAuth, anyExtendedKeyUsage, Netscape's server gated
+    // crypto.
     private static let server: [UInt8] = [0x06, 0x08, 0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x01]
     private static let client: [UInt8] = [0x06, 0x08, 0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x02]
     private static let any: [UInt8] = [0x06, 0x04, 0x55, 0x1D, 0x25, 0x00]

@@ -6,7 +6,8 @@ import Testing
 
 /// What an app's package needs in order to depend on this one.
 struct LibraryPackageTests {
-    /// SwiftPM allows a target name once in a whole package graph. The app has a target for every folder name of this package.
+    /// SwiftPM allows a target name once in a whole package graph. The app has a target for every folder name of this
+    /// package.
     @Test func anAppMayHaveModulesNamedLikeTheFoldersOfThisPackage() throws {
         let folders = try ["Sources", "Tests"].flatMap {
             try FileManager.default.contentsOfDirectory(atPath: "\(Tool.repository)/\($0)")
@@ -40,8 +41,8 @@ struct LibraryPackageTests {
         #expect(loaded.status == 0, "\(loaded.said)")
     }
 
-    /// Imports are internal in the library's modules unless they say otherwise, and the compiler holds the public interface to
-    /// that. What it may name besides the standard library and Foundation is listed here.
+    /// Imports are internal in the library's modules unless they say otherwise, and the compiler holds the public
+    /// interface to that. What it may name besides the standard library and Foundation is listed here.
     @Test(arguments: [
         ("Countersign", ["Logging", "NIOCore", "ServiceLifecycle"]),
         ("CountersignURLSession", ["Countersign", "Foundation", "FoundationNetworking"]),

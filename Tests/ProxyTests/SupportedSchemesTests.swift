@@ -8,8 +8,8 @@ import Testing
 
 /// The table of authenticators and the words of the allowed-sites list say the same.
 @Suite struct SupportedSchemesTests {
-    /// The words that permit something in `table` without being supported, and the supported ones that permit nothing in it.
-    /// A certificate answers TLS and not a challenge.
+    /// The words that permit something in `table` without being supported, and the supported ones that permit nothing
+    /// in it. A certificate answers TLS and not a challenge.
     private static func differences(
         _ table: AuthenticatorTable, _ supported: [AuthenticationScheme] = AuthenticationScheme.supported
     ) -> Set<AuthenticationScheme> {

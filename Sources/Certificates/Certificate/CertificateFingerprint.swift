@@ -2,7 +2,8 @@
 
 import CountersignCryptography
 
-/// The SHA-256 of a certificate's DER as text: `sha256:` and 64 hexadecimal digits, optionally with colons between them.
+/// The SHA-256 of a certificate's DER as text: `sha256:` and 64 hexadecimal digits, optionally with colons between
+/// them.
 package enum CertificateFingerprint {
     /// Why a text is not a fingerprint. Never contains the text itself.
     package struct Fault: Error, Equatable, CustomStringConvertible {

@@ -59,8 +59,9 @@ extension Identity {
         }
     }
 
-    /// The first obstacle to answering a server that accepts `acceptableIssuers` (names in DER) and `signatureAlgorithms`
-    /// (SignatureScheme code points, RFC 8446 §4.2.3); an empty list of either accepts any. `time` is in seconds since 1970.
+    /// The first obstacle to answering a server that accepts `acceptableIssuers` (names in DER) and
+    /// `signatureAlgorithms` (SignatureScheme code points, RFC 8446 §4.2.3); an empty list of either accepts any.
+    /// `time` is in seconds since 1970.
     package func obstacle(
         acceptableIssuers: [[UInt8]], signatureAlgorithms: [UInt16] = [], at time: Int64
     ) -> Obstacle? {

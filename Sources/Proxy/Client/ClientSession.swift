@@ -41,8 +41,8 @@ final class ClientSession {
 
     private let addresses: (client: SocketAddress, server: SocketAddress)?
     private var isConfirmedUser = false
-    // Each request looks into these collections, which are nearly always empty. Without `unchecked` the exclusivity check
-    // alone would cost 80 instructions each time.
+    // Each request looks into these collections, which are nearly always empty. Without `unchecked` the exclusivity
+    // check alone would cost 80 instructions each time.
     @exclusivity(unchecked) private var bound = BoundConnections()
     @exclusivity(unchecked) private var authenticatedOrigins: Set<Origin> = []
 

@@ -42,8 +42,8 @@ struct ConnectionAcquisition {
     /// An open connection that the exchange may use, and the outcome under which it was opened.
     ///
     /// `isFresh`: nothing has been sent, so that the outcome may still change. `usesPool`: connections that are not
-    /// this client's own will do. Mutating, because Swift copies a property's value for a call that is not. The copy took
-    /// 280 instructions per request.
+    /// this client's own will do. Mutating, because Swift copies a property's value for a call that is not. The copy
+    /// took 280 instructions per request.
     mutating func openConnection(
         _ route: Route, _ session: ClientSession, _ services: LoopServices, isFresh: Bool, mayBeAnswered: Bool,
         usesPool: Bool

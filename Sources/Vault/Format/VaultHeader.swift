@@ -13,7 +13,8 @@ import CountersignCryptography
 ///         12     4  p, 1 to 4; 0 for a key file
 ///         16    16  salt; zeros for a key file
 ///         32    12  nonce of the wrapped data key
-///         44    48  the data key in AES-256-GCM under the derived key, with bytes 0 to 43 as additional authenticated data
+///         44    48  the data key in AES-256-GCM under the derived key, with bytes 0 to 43 as additional
+///                   authenticated data
 ///         92    12  nonce of the payload
 ///        104     4  length of the sealed payload, its tag included
 ///

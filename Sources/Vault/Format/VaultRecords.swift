@@ -12,16 +12,17 @@ import CountersignCryptography
 ///     kind 1, a password: name, user, password, 8 bytes generation
 ///     kind 2, an identity's key: name, PKCS#8 DER, 32 bytes SHA-256 of the leaf
 ///     kind 3, the interception CA: root key, issuing key, both PKCS#8 DER
-///     kind 4, a trust exception: host, 2 bytes port, 32 bytes SHA-256 of the leaf, 1 byte answers (0 or 1), 8 bytes made,
-///         1 byte whether it ends (0 or 1), 8 bytes until if it does; both times in seconds since 1970
-///     kind 5, an enrolment: name, server, subject, alternative names, kind of key, anchors, credential, identity, chain, 1 byte
-///         whether there is a previous identity (0 or 1) and then its PKCS#8 DER and chain, 8 bytes generation of the refused
-///         credential, 4 bytes failures, 8 bytes last failure; a list is 4 bytes number, then one field per element
-///     kind 6, a pending enrolment: name, PKCS#8 DER, 8 bytes created, 8 bytes retry at, 4 bytes attempts, 1 byte whether it has an
-///         enrolment of its own (0 or 1) and then that as in kind 5, PKCS#10 DER or nothing, 1 byte whether it is issued (0 or 1)
-///         and then its chain
-///     kind 7, a key that stays in a token: name, URI, PIN, 32 bytes SHA-256 of the leaf, 1 byte whether the token has refused the
-///         PIN (0 or 1); only for an identity without a key of kind 2
+///     kind 4, a trust exception: host, 2 bytes port, 32 bytes SHA-256 of the leaf, 1 byte answers (0 or 1),
+///         8 bytes made, 1 byte whether it ends (0 or 1), 8 bytes until if it does; both times in seconds since 1970
+///     kind 5, an enrolment: name, server, subject, alternative names, kind of key, anchors, credential, identity,
+///         chain, 1 byte whether there is a previous identity (0 or 1) and then its PKCS#8 DER and chain, 8 bytes
+///         generation of the refused credential, 4 bytes failures, 8 bytes last failure; a list is 4 bytes number,
+///         then one field per element
+///     kind 6, a pending enrolment: name, PKCS#8 DER, 8 bytes created, 8 bytes retry at, 4 bytes attempts, 1 byte
+///         whether it has an enrolment of its own (0 or 1) and then that as in kind 5, PKCS#10 DER or nothing, 1 byte
+///         whether it is issued (0 or 1) and then its chain
+///     kind 7, a key that stays in a token: name, URI, PIN, 32 bytes SHA-256 of the leaf, 1 byte whether the token
+///         has refused the PIN (0 or 1); only for an identity without a key of kind 2
 ///
 /// Records are sorted by kind, then by name (kind 4: host, port and leaf), and no two are equal in these: contents have
 /// exactly one encoding. An unknown kind is an error. Ignoring it would lose the record when the vault is written
