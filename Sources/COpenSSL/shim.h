@@ -74,8 +74,8 @@ static inline EVP_PKEY *csn_EVP_PKEY_from_P256(
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-// The same key as an EC_KEY; NULL if it is not an EC key. The comparison makes OpenSSL create the provider's copy of the
-// key before other threads use it.
+// The same key as an EC_KEY; NULL if it is not an EC key. The comparison makes OpenSSL create the provider's copy of
+// the key before other threads use it.
 static inline EVP_PKEY *csn_EVP_PKEY_as_EC_KEY(EVP_PKEY *key) {
     EC_KEY *curve_key = EVP_PKEY_get1_EC_KEY(key);
     EVP_PKEY *made = EVP_PKEY_new();
@@ -96,9 +96,9 @@ static inline EVP_PKEY *csn_EVP_PKEY_as_EC_KEY(EVP_PKEY *key) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-// Loads an engine without adding it to OpenSSL's list. Some libraries, such as libssh2 below libcurl, register all listed
-// engines, and each would then handle every key of its types in this process. The folder is the one that ENGINE_by_id
-// searches.
+// Loads an engine without adding it to OpenSSL's list. Some libraries, such as libssh2 below libcurl, register all
+// listed engines, and each would then handle every key of its types in this process. The folder is the one that
+// ENGINE_by_id searches.
 static inline ENGINE *csn_ENGINE_by_id(const char *name) {
     OPENSSL_init_crypto(OPENSSL_INIT_ENGINE_DYNAMIC, NULL);
     ENGINE *engine = ENGINE_by_id("dynamic");
