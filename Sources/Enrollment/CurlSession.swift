@@ -153,7 +153,7 @@ final class CurlSession {
         try set(csn_curl_set_copied_blob(handle, CURLOPT_CAINFO_BLOB, anchors, anchors.utf8.count))
     }
 
-    /// Only where the server is verified.
+    /// Only if the server is verified.
     private func authenticate() throws(EnrollmentError) {
         guard tls.verifier != nil, let credential = access.credential else { return }
         try set(csn_curl_set_long(handle, CURLOPT_HTTPAUTH, csn_CURLAUTH_BASIC_OR_DIGEST))

@@ -2,8 +2,8 @@
 
 import CountersignChallenges
 
-/// The one spelling of a host. Whatever is compared, looked up, connected to, put into SNI or checked against a
-/// certificate is this text, so that the host that is allowed is the host that is reached.
+/// The canonical form of a host. Comparison, DNS look-up, connection, SNI and certificate verification all use this
+/// text, so that the proxy connects to exactly the host that the list allows.
 ///
 /// Text that two programs could read differently is an error and never repaired: `%`, backslash, numbers that some
 /// resolvers accept as IPv4 (`127.1`, `0x7f.1`, `2130706433`), full-width letters and dots, zone identifiers.

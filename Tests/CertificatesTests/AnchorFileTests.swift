@@ -5,7 +5,7 @@ import Testing
 
 @testable import CountersignCertificates
 
-/// What counts of a file of anchors; `openssl verify` of the same file is the oracle.
+/// The anchors of a file, with `openssl verify` for the same file as the oracle.
 struct AnchorFileTests {
     private static func trusts(_ anchors: TrustAnchors, _ name: String = "origin-ec") throws -> Bool {
         try ChainVerifier(anchors: anchors).evaluate(chain: TestPKI.chain(name), host: "localhost", at: TestPKI.now)
@@ -16,7 +16,7 @@ struct AnchorFileTests {
         try trusts(TrustAnchors(file: path, folder: false, additional: additional))
     }
 
-    /// What `openssl verify` says, which reads all of the file at once.
+    /// The result of `openssl verify`, which reads the whole file at once.
     private static func openSSLTrusts(_ path: String) throws -> Bool {
         let chain = TestPKI.path("origin-ec.pem")
         return try run(
@@ -37,7 +37,7 @@ struct AnchorFileTests {
         try run("openssl", ["x509", "-in", TestPKI.path("origin-root.pem"), "-trustout"] + purposes).output
     }
 
-    /// A block whose DER is cut off, so that not even the subject is there.
+    /// A block whose DER is truncated before the subject.
     private static let cutOff = "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIB\n-----END CERTIFICATE-----\n"
 
     private static func files() throws -> [(name: String, text: String, counts: Bool)] {
@@ -75,7 +75,7 @@ struct AnchorFileTests {
         }
     }
 
-    @Test func aFileThatComesLaterIsRead() throws {
+    @Test func aFileThatIsCreatedLaterIsRead() throws {
         let folder = try TemporaryFolder()
         let anchors = try TrustAnchors(file: folder.path("anchors.pem"), folder: false, additional: [])
         #expect(try !Self.trusts(anchors))
@@ -86,14 +86,13 @@ struct AnchorFileTests {
     }
 
     @Test(arguments: ["/nonexistent", "/", "/dev/null"])
-    func whatIsNoFileHoldsNothing(_ path: String) throws {
+    func aMissingFileHasNoAnchors(_ path: String) throws {
         #expect(try !Self.trusts(path))
         #expect(try Self.trusts(path, TestPKI.chain("origin-root")))
     }
 
-    /// Two authorities of one name, one of them among the additional anchors: which was asked for first must not
-    /// matter.
-    @Test func anAnchorOfTheSameNameHidesNone() throws {
+    /// Two CAs of the same name, one of them an additional anchor: the order of the look-ups must not matter.
+    @Test func anAnchorDoesNotHideAnotherOfTheSameName() throws {
         let folder = try TemporaryFolder()
         let names = ["first", "second"]
         var chains: [[Certificate]] = []

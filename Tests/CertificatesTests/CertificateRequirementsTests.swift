@@ -6,7 +6,7 @@ import Testing
 
 @testable import CountersignCertificates
 
-/// What a server's chain has to meet, each rule with a certificate of the openssl command that breaks it.
+/// The requirements for a server's chain, each with a certificate from the openssl command that violates it.
 struct CertificateRequirementsTests {
     private let folder: TemporaryFolder
     private let verifier: ChainVerifier
@@ -23,7 +23,7 @@ struct CertificateRequirementsTests {
     private static let issuer = ["basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,cRLSign"]
     private static let p256 = ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"]
 
-    /// A certificate `name`, valid for the next ten days, for a key of `openssl genpkey`'s flags.
+    /// A certificate `name`, valid for ten days, for a key from `openssl genpkey` with these flags.
     @discardableResult
     private func make(
         _ name: String, below issuer: String? = nil, key: [String] = p256, extensions: [String],
@@ -86,7 +86,7 @@ struct CertificateRequirementsTests {
         arguments: [
             ("-sha256", []), ("-sha512", []), ("-sha1", [.weakSignature]), ("-sha224", [.weakSignature]),
         ] as [(String, [ServerTrust.Reason])])
-    func signaturesAreHeldToTheFloor(hash: String, expected: [ServerTrust.Reason]) throws {
+    func signaturesMeetTheMinimumStrength(hash: String, expected: [ServerTrust.Reason]) throws {
         #expect(try reasons(make("leaf", extensions: Self.leaf, signing: [hash])) == expected)
         let issuer = try make("issuer", extensions: Self.issuer, signing: [hash])
         #expect(try reasons(make("below", below: "issuer", extensions: Self.leaf), issuer) == expected)
@@ -103,7 +103,7 @@ struct CertificateRequirementsTests {
         #expect(reasons(leaf) == (fault.map { [.other("certificate not accepted: \($0)")] } ?? []))
     }
 
-    /// The extensions of a leaf, and what is said of them.
+    /// The extensions of a leaf and the expected reason.
     @Test(
         arguments: [
             (leaf + ["1.2.3.4=ASN1:UTF8String:x"], []),
@@ -161,8 +161,8 @@ struct CertificateRequirementsTests {
         #expect(Set(expected).isSubset(of: found) && found.isEmpty == expected.isEmpty, "\(found)")
     }
 
-    /// A verdict found for one of a leaf's names is given for the others.
-    @Test func aNameOutsideTheConstraintsSpeaksAgainstEveryNameOfTheLeaf() throws {
+    /// A verdict for one of a leaf's names is reused for the others.
+    @Test func aNameOutsideTheConstraintsInvalidatesTheWholeLeaf() throws {
         let issuer = try make("issuer", extensions: Self.issuer + ["nameConstraints=critical,permitted;DNS:localhost"])
         let leaf = try make(
             "leaf", below: "issuer",

@@ -46,7 +46,7 @@ struct CertificateTests {
         #expect(try TestPKI.leaf("client-a").allowsClientAuthentication)
     }
 
-    @Test func derIsTakenWholeOrNotAtAll() throws {
+    @Test func incompleteOrExtraDERIsRefused() throws {
         let certificate = try TestPKI.leaf("origin-ec")
         let der = certificate.der
         #expect(try Certificate(der: der) == certificate)
@@ -54,7 +54,7 @@ struct CertificateTests {
             #expect(code { _ = try Certificate(der: Array(der.prefix(length))) } == .malformed, "cut at \(length)")
         }
         #expect(code { _ = try Certificate(der: der + [0]) } == .malformed)
-        // The outer length in a longer form than DER allows: 30 82 hh ll becomes 30 83 00 hh ll.
+        // The outer length in a longer form than DER permits: 30 82 hh ll becomes 30 83 00 hh ll.
         #expect(code { _ = try Certificate(der: [0x30, 0x83, 0x00] + der[2...]) } == .malformed)
     }
 

@@ -8,7 +8,7 @@ import Testing
 struct CertificationRequestTests {
     private static let subject = "CN=Jürgen Doe,O=ACME\\, Inc.,C=DE"
 
-    /// What `openssl req` says of the request, whose signature it has to find good.
+    /// The output of `openssl req`, which has to verify the signature.
     private func shown(_ request: CertificationRequest, _ options: String...) throws -> String {
         let folder = try TemporaryFolder()
         try Data(request.der).write(to: folder.url.appendingPathComponent("request.der"))
@@ -40,7 +40,7 @@ struct CertificationRequestTests {
         #expect(!text.contains("challengePassword") && !text.contains("Alternative Name"))
     }
 
-    @Test func anEdwardsKeySignsWithItsOwnDigestWhateverIsAskedFor() throws {
+    @Test func anEdwardsKeyIgnoresTheRequestedDigest() throws {
         let folder = try TemporaryFolder()
         try openssl("genpkey", "-algorithm", "ed25519", "-out", folder.path("key"))
         let key = try IdentityFile.readKey(folder.bytes("key"), password: nil)
@@ -93,7 +93,7 @@ struct CertificationRequestTests {
 
     // MARK: What the server asks for
 
-    /// The example of RFC 7030 §4.5.2, as RFC 8951 has it.
+    /// The example of RFC 7030 §4.5.2, as corrected by RFC 8951.
     private static let example =
         "MEEGCSqGSIb3DQEJBzASBgcqhkjOPQIBMQcGBSuBBAAiMBYGCSqGSIb3DQEJDjEJBgcrBgEBAQEWBggqhkjOPQQDAw=="
     /// The answer of RFC 7030 appendix A.2.
@@ -145,7 +145,7 @@ struct CertificationRequestTests {
         #expect(text.contains("TLS Web Client Authentication"))
     }
 
-    @Test func aTemplateAloneCountsAndIsFilledIn() throws {
+    @Test func onlyTheTemplateCountsAndItIsFilledIn() throws {
         // Subject: O=given, CN without a value, OU without a value. Key: RSA of 3072 bits. Extensions: SAN and 2.999
         // without a value, EKU with one.
         let subject = try DER.sequence(
@@ -174,7 +174,7 @@ struct CertificationRequestTests {
         #expect(text.contains("DNS:own.example") && text.contains("Code Signing") && text.contains("Digital Signature"))
     }
 
-    /// As deep as the length allows.
+    /// Nested as deeply as the length permits.
     @Test(arguments: [1, 2, 1500])
     func aTemplateInsideAnotherIsRefused(depth: Int) throws {
         var inner: [UInt8] = []
@@ -206,7 +206,7 @@ struct CertificationRequestTests {
         for der: [UInt8] in [[], [0x30, 0x00]] { #expect(try CSRAttributes(der: der) == CSRAttributes()) }
     }
 
-    @Test func attributesThatAreNoneAreRefused() throws {
+    @Test func malformedAttributesAreRefused() throws {
         let example = try #require(Base64.decode(Self.example))
         for length in 1..<example.count {
             #expect(
@@ -237,7 +237,7 @@ struct CertificationRequestTests {
     }
 }
 
-/// Writes DER by hand, for what nobody here made.
+/// Encodes DER by hand, independently of the code under test.
 enum DER {
     static func hex(_ digits: String) throws -> [UInt8] { try #require(Hex.decode(digits)) }
 
@@ -260,7 +260,7 @@ enum DER {
 }
 
 extension [UInt8] {
-    /// `part` stands somewhere in it.
+    /// Whether it contains `part`.
     func holds(_ part: [UInt8]) -> Bool {
         !part.isEmpty && indices.contains { self[$0...].starts(with: part) }
     }

@@ -65,7 +65,7 @@ struct ChainVerifierTests {
         #expect(try !verifier().evaluate(chain: [], host: "localhost", at: now).isTrusted)
     }
 
-    @Test func aTrustedRootThatIsSentIsNoFault() throws {
+    @Test func aTrustedRootInTheChainIsNotAFault() throws {
         let chain = try TestPKI.chain("origin-ec") + TestPKI.chain("origin-root")
         #expect(try verifier().evaluate(chain: chain, host: "localhost", at: now).isTrusted)
         let shuffled = try [
@@ -79,7 +79,7 @@ struct ChainVerifierTests {
         #expect(try verifier().evaluate(chain: chain, host: "localhost", at: now).reasons == [.unknownIssuer])
     }
 
-    @Test func anIntermediateAloneIsNoAnchor() throws {
+    @Test func anIntermediateIsNotAnAnchor() throws {
         let anchors = try TrustAnchors(system: false, additional: TestPKI.chain("origin-intermediate"))
         let trust = try ChainVerifier(anchors: anchors).evaluate(
             chain: TestPKI.chain("origin-incomplete"), host: "localhost", at: now)
@@ -93,7 +93,7 @@ struct ChainVerifierTests {
         #expect(trust.reasons == [.other("certificate not accepted: certificate signature failure")])
     }
 
-    @Test func theProxysOwnAuthorityIsRefusedThoughTrusted() throws {
+    @Test func theProxysOwnCAIsRefusedEvenIfTrusted() throws {
         let root = try TestPKI.leaf("origin-root")
         let verifier = ChainVerifier(anchors: try TrustAnchors(system: false, additional: [root]), refusing: [root])
         let trust = try verifier.evaluate(chain: TestPKI.chain("origin-ec"), host: "localhost", at: now)
@@ -108,14 +108,14 @@ struct ChainVerifierTests {
         #expect(verifier.evaluate(chain: chain, host: "localhost", at: now).isTrusted)
     }
 
-    /// The faults that a template has, beside a good leaf's none.
+    /// The faults of a template; a good leaf has none.
     @Test(arguments: [
         ("serial zero", "serial number is not positive"), ("empty constraints", "name constraints are empty"),
         ("constraints", "name constraints on a certificate that is not a CA's"),
         ("critical access", "authority information access is critical"),
         ("plain policy", "policy constraints are not critical"),
     ])
-    func whatOpenSSLLetsPassIsCaught(fault: String, text: String) throws {
+    func faultsThatOpenSSLAcceptsAreReported(fault: String, text: String) throws {
         let rootKey = try TestPKI.key("origin-root")
         let root = try TestPKI.leaf("origin-root")
         let key = try PrivateKey.generateP256()
@@ -171,7 +171,7 @@ struct ChainVerifierTests {
         #expect(trust.reasons == [.pathLength])
     }
 
-    /// An issuer below the origin root with these extensions, and a good leaf below it.
+    /// A good leaf below an issuer with these extensions, which is below the origin root.
     private func reasons(issuerExtensions: [CertificateTemplate.Extension]) throws -> [ServerTrust.Reason] {
         let key = try PrivateKey.generateP256()
         let issuerTemplate = CertificateTemplate(

@@ -6,7 +6,7 @@ import Testing
 @testable import CountersignCertificates
 
 struct HostMatchTests {
-    /// A leaf with the names, as dNSName or iPAddress.
+    /// A leaf with these names, as dNSName or iPAddress.
     private func leaf(_ names: [String]) throws -> Certificate {
         let key = try PrivateKey.generateP256()
         let entries = names.map { name in
@@ -40,7 +40,7 @@ struct HostMatchTests {
         #expect(try match.accepts(leaf(names)) == expected)
     }
 
-    @Test func anAddressWrittenAsADNSNameIsNoAddress() throws {
+    @Test func anAddressInADNSNameDoesNotMatch() throws {
         let key = try PrivateKey.generateP256()
         let template = CertificateTemplate(
             subject: .parts(organization: nil, commonName: "10.0.0.1"), serial: [1], notBefore: 0, notAfter: 1,
@@ -72,7 +72,7 @@ struct HostMatchTests {
         }
     }
 
-    /// A verdict found for one host is given for another on this word.
+    /// On this basis, a verdict for one host is reused for another.
     @Test func aVerifierSaysOfANameAloneWhatItSaysOfItInAVerdict() throws {
         let verifier = ChainVerifier(
             anchors: try TrustAnchors(system: false, additional: TestPKI.chain("origin-root")),
@@ -90,9 +90,9 @@ struct HostMatchTests {
         #expect(accepted == 6)
     }
 
-    /// What is left of a verdict without the names: for no host is it another one.
+    /// The rest of a verdict does not depend on the host.
     @Test(arguments: ["origin-ec", "origin-expired", "origin-unknown-root", "origin-wrong-eku", "origin-ca-as-leaf"])
-    func nothingElseOfAVerdictHangsOnTheHost(name: String) throws {
+    func nothingElseInAVerdictDependsOnTheHost(name: String) throws {
         let verifier = ChainVerifier(
             anchors: try TrustAnchors(system: false, additional: TestPKI.chain("origin-root")))
         let chain = try TestPKI.chain(name)

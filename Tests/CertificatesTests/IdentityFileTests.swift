@@ -13,12 +13,12 @@ struct IdentityFileTests {
         #expect(chain == (try TestPKI.chain("client-a")))
         #expect(chain.count == 2)
         #expect(try key.pkcs8 == TestPKI.key("client-a").pkcs8)
-        // The key is usable outside the library context that it was read in.
+        // The key is usable outside the library context in which it was read.
         #expect(throws: Never.self) { try Identity(name: "laptop", chain: chain, key: key) }
     }
 
     @Test(arguments: ["client-a.p12", "client-a-legacy.p12", "client-a-encrypted.pem"])
-    func theWrongPasswordAndNoneAreToldApart(file: String) throws {
+    func wrongAndMissingPasswordsHaveDifferentErrors(file: String) throws {
         let bytes = try TestPKI.bytes(file)
         for wrong in ["", "Fixture", "fixture ", "fixture\0"] {
             #expect(
@@ -39,7 +39,7 @@ struct IdentityFileTests {
         }
     }
 
-    @Test func strangersAreLeftOutOfTheChain() throws {
+    @Test func unrelatedCertificatesAreNotInTheChain() throws {
         let bytes =
             try TestPKI.bytes("origin-root.pem") + TestPKI.bytes("client-b.key.pem")
             + TestPKI.bytes("client-b-root.pem")
@@ -68,9 +68,9 @@ struct IdentityFileTests {
     @Test(arguments: ["client-a.p12", "client-a-legacy.p12", "client-a-encrypted.pem"])
     func cutFilesAreRefused(file: String) throws {
         let bytes = try TestPKI.bytes(file)
-        // A PEM text is whole without its last line breaks.
+        // A PEM text is complete without its last line breaks.
         let whole = bytes.count - bytes.reversed().prefix { $0 == 0x0A }.count
-        // Before the first five dashes of a line, a cut is not to be seen.
+        // A truncation before the first five dashes of a line cannot be detected.
         let unseen = Set(bytes.indices.filter { bytes[..<$0].reversed().prefix(5).drop { $0 == 0x2D }.first == 0x0A })
         for length in stride(from: 0, to: whole, by: 7) where file.hasSuffix("p12") || !unseen.contains(length) {
             #expect(
@@ -92,7 +92,7 @@ struct IdentityFileTests {
                 refused += 1
                 continue
             }
-            // Where the MAC does not reach, as in the outermost header, nothing that is used can change.
+            // Bytes that the MAC does not cover, such as the outermost header, do not affect the result.
             #expect(found.chain == expected, "altered at \(offset)")
         }
         #expect(refused >= offsets.count - 2)
@@ -229,7 +229,7 @@ struct IdentityFileTests {
         #expect(try IdentityFile.readCertificates(folder.bytes("chain.p7b")) == chain)
     }
 
-    @Test func piecesThatAreNotWhatIsWantedAreNamed() throws {
+    @Test func unexpectedPiecesAreNamed() throws {
         let certificate = try TestPKI.bytes("client-a.pem")
         let key = try TestPKI.bytes("client-a.key.pem")
         let pkcs12 = try TestPKI.bytes("client-a.p12")

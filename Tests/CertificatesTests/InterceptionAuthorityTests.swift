@@ -31,7 +31,7 @@ struct InterceptionAuthorityTests {
         #expect(firstLeaf.notBefore == authority.issuing[0].notBefore)
     }
 
-    @Test func anIssuerOutOfItsDatesMintsNothing() throws {
+    @Test func anIssuerOutsideItsDatesIssuesNothing() throws {
         let authority = try authority()
         for time in [authority.issuing[0].notBefore - 1, authority.notAfter + 1] {
             #expect(
@@ -60,8 +60,9 @@ struct InterceptionAuthorityTests {
         #expect(longLeaf.dnsNames == [long] && longLeaf.subject == "O=Countersign")
     }
 
-    /// A key that was read is a provider's, one for leaves an EC_KEY: OpenSSL has a way of its own to write down each.
-    @Test func aLeafsKeyIsWrittenAsAKeyThatWasReadIs() throws {
+    /// A key that was read belongs to a provider, a key for leaves is an EC_KEY: OpenSSL encodes them in different
+    /// ways.
+    @Test func aLeafsKeyIsEncodedLikeAKeyThatWasRead() throws {
         let authority = try authority()
         let key = try PrivateKey.generateP256()
         let read = try PrivateKey(pkcs8: key.pkcs8)
@@ -90,14 +91,14 @@ struct InterceptionAuthorityTests {
         ("", false),
         ("a.example\0.org", false), ("*.a.example", false), (".a.example", false), ("::ffff:10.1.2.3", false),
     ])
-    func onlyPermittedHostsAreMintedFor(host: String, expected: Bool) throws {
+    func leavesAreIssuedForPermittedHostsOnly(host: String, expected: Bool) throws {
         let authority = try authority()
         #expect(authority.permits(host) == expected)
         let refusal = code { _ = try authority.mintLeaf(host: host, key: authority.issuingKey, at: now) }
         #expect(refusal == (expected ? nil : .notPermitted))
     }
 
-    @Test func keptPartsMakeTheSameAuthority() throws {
+    @Test func storedPartsGiveTheSameCA() throws {
         let (root, rootKey) = try InterceptionAuthority.newRoot(at: now)
         let made = try InterceptionAuthority.issued(by: root, rootKey: rootKey, permitting: Self.hosts, at: now)
         let again = try InterceptionAuthority(
@@ -132,7 +133,7 @@ struct InterceptionAuthorityTests {
     }
 
     @Test(arguments: ["a b", "-", "exa_mple!", "a..b", "*", "*.*.example", "10.0.0.0/8", ""])
-    func whatIsNoHostCannotBePermitted(host: String) {
+    func anInvalidHostCannotBePermitted(host: String) {
         #expect(
             code { _ = try InterceptionAuthority.create(permitting: [host], at: now) }
                 == (host == "-" ? nil : .unsupported))
@@ -155,7 +156,7 @@ struct InterceptionAuthorityTests {
     }
 }
 
-/// The chain shown for an origin that is not trusted.
+/// The chain that is presented for an origin that is not trusted.
 struct ThrowawayTests {
     private let now = TestPKI.now
 

@@ -5,11 +5,11 @@ import Testing
 
 @testable import CountersignCertificates
 
-/// Other implementations' judgement of minted chains: `openssl verify -x509_strict`, GnuTLS' certtool, Python's ssl.
+/// Verifies issued chains with other implementations: `openssl verify -x509_strict`, GnuTLS' certtool, Python's ssl.
 struct InterceptionOracleTests {
     private let now = TestPKI.now
 
-    /// Files of one minted chain.
+    /// The files of one issued chain.
     private struct Minted {
         let folder: TemporaryFolder
         let root: String
@@ -71,7 +71,7 @@ struct InterceptionOracleTests {
         #expect(accepted, "\(output)")
     }
 
-    @Test(arguments: refused) func openSSLRefusesWhatIsNot(host: String, permitted: [String]) throws {
+    @Test(arguments: refused) func openSSLRefusesWhatIsNotPermitted(host: String, permitted: [String]) throws {
         let (accepted, output) = try openSSLAccepts(mint(host, permitting: permitted, at: now), host)
         #expect(!accepted)
         #expect(output.contains("subtree violation"), "\(output)")
@@ -100,7 +100,7 @@ struct InterceptionOracleTests {
         #expect(output.contains("violates the signer's constraints"), "\(output)")
     }
 
-    /// A handshake in memory: prints "ok", or the fault that the client found.
+    /// A handshake in memory: prints "ok" or the client's error.
     private static let python = """
         import ssl, sys
         root, bundle, host = sys.argv[1:]
@@ -155,7 +155,7 @@ struct InterceptionOracleTests {
         }
     }
 
-    /// A stranger's name, a listed one under each certificate that is not its own, an address.
+    /// A name that is not listed, a listed name under every other certificate, and an address.
     @Test(arguments: ["bank.example", "host5000.dept53.corp.example", "10.1.2.4"])
     func anotherHostIsRefusedUnderEveryCertificate(host: String) throws {
         for time in [now, TestPKI.today] {

@@ -6,13 +6,13 @@ import Testing
 
 @testable import CountersignCertificates
 
-/// An authority for more hosts than one certificate has room for.
+/// An interception CA for more hosts than fit into one certificate.
 struct ManyHostsTests {
     private let now = TestPKI.now
     private static let count = 10_000
     private static let special = ["*.wild.example", "10.1.2.3", "10.1.2.4", "fd00::1"]
     private static let hosts = (0..<count).map(Self.name) + special
-    /// The whole of ``hosts``, made once.
+    /// A CA for all ``hosts``, created once.
     private static let shared = Result { try InterceptionAuthority.create(permitting: hosts, at: TestPKI.now) }
 
     private static func name(_ number: Int) -> String { "host\(number).dept\(number % 97).corp.example" }
@@ -43,8 +43,8 @@ struct ManyHostsTests {
         #expect(authority.issuing.allSatisfy { $0.notAfter == authority.notAfter })
     }
 
-    /// What the extension of these hosts has always been.
-    @Test func fewHostsAreInOneCertificateThatIsAsItWas() throws {
+    /// The unchanged extension for these hosts.
+    @Test func fewHostsFitIntoOneUnchangedCertificate() throws {
         let few = try InterceptionAuthority.create(permitting: ["a.example", "*.corp.example", "10.1.2.3"], at: now)
         #expect(few.issuing.count == 1)
         #expect(
@@ -57,7 +57,7 @@ struct ManyHostsTests {
     }
 
     @Test func theLimitItselfIsWithinOnePart() throws {
-        // 28 bytes each, of which 4 are the frame.
+        // 28 bytes each, including 4 bytes of tags and lengths.
         let names = (0..<256).map { "host-\($0 + 100).corp.example.org".prefix(24) }.map(String.init)
         let all = NameConstraints.partLimitBytes / 28
         #expect(Set(names).count == all && all * 28 == NameConstraints.partLimitBytes)
@@ -75,7 +75,7 @@ struct ManyHostsTests {
 
     // MARK: Leaves
 
-    @Test func everyHostIsMintedForUnderACertificateThatNamesIt() throws {
+    @Test func everyLeafIsIssuedUnderACertificateThatPermitsIt() throws {
         let authority = try Self.shared.get()
         let parts = try authority.issuing.map { try #require(NameConstraints(of: $0)) }
         let key = try PrivateKey.generateP256()
@@ -110,7 +110,7 @@ struct ManyHostsTests {
             code { _ = try authority.mintLeaf(host: host, key: authority.issuingKey, at: now) } == .notPermitted)
     }
 
-    /// The host's own certificate vouches for it, and no other; none vouches for a host that is not listed.
+    /// Only a host's own certificate permits it; none permits a host that is not listed.
     @Test(arguments: [
         (name(0), 1), (name(count / 2), 1), (name(count - 1), 1), ("x.wild.example", 1), ("10.1.2.3", 1),
         ("fd00::1", 1), ("bank.example", 0), ("dept7.corp.example", 0), ("10.1.2.5", 0), ("fd00::2", 0),
@@ -131,7 +131,7 @@ struct ManyHostsTests {
 
     // MARK: What was kept
 
-    @Test func aPartThatIsMissingOrAStrangersMakesNoAuthorityForTheHosts() throws {
+    @Test func aMissingOrForeignPartIsNotFitForTheHosts() throws {
         let authority = try Self.shared.get()
         let (root, issuing, key) = (authority.root, authority.issuing, authority.issuingKey)
         let again = try InterceptionAuthority(root: root, issuing: issuing, issuingKey: key)

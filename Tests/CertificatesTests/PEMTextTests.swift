@@ -41,7 +41,7 @@ struct PEMTextTests {
         "-----BEGIN TRUSTED CERTIFICATE-----\nAAEC\n-----END TRUSTED CERTIFICATE-----\n",
         block + "Proc-Type: 4,ENCRYPTED\n\nAAEC\n" + end, block + String(repeating: "A", count: 132) + "\n" + end,
     ])
-    func whateverElseIsLeftToOpenSSL(_ text: String) {
+    func allOtherFormsAreLeftToOpenSSL(_ text: String) {
         #expect(PEMText.certificates(in: Array(text.utf8)) == nil)
     }
 }

@@ -7,7 +7,7 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-/// Against softhsm2, through OpenSSL's engine.
+/// Tests with softhsm2, through OpenSSL's engine.
 struct TokenTests {
     private static let pin = Secret(utf8: SoftToken.pin)
 
@@ -15,7 +15,7 @@ struct TokenTests {
 
     private func uri(_ object: String) throws -> TokenURI { try TokenURI(SoftToken.uri(object)) }
 
-    @Test func aRefusedPINIsToldAndNotTriedAgain() throws {
+    @Test func aRefusedPINIsReportedAndNotTriedAgain() throws {
         let spare = try TokenURI(SoftToken.uri("client-a", in: SoftToken.spareLabel))
         let wrong = Secret(utf8: "canary-wrong")
         for attempt in 0..<12 {
@@ -49,11 +49,11 @@ struct TokenTests {
         #expect(identity.leaf == certificate)
     }
 
-    /// libcurl has every engine registered when it starts; an engine that took part would sign for all keys of the
-    /// process.
+    /// libcurl registers all engines when it starts. An engine that registered its methods would sign for all keys of
+    /// the process.
     @Test func aTokenInUseLeavesKeysInMemoryAlone() throws {
         _ = try PKCS11Token.key(at: uri("client-a"), pin: Self.pin)
-        // What libssh2 does when libcurl starts.
+        // libssh2 does this when libcurl starts.
         csn_ENGINE_register_all_complete()
         for key in [try PrivateKey.generateP256(), try PrivateKey.generateRSA(bits: 2048)] {
             let request = try CertificationRequest.make(subject: SubjectName("CN=memory"), key: key)
@@ -78,7 +78,8 @@ struct TokenTests {
         }
     }
 
-    /// The figure that says whether a handshake may sign on the event loop: printed, not judged.
+    /// Prints the time of a signature, which decides whether a handshake may sign on the event loop. Asserts nothing
+    /// about it.
     @Test(arguments: ["client-a", "client-b"])
     func signaturesOfManyThreadsAreGood(name: String) async throws {
         let key = try PKCS11Token.key(at: uri(name), pin: Self.pin)

@@ -7,7 +7,7 @@ import Foundation
 import Testing
 
 struct PKCS7MessageTests {
-    /// What `openssl crl2pkcs7` makes of the files.
+    /// The output of `openssl crl2pkcs7` for the files.
     private func message(_ files: String...) throws -> [UInt8] {
         let folder = try TemporaryFolder()
         let (status, output) = try run(
@@ -27,7 +27,7 @@ struct PKCS7MessageTests {
 
     @Test func indefiniteLengthsAreRead() throws {
         let folder = try TemporaryFolder()
-        // Signed in a stream, openssl writes BER.
+        // With streaming, openssl writes BER.
         try openssl(
             "cms", "-sign", "-signer", TestPKI.path("client-a.pem"), "-inkey", TestPKI.path("client-a.key.pem"), "-in",
             TestPKI.path("client-a.pem"), "-stream", "-nodetach", "-outform", "DER", "-out", folder.path("made.p7"))
@@ -44,11 +44,11 @@ struct PKCS7MessageTests {
         #expect(found.map(\.serialNumberHex) == ["15"])
     }
 
-    @Test func messagesWithoutCertificatesAreTold() throws {
+    @Test func messagesWithoutCertificatesAreReported() throws {
         #expect(code { _ = try PKCS7Message.certificates(inPKCS7: message()) } == .noCertificate)
     }
 
-    @Test func whatIsNoMessageIsRefused() throws {
+    @Test func anythingButAMessageIsRefused() throws {
         let whole = try message("client-a.pem")
         let folder = try TemporaryFolder()
         try openssl(

@@ -29,9 +29,9 @@ struct PrivateKeyTests {
         #expect(try !key.matches(TestPKI.leaf("client-b")))
     }
 
-    /// RFC 6979 §A.2.5, in OpenSSL's form and in others: the key is what its octets say, whichever way it is read.
+    /// The key of RFC 6979 §A.2.5, in OpenSSL's form and in others: every way of reading it gives the same key.
     @Test(arguments: [
-        // As OpenSSL writes it.
+        // In OpenSSL's form.
         "308187020100301306072a8648ce3d020106082a8648ce3d030107046d306b0201010420#a14403420004@",
         // With a point in hybrid form (X9.62 §4.3.6), which OpenSSL keeps.
         "308187020100301306072a8648ce3d020106082a8648ce3d030107046d306b0201010420#a14403420007@",
@@ -40,7 +40,7 @@ struct PrivateKeyTests {
         // Without the public key.
         "3041020100301306072a8648ce3d020106082a8648ce3d030107042730250201010420#",
     ])
-    func aKeyOnP256IsWhatItsOctetsSay(form: String) throws {
+    func everyFormOfAP256KeyGivesTheSameKey(form: String) throws {
         let scalar = "c9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721"
         let point =
             "60fed4ba255a9d31c961eb74c6356d68c049b8923b61fa6ce669622e60f29fb6"
@@ -65,7 +65,7 @@ struct PrivateKeyTests {
         }
     }
 
-    /// The last octet of its point is another's.
+    /// With a changed last octet of the point.
     @Test func aPointThatIsNotOnTheCurveIsRefused() throws {
         var bytes = try PrivateKey.generateP256().pkcs8.withBytes { Array($0) }
         bytes[bytes.count - 1] ^= 1
@@ -82,7 +82,7 @@ struct PrivateKeyTests {
         #expect(code { _ = try PrivateKey(pkcs8: Secret(bytes + [0])) } == .malformed)
     }
 
-    @Test func aKeyShowsNothingOfItself() throws {
+    @Test func aKeysDescriptionIsRedacted() throws {
         let key = try PrivateKey.generateP256()
         var dumped = ""
         dump(key, to: &dumped)

@@ -13,7 +13,7 @@ struct RevocationListTests {
     private let until = "20260201000000Z"
     private let authority: OpenSSLAuthority
 
-    /// A root, an intermediate below it, and leaves of the intermediate of which one is revoked.
+    /// A root, an intermediate below it, and leaves of the intermediate, one of them revoked.
     init() throws {
         authority = try OpenSSLAuthority()
         try authority.make("root", of: "root", OpenSSLAuthority.authority)
@@ -35,7 +35,7 @@ struct RevocationListTests {
         return verifier.evaluate(chain: chain, host: "localhost", at: now)
     }
 
-    /// `fault` behind what is said of the response that did not come.
+    /// `fault`, after the text about the missing response.
     private func unknown(_ fault: String) -> ServerTrust.Revocation { .unknown("no stapled OCSP response, \(fault)") }
 
     // MARK: Verdicts
@@ -63,7 +63,7 @@ struct RevocationListTests {
         #expect(trust.isTrusted && trust.revocation == unknown("no revocation list of the issuer"))
     }
 
-    @Test func aListBesideItsDatesSaysNothingGood() throws {
+    @Test func aListOutsideItsDatesDoesNotProveAGoodStatus() throws {
         let expired = try judge("good", list(of: "middle", until: "20251231235959Z"))
         #expect(expired.isTrusted && expired.revocation == unknown("revocation list expired 2025-12-31"))
         let early = try judge("good", list(of: "middle", from: "20260101000001Z"))
@@ -126,7 +126,7 @@ struct RevocationListTests {
 
     // MARK: Reading
 
-    /// The one list of the PEM text in DER, as openssl writes it.
+    /// The only list of the PEM text in DER, as converted by openssl.
     private func der(ofList pem: [UInt8]) throws -> [UInt8] {
         let folder = try TemporaryFolder()
         let path = try folder.write("list.pem", String(decoding: pem, as: UTF8.self))
@@ -143,7 +143,7 @@ struct RevocationListTests {
         #expect(try RevocationList.read(Array("said before\n".utf8) + pem + other + pem).count == 2)
     }
 
-    @Test func whatIsNoListIsMalformed() throws {
+    @Test func anythingButAListIsMalformed() throws {
         let pem = try list(of: "middle")
         let der = try der(ofList: pem)
         let cut = Array(pem.prefix(pem.count - 40))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CountersignCertificates
 
-/// Responses of `openssl ocsp`, which dates them by the clock.
+/// Responses from `openssl ocsp`, which uses the system time.
 struct StapledResponseTests {
     private let authority: OpenSSLAuthority
 
@@ -70,9 +70,9 @@ struct StapledResponseTests {
         #expect(lost.isTrusted && lost.revocation == unknown(Self.notSigned))
     }
 
-    /// Whoever it is, a revocation by somebody else's word is none, and a good word neither.
+    /// A response by anyone else has no effect, whether it says revoked or good.
     @Test(arguments: ["root", "leaf", "server", "rootResponder", "stranger", "expired"])
-    func aResponseOfAnybodyElseSaysNothing(signer: String) throws {
+    func aResponseByAnotherSignerHasNoEffect(signer: String) throws {
         switch signer {
         case "server": try authority.make("server", of: "middle", OpenSSLAuthority.server)
         case "rootResponder": try authority.make("rootResponder", of: "root", OpenSSLAuthority.responder)
@@ -98,19 +98,19 @@ struct StapledResponseTests {
         #expect(try judge(response, at: last + 1).revocation == unknown(Self.notSigned))
     }
 
-    @Test func aWeakRespondersWordIsNone() throws {
+    @Test func aWeakRespondersResponseHasNoEffect() throws {
         try authority.make(
             "weak", of: "middle", OpenSSLAuthority.responder, key: ["rsa:1024"])
         #expect(try judge(response(signedBy: "weak")).revocation == unknown(Self.notSigned))
     }
 
-    @Test func aResponseOverSHA1SaysNothing() throws {
+    @Test func aResponseSignedWithSHA1HasNoEffect() throws {
         try authority.revoke("leaf", of: "middle")
         let trust = try judge(response(flags: ["-ndays", "1", "-rmd", "sha1"]))
         #expect(trust.isTrusted && trust.revocation == unknown(Self.notSigned))
     }
 
-    @Test func aResponseAboutAnotherSaysNothing() throws {
+    @Test func aResponseAboutAnotherCertificateHasNoEffect() throws {
         try authority.make("other", of: "middle", OpenSSLAuthority.server)
         try authority.revoke("other", of: "middle")
         #expect(try judge(response("other")).revocation == unknown("about another certificate"))
@@ -119,7 +119,7 @@ struct StapledResponseTests {
             try judge(response(of: "second", signedBy: "second")).revocation == unknown("about another certificate"))
     }
 
-    @Test func aResponderThatDoesNotKnowSaysNothing() throws {
+    @Test func anUnknownStatusHasNoEffect() throws {
         try authority.make("second", of: "middle", OpenSSLAuthority.server)
         let database = authority.path("middle.index")
         let entries = TextFile.lines(database).filter { !$0.contains("CN=leaf") }
@@ -128,7 +128,7 @@ struct StapledResponseTests {
         #expect(trust.isTrusted && trust.revocation == unknown("the responder does not know the certificate"))
     }
 
-    @Test func whatIsNoResponseSaysNothing() throws {
+    @Test func anythingButAResponseHasNoEffect() throws {
         let good = try response()
         let tryLater: [UInt8] = [0x30, 0x03, 0x0A, 0x01, 0x03]
         for bytes in [[], [0x30], Array(good.dropLast()), good + [0], tryLater] {
@@ -159,7 +159,7 @@ struct StapledResponseTests {
         #expect(revoked.isTrusted && revoked.revocation == unknown("expired"))
     }
 
-    @Test func aGoodWordWithoutAnEndHoldsForADayAndARevocationForEver() throws {
+    @Test func withoutNextUpdateGoodHoldsForADayAndRevokedForEver() throws {
         let good = try response(flags: [])
         #expect(try judge(good, at: TestPKI.today + 86_300).revocation == .good(by: .stapledOCSP))
         #expect(try judge(good, at: TestPKI.today + 86_401).revocation == unknown("expired"))
@@ -178,7 +178,7 @@ struct StapledResponseTests {
 
     // MARK: Must-staple
 
-    @Test func aLeafThatDemandsAResponseIsNotTrustedWithoutOne() throws {
+    @Test func aLeafThatRequiresAResponseIsNotTrustedWithoutOne() throws {
         let demand = ServerTrust.Reason.other(
             "certificate requires a stapled OCSP response, and none that is valid was sent")
         try authority.make("demanding", of: "middle", OpenSSLAuthority.server + [OpenSSLAuthority.mustStaple])

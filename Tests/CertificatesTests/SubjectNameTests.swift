@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 struct SubjectNameTests {
-    /// The DER of the subject that `openssl req` makes of the text.
+    /// The DER of the subject that `openssl req` creates from the text.
     private func oracle(_ text: String) throws -> [UInt8] {
         let folder = try TemporaryFolder()
         try folder.write("empty.cnf", "[req]\ndistinguished_name=dn\nstring_mask=utf8only\n[dn]\n")
@@ -78,7 +78,7 @@ struct SubjectNameTests {
         #expect(code { _ = try SubjectName("CN=" + String(repeating: "x", count: 5000)) } == .malformed)
     }
 
-    @Test func bytesThatAreNoNameAreRefused() throws {
+    @Test func bytesThatAreNotANameAreRefused() throws {
         let whole = try SubjectName("CN=jdoe,O=ACME").der
         for length in 0..<whole.count {
             #expect(code { _ = try SubjectName(der: Array(whole.prefix(length))) } == .malformed)

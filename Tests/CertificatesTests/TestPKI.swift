@@ -7,10 +7,10 @@ import Testing
 
 /// The certificates of `Certs/dev/make`.
 enum TestPKI {
-    /// 2026-01-01, inside the dates of everything that is meant to be valid.
+    /// 2026-01-01, within the dates of all certificates that are meant to be valid.
     static let now: Int64 = 1_767_225_600
 
-    /// What the clock says, for oracles that take no other time.
+    /// The system time, for oracles that cannot use another.
     static var today: Int64 { Int64(Date().timeIntervalSince1970) }
 
     static func path(_ name: String) -> String {
@@ -38,7 +38,7 @@ enum TestPKI {
     static let password = Secret(utf8: "fixture")
 }
 
-/// A folder that goes with the value.
+/// A folder that is removed with the value.
 final class TemporaryFolder {
     let url: URL
 
@@ -60,7 +60,7 @@ final class TemporaryFolder {
     func bytes(_ name: String) throws -> [UInt8] { Array(try Data(contentsOf: url.appendingPathComponent(name))) }
 }
 
-/// Runs a program of the system and gives its status, and what it wrote to both outputs.
+/// Runs a program and returns its status and the text of both outputs.
 @discardableResult
 func run(_ program: String, _ arguments: [String]) throws -> (status: Int32, output: String) {
     let process = Process()
@@ -76,7 +76,7 @@ func run(_ program: String, _ arguments: [String]) throws -> (status: Int32, out
     return (process.terminationStatus, String(decoding: output, as: UTF8.self))
 }
 
-/// `run("openssl", …)` that has to succeed, without the line break at its end.
+/// Runs openssl, which has to succeed, and returns its output without the final line break.
 @discardableResult
 func openssl(_ arguments: String...) throws -> String {
     let (status, output) = try run("openssl", arguments)

@@ -11,7 +11,7 @@ struct TrustAnchorsTests {
         #expect(trust.reasons == [.unknownIssuer])
     }
 
-    @Test func anAnchorGivenTwiceIsNoError() throws {
+    @Test func anAnchorGivenTwiceIsNotAnError() throws {
         let root = try TestPKI.leaf("origin-root")
         #expect(try TrustAnchors(system: false, additional: [root, root]).additional.count == 2)
     }
@@ -29,7 +29,7 @@ struct TrustAnchorsTests {
         }
     }
 
-    @Test func aMissingSystemFileIsNoError() async {
+    @Test func aMissingSystemFileIsNotAnError() async {
         await #expect(processExitsWith: .success) {
             setenv("SSL_CERT_FILE", "/nonexistent", 1)
             setenv("SSL_CERT_DIR", "/nonexistent", 1)
@@ -48,7 +48,7 @@ struct TrustAnchorsTests {
                 atPath: TestPKI.path("origin-root.pem"), toPath: folder.path("\(hash).0"))
             setenv("SSL_CERT_DIR", folder.path("."), 1)
             let chain = try TestPKI.chain("origin-ec")
-            // One with other anchors, and none at all.
+            // A file with other anchors, and no file.
             for file in [TestPKI.path("client-a-root.pem"), "/nonexistent"] {
                 setenv("SSL_CERT_FILE", file, 1)
                 let verifier = ChainVerifier(anchors: try TrustAnchors(system: true))
@@ -67,7 +67,7 @@ struct TrustAnchorsTests {
         }
     }
 
-    /// Both variables count when the anchors are made, as for X509_STORE_set_default_paths.
+    /// Both variables are read when the anchors are created, as by X509_STORE_set_default_paths.
     @Test func theEnvironmentCountsAtTheBeginning() async {
         await #expect(processExitsWith: .success) {
             setenv("SSL_CERT_FILE", TestPKI.path("origin-root.pem"), 1)
@@ -79,7 +79,7 @@ struct TrustAnchorsTests {
         }
     }
 
-    /// Where neither variable is set, the anchors are those that `openssl verify` finds by itself.
+    /// If neither variable is set, the anchors are those that `openssl verify` uses.
     @Test func theDefaultFileAndFolderAreOpenSSLs() async {
         await #expect(processExitsWith: .success) {
             unsetenv("SSL_CERT_FILE")

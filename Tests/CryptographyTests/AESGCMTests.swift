@@ -94,7 +94,7 @@ import Testing
     }
 
     @Test(arguments: [(31, 12), (33, 12), (16, 12), (32, 11), (32, 13), (0, 12), (32, 0)])
-    func keyAndNonceHaveOneLength(keyBytes: Int, nonceBytes: Int) {
+    func keyAndNonceHaveFixedLengths(keyBytes: Int, nonceBytes: Int) {
         #expect(throws: CryptographyError(.invalidParameter, "")) {
             try AESGCM.open(
                 [UInt8](repeating: 0, count: 16), key: Secret([UInt8](repeating: 0, count: keyBytes)),

@@ -44,7 +44,7 @@ import Testing
         Scrypt(costExponent: 4, blockSize: 0, parallelization: 1),
         Scrypt(costExponent: 4, blockSize: 8, parallelization: 0),
     ])
-    func parametersThatSayNothingAreRefused(scrypt: Scrypt) {
+    func parametersWithoutMeaningAreRefused(scrypt: Scrypt) {
         #expect(throws: CryptographyError.self) { try scrypt.key(from: Secret(utf8: "x"), salt: []) }
     }
 }

@@ -4,7 +4,7 @@ import CountersignCryptography
 import Testing
 
 @Suite struct SecretTests {
-    @Test func noDescriptionTellsTheBytes() {
+    @Test func descriptionsAreRedacted() {
         let secret = Secret(utf8: "correct horse")
         var dumped = ""
         dump(secret, to: &dumped)

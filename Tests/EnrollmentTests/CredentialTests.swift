@@ -8,7 +8,7 @@ import Testing
 
 @testable import CountersignEnrollment
 
-/// HTTP Basic and Digest (RFC 7030 §3.2.3): one answer a call, to one challenge, on the verified connection.
+/// HTTP Basic and Digest (RFC 7030 §3.2.3): one answer per call, to one challenge, on a verified connection.
 @Suite(.serialized) struct CredentialTests {
     @Test(arguments: [
         ("basic", "Basic"), ("digest", "Digest"), ("digest-sha256", "Digest"), ("both", "Digest"),
@@ -33,7 +33,7 @@ import Testing
         #expect(scene.server.requests("simpleenroll").map(\.authorization) == ["", scheme])
     }
 
-    @Test func aServerThatNeverStopsAskingIsLeftAlone() async throws {
+    @Test func aServerThatKeepsChallengingGetsOneAnswer() async throws {
         let scene = try Scene(#"{"fault": "401-forever", "faultFor": "simpleenroll", "auth": "both"}"#)
         let error = try await scene.failure(of: try scene.client(password: ESTServer.password))
         #expect(error?.code == .unauthorized)
@@ -48,7 +48,7 @@ import Testing
         #expect(scene.server.requests("simpleenroll").map(\.authorization) == [""])
     }
 
-    @Test func aSchemeThatIsNotSpokenIsNamed() async throws {
+    @Test func anUnsupportedSchemeIsNamed() async throws {
         let scene = try Scene(#"{"auth": "negotiate"}"#)
         let error = try await scene.failure(of: try scene.client(password: ESTServer.password))
         #expect(error?.code == .unauthorized)
@@ -63,7 +63,7 @@ import Testing
         #expect(scene.server.log.compactMap(\.method).isEmpty)
     }
 
-    @Test func nothingIsAnsweredWhereNobodyIsVerified() async throws {
+    @Test func challengesOfUnverifiedServersAreNotAnswered() async throws {
         let scene = try Scene(#"{"auth": "basic", "authFor": ["cacerts"]}"#)
         let tls = ServerTLS(host: "127.0.0.1", verifier: nil, identity: nil, now: scene.clock)
         let access = try scene.access(password: ESTServer.password)
@@ -74,7 +74,7 @@ import Testing
         #expect(scene.server.requests("cacerts").map(\.authorization) == [""])
     }
 
-    @Test func anErrorNeverHasThePasswordInIt() async throws {
+    @Test func errorsNeverContainThePassword() async throws {
         let password = "kanarie-wrong-1e"
         for control in [#"{"auth": "basic"}"#, #"{"auth": "digest"}"#, #"{"fault": "500"}"#, #"{"fault": "reset"}"#] {
             let scene = try Scene(control)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import CountersignEnrollment
 
-/// The good days: every operation against a server whose certificates and checks are the openssl command's.
+/// Success cases: every operation against a server that issues and verifies certificates with the openssl command.
 @Suite(.serialized) struct ESTClientTests {
     @Test(arguments: KeySpecification.allCases)
     func aCertificateIsEnrolledForEveryKindOfKey(specification: KeySpecification) async throws {
@@ -36,7 +36,7 @@ import Testing
         #expect(try await scene.identity(from: client).leaf.subject == "CN=jdoe,O=Test")
     }
 
-    @Test func whatTheServerSendsBesideIsTheChainWithoutTheAnchor() async throws {
+    @Test func extraCertificatesFromTheServerBecomeTheChain() async throws {
         let scene = try Scene(#"{"issuer": "sub-ca", "chain": true, "cacerts": ["ca"]}"#)
         let identity = try await scene.identity(from: try scene.client())
         #expect(identity.chain.map(\.subject) == ["CN=jdoe,O=Test", "CN=EST Sub CA,O=Test"])
@@ -56,7 +56,7 @@ import Testing
         await #expect(throws: EnrollmentError(.refused, "")) { try await scene.client().certificationAuthorities() }
     }
 
-    @Test func aHostIsReachedByItsName() async throws {
+    @Test func aHostMatchesItsName() async throws {
         let scene = try Scene()
         let client = try scene.client(at: "https://localhost:\(scene.server.port)")
         #expect(try await client.certificationAuthorities().certificates == [try scene.certificate("ca")])
@@ -85,7 +85,7 @@ import Testing
         #expect(asked.map(\.authorization) == [""])
     }
 
-    @Test func anIdentityAndACredentialAreBothShownWhereBothAreAskedFor() async throws {
+    @Test func identityAndCredentialAreBothSentIfBothAreRequested() async throws {
         let scene = try Scene(
             #"{"clientCertificate": "optional", "auth": "basic", "certificateIsEnough": false}"#)
         let first = try await scene.identity(from: try scene.client(password: ESTServer.password))
@@ -109,7 +109,7 @@ import Testing
         (#""3""#, 3), (#""999999999999999999999""#, 86_400), (#""86401""#, 86_400), (#""0""#, 1), ("null", 60),
         (#""Thu, 01 Jan 1970 00:00:00 GMT""#, 1), (#""Fri, 01 Jan 2100 00:00:00 GMT""#, 86_400), (#""soon""#, 60),
     ])
-    func laterIsToldWithItsSeconds(value: String, seconds: Int64) async throws {
+    func aPendingAnswerHasItsSeconds(value: String, seconds: Int64) async throws {
         let scene = try Scene(#"{"pending": 1, "retryAfter": \#(value)}"#)
         let client = try scene.client()
         let key = try PrivateKey.generate(.ecP256)
@@ -163,10 +163,10 @@ import Testing
         #expect(try Self.places(of: second.key).isEmpty)
     }
 
-    /// The files of this run's folders that hold the P-256 key, as DER or PEM.
+    /// The files in this run's folders that contain the P-256 key, as DER or PEM.
     private static func places(of key: PrivateKey) throws -> [String] {
         let der = try key.pkcs8.withBytes { Array($0) }
-        // The private value lies in the middle of the DER; the public one behind it is in every certificate.
+        // The private value is in the middle of the DER; the public value after it is in every certificate.
         let forms = [Array(der[36..<68]), Array(Base64.encode(der).utf8.prefix(90).suffix(40))]
         let base = ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp"
         return try FileManager.default.contentsOfDirectory(atPath: base).filter { $0.hasPrefix("countersign-") }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CountersignEnrollment
 
-/// The bad days: for everything a server can do wrong, an error that says what it did.
+/// Failure cases: every fault of a server gives an error that names it.
 @Suite(.serialized) struct FaultTests {
     static let responses: [(fault: String, code: EnrollmentError.Code, words: String)] = [
         ("html", .malformedResponse, "the server sent 200 text/html: an HTML page, \"<!DOCTYPE html> <html>"),
@@ -36,7 +36,7 @@ import Testing
     ]
 
     @Test(arguments: responses, ["cacerts", "simpleenroll"])
-    func aBadResponseIsToldAsItCame(
+    func aBadResponseIsReportedWithItsContents(
         expected: (fault: String, code: EnrollmentError.Code, words: String), operation: String
     ) async throws {
         let scene = try Scene(#"{"fault": "\#(expected.fault)", "faultFor": "\#(operation)"}"#)
@@ -63,7 +63,7 @@ import Testing
         #expect(try await scene.client().requestAttributes() == nil)
     }
 
-    @Test func attributesThatAreNoneAreAnError() async throws {
+    @Test func malformedAttributesAreAnError() async throws {
         let scene = try Scene(#"{"csrattrs": "AAAA"}"#)
         let client = try scene.client()
         await #expect(throws: EnrollmentError(.malformedResponse, "")) { try await client.requestAttributes() }
@@ -78,7 +78,7 @@ import Testing
     ]
 
     @Test(arguments: certificates)
-    func aCertificateOfNoUseIsNotTaken(control: String, words: String) async throws {
+    func anUnsuitableCertificateIsNotAccepted(control: String, words: String) async throws {
         let scene = try Scene(control)
         let error = try await scene.failure(of: try scene.client())
         #expect(error?.code == .wrongCertificate, "\(error?.detail ?? "")")
@@ -86,14 +86,14 @@ import Testing
         #expect(error?.isTransient == false)
     }
 
-    @Test func aServerThatDoesNotAnswerIsGivenUp() async throws {
+    @Test func aServerThatDoesNotAnswerTimesOut() async throws {
         let scene = try Scene(#"{"fault": "slow"}"#)
         let error = try await scene.failure(of: try scene.client(limit: .milliseconds(700)))
         #expect(error?.code == .timedOut, "\(error?.detail ?? "")")
         #expect(error?.isTransient == true)
     }
 
-    @Test func nobodyThereIsUnreachable() async throws {
+    @Test func aServerThatDoesNotListenIsUnreachable() async throws {
         let scene = try Scene()
         let port = try RefusingPort()
         defer { withExtendedLifetime(port) {} }
@@ -104,14 +104,14 @@ import Testing
         }
     }
 
-    @Test func aServerWithoutTLSIsNoServer() async throws {
+    @Test func aServerWithoutTLSIsRefused() async throws {
         let scene = try Scene()
         let plain = try ChallengingOrigin(.open, certificate: nil, user: "jdoe", password: "x")
         let error = try await scene.failure(of: try scene.client(at: "https://127.0.0.1:\(plain.port)"))
         #expect(error?.code == .handshakeFailed, "\(error?.detail ?? "")")
     }
 
-    @Test func aWaitThatAServerInTroubleAsksForIsTold() async throws {
+    @Test func retryAfterOfAnOverloadedServerIsReported() async throws {
         let scene = try Scene(#"{"fault": "503", "faultFor": "simpleenroll"}"#)
         let error = try await scene.failure(of: try scene.client())
         #expect(error?.retryAfter == 120)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CountersignEnrollment
 
-/// A server that does not take the identity: the old one can no longer renew itself, and the caller has to know.
+/// A server that rejects the identity, which can then no longer renew itself.
 @Suite(.serialized) struct IdentityRefusalTests {
     @Test(arguments: ["1.2", "1.3"], [0, 2])
     func anExpiredIdentityIsRefused(version: String, tickets: Int) async throws {
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(arguments: ["1.2", "1.3"])
-    func aServerThatDemandsAnIdentitySaysSo(version: String) async throws {
+    func aServerThatRequiresAnIdentityIsReported(version: String) async throws {
         let scene = try Scene(#"{"tls": "\#(version)", "clientCertificate": "required"}"#)
         let error = try await scene.failure(of: try scene.client())
         #expect(error?.code == .unauthorized)
@@ -72,7 +72,7 @@ import Testing
 }
 
 extension Scene {
-    /// An identity that the server's authority issued and that is over.
+    /// An expired identity from the server's CA.
     func expiredIdentity() async throws -> Identity {
         let key = try PrivateKey.generate(.ecP256)
         try server.folder.write("old.csr", try request(key: key).make(nil))

@@ -6,10 +6,10 @@ import Testing
 
 @testable import CountersignEnrollment
 
-/// Proof of possession linked to the TLS connection (RFC 7030 §3.5), judged by what Python's OpenSSL computes on the
-/// other side.
+/// Proof of possession that is linked to the TLS connection (RFC 7030 §3.5), verified by Python's OpenSSL on the
+/// server.
 @Suite(.serialized) struct LinkingTests {
-    /// CsrAttrs with challengePassword alone.
+    /// CsrAttrs with challengePassword only.
     private static let demand = #""linking": true, "csrattrs": "MAsGCSqGSIb3DQEJBw==""#
 
     @Test(
@@ -61,7 +61,7 @@ import Testing
         #expect(scene.server.requests("simpleenroll").map(\.linked) == Array(repeating: true, count: 20))
     }
 
-    @Test func withoutTheDemandThereIsNoChallengePassword() async throws {
+    @Test func withoutTheAttributeThereIsNoChallengePassword() async throws {
         let scene = try Scene(#"{"linking": true}"#)
         let error = try await scene.failure(of: try scene.client())
         #expect(error?.code == .refused)

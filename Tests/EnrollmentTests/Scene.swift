@@ -9,7 +9,7 @@ import Testing
 
 @testable import CountersignEnrollment
 
-/// An EST server and what a client of it needs, for one test.
+/// An EST server and the configuration of its client, for one test.
 struct Scene {
     let server: ESTServer
     let clock: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
@@ -47,7 +47,7 @@ struct Scene {
             subject: try SubjectName("CN=jdoe,O=Test"), attributes: attributes, key: key, previous: previous)
     }
 
-    /// A whole enrolment: authorities, attributes, certificate.
+    /// A complete enrolment: CA certificates, attributes, certificate.
     func identity(
         named name: String = "work", from client: ESTClient, _ kind: ESTClient.Enrollment = .enroll,
         key specification: KeySpecification = .ecP256
@@ -61,7 +61,7 @@ struct Scene {
         return try Identity(name: name, chain: chain, key: key)
     }
 
-    /// The error of one enrolment over `client`, or nil when it succeeds.
+    /// The error of one enrolment with `client`, nil if it succeeds.
     func failure(of client: ESTClient, key: PrivateKey? = nil) async throws -> EnrollmentError? {
         do {
             let key = if let key { key } else { try PrivateKey.generate(.ecP256) }
@@ -73,7 +73,7 @@ struct Scene {
         }
     }
 
-    /// The openssl command's own word.
+    /// Verifies with the openssl command.
     func openssl(_ arguments: String...) throws -> CommandResult {
         try Command.run(try Tool.path("openssl"), arguments, in: server.folder)
     }

@@ -7,13 +7,13 @@ import Testing
 
 @testable import CountersignEnrollment
 
-/// Which EST server is believed, and which authorities (RFC 7030 §3.6, §4.1).
+/// Which EST servers and CA certificates are trusted (RFC 7030 §3.6, §4.1).
 @Suite(.serialized) struct ServerTrustTests {
     @Test(arguments: [
         ("server-other", "certificate issuer unknown"), ("server-name", "certificate is for another host"),
         ("server-new", "certificate"),
     ])
-    func aServerThatTheAnchorDoesNotVouchForIsNotAsked(server: String, reason: String) async throws {
+    func aServerOutsideTheAnchorsGetsNoRequest(server: String, reason: String) async throws {
         let scene = try Scene(#"{"server": "\#(server)"}"#)
         let error = try await scene.failure(of: try scene.client())
         #expect(error?.code == .untrustedServer)
@@ -23,7 +23,7 @@ import Testing
         #expect(scene.server.log.compactMap(\.method).isEmpty)
     }
 
-    @Test func anInterceptionAuthorityIsNoAnchor() async throws {
+    @Test func anInterceptionCAIsNotAnAnchor() async throws {
         let scene = try Scene()
         var access = try scene.access()
         access.refused = access.anchors
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func anUnknownServerSaysWhoItIs() async throws {
+    @Test func anUnknownServersCertificatesAreReported() async throws {
         let scene = try Scene(#"{"cacerts": ["sub-ca", "ca"], "clientCertificate": "optional"}"#)
         let found = try await ESTBootstrap.fetch(scene.endpoint)
         #expect(found.certificationAuthorities == [try scene.certificate("ca")])
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test(arguments: ["html", "empty-pkcs7", "500", "302", "401-forever"])
-    func aBootstrapThatBringsNothingSaysSo(fault: String) async throws {
+    func aBootstrapWithoutCertificatesIsAnError(fault: String) async throws {
         let scene = try Scene(#"{"fault": "\#(fault)", "authFor": ["cacerts"]}"#)
         await #expect(throws: EnrollmentError.self) { try await ESTBootstrap.fetch(scene.endpoint) }
     }
@@ -88,7 +88,7 @@ import Testing
         #"["ca", "new-ca"]"#, #"["ca", "old-by-new", "new-ca"]"#, #"["ca", "other-ca", "new-by-old"]"#,
         #"["ca", "third-by-old", "new-ca"]"#,
     ])
-    func anAuthorityThatNobodyVouchesForStaysAStranger(sent: String) async throws {
+    func aCACertificateThatNoAnchorVouchesForIsNotTrusted(sent: String) async throws {
         let scene = try Scene(#"{"cacerts": \#(sent)}"#)
         let authorities = try await scene.client().certificationAuthorities()
         #expect(authorities.newAnchors.isEmpty)
@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test(arguments: [#"["other-ca"]"#, #"["new-ca", "old-by-new"]"#])
-    func anAuthorityThatWasReplacedIsAnError(sent: String) async throws {
+    func aReplacedCAIsAnError(sent: String) async throws {
         let scene = try Scene(#"{"cacerts": \#(sent)}"#)
         let client = try scene.client()
         do {
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func aCertificateFromAStrangerIsNotTaken() async throws {
+    @Test func aCertificateFromAnUnknownIssuerIsNotAccepted() async throws {
         let scene = try Scene(#"{"cacerts": ["ca", "other-ca"], "issuer": "other-ca"}"#)
         let error = try await scene.failure(of: try scene.client())
         #expect(error?.code == .wrongCertificate)

@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// The tables of `Tests/Fixtures/sites`, which its `make` writes from programs that are not ours.
+/// The tables of `Tests/Fixtures/sites`, which its `make` generates with independent programs.
 enum Fixture {
     /// The tab-separated rows of a table.
     static func rows(_ name: String) -> [[String]] {
@@ -11,7 +11,7 @@ enum Fixture {
         }
     }
 
-    /// A file of the repository, by its path below `Tests`; empty where it cannot be read.
+    /// A file of the repository, by its path below `Tests`; empty if it cannot be read.
     static func text(_ path: String, file: String = #filePath) -> String {
         let tests = file.split(separator: "/").dropLast(2).joined(separator: "/")
         guard let stream = fopen("/\(tests)/\(path)", "r") else { return "" }
@@ -22,7 +22,7 @@ enum Fixture {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Puts characters in the place of `\u{...}`.
+    /// Replaces `\u{...}` by the character.
     static func unescaped(_ text: String) -> String {
         var result = String.UnicodeScalarView()
         var rest = text.unicodeScalars[...]

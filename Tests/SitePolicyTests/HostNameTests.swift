@@ -77,13 +77,13 @@ import Testing
         ("a-.example", .misplacedHyphen), ("-.example", .misplacedHyphen), ("ab--c.example", .misplacedHyphen),
         ("r3---sn.example", .misplacedHyphen), ("üa--b.example", .misplacedHyphen), ("_dmarc.example", .underscore),
         ("a_b.example", .underscore), ("xn--bcher-kva_.example", .international), ("xn--a_.example", .international),
-        // A-labels that no U-label is written as.
+        // A-labels that are not the encoding of a U-label.
         ("xn--.example", .international), ("xn--a.example", .international), ("xn--abc-.example", .international),
         ("xn--bcher-kv.example", .international), ("xn--99999.example", .international),
         ("xn--nxasmq6b-.example", .international), ("xn--i-7iq.ws", .international), ("xn--tda.xn--", .international),
         ("xn--ib9b.example", .international), ("xn--bcher-uma.example", .international),
         ("xn--Strae-oqA9.example", .international), ("xn--e-xbb.example", .international),
-        // What some resolver takes for IPv4.
+        // Text that some resolvers read as IPv4.
         ("1", .address), ("127.1", .address), ("127.0.1", .address), ("2130706433", .address), ("0", .address),
         ("0x7f000001", .address), ("0X7F.0.0.1", .address), ("0x7f.1", .address), ("0177.0.0.1", .address),
         ("127.0.0.01", .address), ("127.0.0.001", .address), ("127.0.0.1.", .address), ("127.0.0.1.1", .address),
@@ -107,7 +107,7 @@ import Testing
     ]
 
     @Test(arguments: refused)
-    func whatTwoProgramsMightReadDifferentlyIsRefused(input: String, code: HostNameError.Code) {
+    func ambiguousTextIsRefused(input: String, code: HostNameError.Code) {
         #expect(throws: HostNameError(code, "")) { try HostName(canonicalizing: input) }
     }
 
@@ -117,19 +117,19 @@ import Testing
     }
 
     @Test(arguments: ["_dmarc.example", "a_b.example", "-a.example", "r3---sn.example", "xn--i-7iq.ws", "xn--.example"])
-    func aForwardedHostMayBeWhatAListedOneMayNot(_ input: String) throws {
+    func aForwardedHostMayHaveFormsThatCannotBeListed(_ input: String) throws {
         #expect(try HostName(canonicalizing: input.uppercased(), for: .forwarded).text == input)
         #expect(throws: HostNameError.self) { try HostName(canonicalizing: input, for: .listed) }
     }
 
-    /// Leniency is about ASCII names alone: whatever else is refused for a site is refused for a forwarded host.
+    /// Only ASCII names are treated leniently: all other errors for a site are errors for a forwarded host too.
     @Test(arguments: refused.filter { ![.misplacedHyphen, .underscore, .international].contains($0.code) })
-    func aForwardedHostIsNoLessOneThing(input: String, code: HostNameError.Code) {
+    func aForwardedHostHasOneCanonicalFormToo(input: String, code: HostNameError.Code) {
         #expect(throws: HostNameError(code, "")) { try HostName(canonicalizing: input, for: .forwarded) }
     }
 
-    /// Upper case always goes the long way round.
-    @Test func theShortWayRoundGivesWhatTheLongOneGives() throws {
+    /// Upper case always takes the slow path.
+    @Test func theFastPathGivesTheSameResultAsTheSlowOne() throws {
         let plain = Self.accepted.map(\.text) + Fixture.rows("idna-accepted.tsv").map { $0[1] }
         for text in plain where HostName.isPlainName(text.utf8) {
             #expect(try HostName(canonicalizing: text.uppercased()).text == text)
@@ -158,7 +158,7 @@ import Testing
         #expect(try HostName(canonicalizing: "[\(row[0])]").addressBytes == expected)
     }
 
-    /// `inet_aton` reads every form of IPv4 that a resolver might: no name may be one.
+    /// `inet_aton` reads every form of IPv4 that a resolver might accept: no name may be one.
     @Test func noNameIsAnAddressToTheCLibrary() {
         let spellings = Self.accepted.map(\.input) + Self.refused.map(\.input)
         for spelling in spellings {
@@ -181,7 +181,7 @@ import Testing
     }
 
     @Test(arguments: Fixture.rows("idna-refused.tsv"))
-    func whatTheIdnaPackageRefusesIsRefused(_ row: [String]) {
+    func labelsThatTheIdnaPackageRefusesAreRefused(_ row: [String]) {
         #expect(throws: HostNameError.self) { try HostName(canonicalizing: row[0]) }
     }
 

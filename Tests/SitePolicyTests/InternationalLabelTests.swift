@@ -5,9 +5,9 @@ import Testing
 @testable import CountersignSitePolicy
 
 @Suite struct InternationalLabelTests {
-    /// The `idna` package's table of RFC 5892 against what is worked out from Swift's character properties, for every
-    /// scalar. A character that one of the two Unicode versions does not have yet may be missing there, and is then
-    /// refused.
+    /// Compares the `idna` package's table for RFC 5892 with the property derived from Swift's character properties,
+    /// for every scalar. A character that is unassigned in one of the two Unicode versions may differ, and is then an
+    /// error.
     @Test func everyCodePointHasTheDerivedPropertyOfTheIdnaPackage() {
         var expected: [UInt32: InternationalLabel.DerivedProperty] = [:]
         for row in Fixture.rows("idna-codepoints.tsv") {
@@ -42,7 +42,7 @@ import Testing
         #expect(throws: HostNameError.self) { try HostName(canonicalizing: "1a.\(hebrew)") }
     }
 
-    @Test func aLabelIsMeasuredAsItIsWritten() {
+    @Test func aLabelsLengthIsThatOfItsEncodedForm() {
         let fits = String(repeating: "ü", count: 50)
         #expect((try? HostName(canonicalizing: "\(fits).x"))?.text.utf8.count ?? 0 <= 65)
         #expect(throws: HostNameError(.labelTooLong, "")) {

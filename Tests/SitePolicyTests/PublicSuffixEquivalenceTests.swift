@@ -5,7 +5,7 @@ import Testing
 
 @testable import CountersignSitePolicy
 
-/// Three sets of strings, filled by the plain reading of the format: the oracle for the table.
+/// The oracle for the table: three sets of strings, filled by a straightforward parser.
 private struct SuffixSets {
     private(set) var plain: Set<String> = []
     private(set) var wildcards: Set<String> = []
@@ -43,7 +43,7 @@ private struct SuffixSets {
 }
 
 @Suite struct PublicSuffixEquivalenceTests {
-    /// Each name and what lies around it, on which the table and the sets do not agree.
+    /// The names, with their neighbours, for which the table and the sets differ.
     private func differences(_ text: String) -> [String] {
         let sets = SuffixSets(parsing: text)
         let table = PublicSuffixes(parsing: text)
@@ -61,7 +61,7 @@ private struct SuffixSets {
 
     @Test(
         .enabled(if: FileManager.default.isReadableFile(atPath: "/usr/share/publicsuffix/public_suffix_list.dat")))
-    func theWholeListSaysWhatItsRulesSay() throws {
+    func theWholeListMatchesItsRules() throws {
         let text = try String(contentsOfFile: "/usr/share/publicsuffix/public_suffix_list.dat", encoding: .utf8)
         #expect(SuffixSets(parsing: text).names.count > 5_000)
         #expect(differences(text) == [])
@@ -91,7 +91,7 @@ private struct SuffixSets {
         #expect(differences(lines.joined(separator: "\n")) == [])
     }
 
-    /// Rules as short as they can be: the table has to grow.
+    /// The shortest possible rules, so that the table has to grow.
     @Test func manyShortRulesAreKept() throws {
         let letters = "abcdefghijklmnopqrstuvwxyz".map(String.init)
         let text = letters.flatMap { first in letters.map { "\(first).\($0)" } }.joined(separator: "\n")

@@ -30,7 +30,7 @@ import Testing
         #expect(try Self.list.isPublicSuffix(HostName(canonicalizing: host)) == isSuffix)
     }
 
-    @Test func aDomainWithNothingButSuffixesBelowIsOne() throws {
+    @Test func aDomainWithOnlySuffixesBelowItIsASuffix() throws {
         let list = PublicSuffixes(parsing: "jp\n*.kobe.jp\n!city.kobe.jp")
         #expect(try list.isPublicSuffix(HostName(canonicalizing: "kobe.jp")))
         #expect(try !list.isPublicSuffix(HostName(canonicalizing: "city.kobe.jp")))

@@ -37,7 +37,7 @@ import Testing
         #expect(Punycode.decode(input) == nil)
     }
 
-    @Test func aLabelIsTheMostThatIsTaken() {
+    @Test func moreThanALabelIsRefused() {
         #expect(Punycode.encode(Array(repeating: "a", count: 63)) != nil)
         #expect(Punycode.encode(Array(repeating: "a", count: 64)) == nil)
         #expect(Punycode.decode(String(repeating: "a", count: 64)) == nil)

@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    /// One bad line, where it is bad, what is said, and a piece of the hint.
+    /// A faulty line, the column of the fault, the message, and a part of the hint.
     static let faults: [(line: String, column: Int, message: String, hint: String?)] = [
         // Options.
         ("https://a.example awnser=basic", 19, #"unknown option "awnser""#, #"did you mean "answer"?"#),
@@ -154,7 +154,7 @@ import Testing
         for bad in ["", "a b", "a\n", "é", "a/b", "a\\b", "a:b", "a\0"] { #expect(!SiteRule.isStoredName(bad)) }
     }
 
-    @Test func aFullListOfSuffixesIsHeeded() {
+    @Test func aFullSuffixListIsApplied() {
         let suffixes = PublicSuffixes(parsing: "com\ncorp.example")
         #expect(throws: SiteListError.self) {
             try SiteList(files: [(name: "a", text: "*.corp.example")], publicSuffixes: suffixes)

@@ -88,7 +88,7 @@ import Testing
         ("https://[2001:db8::1]", "not on the list with this scheme and port"), ("https://example", "not on the list"),
         ("https://other.test", "not on the list"),
     ])
-    func whatIsNotListedIsTunnelledAndSaysWhy(url: String, reason: String) throws {
+    func unlistedSitesAreTunnelledWithAReason(url: String, reason: String) throws {
         let list = try Self.list(Self.layered)
         let origin = try Self.origin(url)
         #expect(list.verdict(for: origin) == .tunnel(reason: reason))
@@ -139,9 +139,8 @@ import Testing
         #expect(list.rule(for: origin) == nil)
     }
 
-    /// Whatever spelling is asked for, either it is refused, or it is answered exactly when it is the listed host
-    /// itself.
-    @Test func theHostThatIsAllowedIsTheHostThatIsConnectedTo() throws {
+    /// Every spelling of a host is either refused, or answered if and only if it is the listed host.
+    @Test func theAllowedHostIsTheHostThatIsConnectedTo() throws {
         let list = try Self.list(
             "https://example.com\nhttps://bücher.example\nhttps://127.0.0.1\nhttps://[2001:db8::1]")
         let listed = Set(list.rules.map { $0.pattern.host.name.text })
@@ -173,7 +172,7 @@ import Testing
         }
     }
 
-    @Test func tenThousandLinesAreAsQuickAsTen() throws {
+    @Test func tenThousandLinesTakeNoLongerThanTen() throws {
         func seconds(_ count: Int) throws -> Double {
             let lines = (0..<count).map { "https://s\($0).corp\($0 % 7).example" } + ["https://*.wild.example"]
             let list = try Self.list(lines.joined(separator: "\n"))
@@ -199,7 +198,7 @@ import Testing
 
     // MARK: What the interception CA may sign for
 
-    @Test func whatIsInterceptedIsNamedOnceEach() throws {
+    @Test func eachInterceptedHostIsNamedOnce() throws {
         let list = try Self.list(
             """
             https://a.corp.example

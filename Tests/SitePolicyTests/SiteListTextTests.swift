@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(arguments: ["http://a.example", "https://a.example:8443", "*.a.example", "c.example", "work"])
-    func whatIsNotListedIsNotRemoved(_ pattern: String) throws {
+    func onlyListedSitesAreRemoved(_ pattern: String) throws {
         #expect(SiteListText.remove(try SitePattern(parsing: pattern), from: Self.text) == nil)
     }
 
@@ -38,7 +38,7 @@ import Testing
         #expect(SiteListText.remove(pattern, from: "a.example") == "")
     }
 
-    @Test func addingAndRemovingLeavesTheTextAsItWas() throws {
+    @Test func addingAndRemovingALineRestoresTheText() throws {
         let text = Self.text + "\r\n"
         let added = SiteListText.add("*.new.example answer=ntlm", to: text)
         let removed = SiteListText.remove(try SitePattern(parsing: "*.new.example"), from: added)

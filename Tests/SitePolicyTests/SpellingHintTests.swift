@@ -15,7 +15,7 @@ import Testing
         #expect(SpellingHint.edits(from: other, to: word) == count)
     }
 
-    @Test func twoEditsAreAHintAndThreeAreNot() {
+    @Test func twoEditsGiveAHintAndThreeDoNot() {
         #expect(SpellingHint.text(for: "antswerr", among: ["answer", "spn"]) == "did you mean \"answer\"?")
         #expect(SpellingHint.text(for: "aantswerr", among: ["answer", "spn"]) == "known words: answer, spn")
         #expect(SpellingHint.text(for: "xxn", among: ["answer", "spn"]) == "did you mean \"spn\"?")

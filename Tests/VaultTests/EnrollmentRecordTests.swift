@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test(arguments: [whole(), enrollment()])
-    func anEnrolmentComesBackAsItWas(record: EnrollmentRecord) throws {
+    func anEnrolmentIsDecodedAsEncoded(record: EnrollmentRecord) throws {
         var contents = try filled()
         try contents.setEnrollment(record)
         let encoded = try VaultRecords.encode(contents)
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(arguments: [PendingEnrollment.State.requested, .issued(chain: [[1], [2]])])
-    func aPendingEnrolmentComesBackAsItWas(state: PendingEnrollment.State) throws {
+    func aPendingEnrolmentIsDecodedAsEncoded(state: PendingEnrollment.State) throws {
         var contents = try filled()
         try contents.setPendingEnrollment(Self.pending(state))
         #expect(try VaultRecords.decode(try VaultRecords.encode(contents)) == contents)
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    /// Each byte changed: the record is refused, or is another one that has this encoding and no other.
+    /// Changes each byte: decoding fails, or gives another record whose only encoding is the changed one.
     @Test func everyChangedByteIsRefusedOrMeansSomethingElse() throws {
         var contents = VaultContents()
         try contents.setEnrollment(Self.whole())
@@ -163,7 +163,7 @@ import Testing
 }
 
 extension [UInt8] {
-    /// Where the one-letter names stand: behind a length of 1.
+    /// The positions of the one-letter names, each after a length of 1.
     fileprivate func indices(ofName first: Character, _ second: Character) -> (Int, Int)? {
         func index(_ name: Character) -> Int? {
             guard let letter = name.asciiValue else { return nil }

@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test func aPersonMayTouchTheComments() throws {
+    @Test func commentsMayBeEdited() throws {
         let key = Secret([UInt8](repeating: 0, count: 16).flatMap { _ in [0x0A, 0xF9] as [UInt8] })
         for text in [
             "\(Self.digits)", "\(Self.digits)\n", "# a\r\n\r\n\(Self.digits)\r\n# b", "\n\n\(Self.digits)\n\n",

@@ -78,8 +78,7 @@ final class MemoryStorage: VaultStorage {
     }
 }
 
-/// Another storage without its lock, as it is for a writer whose lease has expired; runs `before` ahead of each write
-/// of the vault.
+/// A storage without its lock, for a writer whose lease has expired. Calls `before` before each write of the vault.
 struct UnlockedStorage: VaultStorage {
     let base: any VaultStorage
     var before: @Sendable () throws -> Void = {}

@@ -61,7 +61,7 @@ import Testing
         #expect(try file.storage.version(of: .vault) == fingerprint)
     }
 
-    @Test func aChangeThatThrowsIsForgotten() throws {
+    @Test func aChangeThatThrowsIsDiscarded() throws {
         let fingerprint = try file.storage.version(of: .vault)
         #expect(throws: NoPassphrase.self) {
             try vault.update { contents in
@@ -73,7 +73,7 @@ import Testing
         #expect(try vault.contents == filled())
     }
 
-    @Test func whatAnotherWroteIsKept() throws {
+    @Test func anotherWritersChangeIsKept() throws {
         let other = try file.open(passphrase: unasked)
         try set("mine")
         try other.update { try $0.setCredential(name: "theirs", user: "u", password: Secret(utf8: "p")) }
@@ -106,13 +106,13 @@ import Testing
         #expect(try home.bytes("vault") == bytes)
     }
 
-    @Test func aVaultThatIsGoneIsNotMadeAgain() throws {
+    @Test func aVaultThatWasRemovedIsNotRecreated() throws {
         unlink("\(home.path)/vault")
         #expect(try code { try set("a") } == .missing)
         #expect(!home.names.contains("vault"))
     }
 
-    @Test func aWriterDoesNotWaitForEver() throws {
+    @Test func aWriterGivesUpWaitingForTheLock() throws {
         let lock = try file.storage.lockForWriting()
         let hasty = VaultFolder(path: home.path, patience: .milliseconds(30))
         #expect(try code { _ = try hasty.lockForWriting() } == .locked)

@@ -24,7 +24,7 @@ import Testing
         #expect(try home.sealedVault.openOrCreate(passphrase: unasked).contents == filled())
     }
 
-    @Test func modesDoNotHangOnTheUmask() async throws {
+    @Test func modesDoNotDependOnTheUmask() async throws {
         await #expect(processExitsWith: .success) {
             for mask in [0o777, 0] as [mode_t] {
                 umask(0o022)
@@ -56,7 +56,7 @@ import Testing
         #expect(try home.bytes("vault") == before)
     }
 
-    @Test func aKeyThatIsThereIsNotWrittenOver() throws {
+    @Test func anExistingKeyIsNotOverwritten() throws {
         let key = KeyFileText.encode([Randomness.secret(32)]).withBytes { Array($0) }
         try home.put(key, "vault.key")
         try home.sealedVault.create(openedBy: .file).update(fill)
@@ -64,7 +64,7 @@ import Testing
         #expect(try home.sealedVault.open(passphrase: unasked).contents == filled())
     }
 
-    @Test func aVaultThatVanishedIsNotReplacedByAnEmptyOne() throws {
+    @Test func aMissingVaultWithABackupIsNotReplacedByAnEmptyOne() throws {
         try home.sealedVault.create(openedBy: .file).update(fill)
         unlink("\(home.path)/vault")
         #expect(try code { _ = try home.sealedVault.openOrCreate(passphrase: unasked) } == .missing)
@@ -137,7 +137,7 @@ import Testing
         #expect(try home.sealedVault.open(passphrase: unasked).contents == filled())
     }
 
-    @Test func sixteenMebibytesAreTheMost() throws {
+    @Test func aVaultHasAtMostSixteenMebibytes() throws {
         _ = try home.sealedVault.create(openedBy: .file)
         #expect(truncate("\(home.path)/vault", VaultLimits.fileBytes) == 0)
         #expect(try code { _ = try home.sealedVault.open(passphrase: unasked) } == .altered)
@@ -146,7 +146,7 @@ import Testing
     }
 
     @Test(arguments: ["vault", "vault.key"], [0o640, 0o604, 0o620, 0o602, 0o610, 0o601] as [mode_t])
-    func whatOthersMayUseIsRefused(name: String, mode: mode_t) throws {
+    func anItemThatOthersCanAccessIsRefused(name: String, mode: mode_t) throws {
         _ = try home.sealedVault.create(openedBy: .file)
         chmod("\(home.path)/\(name)", mode)
         let error = #expect(throws: VaultError.self) { try home.sealedVault.open(passphrase: unasked) }
@@ -155,7 +155,7 @@ import Testing
     }
 
     @Test(.enabled(if: geteuid() == 0), arguments: ["vault", "vault.key"])
-    func whatBelongsToSomebodyElseIsRefused(name: String) throws {
+    func anItemOfAnotherUserIsRefused(name: String) throws {
         _ = try home.sealedVault.create(openedBy: .file)
         chown("\(home.path)/\(name)", 1, 1)
         #expect(try code { _ = try home.sealedVault.open(passphrase: unasked) } == .permissions)
@@ -177,7 +177,7 @@ import Testing
         #expect(try code { _ = try home.sealedVault.open(passphrase: unasked) } == .notAVault)
     }
 
-    @Test func aHomeThatAnybodyMayWriteToIsRefused() throws {
+    @Test func aHomeThatIsWritableForEveryoneIsRefused() throws {
         chmod(home.path, 0o707)
         #expect(try code { _ = try home.sealedVault.create(openedBy: .file) } == .permissions)
         #expect(home.names.isEmpty)

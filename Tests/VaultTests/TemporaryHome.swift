@@ -6,7 +6,7 @@ import Testing
 
 @testable import CountersignVault
 
-/// A folder of its own for one test, removed with all that is in it.
+/// A temporary folder for one test, removed with its contents.
 final class TemporaryHome: Sendable {
     let path: String
 
@@ -26,7 +26,7 @@ final class TemporaryHome: Sendable {
 
     var sealedVault: SealedVault { SealedVault(home: path) }
 
-    /// The vault of a home that many write at once, on a machine that may be slow.
+    /// The vault of a home with many concurrent writers, with patience for a slow machine.
     static func sharedVault(_ path: String) -> SealedVault {
         SealedVault(storage: VaultFolder(path: path, patience: .seconds(120)), passphraseCost: cheapest)
     }
@@ -35,7 +35,7 @@ final class TemporaryHome: Sendable {
         SealedVault(storage: VaultFolder(path: path, before: step), passphraseCost: cheapest)
     }
 
-    /// What is there, sorted.
+    /// The names of the files, sorted.
     var names: [String] { Self.names(in: path) }
 
     func bytes(_ name: String) throws -> [UInt8] {
@@ -75,12 +75,12 @@ final class TemporaryHome: Sendable {
     }
 }
 
-/// The least that a vault takes: N = 2^15.
+/// The lowest cost that a vault accepts: N = 2^15.
 let cheapest = Scrypt(costExponent: 15, blockSize: 8, parallelization: 1)
 
 struct NoPassphrase: Error {}
 
-/// For vaults that must not ask.
+/// For vaults that must not ask for a passphrase.
 func unasked() throws -> Secret { throw NoPassphrase() }
 
 func filled() throws -> VaultContents {
@@ -98,7 +98,7 @@ func fill(_ contents: inout VaultContents) throws {
     contents = try filled()
 }
 
-/// The code of the error that `body` throws, nil when it throws none.
+/// The code of the error that `body` throws, nil if it does not throw.
 func code<Value>(_ body: () throws -> Value) throws -> VaultError.Code? {
     do {
         _ = try body()

@@ -14,14 +14,14 @@ import Testing
             leafSHA256: [UInt8](repeating: 5, count: digest))
     }
 
-    @Test func aTokensKeyComesBackAsItWas() throws {
+    @Test func aTokensKeyIsDecodedAsEncoded() throws {
         var contents = try filled()
         try contents.setTokenKey(Self.key())
         try contents.setTokenKey(Self.key("badge", uri: "pkcs11:id=%01?module-path=/m.so", pin: 256))
         let encoded = try VaultRecords.encode(contents)
         #expect(try VaultRecords.decode(encoded) == contents)
         #expect(contents.tokenKeys.keys.sorted() == ["badge", "card"])
-        // What was read earlier is not the key that is there now.
+        // The key that was read earlier is no longer the stored one.
         contents.refusePIN(of: Self.key(pin: 7))
         #expect(contents.tokenKeys["card"]?.isPINRefused == false)
         contents.refusePIN(of: Self.key())

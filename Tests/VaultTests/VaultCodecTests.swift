@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func bytesBehindTheVaultAreRefused() throws {
+    @Test func extraBytesAfterTheVaultAreRefused() throws {
         #expect(try code { _ = try VaultHeader(of: vector + [0]) } == .altered)
     }
 

@@ -42,7 +42,7 @@ import Testing
             made: made)
     }
 
-    @Test func aTrustDecisionIsForOnePlaceAndLeafAndTheLastOneCounts() throws {
+    @Test func aTrustExceptionIsForOneHostPortAndLeafAndTheLastOneApplies() throws {
         var contents = VaultContents()
         let made = [
             Self.decision("b.example"), Self.decision(port: 8443), Self.decision(leaf: 9), Self.decision(leaf: 8),
@@ -60,13 +60,13 @@ import Testing
         #expect(none == 0 && contents.generation == 7)
     }
 
-    @Test func aTrustDecisionCountsThroughItsLastSecond() {
+    @Test func aTrustExceptionAppliesThroughItsLastSecond() {
         #expect(Self.decision(until: 10).counts(at: 10))
         #expect(!Self.decision(until: 10).counts(at: 11))
         #expect(Self.decision().counts(at: .max))
     }
 
-    @Test func aTrustDecisionThatNoRecordHoldsIsRefused() throws {
+    @Test func anInvalidTrustExceptionIsRefused() throws {
         let refused = [
             Self.decision(""), Self.decision("A.example"), Self.decision("*.a.example"), Self.decision("a b"),
             Self.decision(String(repeating: "a", count: 254)), Self.decision(port: 0), Self.decision(until: -1),

@@ -7,9 +7,9 @@ import Testing
 
 @testable import CountersignVault
 
-/// Stops, or fails, at every step on the file system in turn.
+/// Kills the process, or fails, at each file-system operation in turn.
 @Suite struct VaultCrashTests {
-    /// What is done to a vault that holds `filled()`.
+    /// An operation on a vault that contains `filled()`.
     enum Work: String, CaseIterable, Codable, Sendable {
         case update
         case rekeyToFile
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    /// Counts steps and does something at one of them.
+    /// Counts steps and is due at one of them.
     final class Countdown: Sendable {
         private let count = Atomic<Int>(0)
         private let last: Int
@@ -42,7 +42,7 @@ import Testing
         return home
     }
 
-    /// Opens what a stopped or failed process left, whichever of the two it is, and goes on working with it.
+    /// Opens the vault that a killed or failed process left, with either key, and changes it.
     private func checkWhole(_ home: TemporaryHome, _ comment: Comment) throws {
         let vault = try home.sealedVault { _ throws(VaultError) in }.open { Secret(utf8: "new") }
         let contents = vault.contents
@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test(arguments: Work.allCases)
-    func whoIsKilledAtAnyStepLeavesAWholeVault(work: Work) async throws {
+    func aProcessKilledAtAnyStepLeavesAValidVault(work: Work) async throws {
         let steps = try steps(of: work)
         #expect(steps >= 8)
         for step in 1...steps {
@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test(arguments: Work.allCases)
-    func aFailureAtAnyStepLeavesAWholeVault(work: Work) throws {
+    func aFailureAtAnyStepLeavesAValidVault(work: Work) throws {
         let steps = try steps(of: work)
         for step in 1...steps {
             let home = try Self.prepared()
@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test func creatingMayBeStoppedAnywhere() async throws {
+    @Test func creatingAVaultMayBeInterruptedAnywhere() async throws {
         let counted = Countdown(at: 0)
         let first = try TemporaryHome()
         _ = try first.sealedVault { _ throws(VaultError) in _ = counted.isDue() }.create(openedBy: .file)
@@ -138,7 +138,7 @@ import Testing
         }
     }
 
-    @Test func aWriteThatTheSystemCutsShortLeavesTheOldVault() async throws {
+    @Test func aShortWriteLeavesTheOldVault() async throws {
         let home = try Self.prepared()
         let before = try home.bytes("vault")
         let path = home.path

@@ -61,7 +61,7 @@ import Testing
         #expect(read.recordCount == 4)
     }
 
-    @Test func aTrustDecisionIsReadFieldByField() throws {
+    @Test func aTrustExceptionIsReadFieldByField() throws {
         let read = try VaultRecords.decode(
             payload(
                 interception, trust("a.example"), trust("a.example", leaf: 8, answers: 1, until: [1] + number(9, 8)),
@@ -87,12 +87,12 @@ import Testing
         }
     }
 
-    @Test func whatANewerCountersignWroteIsRefusedWhole() throws {
+    @Test func recordsOfANewerVersionAreRefused() throws {
         #expect(try code { _ = try VaultRecords.decode(payload([255] + field([1, 2, 3]))) } == .newerVersion)
         #expect(try code { _ = try VaultRecords.decode(payload(format: 2)) } == .newerVersion)
     }
 
-    @Test func whatWeWouldNotWriteIsRefused() throws {
+    @Test func constraintsInAnotherFormAreRefused() throws {
         let table: [(String, Secret)] = [
             ("a name twice", payload(password("a"), password("a"))),
             ("names out of order", payload(password("b"), password("a"))),
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    @Test func tenThousandRecordsAreTheMost() throws {
+    @Test func aVaultHasAtMostTenThousandRecords() throws {
         var contents = VaultContents()
         for index in 0..<VaultLimits.records {
             try contents.setCredential(name: "c\(index)", user: "u", password: Secret([1]))
@@ -146,7 +146,7 @@ import Testing
         #expect(try code { _ = try VaultRecords.decode(payload(count: 10_001)) } == .tooLarge)
     }
 
-    @Test func sixteenMebibytesAreTheMost() throws {
+    @Test func aVaultHasAtMostSixteenMebibytes() throws {
         // 255 keys of 64 KiB, then one that fills the file to the last byte.
         var contents = VaultContents()
         let digest = [UInt8](repeating: 0, count: 32)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CountersignVault
 
-/// What every storage has to do, and what a vault does with it. The file system and a storage with row versions run the
+/// The contract of a storage, and of a vault over any storage. The file system and a storage with row versions run the
 /// same tests.
 @Suite struct VaultStorageTests {
     enum Kind: CaseIterable, Sendable {
@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test(arguments: Kind.allCases)
-    func whatIsRemovedIsGoneAndMayBeRemovedAgain(_ kind: Kind) throws {
+    func anItemCanBeRemovedTwice(_ kind: Kind) throws {
         let place = try Place(kind)
         try place.storage.replace(.backup, with: [1])
         try place.storage.remove(.backup)
@@ -242,7 +242,7 @@ import Testing
     }
 
     @Test(arguments: Kind.allCases)
-    func ofTwoThatCreateAVaultTheSecondIsTold(_ kind: Kind) throws {
+    func ofTwoWritersThatCreateAVaultTheSecondFails(_ kind: Kind) throws {
         let place = try Place(kind)
         let first = Mutex<OpenVault?>(nil)
         let second = place.unlockedVault(before: {

@@ -5,7 +5,7 @@ import CountersignCryptography
 
 extension Certificate {
     /// All certificates of a PEM text (RFC 7468 §5), in their order. Ignores other blocks and text between blocks.
-    /// Throws `malformed` if a certificate cannot be read, `noCertificate` if there are none.
+    /// Throws `malformed` if a certificate cannot be read, `noCertificate` without any.
     package static func readPEM(_ text: [UInt8]) throws(CertificateError) -> [Certificate] {
         ERR_clear_error()
         guard let count = Int32(exactly: text.count) else {

@@ -164,7 +164,7 @@ package struct CSRAttributes: Sendable, Equatable {
     }
 }
 
-/// Object identifiers of what is asked for.
+/// Object identifiers of attributes and algorithms.
 private enum AttributeName {
     static let challengePassword = "1.2.840.113549.1.9.7"
     static let extensionRequest = "1.2.840.113549.1.9.14"
@@ -175,7 +175,7 @@ private enum AttributeName {
 }
 
 private enum EllipticCurve {
-    /// P-256 where no curve is named.
+    /// P-256 if no curve is named.
     static func specification(_ curve: DERItem?) -> KeySpecification? {
         guard let curve else { return .ecP256 }
         return switch curve.dottedText {

@@ -59,7 +59,7 @@ final class AnchorFile: Sendable {
     }
 }
 
-/// A certificate of which only the subject is decoded.
+/// A certificate with only its subject decoded.
 ///
 /// Unchecked because of the pointer: the X509_NAME is not modified after its creation.
 private final class Anchor: @unchecked Sendable {
