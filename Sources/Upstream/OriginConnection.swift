@@ -31,13 +31,20 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
         case closed
     }
 
-    // The properties that other modules access for each request are not checked for exclusive access at run time: the
-    // compiler cannot see all accesses, but each of them is over at once, and all are on the event loop.
+    // Some properties that other modules access for each request are computed over private storage. Each access to a
+    // stored property of another module is checked for exclusivity at run time, at 70 instructions;
+    // `@exclusivity(unchecked)` takes effect only inside its own module.
 
     /// The exchange that leases the connection, until the connection is returned or closed.
-    @exclusivity(unchecked) package var delegate: (any OriginStreamDelegate)?
+    package var delegate: (any OriginStreamDelegate)? {
+        get { storedDelegate }
+        set { storedDelegate = newValue }
+    }
     /// Answers certificate requests while there is no ``delegate``, that is, during the handshake. Nil declines them.
-    @exclusivity(unchecked) package var certificateSource: CertificateSource?
+    package var certificateSource: CertificateSource? {
+        get { storedCertificateSource }
+        set { storedCertificateSource = newValue }
+    }
     /// Decides whether to continue to an untrusted origin. Nil leaves it undecided.
     package var trustSource: TrustSource?
     /// Opens the connection; nil once the handshake is over.
@@ -51,18 +58,33 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
     package private(set) var tls: TLSSummary?
     /// The connection has been authenticated by NTLM or Negotiate, by the proxy or by its client. It can only serve
     /// this client from then on.
-    @exclusivity(unchecked) package var isAuthenticated = false
+    package var isAuthenticated: Bool {
+        get { storedIsAuthenticated }
+        set { storedIsAuthenticated = newValue }
+    }
     /// The decision about the origin's last certificate request, if there was one.
-    @exclusivity(unchecked) package var certificateChecks: ThreeChecks?
+    package var certificateChecks: ThreeChecks? {
+        get { storedCertificateChecks }
+        set { storedCertificateChecks = newValue }
+    }
     /// The client identity that was last shown to the origin.
     package private(set) var shownIdentity: Identity?
     /// A client identity was shown to the origin at some time, so that the connection acts for a person.
-    @exclusivity(unchecked) package private(set) var hasShownIdentity = false
+    package var hasShownIdentity: Bool { storedHasShownIdentity }
     /// The number of requests that the connection has carried.
-    @exclusivity(unchecked) package private(set) var requestCount = 0
-    @exclusivity(unchecked) package private(set) var requestIsWhole = true
+    package var requestCount: Int { storedRequestCount }
+    package var requestIsWhole: Bool { storedRequestIsWhole }
     /// Whether the network takes more. Stored, because asking the channel for each piece of content is expensive.
-    @exclusivity(unchecked) package private(set) var isWritable = true
+    package var isWritable: Bool { storedIsWritable }
+
+    private var storedDelegate: (any OriginStreamDelegate)?
+    private var storedCertificateSource: CertificateSource?
+    private var storedIsAuthenticated = false
+    private var storedCertificateChecks: ThreeChecks?
+    private var storedHasShownIdentity = false
+    private var storedRequestCount = 0
+    private var storedRequestIsWhole = true
+    private var storedIsWritable = true
 
     var phase: Phase
     var method: Method = .get
@@ -143,8 +165,8 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
         guard case .idle = phase, context != nil else { return }
         phase = .head
         self.method = method
-        requestCount += 1
-        requestIsWhole = false
+        storedRequestCount += 1
+        storedRequestIsWhole = false
         bytesOfResponse = false
         output.write(about: size, write)
     }
@@ -161,7 +183,7 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
             output.write(ChunkedEncoding.end(trailers: trailers, head: fields))
             chunkedFields = nil
         }
-        requestIsWhole = true
+        storedRequestIsWhole = true
     }
 
     package func flush() { output.flush() }
@@ -238,7 +260,7 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
     }
 
     package func channelWritabilityChanged(context: ChannelHandlerContext) {
-        isWritable = context.channel.isWritable
+        storedIsWritable = context.channel.isWritable
         delegate?.originWritabilityChanged(isWritable)
     }
 
@@ -253,7 +275,7 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
         case TLSEvent.certificateRequested(let request):
             let answer = { [self] (identity: Identity?) in
                 shownIdentity = identity
-                if identity != nil { hasShownIdentity = true }
+                if identity != nil { storedHasShownIdentity = true }
                 tlsHandler?.answerCertificateRequest(with: identity)
             }
             if let delegate {
