@@ -35,9 +35,12 @@ struct LibraryPackageTests {
                 targets: [\(targets.joined(separator: ", "))])
             """)
 
-        // It loads the whole package graph and builds nothing.
+        // This command loads the whole package graph and builds nothing.
+        let environment = ProcessInfo.processInfo.environment
         let loaded = try Command.run(
-            "/usr/bin/env", ["swift", "package", "--package-path", app.path, "plugin", "--list"], in: app, seconds: 120)
+            "/usr/bin/env", ["swift", "package", "--package-path", app.path, "plugin", "--list"],
+            environment: ["PATH": environment["PATH"] ?? "/usr/bin:/bin", "HOME": environment["HOME"] ?? app.path],
+            in: app, seconds: 120)
         #expect(loaded.status == 0, "\(loaded.said)")
     }
 
