@@ -72,14 +72,20 @@ extension ClientConnection {
                 }
                 try checkTrace(head, route)
                 let pin = try acceptedLeaf(head)
-                run(head, route, path, pin: pin)
+                run(
+                    ExchangeDriver(
+                        client: self, session: session, services: services, head: head, route: route, path: path,
+                        pin: pin))
             case .intercepted(let site):
                 guard !head.isConnect else {
                     throw RequestTarget.Failure(status: 400, detail: "CONNECT inside CONNECT")
                 }
                 let (route, path) = try destination(of: head, inside: site)
                 try checkTrace(head, route)
-                run(head, route, path, pin: site.pin)
+                run(
+                    ExchangeDriver(
+                        client: self, session: session, services: services, head: head, route: route, path: path,
+                        pin: site.pin))
             }
         } catch {
             respondAndClose(.init(status: error.status, detail: error.detail))
@@ -96,9 +102,7 @@ extension ClientConnection {
         setup.start()
     }
 
-    private func run(_ head: consuming RequestHead, _ route: Route, _ path: ArraySlice<UInt8>, pin: [UInt8]?) {
-        let driver = ExchangeDriver(
-            client: self, session: session, services: services, head: head, route: route, path: path, pin: pin)
+    private func run(_ driver: ExchangeDriver) {
         exchange = driver
         if driver.head.hasBody {
             phase = .body
