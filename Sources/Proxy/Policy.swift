@@ -12,19 +12,19 @@ import CountersignTLS
 /// exchange keeps the policy with which it started.
 package final class Policy: Sendable {
     /// The credentials and identities that can answer challenges.
-    package enum Enrollment: Sendable {
+    package enum EnrolledMaterial: Sendable {
         case open(credentials: [String: PasswordCredential], identities: [Identity])
         /// The vault is closed, for the given reason.
         case closed(reason: String)
     }
 
     package let sites: SiteList
-    package let enrollment: Enrollment
+    package let enrolled: EnrolledMaterial
     /// For connections to origins; contains the trust anchors.
     package let originTLS: TLSClientContext
     /// Issues the leaf certificates that intercepted clients receive. Nil if no site is intercepted or the vault is
     /// closed.
-    package let authority: InterceptionAuthority?
+    package let interceptionAuthority: InterceptionAuthority?
     /// The user's decisions to continue although a certificate cannot be verified, including expired ones.
     package let trustExceptions: [Origin: [TrustException]]
     /// Incremented by every reload.
@@ -34,17 +34,18 @@ package final class Policy: Sendable {
     private let hasCredentialsOfOrigins: Bool
 
     package init(
-        sites: SiteList, enrollment: Enrollment, originTLS: TLSClientContext, authority: InterceptionAuthority?,
-        trustExceptions: [Origin: [TrustException]] = [:], generation: UInt64
+        sites: SiteList, enrolled: EnrolledMaterial, originTLS: TLSClientContext,
+        interceptionAuthority: InterceptionAuthority?, trustExceptions: [Origin: [TrustException]] = [:],
+        generation: UInt64
     ) {
         self.sites = sites
-        self.enrollment = enrollment
+        self.enrolled = enrolled
         self.originTLS = originTLS
-        self.authority = authority
+        self.interceptionAuthority = interceptionAuthority
         self.trustExceptions = trustExceptions
         self.generation = generation
         hasCredentialsOfOrigins =
-            if case .open(let credentials, _) = enrollment {
+            if case .open(let credentials, _) = enrolled {
                 credentials.keys.contains { OriginCredentialName.isOne($0) }
             } else { false }
     }
@@ -84,7 +85,7 @@ package final class Policy: Sendable {
     /// The third check for a password challenge. Prefers the credential stored for `origin` alone to the credential
     /// that `rule` names.
     package func passwordDecision(for rule: SiteRule, at origin: Origin) -> CredentialDecision {
-        switch enrollment {
+        switch enrolled {
         case .closed(let reason):
             return .performDefaultHandling(reason: reason)
         case .open(let credentials, _):
@@ -101,9 +102,9 @@ package final class Policy: Sendable {
         for request: CertificateRequest?, rule: SiteRule, now: Int64
     ) -> (identity: Identity?, check: ThreeChecks.Check) {
         let identities: [Identity]
-        switch enrollment {
+        switch enrolled {
         case .closed(let reason): return (nil, .no(reason))
-        case .open(_, let enrolled): identities = enrolled
+        case .open(_, let all): identities = all
         }
         let choice = Identity.choose(
             among: identities, acceptableIssuers: request?.acceptableIssuers ?? [],

@@ -13,7 +13,7 @@ package final class ProxyServices: Sendable {
     /// Decides about listed origins whose certificate does not verify and for which there is no trust exception.
     let serverTrustDecider: (any ServerTrustDecider)?
     /// Supplies another credential when an origin rejects the one that its site's line names.
-    let suppliedCredentials: ReplacementCredentials?
+    let delegateCredentials: ReplacementCredentials?
     /// Receives reports on whether origins accept client identities.
     let identityRefresher: IdentityRefresher?
     /// Receives reports on what becomes of challenges.
@@ -28,7 +28,7 @@ package final class ProxyServices: Sendable {
     package init(
         configuration: ProxyConfiguration, policy: CurrentPolicy, accessLog: AccessLog?,
         breaker: BreakerBoard = BreakerBoard(),
-        serverTrustDecider: (any ServerTrustDecider)? = nil, suppliedCredentials: ReplacementCredentials? = nil,
+        serverTrustDecider: (any ServerTrustDecider)? = nil, delegateCredentials: ReplacementCredentials? = nil,
         identityRefresher: IdentityRefresher? = nil, observer: ChallengeObserver? = nil,
         pseudonym: String,
         wallClock: @escaping @Sendable () -> Int64
@@ -38,7 +38,7 @@ package final class ProxyServices: Sendable {
         self.accessLog = accessLog
         self.breaker = breaker
         self.serverTrustDecider = serverTrustDecider
-        self.suppliedCredentials = suppliedCredentials
+        self.delegateCredentials = delegateCredentials
         self.identityRefresher = identityRefresher
         self.observer = observer
         self.pseudonym = pseudonym

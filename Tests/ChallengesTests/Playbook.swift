@@ -28,7 +28,7 @@ extension Line {
     static let lostButMayRepeat = Line.event(.connectionLost(requestMayRepeat: true))
 }
 
-/// Plays `lines` to an exchange with the context `terms` through its package API. The action of each event must be the
+/// Plays `lines` to an exchange with `context` through its package API. The action of each event must be the
 /// next line.
 @discardableResult
 func play(

@@ -32,11 +32,11 @@ final class JavaStoreTests: StoreBench {
         #expect(run(installer(), .present(root), .java) == [.done])
         #expect(try aliases(store) == [name, "other"])
         let bytes = TextFile.bytes(store)
-        #expect(run(installer(), .present(root), .java) == [.asWanted])
+        #expect(run(installer(), .present(root), .java) == [.unchanged])
         #expect(TextFile.bytes(store) == bytes)
         #expect(run(installer(), .absent(root), .java) == [.done])
         #expect(try aliases(store) == ["other"])
-        #expect(run(installer(), .absent(root), .java) == [.asWanted])
+        #expect(run(installer(), .absent(root), .java) == [.unchanged])
         let mode = try FileManager.default.attributesOfItem(atPath: store)[.posixPermissions] as? Int
         #expect(mode == 0o664)
         #expect(listing("\(tree)/usr/lib/jvm/one/lib/security").keys.sorted() == [".keep", "cacerts"])
@@ -61,7 +61,7 @@ final class JavaStoreTests: StoreBench {
         try tool(
             "keytool", "-importcert", "-noprompt", "-alias", "debian:\(name).pem", "-keystore", store, "-storepass",
             "changeit", "-file", folder.write("root.pem", root.pem))
-        #expect(run(installer(), .present(root), .java) == [.asWanted])
+        #expect(run(installer(), .present(root), .java) == [.unchanged])
         #expect(run(installer(), .absent(nil), .java) == [.done])
         #expect(try aliases(store) == ["other"])
     }

@@ -36,10 +36,10 @@ final class NSSStoreTests: StoreBench {
                 "certutil", "-V", "-n", name, "-u", "L", "-d", "sql:\(folder.file("user/\(place)"))")
             #expect(check.output.contains("certificate is valid"), "\(check.said)")
         }
-        #expect(run(installer(), .present(root), .nss) == places.map { _ in .asWanted })
+        #expect(run(installer(), .present(root), .nss) == places.map { _ in .unchanged })
         #expect(run(installer(), .absent(root), .nss) == places.map { _ in .done })
         for place in places { #expect(try !certutilLists(place).contains("ountersign")) }
-        #expect(run(installer(), .absent(root), .nss) == places.map { _ in .asWanted })
+        #expect(run(installer(), .absent(root), .nss) == places.map { _ in .unchanged })
     }
 
     @Test func legacyDatabaseIsSupported() throws {
@@ -72,11 +72,11 @@ final class NSSStoreTests: StoreBench {
         #expect(installer().steps(to: .present(root), in: []).isEmpty)
         chmod(try folder.write("tree/bin/chromium", "#!/bin/sh\n"), 0o755)
         let installer = installer(path: "\(tree)/bin:/usr/bin:/bin")
-        #expect(run(installer, .absent(root), .nss) == [.asWanted])
+        #expect(run(installer, .absent(root), .nss) == [.unchanged])
         #expect(!FileManager.default.fileExists(atPath: folder.file("user/.pki")))
         #expect(run(installer, .present(root), .nss) == [.done])
         #expect(try certutilLists(".pki/nssdb").contains(name))
-        #expect(run(installer, .present(root), .nss) == [.asWanted])
+        #expect(run(installer, .present(root), .nss) == [.unchanged])
     }
 
     @Test func errorNamesThePackageOfAMissingCertutil() throws {

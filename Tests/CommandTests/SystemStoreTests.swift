@@ -40,11 +40,11 @@ final class SystemStoreTests: StoreBench {
         #expect(try opensslTrusts(root, "-CAfile", "/ca-certificates.crt"))
         #expect(try opensslTrusts(root, "-CApath", ""))
         let installed = listing(tree)
-        #expect(run(installer(), .present(root), .system) == [.asWanted])
+        #expect(run(installer(), .present(root), .system) == [.unchanged])
         #expect(listing(tree) == installed)
         #expect(run(installer(), .absent(root), .system) == [.done])
         #expect(listing(tree) == before)
-        #expect(run(installer(), .absent(root), .system) == [.asWanted])
+        #expect(run(installer(), .absent(root), .system) == [.unchanged])
     }
 
     @Test func uninstallRemovesEarlierRootsOfThisHomeOnly() throws {
@@ -68,7 +68,7 @@ final class SystemStoreTests: StoreBench {
         try makeDebian()
         let place = "tree/usr/local/share/ca-certificates/\(name).crt"
         try folder.write(place, TextFile.bytes(Tool.fixture("client-b-root.pem")))
-        #expect(run(installer(), .absent(root), .system) == [.asWanted])
+        #expect(run(installer(), .absent(root), .system) == [.unchanged])
         guard case .failed(let diagnostic)? = run(installer(), .present(root), .system).first else {
             Issue.record("the other certificate was replaced")
             return
@@ -101,7 +101,7 @@ final class SystemStoreTests: StoreBench {
         #expect(run(installer, .present(root), .system) == [.done])
         #expect(TextFile.text("\(tree)/\(anchors)/\(name)\(suffix)") == root.pem)
         #expect(folder.text("calls") == "\(argument)\n")
-        #expect(run(installer, .present(root), .system) == [.asWanted])
+        #expect(run(installer, .present(root), .system) == [.unchanged])
         #expect(run(installer, .absent(root), .system) == [.done])
         #expect(listing("\(tree)/\(anchors)").keys.sorted() == [".keep"])
         #expect(folder.text("calls") == "\(argument)\n\(argument)\n")
@@ -118,7 +118,7 @@ final class SystemStoreTests: StoreBench {
         for case .failed(let said) in outcomes {
             #expect(said.message.hasSuffix("failed with 3: rehash: no space left"))
         }
-        #expect(outcomes.count == 2 && outcomes.allSatisfy { $0 != .done && $0 != .asWanted })
+        #expect(outcomes.count == 2 && outcomes.allSatisfy { $0 != .done && $0 != .unchanged })
         #expect(listing(tree) == before)
     }
 
@@ -169,7 +169,7 @@ final class SystemStoreTests: StoreBench {
                 Issue.record("\(kind): \(outcomes)")
                 continue
             }
-            #expect(run(installer, .absent(root), kind) == [.asWanted])
+            #expect(run(installer, .absent(root), kind) == [.unchanged])
             #expect(installer.steps(to: .present(root), in: []).isEmpty)
         }
     }

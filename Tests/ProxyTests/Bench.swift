@@ -51,10 +51,10 @@ final class Bench {
         }
         return Policy(
             sites: try SiteList(files: [("t.sites", sites)]),
-            enrollment: .open(credentials: credentials, identities: identities),
+            enrolled: .open(credentials: credentials, identities: identities),
             originTLS: try TLSClientContext(
                 verifier: ChainVerifier(anchors: try TrustAnchors(system: false)), now: { 1_800_000_000 }),
-            authority: nil, trustExceptions: standing, generation: 1)
+            interceptionAuthority: nil, trustExceptions: standing, generation: 1)
     }
 
     /// An idle connection to ``origin``, for requests that may carry the enrolled credential, or must not.

@@ -15,10 +15,10 @@ import Testing
 
     private static func policy() throws -> Policy {
         Policy(
-            sites: try SiteList(files: []), enrollment: .closed(reason: "test"),
+            sites: try SiteList(files: []), enrolled: .closed(reason: "test"),
             originTLS: try TLSClientContext(
                 verifier: ChainVerifier(anchors: try TrustAnchors(system: false)), now: { 0 }),
-            authority: nil, trustExceptions: [origin: [short, long]], generation: 1)
+            interceptionAuthority: nil, trustExceptions: [origin: [short, long]], generation: 1)
     }
 
     @Test func aTrustExceptionIsForOneOriginAndLeaf() throws {

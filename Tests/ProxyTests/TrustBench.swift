@@ -64,11 +64,11 @@ final class TrustBench: Sendable {
         }
         makePolicy = { standing, generation in
             Policy(
-                sites: sites, enrollment: .open(credentials: credentials ?? [:], identities: []),
+                sites: sites, enrolled: .open(credentials: credentials ?? [:], identities: []),
                 originTLS: try TLSClientContext(
                     verifier: ChainVerifier(anchors: try TrustAnchors(system: false)),
                     now: { WallClock.now().seconds }),
-                authority: authority, trustExceptions: [origin: standing], generation: generation)
+                interceptionAuthority: authority, trustExceptions: [origin: standing], generation: generation)
         }
         policy = CurrentPolicy(try makePolicy([], 1))
         var configuration = ProxyConfiguration()

@@ -41,10 +41,10 @@ final class TunnelStage: Sendable {
         configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]
         configuration.drainSeconds = 0
         let policy = Policy(
-            sites: .empty, enrollment: .open(credentials: [:], identities: []),
+            sites: .empty, enrolled: .open(credentials: [:], identities: []),
             originTLS: try TLSClientContext(
                 verifier: ChainVerifier(anchors: try TrustAnchors(system: false)), now: { 1_800_000_000 }),
-            authority: nil, generation: 1)
+            interceptionAuthority: nil, generation: 1)
         let services = ProxyServices(
             configuration: configuration, policy: CurrentPolicy(policy), accessLog: accessLog, pseudonym: "csn-test",
             wallClock: { 1_800_000_000 })

@@ -30,8 +30,8 @@ struct DataPath {
         let verifier = ChainVerifier(anchors: try TrustAnchors(system: false))
         let policy = Policy(
             sites: try SiteList(files: [("work.sites", sites)]),
-            enrollment: .open(credentials: ["enrollment": ChallengeBenchmarks.credential], identities: []),
-            originTLS: try originTLS ?? TLSClientContext(verifier: verifier) { Self.now }, authority: nil,
+            enrolled: .open(credentials: ["enrollment": ChallengeBenchmarks.credential], identities: []),
+            originTLS: try originTLS ?? TLSClientContext(verifier: verifier) { Self.now }, interceptionAuthority: nil,
             generation: 1)
         let shared = ProxyServices(
             configuration: ProxyConfiguration(), policy: CurrentPolicy(policy), accessLog: nil,

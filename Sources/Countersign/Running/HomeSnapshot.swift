@@ -68,7 +68,7 @@ struct HomeSnapshot: Sendable {
     /// The policy for this snapshot, with the next generation number.
     mutating func makePolicy() -> Policy {
         generation += 1
-        let enrollment: Policy.Enrollment =
+        let enrolled: Policy.EnrolledMaterial =
             if let lockReason {
                 .closed(reason: lockReason)
             } else {
@@ -76,8 +76,8 @@ struct HomeSnapshot: Sendable {
             }
         let exceptions = Dictionary(grouping: trustExceptions) { Origin(scheme: .https, host: $0.host, port: $0.port) }
         return Policy(
-            sites: isAnswering ? sites : .empty, enrollment: enrollment, originTLS: originTLS,
-            authority: interceptionAuthority,
+            sites: isAnswering ? sites : .empty, enrolled: enrolled, originTLS: originTLS,
+            interceptionAuthority: interceptionAuthority,
             trustExceptions: exceptions.mapValues { exceptions in
                 exceptions.map { TrustException(leaf: $0.leafSHA256, until: $0.until, answers: $0.answers) }
             },

@@ -19,7 +19,7 @@ package final class ProxyRuntime: Sendable {
     private let listener: ProxyListener
     private let control: ControlSocket?
     private let refreshTask: RepeatedTask
-    private let suppliedCredentials: ReplacementCredentials?
+    private let delegateCredentials: ReplacementCredentials?
     private let rejectedIdentities: RejectedIdentities
     /// The runtime's own keeper of certificates; nil if the caller has one.
     private let ownRenewals: RenewalKeeper?
@@ -34,7 +34,7 @@ package final class ProxyRuntime: Sendable {
         keeper: PolicyKeeper, configuration: ProxyConfiguration, accessLog: AccessLog?, threads: Int,
         hasControlSocket: Bool, breaker: BreakerBoard = BreakerBoard(),
         serverTrustDelegate: (any CountersignProxy.ServerTrustDecider)? = nil,
-        suppliedCredentials: ReplacementCredentials? = nil, observer: ChallengeObserver? = nil,
+        delegateCredentials: ReplacementCredentials? = nil, observer: ChallengeObserver? = nil,
         renewals: RenewalKeeper? = nil, logger: Logger
     ) async throws {
         for case .unix(let path) in configuration.listeningAddresses {
@@ -55,7 +55,7 @@ package final class ProxyRuntime: Sendable {
         }
         let services = ProxyServices(
             configuration: configuration, policy: keeper.policy, accessLog: accessLog, breaker: breaker,
-            serverTrustDecider: serverTrustDelegate, suppliedCredentials: suppliedCredentials,
+            serverTrustDecider: serverTrustDelegate, delegateCredentials: delegateCredentials,
             identityRefresher: IdentityRefresher(
                 rejected: rejectedIdentities.identityRejected, accepted: rejectedIdentities.identityAccepted),
             observer: observer,
@@ -75,7 +75,7 @@ package final class ProxyRuntime: Sendable {
             throw Self.explained(error, configuration.listeningAddresses)
         }
         self.keeper = keeper
-        self.suppliedCredentials = suppliedCredentials
+        self.delegateCredentials = delegateCredentials
         self.rejectedIdentities = rejectedIdentities
         self.ownRenewals = ownRenewals
         self.group = group
@@ -103,7 +103,7 @@ package final class ProxyRuntime: Sendable {
         ownRenewals?.stop()
         rejectedIdentities.cancel()
         control?.stop()
-        await suppliedCredentials?.stop()
+        await delegateCredentials?.stop()
         await listener.stop()
         try? await group.shutdownGracefully()
     }

@@ -53,7 +53,7 @@ package struct TrustInstaller: Sendable {
         /// The store must be changed, as the text describes.
         case write(String)
         /// The store needs no change.
-        case asWanted
+        case unchanged
         /// The program that reads the store is not installed.
         case unknown(Diagnostic)
         /// The store must be changed or read, but cannot be.
@@ -62,7 +62,7 @@ package struct TrustInstaller: Sendable {
 
     package enum Outcome: Equatable, Sendable {
         case done
-        case asWanted
+        case unchanged
         case failed(Diagnostic)
     }
 
@@ -78,7 +78,7 @@ package struct TrustInstaller: Sendable {
             guard found.isEmpty, !kinds.isEmpty else { continue }
             switch goal {
             case .present: steps.append(Step(missing: kind, .blocked(Diagnostic(Self.absence(of: kind)))))
-            case .absent: steps.append(Step(missing: kind, .asWanted))
+            case .absent: steps.append(Step(missing: kind, .unchanged))
             }
         }
         return steps
@@ -96,7 +96,7 @@ package struct TrustInstaller: Sendable {
             return .failed(Diagnostic(error.detail, hint: error.hint))
         }
         switch self.step(for: store, goal).plan {
-        case .asWanted: return .done
+        case .unchanged: return .done
         case .unknown(let diagnostic), .blocked(let diagnostic): return .failed(diagnostic)
         case .write:
             return .failed(Diagnostic("\(store.place) was changed, but does not contain the expected certificates"))
@@ -116,7 +116,7 @@ package struct TrustInstaller: Sendable {
     private func step(for store: any TrustStore, _ goal: Goal) -> Step {
         if let obstacle = store.obstacle { return Step(store, .unknown(obstacle)) }
         do {
-            guard let change = try change(of: store, goal) else { return Step(store, .asWanted) }
+            guard let change = try change(of: store, goal) else { return Step(store, .unchanged) }
             if let barrier = store.barrier(to: change) { return Step(store, .blocked(barrier)) }
             return Step(store, .write(store.description(of: change)), change)
         } catch {
@@ -142,7 +142,7 @@ package struct TrustInstaller: Sendable {
 
     private static func outcome(of step: Step) -> Outcome {
         switch step.plan {
-        case .write, .asWanted: .asWanted
+        case .write, .unchanged: .unchanged
         case .unknown(let diagnostic), .blocked(let diagnostic): .failed(diagnostic)
         }
     }

@@ -54,6 +54,6 @@ extension CountersignError {
             .unknownName, detail,
             hint: known.isEmpty
                 ? "there are none; `countersign \(command)` adds one"
-                : "known are \(known.sorted().joined(separator: ", "))")
+                : "known names: \(known.sorted().joined(separator: ", "))")
     }
 }

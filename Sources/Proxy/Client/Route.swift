@@ -118,7 +118,7 @@ final class Route {
     var passwordDecision: CredentialDecision {
         guard let rule else { return .performDefaultHandling(reason: "not on the list") }
         let disposition = policy.passwordDecision(for: rule, at: origin)
-        guard case .useCredential(.password(let credential)) = disposition, let supplied = shared.suppliedCredentials
+        guard case .useCredential(.password(let credential)) = disposition, let supplied = shared.delegateCredentials
         else { return disposition }
         return .useCredential(.password(supplied.standIn(for: credential, at: origin)))
     }
@@ -129,7 +129,7 @@ final class Route {
         guard trust == .verified else { return pool.slot(for: key(under: trust, mayBeAnswered: mayBeAnswered)) }
         guard mayBeAnswered, isListed else { return unanswered }
         // A replacement credential can arrive while the same policy is in force.
-        guard shared.suppliedCredentials == nil else { return pool.slot(for: key(under: trust, mayBeAnswered: true)) }
+        guard shared.delegateCredentials == nil else { return pool.slot(for: key(under: trust, mayBeAnswered: true)) }
         return answering
     }
 

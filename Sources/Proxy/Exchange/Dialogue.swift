@@ -10,8 +10,8 @@ final class Dialogue {
     var attempt: Breaker.Key?
     /// Makes the tokens of a scheme that needs several rounds.
     var tokens: (any TokenDialogue)?
-    /// The credential supplied to replace a rejected one.
-    var supplied: PasswordCredential?
+    /// The credential from the delegate that replaces a rejected one.
+    var delegateCredential: PasswordCredential?
     /// How often a replacement was requested.
     var questionsAsked = 0
     /// The response with the challenge that was answered most recently, as far as it has been received.

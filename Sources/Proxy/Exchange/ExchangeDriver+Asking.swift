@@ -12,7 +12,7 @@ extension ExchangeDriver {
 
     /// The credential of the site's line for a password challenge, or its replacement.
     var passwordDecision: CredentialDecision {
-        dialogue?.supplied.map { .useCredential(.password($0)) } ?? route.passwordDecision
+        dialogue?.delegateCredential.map { .useCredential(.password($0)) } ?? route.passwordDecision
     }
 
     /// Requests a replacement for a credential that the origin or the breaker refused. Returns whether it did. If so,
@@ -22,7 +22,7 @@ extension ExchangeDriver {
         insteadOf refused: PasswordCredential, for space: AuthenticationSpace,
         answered: @escaping (PasswordCredential?) -> Void
     ) -> Bool {
-        guard let supplied = services.shared.suppliedCredentials else { return false }
+        guard let supplied = services.shared.delegateCredentials else { return false }
         let dialogue = beginDialogue()
         guard dialogue.questionsAsked < Self.maximumQuestions else { return false }
         dialogue.questionsAsked += 1
@@ -79,7 +79,7 @@ extension ExchangeDriver {
         let dialogue = beginDialogue()
         dialogue.since = services.now
         guard let credential else { return }
-        dialogue.supplied = credential
+        dialogue.delegateCredential = credential
         acquisition.use(
             route.slot(
                 like: acquisition.slot.key,

@@ -96,7 +96,7 @@ package final class ReplacementCredentials: Sendable {
     /// Whether an earlier answer is still valid. A stored credential may have been removed or changed since.
     private static func counts(_ answer: ReplacementCredential?, under policy: Policy) -> Bool {
         guard let answer, answer.isKept else { return true }
-        guard case .open(let credentials, _) = policy.enrollment else { return false }
+        guard case .open(let credentials, _) = policy.enrolled else { return false }
         return credentials[answer.credential.name]?.source == answer.credential.source
     }
 

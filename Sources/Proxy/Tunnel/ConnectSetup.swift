@@ -93,9 +93,9 @@ final class ConnectSetup {
     // MARK: Interception
 
     private func intercept(_ rule: SiteRule) {
-        guard let interceptionAuthority = policy.authority else {
+        guard let interceptionAuthority = policy.interceptionAuthority else {
             let why =
-                if case .closed(let reason) = policy.enrollment { reason } else { "there is no interception CA" }
+                if case .closed(let reason) = policy.enrolled { reason } else { "there is no interception CA" }
             return fail(
                 OwnResponse(status: 503, detail: "cannot intercept: \(why)", proxyError: "proxy_internal_error"))
         }

@@ -45,7 +45,7 @@ extension ChallengeController {
             }
             guard let key = answer.key else { return give(answer, for: challenge, attempt) }
             let permission = await attempt.request(key, of: breaker) {
-                challenge.attempt == nil && handedOut.isUnopposed(key)
+                challenge.attempt == nil && answersInUse.isUnopposed(key)
             }
             switch permission {
             case .go: return give(answer, for: challenge, attempt)
@@ -72,7 +72,7 @@ extension ChallengeController {
             guard let reference = proposed.reference else { return }
             key = Breaker.Key(origin: origin, credential: reference)
         }
-        for attempt in handedOut.attempts(at: origin, of: key) { attempt.end(.accepted) }
+        for attempt in answersInUse.attempts(at: origin, of: key) { attempt.end(.accepted) }
     }
 
     /// Answers a challenge through a completion handler, and returns whether the handler will be called.
@@ -110,8 +110,8 @@ extension ChallengeController {
     /// A permit that has not been requested from the breaker yet.
     package func newPermit() -> BreakerPermit {
         BreakerPermit(limit: firstTryLimit.withLockedValue { $0 }, patience: patience.withLockedValue { $0 }) {
-            [handedOut] in
-            handedOut.wentUnopposed($0)
+            [answersInUse] in
+            answersInUse.wentUnopposed($0)
         }
     }
 
@@ -125,7 +125,7 @@ extension ChallengeController {
     private func give(
         _ answer: Answer, for challenge: AuthenticationChallenge, _ attempt: BreakerPermit
     ) -> (ChallengeDisposition, Credential?) {
-        if let key = answer.key { handedOut.note(key, challenge.attempt == nil ? attempt : nil) }
+        if let key = answer.key { answersInUse.note(key, challenge.attempt == nil ? attempt : nil) }
         listeners.tell(.answered(challenge.protectionSpace, with: answer.name))
         return (.useCredential, answer.credential)
     }
@@ -173,7 +173,7 @@ extension ChallengeController {
         } else {
             key = challenge.attempt?.key ?? (try? answer(to: challenge.protectionSpace, under: policy))?.key
         }
-        guard let key, handedOut.contains(key) else { return nil }
+        guard let key, answersInUse.contains(key) else { return nil }
         return key
     }
 

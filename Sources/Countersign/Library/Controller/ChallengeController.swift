@@ -19,7 +19,7 @@ import Synchronization
 public final class ChallengeController: Sendable {
     let keeper: PolicyKeeper
     let breaker: BreakerBoard
-    let handedOut = HandedOut()
+    let answersInUse = AnswersInUse()
     /// How long others wait for the outcome of a credential's first use at a site.
     let firstTryLimit = NIOLockedValueBox(BreakerPermit.limit)
     /// How long each of them waits in total.

@@ -135,7 +135,7 @@ public final class ChallengeProxy: Service {
                 serverTrustDelegate: serverTrustDelegate.map { delegate in
                     AskedServerTrust(delegate: delegate) { [acceptances] in acceptances.withLockedValue { $0 += 1 } }
                 },
-                suppliedCredentials: credentialDelegate.map { delegate in
+                delegateCredentials: credentialDelegate.map { delegate in
                     ReplacementCredentials(
                         delegate: AskedCredential(
                             delegate: delegate, keeper: controller.keeper, logger: controller.logger),

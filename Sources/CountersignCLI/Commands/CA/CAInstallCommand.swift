@@ -119,7 +119,7 @@ struct TrustStoreChange {
         switch outcome {
         case .done:
             Console.result("\(step.kind.rawValue)\(place): \(verb.done)\n")
-        case .asWanted:
+        case .unchanged:
             Console.result("\(step.kind.rawValue)\(place): \(verb.unchanged)\n")
         case .failed(let diagnostic):
             let diagnostic = Diagnostic("\(step.kind.rawValue): \(diagnostic.message)", hint: diagnostic.hint)

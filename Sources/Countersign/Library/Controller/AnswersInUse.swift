@@ -4,7 +4,7 @@ import CountersignChallenges
 import NIOConcurrencyHelpers
 
 /// Records which credentials were given out for which sites, so that outcomes reported later can be attributed to them.
-final class HandedOut: Sendable {
+final class AnswersInUse: Sendable {
     private struct Loan {
         var order: UInt64
         /// The permit of the first use, if that is not part of an exchange.
