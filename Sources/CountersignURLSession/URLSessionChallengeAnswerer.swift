@@ -43,10 +43,10 @@ public final class URLSessionChallengeAnswerer: NSObject, URLSessionTaskDelegate
             return completionHandler(Self.defaultHandling(hasProposal: hasProposal), nil)
         }
         let earlier = open.withLock { $0.removeValue(forKey: ObjectIdentifier(task)) }
-        asked.attempt = earlier?.attempt ?? controller.newPermit()
+        asked.permit = earlier?.permit ?? controller.newPermit()
         Task { [asked] in
             let (disposition, credential) = await controller.handle(asked)
-            if asked.attempt?.holdsOthersUp == true { watch(task, asked) }
+            if asked.permit?.holdsOthersUp == true { watch(task, asked) }
             let (said, used) = Self.foundation(disposition, credential, hasProposal: hasProposal)
             completionHandler(said, used)
         }
@@ -64,7 +64,7 @@ public final class URLSessionChallengeAnswerer: NSObject, URLSessionTaskDelegate
     private func watch(_ task: URLSessionTask, _ asked: Countersign.AuthenticationChallenge) {
         open.withLock { $0[ObjectIdentifier(task)] = asked }
         Task { [weak self] in
-            while asked.attempt?.holdsOthersUp == true, task.state != .completed {
+            while asked.permit?.holdsOthersUp == true, task.state != .completed {
                 try? await Task.sleep(for: .milliseconds(20))
             }
             guard let self else { return }

@@ -50,7 +50,7 @@ extension ExchangeDriver {
         case .notChallenged:
             break
         case .accepted(let accepted):
-            guard dialogue?.attempt != nil else { return }
+            guard dialogue?.permit != nil else { return }
             observer.tell(.answered(accepted.space, with: accepted.credential.name))
         case .rejected(let space, let credential, _):
             observer.tell(.rejected(space, credential: credential.name))

@@ -6,8 +6,8 @@ import CountersignChallenges
 final class Dialogue {
     /// When the first challenge arrived, in seconds; nil while a person is deciding.
     var since: UInt64?
-    /// The attempt that the breaker has permitted, until its result is known.
-    var attempt: Breaker.Key?
+    /// The permit of the breaker, until the result of its use is known.
+    var permit: Breaker.Key?
     /// Makes the tokens of a scheme that needs several rounds.
     var tokens: (any TokenDialogue)?
     /// The credential from the delegate that replaces a rejected one.

@@ -24,28 +24,28 @@ extension ExchangeDriver {
         guard session.isStillSameUser() else {
             return run(exchange.decisionReceived(.performDefaultHandling(reason: "the client is no longer there")))
         }
-        let attempt = Breaker.Key(origin: challenge.space.origin, credential: credential.reference)
+        let permit = Breaker.Key(origin: challenge.space.origin, credential: credential.reference)
         let driver = NIOLoopBound(self, eventLoop: services.loop)
         let loop = services.loop
         let permission =
-            dialogue?.attempt == attempt
-            ? .go : services.shared.breaker.request(attempt) { loop.execute { driver.value.decide(challenge) } }
+            dialogue?.permit == permit
+            ? .go : services.shared.breaker.request(permit) { loop.execute { driver.value.decide(challenge) } }
         switch permission {
         case .wait:
             connection?.pauseReading()
         case .refused(let reason):
             refused(credential, challenge, reason: reason)
         case .go:
-            beginDialogue().attempt = attempt
+            beginDialogue().permit = permit
             record.answered(challenge.space.scheme.rawValue, with: credential.name)
             run(exchange.decisionReceived(.useCredential(.password(credential))))
         }
     }
 
-    func endAttempt(_ result: Breaker.Result) {
-        guard let dialogue, let attempt = dialogue.attempt else { return }
-        dialogue.attempt = nil
-        services.shared.breaker.ended(attempt, result)
+    func endPermit(_ result: Breaker.Result) {
+        guard let dialogue, let permit = dialogue.permit else { return }
+        dialogue.permit = nil
+        services.shared.breaker.ended(permit, result)
     }
 
     // MARK: Tokens
@@ -118,23 +118,23 @@ extension ExchangeDriver {
         observe(outcome)
         switch outcome {
         case .notChallenged:
-            endAttempt(.inconclusive)
+            endPermit(.inconclusive)
         case .accepted(let accepted):
             wasAccepted = true
             if accepted !== exchange.context.accepted { remember(accepted) }
             record.answered(accepted.space.scheme.rawValue, with: accepted.credential.name)
-            endAttempt(.accepted)
+            endPermit(.accepted)
         case .handedBack(let checks):
             record.explain(checks.failure)
-            endAttempt(.inconclusive)
+            endPermit(.inconclusive)
         case .rejected(let space, let credential, let checks):
             record.explain(checks.failure)
             record.answered(space.scheme.rawValue, with: credential.name)
             forgetAcceptedAnswers()
-            // No attempt was registered for an answer sent before a challenge, but its rejection must be recorded, too.
+            // No permit was requested for an answer sent before a challenge, but its rejection must be recorded, too.
             let dialogue = beginDialogue()
-            dialogue.attempt = dialogue.attempt ?? .init(origin: origin, credential: credential)
-            endAttempt(.rejected)
+            dialogue.permit = dialogue.permit ?? .init(origin: origin, credential: credential)
+            endPermit(.rejected)
         }
         noteCertificate()
     }

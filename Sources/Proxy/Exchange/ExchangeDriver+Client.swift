@@ -77,7 +77,7 @@ extension ExchangeDriver {
         if case .done = mode { return }
         mode = .done
         acquisition.evaluation?.cancel()
-        endAttempt(.inconclusive)
+        endPermit(.inconclusive)
         dropConnection()
         log(status: record.status == 0 ? 499 : record.status)
     }

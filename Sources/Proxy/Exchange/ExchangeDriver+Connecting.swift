@@ -42,7 +42,7 @@ extension ExchangeDriver {
                 evaluation.cancel()
                 self.services.shared.observer?.ended(error, at: self.origin)
                 let giveUp = {
-                    self.endAttempt(.inconclusive)
+                    self.endPermit(.inconclusive)
                     self.respond(evaluation.refusal(after: error))
                 }
                 if !self.waitsForIdentity(after: error, step, giveUp: giveUp) { giveUp() }
@@ -60,7 +60,7 @@ extension ExchangeDriver {
     /// client was shown no longer mirrors the origin's, so the client must come back for a new one.
     private func refuse(_ response: OwnResponse, _ connection: OriginConnection) {
         connection.close()
-        endAttempt(.inconclusive)
+        endPermit(.inconclusive)
         if case .intercepted = session.role { client.closeAfterResponse() }
         respond(response)
     }
@@ -78,7 +78,7 @@ extension ExchangeDriver {
         // The delegate answers certificate requests from now on.
         connection.certificateSource = nil
         guard changesTrust else { return perform(step, on: connection) }
-        endAttempt(.inconclusive)
+        endPermit(.inconclusive)
         record.forgetAnswer()
         acquisition.use(route.slot(under: outcome, mayBeAnswered: mayBeAnswered))
         if !outcome.answers { body.wantNoRepeat() }

@@ -46,7 +46,7 @@ extension ExchangeDriver {
             dropConnection()
             delivery.restore(dialogue?.lastChallenge)
         }
-        endAttempt(.inconclusive)
+        endPermit(.inconclusive)
         guard let response = delivery.buffered, response.ended || connection != nil else {
             return respond(OwnResponse(status: 504, detail: reason, proxyError: "http_response_timeout"))
         }
@@ -59,7 +59,7 @@ extension ExchangeDriver {
 
     private func timedOut(after seconds: UInt64) {
         dropConnection()
-        endAttempt(.inconclusive)
+        endPermit(.inconclusive)
         respond(
             OwnResponse(
                 status: 504, detail: "the origin sent nothing for \(seconds) seconds",
@@ -69,7 +69,7 @@ extension ExchangeDriver {
     /// Cuts the response that is being delivered, in a way that the client can see.
     func abort() {
         mode = .done
-        endAttempt(.inconclusive)
+        endPermit(.inconclusive)
         dropConnection()
         log(status: record.status)
         client.reset()

@@ -95,7 +95,7 @@ extension ExchangeDriver: OriginStreamDelegate {
                 if let lastStep { return drained(lastStep) }
             }
             let giveUp = {
-                self.endAttempt(.inconclusive)
+                self.endPermit(.inconclusive)
                 self.respond(OwnResponse(error))
             }
             // On a connection that has carried a request before, the origin may have acted on this one already.
@@ -123,7 +123,7 @@ extension ExchangeDriver: OriginStreamDelegate {
         }
         mode = .done
         conclude(exchange.responseReceived(status: 101, challengeFields: []))
-        endAttempt(.inconclusive)
+        endPermit(.inconclusive)
         _ = acquisition.release()
         let tally = TunnelHandler.Tally(now: services.now) { tally in
             self.record.tunnelled(byteCount: tally.bytesFromOrigin)

@@ -179,7 +179,7 @@ final class ExchangeDriver {
             }
             deliver()
         case .fail(let failure):
-            endAttempt(.inconclusive)
+            endPermit(.inconclusive)
             respond(OwnResponse(status: 502, detail: failure.reason, proxyError: failure.cause.proxyError))
         case .wait:
             break

@@ -8,7 +8,7 @@ final class AnswersInUse: Sendable {
     private struct Loan {
         var order: UInt64
         /// The permit of the first use, if that is not part of an exchange.
-        var attempt: BreakerPermit?
+        var permit: BreakerPermit?
         /// Whether the permit expired without a failure being reported.
         var isUnopposed = false
     }
@@ -26,21 +26,21 @@ final class AnswersInUse: Sendable {
         self.capacity = capacity
     }
 
-    /// Records that a credential was given out. Retains `attempt` until it ends or expires.
-    func note(_ key: Breaker.Key, _ attempt: BreakerPermit?) {
+    /// Records that a credential was given out. Retains `permit` until it ends or expires.
+    func note(_ key: Breaker.Key, _ permit: BreakerPermit?) {
         let forgotten = state.withLockedValue { state -> [BreakerPermit?] in
             var forgotten: [BreakerPermit?] = []
             if state.loans[key] == nil, state.loans.count >= capacity,
                 let oldest = state.loans.min(by: { $0.value.order < $1.value.order })
             {
-                forgotten.append(state.loans.removeValue(forKey: oldest.key)?.attempt)
+                forgotten.append(state.loans.removeValue(forKey: oldest.key)?.permit)
             }
             state.next &+= 1
             var loan = state.loans[key] ?? Loan(order: 0)
             loan.order = state.next
-            if let attempt {
-                forgotten.append(loan.attempt)
-                loan.attempt = attempt
+            if let permit {
+                forgotten.append(loan.permit)
+                loan.permit = permit
             }
             state.loans[key] = loan
             return forgotten
@@ -57,9 +57,9 @@ final class AnswersInUse: Sendable {
     func isUnopposed(_ key: Breaker.Key) -> Bool { state.withLockedValue { $0.loans[key]?.isUnopposed ?? false } }
 
     /// The permits for first uses at `origin`, or only that of `key` if it is given.
-    func attempts(at origin: Origin, of key: Breaker.Key?) -> [BreakerPermit] {
+    func permits(at origin: Origin, of key: Breaker.Key?) -> [BreakerPermit] {
         state.withLockedValue { state in
-            state.loans.filter { $0.key.origin == origin && (key == nil || $0.key == key) }.compactMap(\.value.attempt)
+            state.loans.filter { $0.key.origin == origin && (key == nil || $0.key == key) }.compactMap(\.value.permit)
         }
     }
 }

@@ -83,7 +83,7 @@ package final class BreakerPermit: Sendable {
     }
 
     /// Requests permission without waiting.
-    func permit(_ key: Breaker.Key, of board: BreakerBoard) -> Permission {
+    func requestAtOnce(_ key: Breaker.Key, of board: BreakerBoard) -> Permission {
         if holds(key) { return board.isRejected(key) ? .refused(reason: Self.rejection(of: key)) : .go }
         end(.inconclusive)
         switch board.request(key, again: {}) {

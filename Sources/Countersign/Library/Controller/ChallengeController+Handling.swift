@@ -32,31 +32,31 @@ extension ChallengeController {
     /// ``ChallengeProxy`` report the outcome automatically.
     public func handle(_ challenge: AuthenticationChallenge) async -> (ChallengeDisposition, Credential?) {
         let space = challenge.protectionSpace
-        let attempt = challenge.attempt ?? newPermit()
+        let permit = challenge.permit ?? newPermit()
         while !Task.isCancelled {
             let policy = await policyNow()
-            guard isOurs(space) else { return handBack(challenge, nil, attempt) }
+            guard isOurs(space) else { return handBack(challenge, nil, permit) }
             guard challenge.previousFailureCount <= 0 else { return handBackAfterFailure(challenge, policy) }
             let answer: Answer
             do throws(ChallengeError) {
                 answer = try self.answer(to: space, under: policy)
             } catch {
-                return handBack(challenge, error, attempt)
+                return handBack(challenge, error, permit)
             }
-            guard let key = answer.key else { return give(answer, for: challenge, attempt) }
-            let permission = await attempt.request(key, of: breaker) {
-                challenge.attempt == nil && answersInUse.isUnopposed(key)
+            guard let key = answer.key else { return give(answer, for: challenge, permit) }
+            let permission = await permit.request(key, of: breaker) {
+                challenge.permit == nil && answersInUse.isUnopposed(key)
             }
             switch permission {
-            case .go: return give(answer, for: challenge, attempt)
+            case .go: return give(answer, for: challenge, permit)
             // The answer was computed before the wait and may be outdated.
             case .goAfterWaiting, .cancelled: continue
             case .refused(let reason):
                 return handBack(
-                    challenge, .nothing(reason, listLine: answer.line, key.credential.name), attempt)
+                    challenge, .nothing(reason, listLine: answer.line, key.credential.name), permit)
             }
         }
-        attempt.end(.inconclusive)
+        permit.end(.inconclusive)
         return (.cancelAuthenticationChallenge, nil)
     }
 
@@ -66,13 +66,13 @@ extension ChallengeController {
     /// Call this from your own HTTP client, but not for challenges of a ``ChallengeExchange``.
     public func answerAccepted(_ challenge: AuthenticationChallenge) {
         guard let origin = try? challenge.protectionSpace.origin() else { return }
-        if let attempt = challenge.attempt { return attempt.end(.accepted) }
+        if let permit = challenge.permit { return permit.end(.accepted) }
         var key: Breaker.Key?
         if let proposed = challenge.proposedCredential {
             guard let reference = proposed.reference else { return }
             key = Breaker.Key(origin: origin, credential: reference)
         }
-        for attempt in answersInUse.attempts(at: origin, of: key) { attempt.end(.accepted) }
+        for permit in answersInUse.permits(at: origin, of: key) { permit.end(.accepted) }
     }
 
     /// Answers a challenge through a completion handler, and returns whether the handler will be called.
@@ -86,7 +86,7 @@ extension ChallengeController {
     ) -> Bool {
         let space = challenge.protectionSpace
         guard isOurs(space) else {
-            _ = handBack(challenge, nil, challenge.attempt)
+            _ = handBack(challenge, nil, challenge.permit)
             return false
         }
         let policy = currentPolicy()
@@ -97,7 +97,7 @@ extension ChallengeController {
         do throws(ChallengeError) {
             _ = try answer(to: space, under: policy)
         } catch {
-            _ = handBack(challenge, error, challenge.attempt)
+            _ = handBack(challenge, error, challenge.permit)
             return false
         }
         Task {
@@ -123,18 +123,18 @@ extension ChallengeController {
     }
 
     private func give(
-        _ answer: Answer, for challenge: AuthenticationChallenge, _ attempt: BreakerPermit
+        _ answer: Answer, for challenge: AuthenticationChallenge, _ permit: BreakerPermit
     ) -> (ChallengeDisposition, Credential?) {
-        if let key = answer.key { answersInUse.note(key, challenge.attempt == nil ? attempt : nil) }
+        if let key = answer.key { answersInUse.note(key, challenge.permit == nil ? permit : nil) }
         listeners.tell(.answered(challenge.protectionSpace, with: answer.name))
         return (.useCredential, answer.credential)
     }
 
     private func handBack(
-        _ challenge: AuthenticationChallenge, _ error: ChallengeError?, _ attempt: BreakerPermit?
+        _ challenge: AuthenticationChallenge, _ error: ChallengeError?, _ permit: BreakerPermit?
     ) -> (ChallengeDisposition, Credential?) {
-        attempt?.end(.inconclusive)
-        challenge.attempt?.refusal = error
+        permit?.end(.inconclusive)
+        challenge.permit?.refusal = error
         listeners.tell(.handedBack(challenge.protectionSpace, error))
         return (.performDefaultHandling, nil)
     }
@@ -149,18 +149,18 @@ extension ChallengeController {
             rule = try listed(try space.origin(), in: policy)
             _ = try permitted(space, by: rule)
         } catch {
-            return handBack(challenge, error, challenge.attempt)
+            return handBack(challenge, error, challenge.permit)
         }
         guard let key = failed(challenge, policy) else {
             let error = ChallengeError(
                 .nothingToAnswerWith, "an answer to this request has failed already", listLine: rule.location,
                 hint: "an answer is not repeated; send a new request")
-            return handBack(challenge, error, challenge.attempt)
+            return handBack(challenge, error, challenge.permit)
         }
         rejected(key, at: space)
         return handBack(
             challenge, .nothing(BreakerPermit.rejection(of: key), listLine: rule.location, key.credential.name),
-            challenge.attempt)
+            challenge.permit)
     }
 
     /// The enrolled credential that failed, if it was given out for the site: the proposed one, else that of the
@@ -171,7 +171,7 @@ extension ChallengeController {
         if let proposed = challenge.proposedCredential {
             key = proposed.reference.map { Breaker.Key(origin: origin, credential: $0) }
         } else {
-            key = challenge.attempt?.key ?? (try? answer(to: challenge.protectionSpace, under: policy))?.key
+            key = challenge.permit?.key ?? (try? answer(to: challenge.protectionSpace, under: policy))?.key
         }
         guard let key, answersInUse.contains(key) else { return nil }
         return key

@@ -59,7 +59,7 @@ public struct ChallengeExchange: Sendable {
     private let origin: Origin
     private let rule: SiteRule?
     private let isEnabled: Bool
-    private let attempt: BreakerPermit
+    private let permit: BreakerPermit
     private var machine: ExchangeMachine
     private var due = Due.start
     private var dialogue: (any TokenDialogue)?
@@ -79,7 +79,7 @@ public struct ChallengeExchange: Sendable {
             throw .invalid(error.detail, "write an absolute URL, such as https://git.corp.example/")
         }
         self.controller = controller
-        attempt = controller.newPermit()
+        permit = controller.newPermit()
         isEnabled = controller.isIntegratedAuthenticationEnabled
         let policy = controller.currentPolicy()
         let verdict = policy.sites.verdict(for: origin)
@@ -133,7 +133,7 @@ public struct ChallengeExchange: Sendable {
         case .useCredential:
             return run(machine.decisionReceived(answer(with: credential)))
         case .performDefaultHandling:
-            let reason = attempt.refusal?.detail ?? "nobody answered the challenge"
+            let reason = permit.refusal?.detail ?? "nobody answered the challenge"
             return run(machine.decisionReceived(.performDefaultHandling(reason: reason)))
         case .rejectProtectionSpace:
             return run(machine.decisionReceived(.rejectProtectionSpace(reason: "the challenge was rejected")))
@@ -178,11 +178,11 @@ public struct ChallengeExchange: Sendable {
                 return fail("the server's certificate was not passed to connected(serverCertificate:)")
             }
             due = .disposition
-            attempt.refusal = nil
+            permit.refusal = nil
             var challenge = AuthenticationChallenge(
                 protectionSpace: ProtectionSpace(question.space),
                 previousFailureCount: question.previousFailureCount)
-            challenge.attempt = attempt
+            challenge.permit = permit
             return .ask(challenge)
         case .deliver(let outcome):
             due = .nothing
@@ -198,7 +198,7 @@ public struct ChallengeExchange: Sendable {
 
     private mutating func fail(_ reason: String) -> Action {
         due = .nothing
-        attempt.end(.inconclusive)
+        permit.end(.inconclusive)
         return .fail(reason: reason)
     }
 
@@ -248,12 +248,12 @@ public struct ChallengeExchange: Sendable {
         case .password(let user, let password):
             if let reference = password.reference {
                 let key = Breaker.Key(origin: origin, credential: reference)
-                if case .refused(let reason) = attempt.permit(key, of: controller.breaker) {
-                    attempt.refusal = .nothing(reason, listLine: rule?.location, key.credential.name)
+                if case .refused(let reason) = permit.requestAtOnce(key, of: controller.breaker) {
+                    permit.refusal = .nothing(reason, listLine: rule?.location, key.credential.name)
                     return .performDefaultHandling(reason: reason)
                 }
             } else {
-                attempt.end(.inconclusive)
+                permit.end(.inconclusive)
             }
             let reference = password.reference ?? CredentialReference(name: "of the program", source: .program)
             return .useCredential(
@@ -270,19 +270,19 @@ public struct ChallengeExchange: Sendable {
     private func conclude(_ outcome: ExchangeMachine.Outcome) -> Outcome {
         switch outcome {
         case .notChallenged:
-            attempt.end(.inconclusive)
+            permit.end(.inconclusive)
             return .notChallenged
         case .accepted:
-            attempt.end(.accepted)
+            permit.end(.accepted)
             return .accepted
         case .handedBack(let checks):
-            attempt.end(.inconclusive)
+            permit.end(.inconclusive)
             return .handedBack(
-                attempt.refusal ?? ChallengeError(checks, rule, of: origin, isEnabled: isEnabled))
+                permit.refusal ?? ChallengeError(checks, rule, of: origin, isEnabled: isEnabled))
         case .rejected(let space, let credential, _):
             // `rejected` reports an enrolled credential to the breaker, even if the permit has expired.
             let isEnrolled = credential.source != .program
-            attempt.end(isEnrolled ? .rejected : .inconclusive)
+            permit.end(isEnrolled ? .rejected : .inconclusive)
             if isEnrolled {
                 let space = AuthenticationSpace(origin: origin, realm: nil, scheme: space.scheme)
                 controller.rejected(

@@ -9,7 +9,7 @@ public struct AuthenticationChallenge: Equatable, Sendable {
     /// How many answers to this request the server has rejected.
     public let previousFailureCount: Int
     /// Identifies the exchange that asks, if it will report the outcome of the answer, as a ``ChallengeExchange`` does.
-    package var attempt: BreakerPermit?
+    package var permit: BreakerPermit?
 
     /// Creates a challenge.
     public init(
