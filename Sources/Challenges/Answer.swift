@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The source of the `Authorization` field of a request.
-package enum Answer: Equatable, Sendable {
+/// The source of the `Authorization` field of a request. Indirect, as the content of ``ExchangeMachine/Action`` is.
+package indirect enum Answer: Equatable, Sendable {
     /// The same field for every request.
     case fixed(AuthorizationField)
     /// A field computed for each request, including each repetition of it.

@@ -2,6 +2,9 @@
 
 extension ExchangeMachine {
     /// The driver's next action. Each event returns one.
+    ///
+    /// The cases with much content are indirect, so that an action is two words. Stored in place, they make 12 copies
+    /// of some 200 bytes per request, also where there is no challenge: 600 instructions.
     package enum Action: Equatable, Sendable {
         /// Send the whole request with our answer, or, if nil, as the client sent it. Followed by `responseReceived`.
         case send(Answer?)
@@ -9,14 +12,14 @@ extension ExchangeMachine {
         /// server will challenge again. Followed by `responseReceived`.
         case sendOpening(Answer)
         /// Request a credential. Followed by `decisionReceived`.
-        case ask(CredentialRequest)
+        indirect case ask(CredentialRequest)
         /// Take a step of a ``TokenDialogue``; `.open` starts a new one, on the connection that the next `send` will
         /// use. Followed by `tokenComputed` or `tokenFailed`.
-        case computeToken(TokenRequest)
+        indirect case computeToken(TokenRequest)
         /// Deliver the held response head to the client, followed by the content.
         case deliver(Outcome)
         /// There is no response to deliver: respond with 502.
-        case fail(Failure)
+        indirect case fail(Failure)
         /// Do nothing: the response was an interim response, or the event of an earlier action is still due.
         case wait
     }
@@ -45,8 +48,8 @@ extension ExchangeMachine {
         /// Our answer was accepted. The object is `RequestContext.accepted` if that was sent before a challenge.
         case accepted(AcceptedAnswer)
         /// The challenge is handed back unchanged; the first failed check gives the reason.
-        case handedBack(ThreeChecks)
+        indirect case handedBack(ThreeChecks)
         /// Our answer was rejected, and the challenge is handed back. The breaker must be notified.
-        case rejected(AuthenticationSpace, credential: CredentialReference, ThreeChecks)
+        indirect case rejected(AuthenticationSpace, credential: CredentialReference, ThreeChecks)
     }
 }

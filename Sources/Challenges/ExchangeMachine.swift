@@ -83,7 +83,7 @@ package struct ExchangeMachine: Sendable {
     enum Event: Equatable, Sendable {
         case started
         case responseReceived(status: Int, challengeFields: [String], informationFields: [String] = [])
-        case decisionReceived(CredentialDecision)
+        indirect case decisionReceived(CredentialDecision)
         case tokenComputed(DialogueToken)
         case tokenFailed(reason: String)
         case connectionLost(requestMayRepeat: Bool)

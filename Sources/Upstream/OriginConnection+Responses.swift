@@ -14,20 +14,10 @@ extension OriginConnection {
                 switch phase {
                 case .head:
                     guard let head = try nextHead() else { return }
-                    if head.status == 101 || (method == .connect && head.status / 100 == 2) {
-                        delegate?.originResponded(head, content: .none)
-                        return
-                    }
-                    if head.isInformational {
-                        delegate?.originResponded(head, content: .none)
-                        continue
-                    }
-                    let framing = try head.framing(answering: method)
-                    keepsAlive = head.keepsAlive && !framing.endsConnection
-                    phase = .body
-                    input.beginBody(framing)
-                    closeDelimits = framing.endsConnection
-                    delegate?.originResponded(head, content: ContentEnd(framing))
+                    let leavesHTTP = head.status == 101 || (method == .connect && head.status / 100 == 2)
+                    let end = leavesHTTP || head.isInformational ? .none : try beginBody(of: head)
+                    delegate?.originResponded(head, content: end)
+                    if leavesHTTP { return }
                 case .body:
                     guard try deliverBody() else { return }
                 case .handshaking, .idle, .tunnel, .closed:
@@ -43,6 +33,15 @@ extension OriginConnection {
         guard input.byteCount > 0 else { return nil }
         bytesOfResponse = true
         return try input.nextResponse()
+    }
+
+    private func beginBody(of head: borrowing ResponseHead) throws(HTTP1Error) -> ContentEnd {
+        let framing = try head.framing(answering: method)
+        keepsAlive = head.keepsAlive && !framing.endsConnection
+        phase = .body
+        input.beginBody(framing)
+        closeDelimits = framing.endsConnection
+        return ContentEnd(framing)
     }
 
     /// Reads the next part of the content. False if more input is needed.
