@@ -105,7 +105,7 @@ extension RepeatedChallenge {
     package func nextToken(of authenticator: some Authenticator) -> ChallengeVerdict {
         guard expectsToken else { return .rejected }
         let tokens = challenges.filter { $0.isOf(authenticator.schemeName) }.compactMap(\.token68)
-        guard let first = tokens.first else { return .handBack(source.notContinued(authenticator)) }
+        guard let first = tokens.first else { return .handBack(source.notContinued(authenticator.name)) }
         guard tokens.count == 1 else {
             return .handBack("\(source.name) sent \(tokens.count) \(authenticator.name) tokens at once")
         }

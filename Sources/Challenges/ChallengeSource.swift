@@ -54,8 +54,8 @@ package enum ChallengeSource: Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// The reason for handing back a challenge that lacks the expected token.
-    package func notContinued(_ authenticator: any Authenticator) -> String {
-        "\(name) did not continue \(authenticator.name)"
+    /// The reason for handing back a challenge that lacks the expected token. `scheme` is the authenticator's name.
+    package func notContinued(_ scheme: String) -> String {
+        "\(name) did not continue \(scheme)"
     }
 }

@@ -228,7 +228,7 @@ extension ExchangeMachine {
     private var staleAgain: ThreeChecks.Check { .no("\(context.source.name) called a new answer stale") }
 
     func notContinued(_ offer: Offer) -> ThreeChecks.Check {
-        .no(context.source.notContinued(offer.authenticator))
+        .no(context.source.notContinued(offer.authenticator.name))
     }
 
     mutating func rejected(_ space: AuthenticationSpace, _ credential: CredentialReference) -> Action {

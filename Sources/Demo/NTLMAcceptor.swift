@@ -148,7 +148,7 @@ package struct NTLMAcceptor: Sendable {
         let zeros = [UInt8](repeating: 0, count: MIC.lengthBytes)
         let expected = MIC.compute(
             exportedSessionKey: sessionKey, negotiate: exchange.negotiate, challenge: exchange.challenge,
-            authenticate: MIC.write(zeros, into: bytes))
+            authenticate: AuthenticateMessage.write(zeros, into: bytes))
         guard Secret(expected) == Secret(mic) else {
             throw NTLMError(.wrongMIC, "the MIC does not match the messages")
         }

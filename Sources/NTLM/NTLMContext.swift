@@ -106,7 +106,7 @@ package struct NTLMContext: Sendable {
         let mic = MIC.compute(
             exportedSessionKey: session.exportedSessionKey, negotiate: negotiate, challenge: challengeBytes,
             authenticate: message)
-        let signed = MIC.write(mic, into: message)
+        let signed = AuthenticateMessage.write(mic, into: message)
         state = .authenticated(spnego: isBare ? nil : session)
         return isBare ? signed : Self.wrap(signed, session: session)
     }

@@ -279,7 +279,7 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
                 tlsHandler?.answerCertificateRequest(with: identity)
             }
             if let delegate {
-                delegate.originAskedForCertificate(request, self, answer)
+                delegate.originAskedForCertificate(request, answer)
             } else if let certificateSource {
                 certificateSource(request, self, answer)
             } else {

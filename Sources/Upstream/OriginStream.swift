@@ -65,14 +65,13 @@ package protocol OriginStreamDelegate: AnyObject {
     func originFailed(_ error: UpstreamError)
     func originWritabilityChanged(_ isWritable: Bool)
     /// The origin requests a client certificate. `answer` may be called later, on the event loop; nil declines.
-    func originAskedForCertificate(
-        _ request: CertificateRequest, _ connection: OriginConnection, _ answer: @escaping (Identity?) -> Void)
+    func originAskedForCertificate(_ request: CertificateRequest, _ answer: @escaping (Identity?) -> Void)
 }
 
 extension OriginStreamDelegate {
     /// Declines.
     package func originAskedForCertificate(
-        _ request: CertificateRequest, _ connection: OriginConnection, _ answer: @escaping (Identity?) -> Void
+        _ request: CertificateRequest, _ answer: @escaping (Identity?) -> Void
     ) {
         answer(nil)
     }

@@ -13,12 +13,4 @@ package enum MIC {
     ) -> [UInt8] {
         exportedSessionKey.withBytes { Digest.md5.hmac(negotiate + challenge + authenticate, key: $0) }
     }
-
-    /// Returns `authenticate` with `mic` in its MIC field.
-    package static func write(_ mic: [UInt8], into authenticate: [UInt8]) -> [UInt8] {
-        var message = authenticate
-        let field = AuthenticateMessage.micOffset..<AuthenticateMessage.micOffset + lengthBytes
-        message.replaceSubrange(field, with: mic)
-        return message
-    }
 }

@@ -33,6 +33,13 @@ package struct AuthenticateMessage: Equatable, Sendable {
         self.mic = mic
     }
 
+    /// Returns `message` with `mic` in its MIC field.
+    package static func write(_ mic: [UInt8], into message: [UInt8]) -> [UInt8] {
+        var message = message
+        message.replaceSubrange(micOffset..<micOffset + MIC.lengthBytes, with: mic)
+        return message
+    }
+
     /// Parses a client's message with Unicode names. The MIC field is present if the payload starts after it.
     package init(parsing bytes: [UInt8]) throws(NTLMError) {
         var reader = try MessageReader(

@@ -139,6 +139,30 @@ extension ExchangeDriver {
         noteCertificate()
     }
 
+    /// Reports the outcome of the exchange, if it involved a challenge. An answer that was sent and accepted without a
+    /// challenge is not reported.
+    func observe(_ outcome: ExchangeMachine.Outcome) {
+        guard let observer = services.shared.observer else { return }
+        switch outcome {
+        case .notChallenged:
+            break
+        case .accepted(let accepted):
+            guard dialogue?.permit != nil else { return }
+            observer.tell(.answered(accepted.space, with: accepted.credential.name))
+        case .rejected(let space, let credential, _):
+            observer.tell(.rejected(space, credential: credential.name))
+        case .handedBack(let checks):
+            observer.tell(.handedBack(origin, challenge: foremostChallenge, checks, rule))
+        }
+    }
+
+    /// The challenge that would have been answered, or else the first.
+    private var foremostChallenge: Challenge {
+        let context = exchange.context
+        let offers = context.authenticators.offers(in: exchange.challenges, permitted: context.permitted)
+        return offers.first?.challenge ?? exchange.challenges.first ?? Challenge(scheme: "unknown")
+    }
+
     private var cacheKey: ProtectionSpaceCache.Key? {
         acquisition.slot.key.credential.map { ProtectionSpaceCache.Key(acquisition.slot.key, $0) }
     }

@@ -87,10 +87,8 @@ extension ExchangeDriver {
 
     // MARK: Client certificates
 
-    func originAskedForCertificate(
-        _ request: CertificateRequest, _ connection: OriginConnection, _ answer: @escaping (Identity?) -> Void
-    ) {
-        guard acquisition.trust.answers, let certificateSource else { return answer(nil) }
+    func originAskedForCertificate(_ request: CertificateRequest, _ answer: @escaping (Identity?) -> Void) {
+        guard acquisition.trust.answers, let connection, let certificateSource else { return answer(nil) }
         certificateSource(request, connection, answer)
     }
 

@@ -4,7 +4,6 @@ import CountersignChallenges
 import CountersignCryptography
 import CountersignHTTP1
 import CountersignUpstream
-import NIOCore
 
 /// The origin's responses on their way to the client: the one that waits for a decision, and how it is changed when it
 /// goes on.
@@ -51,23 +50,5 @@ struct ResponseDelivery {
     /// Whether the response offers a scheme that authenticates the connection rather than the request.
     static func offersConnectionBoundScheme(_ head: ResponseHead) -> Bool {
         AuthenticatorTable.supported.offersConnectionBoundScheme(in: head.fields.values(of: .wwwAuthenticate))
-    }
-}
-
-/// A response whose head has arrived, held until the exchange decides whether to deliver it or to send another request.
-final class BufferedResponse {
-    let head: ResponseHead
-    let content: ContentEnd
-    /// The content received so far.
-    var pieces: [ByteBuffer] = []
-    /// No more content will arrive.
-    var ended = false
-    /// The connection failed inside the content, so the content cannot be ended cleanly.
-    var wasCut = false
-    var trailers: FieldLines?
-
-    init(head: consuming ResponseHead, content: ContentEnd) {
-        self.head = head
-        self.content = content
     }
 }

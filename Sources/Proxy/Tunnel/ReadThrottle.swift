@@ -2,26 +2,32 @@
 
 import NIOCore
 
+/// Reads later when it is asked to.
+protocol ThrottledReader: AnyObject {
+    /// The delay is over.
+    func waitEnded()
+}
+
 /// Delays the reads of an event loop's bulk tunnels until one common wake-up.
 final class ReadThrottle {
     /// The longest delay.
     static let wait = TimeAmount.microseconds(500)
 
     private let loop: any EventLoop
-    private var waiting: [TunnelHandler] = []
+    private var waiting: [any ThrottledReader] = []
 
     init(loop: any EventLoop) {
         self.loop = loop
     }
 
-    /// Calls ``TunnelHandler/waitEnded()`` later.
-    func wait(_ tunnel: TunnelHandler) {
-        waiting.append(tunnel)
+    /// Calls ``ThrottledReader/waitEnded()`` later.
+    func wait(_ reader: any ThrottledReader) {
+        waiting.append(reader)
         guard waiting.count == 1 else { return }
         loop.assumeIsolated().scheduleTask(in: Self.wait) {
             let ended = self.waiting
             self.waiting.removeAll()
-            for tunnel in ended { tunnel.waitEnded() }
+            for reader in ended { reader.waitEnded() }
         }
     }
 }

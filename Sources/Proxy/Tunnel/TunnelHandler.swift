@@ -4,7 +4,7 @@ import NIOCore
 
 /// One end of a tunnel: forwards bytes unchanged to the other end, with back-pressure and half-closes. Used for a
 /// CONNECT that is not intercepted, and after a 101 response.
-final class TunnelHandler: ChannelInboundHandler, TimeWatched {
+final class TunnelHandler: ChannelInboundHandler, TimeWatched, ThrottledReader {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
