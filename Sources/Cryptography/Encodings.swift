@@ -34,6 +34,18 @@ package enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
+    /// `bytes` as text in lines of 64 characters, each with a line feed (RFC 7468 §2).
+    package static func encodeLines(_ bytes: some Collection<UInt8>) -> String {
+        let text = Array(encode(bytes).utf8)
+        var lines: [UInt8] = []
+        lines.reserveCapacity(text.count + text.count / 64 + 1)
+        for start in stride(from: 0, to: text.count, by: 64) {
+            lines += text[start..<min(start + 64, text.count)]
+            lines.append(0x0A)
+        }
+        return String(decoding: lines, as: UTF8.self)
+    }
+
     /// The decoded bytes of `text`, or nil if it is not base64.
     package static func decode(_ text: some StringProtocol) -> [UInt8]? {
         let characters = Array(text.utf8)

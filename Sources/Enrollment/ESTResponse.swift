@@ -44,13 +44,14 @@ struct ESTResponse {
         return start.hasPrefix("<!doctype html") || start.hasPrefix("<html")
     }
 
-    /// The decoded body of a 200 response in base64, with or without line breaks (RFC 8951 §3.1). Throws
-    /// `malformedResponse` for another media type or malformed base64; `what` names the content in the error.
+    /// The decoded body of a 200 response in base64. Ignores white space (RFC 8951 §3.1), and NUL because libest ends
+    /// its CSR attributes with one. Throws `malformedResponse` for another media type or malformed base64; `what` names
+    /// the content in the error.
     func payload(_ type: String, _ what: String) throws(EnrollmentError) -> [UInt8] {
         guard mediaType == type else {
             throw malformed("\(what): expected \(type), the server sent \(summary)")
         }
-        let text = body.filter { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
+        let text = body.filter { $0 != 0 && $0 != 0x20 && !(0x09...0x0D).contains($0) }
         guard let bytes = Base64.decode(String(decoding: text, as: UTF8.self)) else {
             throw malformed("\(what): expected base64, the server sent \(summary)")
         }

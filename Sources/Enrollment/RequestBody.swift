@@ -3,7 +3,8 @@
 import CountersignCertificates
 import CountersignCryptography
 
-/// The body of a POST: the request in base64 on one line (RFC 8951 §3.1).
+/// The body of a POST: the request in base64 (RFC 8951 §3.1), in lines of 64 characters. libest reads it with OpenSSL's
+/// filter for base64 in lines and rejects longer ones.
 ///
 /// libcurl needs the length before it connects and reads the bytes afterwards. A linked request is created in between
 /// and must have the announced length. Because ECDSA signatures vary in length, this can take several attempts.
@@ -24,7 +25,7 @@ final class RequestBody {
         self.source = source
         linkKind = nil
         request = if let previous = source.previous { previous } else { try source.make(nil) }
-        storage = Self.stored(Base64.encode(request))
+        storage = Self.stored(Base64.encodeLines(request))
     }
 
     /// Storage for a request with a link of that kind, filled with a placeholder for the link.
@@ -37,7 +38,7 @@ final class RequestBody {
         for _ in 0..<(source.key.kind.hasVariableSignatures ? 5 : 1) { samples.append(try source.make(blank)) }
         samples.sort { $0.count < $1.count }
         request = samples[samples.count / 2]
-        storage = Self.stored(Base64.encode(request))
+        storage = Self.stored(Base64.encodeLines(request))
     }
 
     deinit { storage.deallocate() }
@@ -52,7 +53,7 @@ final class RequestBody {
     func link(to link: ConnectionLink) throws(CertificateError) {
         for _ in 0..<Self.maximumTries {
             let made = try source.make(link.text)
-            let text = Base64.encode(made)
+            let text = Base64.encodeLines(made)
             guard text.utf8.count == storage.count else { continue }
             _ = storage.update(fromContentsOf: Array(text.utf8))
             request = made

@@ -202,6 +202,23 @@ struct CertificationRequestTests {
         #expect(attributes.ignored.count == (expected == nil ? 1 : 0))
     }
 
+    /// `1.2.840.10045.2.1` is ecPublicKey, `1.2.840.113549.1.1.1` is rsaEncryption.
+    @Test(
+        arguments: [
+            (["2A8648CE3D030107"], KeySpecification.ecP256, []), (["2B81040022"], .ecP384, []),
+            (["2B81040023"], .ecP521, []), (["2A8648CE3D0201", "2B81040022"], .ecP384, []),
+            (["2B81040022", "2A8648CE3D0201"], .ecP384, []), (["2B81040021"], nil, ["secp224r1 (1.3.132.0.33)"]),
+            (["2A864886F70D010101", "2B81040022"], .rsa2048, ["secp384r1 (1.3.132.0.34)"]),
+            (["2B81040022", "2A864886F70D010101"], .ecP384, ["rsaEncryption (1.2.840.113549.1.1.1)"]),
+            (["2B81040022", "2B81040023"], .ecP384, ["secp521r1 (1.3.132.0.35)"]),
+            (["2A864886F70D010902", "8837"], nil, ["unstructuredName (1.2.840.113549.1.9.2)", "2.999"]),
+        ] as [([String], KeySpecification?, [String])])
+    func aBareCurveIsAKindOfKey(asked: [String], expected: KeySpecification?, ignored: [String]) throws {
+        let attributes = try CSRAttributes(der: DER.value(0x30, asked.flatMap { try DER.oid($0) }))
+        #expect(attributes.keySpecification == expected)
+        #expect(attributes.ignoredNames == ignored)
+    }
+
     @Test func noAttributesAskForNothing() throws {
         for der: [UInt8] in [[], [0x30, 0x00]] { #expect(try CSRAttributes(der: der) == CSRAttributes()) }
     }

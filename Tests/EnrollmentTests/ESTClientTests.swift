@@ -36,6 +36,25 @@ import Testing
         #expect(try await scene.identity(from: client).leaf.subject == "CN=jdoe,O=Test")
     }
 
+    @Test(arguments: [#"\u0000"#, #"\r\n\u0000"#, #" \t\u000b\u000c\n"#])
+    func attributesMayEndWithNULAndWhiteSpace(tail: String) async throws {
+        let asked = "MCYGBysGAQEBARYGCSqGSIb3DQEJBwYFK4EEACIGCWCGSAFlAwQCAg=="
+        let scene = try Scene(#"{"csrattrs": "\#(asked)", "lineBreaks": "none", "attributesTail": "\#(tail)"}"#)
+        let attributes = try #require(try await scene.client().requestAttributes())
+        #expect(attributes.keySpecification == .ecP384 && attributes.wantsLinking)
+        #expect(attributes.ignoredNames == ["1.3.6.1.1.1.1.22"])
+    }
+
+    /// OpenSSL's decoder for base64 in lines, which the server uses, reads nothing if a line is longer.
+    @Test(arguments: [KeySpecification.ecP256, .ecP384, .rsa3072], [false, true])
+    func requestsAreSentInLinesOf64(specification: KeySpecification, isLinked: Bool) async throws {
+        let asked = isLinked ? #""MAsGCSqGSIb3DQEJBw==""# : "null"
+        let scene = try Scene(#"{"needsLines": true, "linking": \#(isLinked), "csrattrs": \#(asked)}"#)
+        let identity = try await scene.identity(from: try scene.client(), key: specification)
+        #expect(identity.leaf.subject == "CN=jdoe,O=Test")
+        #expect(scene.server.requests("simpleenroll").map(\.linked) == [isLinked ? true : nil])
+    }
+
     @Test func extraCertificatesFromTheServerBecomeTheChain() async throws {
         let scene = try Scene(#"{"issuer": "sub-ca", "chain": true, "cacerts": ["ca"]}"#)
         let identity = try await scene.identity(from: try scene.client())

@@ -31,13 +31,7 @@ extension Certificate {
 
     /// The certificate as one PEM block with a final line break.
     package var pem: String {
-        var text = "-----BEGIN CERTIFICATE-----\n"
-        var rest = Base64.encode(der)[...]
-        while !rest.isEmpty {
-            text += rest.prefix(64) + "\n"
-            rest = rest.dropFirst(64)
-        }
-        return text + "-----END CERTIFICATE-----\n"
+        "-----BEGIN CERTIFICATE-----\n" + Base64.encodeLines(der) + "-----END CERTIFICATE-----\n"
     }
 }
 

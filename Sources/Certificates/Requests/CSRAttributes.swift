@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCOpenSSL
+
 /// The attributes that an EST server wants in certification requests: CsrAttrs (RFC 7030 §4.5.2), encoded as in RFC
 /// 8951 §3.3, with the semantics and template of RFC 9908.
 ///
@@ -11,6 +13,8 @@ package struct CSRAttributes: Sendable, Equatable {
     package private(set) var keySpecification: KeySpecification?
     /// The dotted object identifiers of attributes that are requested but not supported.
     package private(set) var ignored: [String] = []
+    /// The same with their names, as far as OpenSSL knows them.
+    package var ignoredNames: [String] { ignored.map(Self.named) }
     /// The digest for the signature.
     private(set) var digest: RequestDigest?
     /// Extensions to copy into the request.
@@ -20,6 +24,8 @@ package struct CSRAttributes: Sendable, Equatable {
     /// The template of the subject. The client fills in parts without a value.
     private(set) var subject: SubjectTemplate?
     private var isTemplate = false
+    /// An elliptic-curve key was requested without a curve, which another attribute may still name.
+    private var isCurveOpen = false
 
     package static let maximumBytes = 64 << 10
     private static let maximumEntries = 128
@@ -54,6 +60,13 @@ package struct CSRAttributes: Sendable, Equatable {
         }
     }
 
+    /// Such as `unstructuredName (1.2.840.113549.1.9.2)`.
+    private static func named(_ identifier: String) -> String {
+        let number = OBJ_txt2nid(identifier)
+        guard number != NID_undef, let name = OBJ_nid2ln(number) else { return identifier }
+        return "\(String(cString: name)) (\(identifier))"
+    }
+
     private mutating func take(_ entry: DERItem) throws(CertificateError) {
         if entry.tag == DERItem.objectIdentifier { return try take(entry, values: [], whole: nil) }
         let parts = try entry.expecting(DERItem.sequence).items()
@@ -69,9 +82,11 @@ package struct CSRAttributes: Sendable, Equatable {
             digest = asked
             return
         }
+        // Some servers name the curve on its own instead of as the value of ecPublicKey; libest does by default.
+        if let curve = EllipticCurve.specification(name), values.isEmpty { return takeCurve(name, curve) }
         switch name {
         case AttributeName.challengePassword: wantsLinking = true
-        case AttributeName.ecPublicKey: takeKey(name, EllipticCurve.specification(values.first))
+        case AttributeName.ecPublicKey: takeEllipticCurveKey(name, values.first)
         case AttributeName.rsaEncryption: takeKey(name, Self.rsaSpecification(values.first))
         case AttributeName.extensionRequest: try takeExtensions(values)
         case AttributeName.extensionRequestTemplate where !values.isEmpty: try takeExtensions(values)
@@ -87,6 +102,18 @@ package struct CSRAttributes: Sendable, Equatable {
 
     private mutating func takeKey(_ name: String, _ specification: KeySpecification?) {
         if let specification, keySpecification == nil { keySpecification = specification } else { ignored.append(name) }
+    }
+
+    private mutating func takeEllipticCurveKey(_ name: String, _ curve: DERItem?) {
+        guard curve == nil else { return takeKey(name, EllipticCurve.specification(curve)) }
+        if keySpecification == nil { isCurveOpen = true }
+        if keySpecification?.isEllipticCurve != true { takeKey(name, .ecP256) }
+    }
+
+    private mutating func takeCurve(_ name: String, _ specification: KeySpecification) {
+        if isCurveOpen { keySpecification = nil }
+        isCurveOpen = false
+        takeKey(name, specification)
     }
 
     private static func rsaSpecification(_ size: DERItem?) -> KeySpecification? {
@@ -174,11 +201,20 @@ private enum AttributeName {
     static let rsaEncryption = "1.2.840.113549.1.1.1"
 }
 
+extension KeySpecification {
+    fileprivate var isEllipticCurve: Bool { if case .ec = kind { true } else { false } }
+}
+
 private enum EllipticCurve {
     /// P-256 if no curve is named.
     static func specification(_ curve: DERItem?) -> KeySpecification? {
         guard let curve else { return .ecP256 }
-        return switch curve.dottedText {
+        return curve.dottedText.flatMap { specification($0) }
+    }
+
+    /// From the curve's object identifier.
+    static func specification(_ name: String) -> KeySpecification? {
+        switch name {
         case "1.2.840.10045.3.1.7": .ecP256
         case "1.3.132.0.34": .ecP384
         case "1.3.132.0.35": .ecP521

@@ -20,6 +20,7 @@ struct EnrollmentSession: Sendable {
     private let enroller: Identity?
     private let credential: PasswordCredential?
     private let now: @Sendable () -> Int64
+    private let report: @Sendable (RenewalProgress) -> Void
 
     /// What authenticates a request.
     enum Authentication: Sendable {
@@ -50,7 +51,8 @@ struct EnrollmentSession: Sendable {
     /// `current` is the identity to renew, if a server could accept it; `enroller` is another identity that enrols it.
     init(
         record: EnrollmentRecord, refusing refused: [Certificate], current: Identity?, enroller: Identity?,
-        credential: PasswordCredential?, now: @escaping @Sendable () -> Int64
+        credential: PasswordCredential?, now: @escaping @Sendable () -> Int64,
+        report: @escaping @Sendable (RenewalProgress) -> Void
     ) throws {
         self.record = record
         endpoint = try ESTEndpoint(parsing: record.server)
@@ -60,6 +62,7 @@ struct EnrollmentSession: Sendable {
         self.enroller = enroller
         self.credential = credential
         self.now = now
+        self.report = report
     }
 
     /// Requests a certificate with each available authentication until the server accepts one. `prepare` receives the
@@ -108,7 +111,7 @@ struct EnrollmentSession: Sendable {
         do {
             let client = try client(authentication)
             let authorities = try await client.certificationAuthorities()
-            let attributes = try await client.requestAttributes()
+            let attributes = try await attributes(of: client)
             let (key, previous) = try prepare(attributes)
             let request = try certificateRequest(authentication, attributes, key, previous)
             let outcome = try await client.enroll(authentication.kind, request, authorities: authorities)
@@ -119,6 +122,21 @@ struct EnrollmentSession: Sendable {
                 generation: credential.generation ?? 0, name: credential.name, server: record.server,
                 reason: error.detail,
                 turnsDownRequest: error.code == .refused)
+        }
+    }
+
+    /// The attributes that the server wants in the request. Unreadable ones are reported and not an error.
+    private func attributes(of client: ESTClient) async throws(EnrollmentError) -> CSRAttributes? {
+        do {
+            let attributes = try await client.requestAttributes()
+            if let names = attributes?.ignoredNames, !names.isEmpty {
+                report(.attributesNotSupplied(server: record.server, names: names))
+            }
+            return attributes
+        } catch {
+            guard error.code == .malformedResponse else { throw error }
+            report(.attributesNotRead(server: record.server, reason: error.detail))
+            return nil
         }
     }
 

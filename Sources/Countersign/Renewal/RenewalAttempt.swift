@@ -133,7 +133,7 @@ struct RenewalAttempt: Sendable {
         return try EnrollmentSession(
             record: record, refusing: refused, current: plan(in: contents) == nil ? workingIdentity : nil,
             enroller: enroller?.identity, credential: record.credential.flatMap { contents.credentials[$0] },
-            now: context.now)
+            now: context.now, report: context.report)
     }
 
     /// The key for the request, stored in the vault before the request is sent. Reuses the pending key if it still

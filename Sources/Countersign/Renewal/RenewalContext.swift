@@ -29,10 +29,32 @@ package enum RenewalProgress: Equatable, Sendable {
     case asking(server: String)
     /// The server has not decided yet and will be asked again at that time.
     case waiting(server: String, until: Int64)
-    /// The server did not request a certificate, so the new one could not be verified before its first use.
+    /// The server's CSR attributes (RFC 7030 §4.5.2) are unreadable; the request is made without them.
+    case attributesNotRead(server: String, reason: String)
+    /// The server wants attributes in the request that this program cannot supply.
+    case attributesNotSupplied(server: String, names: [String])
+    /// The server did not request a certificate, or cannot use the new one in TLS, so that it could not be verified
+    /// before its first use.
     case notVerified(server: String)
     /// The new certificate is in use, but its chain could not be written to the file.
     case fileNotWritten(reason: String)
+}
+
+extension RenewalProgress {
+    /// The result short of the expected, for a warning.
+    package var warning: String? {
+        switch self {
+        case .waitingForOtherProcess, .asking, .waiting: nil
+        case .attributesNotRead(let server, let reason):
+            "the CSR attributes of \(server) are unreadable, so the request is made without them: \(reason)"
+        case .attributesNotSupplied(let server, let names):
+            "\(server) wants attributes in the request that cannot be supplied: \(names.joined(separator: ", "))"
+        case .notVerified(let server):
+            "the new certificate is in use but was not tested: \(server) did not complete the test handshake"
+        case .fileNotWritten(let reason):
+            "the new certificate is in use, but its chain file was not written: \(reason)"
+        }
+    }
 }
 
 /// The result of a renewal that did not fail.

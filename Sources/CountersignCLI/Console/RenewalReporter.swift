@@ -13,6 +13,8 @@ final class RenewalReporter: Sendable {
     private let name: String
     private let isTerminal = isatty(STDERR_FILENO) == 1
     private let countdown = Mutex<Task<Void, Never>?>(nil)
+    /// The warnings written so far.
+    private let warnings = Mutex<Set<String>>([])
 
     init(name: String) { self.name = name }
 
@@ -30,11 +32,10 @@ final class RenewalReporter: Sendable {
         case .waiting(let server, let until):
             Console.log("info", "\(server) has deferred its decision; next poll at \(WallClock.rfc3339(until))")
             if isTerminal { count(down: until, server) }
-        case .notVerified(let server):
-            Console.warning(
-                "the new certificate is in use but was not tested: \(server) did not complete the test handshake")
-        case .fileNotWritten(let reason):
-            Console.warning("the new certificate is in use, but its chain file was not written: \(reason)")
+        case .attributesNotRead, .attributesNotSupplied, .notVerified, .fileNotWritten:
+            // A server that defers its decision is asked for its attributes at each poll.
+            let isNew = warnings.withLock { warnings in progress.warning.map { warnings.insert($0).inserted } ?? false }
+            if isNew, let warning = progress.warning { Console.warning(warning) }
         }
     }
 

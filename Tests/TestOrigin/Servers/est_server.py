@@ -40,6 +40,7 @@ DEFAULTS = {
     "password": "kanarie-est-7f10",
     "staleNonces": False,  # reject every Digest response as stale
     "csrattrs": None,  # body of /csrattrs in base64, None for a 204, or another status
+    "attributesTail": "",  # text after the base64 of /csrattrs; libest sends a NUL
     "linking": False,  # require the channel binding as challengePassword
     "pending": 0,  # number of 202 responses before a certificate, per public key
     "retryAfter": "1",  # value of Retry-After, or None for no such field
@@ -49,6 +50,7 @@ DEFAULTS = {
     "usage": "clientAuth",
     "chain": False,  # send the issuer with the certificate
     "lineBreaks": "crlf",  # line breaks in base64: none, lf, crlf
+    "needsLines": False,  # read a request's base64 only in lines, with OpenSSL's decoder, as libest does
     "close": False,  # send Connection: close with every response
     "fault": None,  # see FAULTS
     "faultFor": None,  # limit the fault to this operation
@@ -517,13 +519,20 @@ class Exchange:
             return self.respond(204)
         if isinstance(content, int):
             return self.refuse(content, "no attributes")
-        return self.respond(200, {"Content-Type": "application/csrattrs"}, self.encoded(base64.b64decode(content)))
+        body = self.encoded(base64.b64decode(content)) + self.values["attributesTail"].encode()
+        return self.respond(200, {"Content-Type": "application/csrattrs"}, body)
+
+    def request(self):
+        """The request in DER. White space in its base64 is tolerated (RFC 8951 §3.1)."""
+        if self.values["needsLines"]:
+            return openssl("base64", "-d", data=self.body)
+        return base64.b64decode(b"".join(self.body.split()), validate=True)
 
     def enroll(self):
         if self.fields.get("content-type") != "application/pkcs10":
             return self.refuse(415, "not a PKCS#10 request")
         try:
-            csr = base64.b64decode(self.body, validate=True)
+            csr = self.request()
             text = check_request(csr)
         except (ValueError, RuntimeError) as error:
             return self.refuse(400, f"invalid request: {error}")
