@@ -33,10 +33,12 @@ struct CurlTransferFault {
         case CURLE_COULDNT_CONNECT: return EnrollmentError(.unreachable, "no connection to the server: \(words)")
         case CURLE_OPERATION_TIMEDOUT: return EnrollmentError(.timedOut, "no response in time \(place): \(words)")
         case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_PEER_FAILED_VERIFICATION:
-            return EnrollmentError(.handshakeFailed, "the TLS handshake failed: \(words)")
+            return EnrollmentError(
+                .handshakeFailed, "the TLS handshake failed: \(words)", hint: cutHint,
+                mayConcernIdentity: identityIsUnanswered)
         case CURLE_OK, CURLE_GOT_NOTHING, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_PARTIAL_FILE,
             CURLE_SSL_SHUTDOWN_FAILED:
-            return EnrollmentError(.cut, "the connection was cut \(place)", hint: cutHint)
+            return cut
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_WRITE_ERROR, CURLE_BAD_CONTENT_ENCODING:
             return EnrollmentError(.malformedResponse, "the server's response is not HTTP/1.1: \(words)")
         default: return EnrollmentError(.unavailable, "libcurl (\(code.rawValue)): \(words)")
@@ -56,7 +58,7 @@ struct CurlTransferFault {
         case .requestNotMade(let detail):
             EnrollmentError(.configuration, "the certification request could not be made: \(detail)")
         case .endedEarly:
-            tls.alert.map(refused) ?? EnrollmentError(.cut, "the connection was cut \(place)", hint: cutHint)
+            tls.alert.map(refused) ?? cut
         case .cancelled: EnrollmentError(.cancelled, "cancelled")
         }
     }
@@ -110,7 +112,17 @@ struct CurlTransferFault {
             return EnrollmentError(
                 .unauthorized, "the server requires an identity, and none was given: it sent the TLS alert \"\(name)\"")
         }
+        if identityIsUnanswered, Int32(alert) != SSL_AD_INTERNAL_ERROR {
+            return EnrollmentError(
+                .identityUnusable,
+                "the server cannot use the identity\(identityName): it sent the TLS alert \"\(name)\"")
+        }
         return EnrollmentError(.handshakeFailed, "the server ended the connection with the TLS alert \"\(name)\"")
+    }
+
+    /// The connection ended after the identity was presented and before the server accepted it.
+    private var identityIsUnanswered: Bool {
+        tls.hasShownIdentity && (!tls.hasVerdict || transfer.stop == .endedEarly)
     }
 
     /// For insertion into a sentence: begins with a space, or is empty.
@@ -132,6 +144,11 @@ struct CurlTransferFault {
     }
 
     // MARK: Cut
+
+    private var cut: EnrollmentError {
+        EnrollmentError(
+            .cut, "the connection was cut \(place)", hint: cutHint, mayConcernIdentity: identityIsUnanswered)
+    }
 
     private var place: String {
         if transfer.response.status == 0 { return "before any response" }

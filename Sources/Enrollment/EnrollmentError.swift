@@ -17,6 +17,9 @@ package struct EnrollmentError: CodedError {
         case unauthorized
         /// The server closed the connection with an alert about the identity (RFC 8446 §6.2).
         case identityRefused
+        /// The server ended the handshake in which the identity was presented, with an alert about something else than
+        /// the certificate's validity, such as the kind of its key. The identity may work with other servers.
+        case identityUnusable
         /// The server refused with an HTTP status: ``EnrollmentError/statusCode``.
         case refused
         /// The response does not conform to RFC 7030.
@@ -56,10 +59,13 @@ package struct EnrollmentError: CodedError {
     package let retryAfter: Int64?
     /// What the server has rejected for good, if anything.
     package let rejects: Object?
+    /// The connection ended without a reason while the server had yet to accept the identity. Some servers reject a
+    /// certificate in this way.
+    package let mayConcernIdentity: Bool
 
     package init(
         _ code: Code, _ detail: String, hint: String? = nil, statusCode: Int? = nil, retryAfter: Int64? = nil,
-        rejects: Object? = nil
+        rejects: Object? = nil, mayConcernIdentity: Bool = false
     ) {
         self.code = code
         self.detail = detail
@@ -67,6 +73,7 @@ package struct EnrollmentError: CodedError {
         self.statusCode = statusCode
         self.retryAfter = retryAfter
         self.rejects = rejects
+        self.mayConcernIdentity = mayConcernIdentity
     }
 
     /// Whether a later attempt may succeed without a change on this side.
@@ -74,8 +81,8 @@ package struct EnrollmentError: CodedError {
         switch code {
         case .unreachable, .cut, .timedOut, .handshakeFailed: true
         case .refused: statusCode.map { $0 >= 500 || $0 == 429 || $0 == 408 } ?? false
-        case .configuration, .untrustedServer, .unauthorized, .identityRefused, .malformedResponse, .wrongCertificate,
-            .authorityChanged, .cancelled, .pendingTooLong, .unavailable:
+        case .configuration, .untrustedServer, .unauthorized, .identityRefused, .identityUnusable, .malformedResponse,
+            .wrongCertificate, .authorityChanged, .cancelled, .pendingTooLong, .unavailable:
             false
         }
     }

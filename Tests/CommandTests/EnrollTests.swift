@@ -42,6 +42,37 @@ struct EnrollTests {
         #expect(text.output.contains("DNS:laptop.corp.example, email:jdoe@acme.example"))
     }
 
+    /// The keys on P-384 that this server asks for cannot authenticate to it.
+    @Test func serverLikeLibestEnrolsAndRenews() throws {
+        let place = try EnrolledSandbox(ESTServer.libest)
+        let result = try place.enroll()
+        #expect(result.status == 0, "\(result.said)")
+        #expect(
+            result.error.contains("wants attributes in the request that cannot be supplied: 1.3.6.1.1.1.1.22\n"),
+            "\(result.said)")
+        #expect(result.error.contains("the new certificate is in use but was not tested"), "\(result.said)")
+        let first = try place.leaf()
+        #expect(try first.keyDescription == "EC P-384" && place.isVerified())
+        let next = try place.refresh("laptop")
+        #expect(next.status == 0, "\(next.said)")
+        #expect(try place.leaf() != first && place.isVerified())
+        #expect(place.server.requests("simpleenroll").count { $0.linked == true && $0.user == ESTServer.user } == 2)
+        // A key that the server can use authenticates the renewal itself.
+        #expect(try place.enroll("--replace", "--key", "ec-p256").status == 0)
+        #expect(try place.refresh("laptop").status == 0)
+        #expect(place.server.requests("simplereenroll").map(\.client) == ["CN=jdoe"])
+    }
+
+    @Test(arguments: ["html", "not-base64", "junk-pkcs7", "wrong-type"])
+    func unreadableAttributesAreAWarning(fault: String) throws {
+        let place = try EnrolledSandbox(["fault": fault, "faultFor": "csrattrs", "pending": 2, "retryAfter": "1"])
+        let result = try place.enroll()
+        #expect(result.status == 0, "\(result.said)")
+        let warnings = result.error.split(separator: "\n").filter { $0.contains("warning: the CSR attributes of ") }
+        #expect(warnings.count == 1 && warnings[0].contains("are unreadable"), "\(result.said)")
+        #expect(try place.isVerified())
+    }
+
     @Test func identityCanEnrolAnother() throws {
         let place = try EnrolledSandbox()
         #expect(try place.enroll(name: "first").status == 0)

@@ -61,6 +61,44 @@ struct RefreshTests {
         #expect(place.server.log.contains { $0.handshake != nil })
     }
 
+    @Test func keyThatTheServerCannotUseIsReplacedUsingTheCredential() throws {
+        let place = try EnrolledSandbox()
+        let enrolled = try place.enroll("--key", "ec-p384")
+        try #require(enrolled.status == 0, "\(enrolled.said)")
+        let before = try place.leaf()
+        try place.control(["tls": "1.2", "curve": "prime256v1"])
+        let result = try place.refresh("laptop")
+        #expect(result.status == 0, "\(result.said)")
+        #expect(try place.leaf() != before && place.isVerified())
+        #expect(place.server.requests("simplereenroll").isEmpty)
+        // Without the credential, the identity is kept.
+        try place.sandbox.succeed("credential", "remove", "enrollment")
+        let next = try place.refresh("laptop")
+        #expect(next.status == 1 && next.error.contains("illegal parameter"), "\(next.said)")
+        #expect(next.error.contains("countersign: hint: enrol it again with a credential"), "\(next.said)")
+        #expect(try place.identity() != nil)
+    }
+
+    @Test(arguments: ["1.2", "1.3"])
+    func serverThatClosesAtTheCertificateGetsTheCredential(version: String) throws {
+        let place = try enrolled()
+        let before = try place.leaf()
+        try place.control(["tls": version, "hangsUp": true])
+        let result = try place.refresh("laptop", "--no-wait")
+        // The credential has obtained a certificate, which the server does not accept in the test either.
+        #expect(result.status == 1, "\(result.said)")
+        #expect(place.server.requests("simpleenroll").count { $0.user != nil } == 2)
+        try place.control()
+        #expect(try place.refresh("laptop").status == 0)
+        #expect(place.server.requests("simpleenroll").count { $0.user != nil } == 2)
+        #expect(try place.leaf() != before)
+        // Without a credential that can be used, the reason is the lost connection.
+        try place.sandbox.succeed("credential", "remove", "enrollment")
+        try place.control(["tls": version, "hangsUp": true])
+        let next = try place.refresh("laptop")
+        #expect(next.status == 1 && next.error.contains("the server may have refused it"), "\(next.said)")
+    }
+
     @Test func revokedCertificateWithoutACredentialIsKeptWithAHint() throws {
         let place = try enrolled()
         let before = try place.leaf()

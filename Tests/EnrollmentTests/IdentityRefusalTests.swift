@@ -55,6 +55,35 @@ import Testing
         #expect(error?.detail.contains("the server requires an identity, and none was given") == true)
     }
 
+    /// OpenSSL, and with it libest, ends a TLS 1.2 handshake if the client's key is on a curve that it does not offer.
+    @Test func anIdentityWhoseKeyTheServerDoesNotSupportIsUnusable() async throws {
+        let scene = try Scene()
+        let identity = try await scene.identity(from: try scene.client(), key: .ecP384)
+        try scene.server.set(#"{"tls": "1.2", "clientCertificate": "optional", "curve": "prime256v1"}"#)
+        let error = try await scene.failure(of: try scene.client(identity: identity))
+        #expect(error?.code == .identityUnusable, "\(error?.detail ?? "")")
+        #expect(error?.detail.contains("\"work\" (CN=jdoe,O=Test)") == true, "\(error?.detail ?? "")")
+        #expect(error?.detail.contains("illegal parameter") == true, "\(error?.detail ?? "")")
+        #expect(error?.isTransient == false)
+    }
+
+    @Test(arguments: ["1.2", "1.3"])
+    func aConnectionThatEndsWithTheIdentityMayConcernIt(version: String) async throws {
+        let scene = try Scene()
+        let identity = try await scene.identity(from: try scene.client())
+        try scene.server.set(#"{"tls": "\#(version)", "clientCertificate": "optional", "hangsUp": true}"#)
+        let error = try #require(try await scene.failure(of: try scene.client(identity: identity)))
+        #expect(error.mayConcernIdentity && error.isTransient, "\(error)")
+        #expect(error.hint?.contains("the server may have refused it without a response") == true, "\(error)")
+        // Without an identity, and once the server has accepted it, a lost connection is only that.
+        try scene.server.set(
+            #"{"tls": "\#(version)", "clientCertificate": "optional", "fault": "reset", "faultFor": "simpleenroll"}"#)
+        for identity in [nil, identity] {
+            let error = try #require(try await scene.failure(of: try scene.client(identity: identity)))
+            #expect(error.code == .cut && !error.mayConcernIdentity, "\(error)")
+        }
+    }
+
     @Test func nginxThatSaysItInHTTPIsUnderstood() async throws {
         let scene = try Scene(#"{"notAfter": "20490101000000Z"}"#)
         let identity = try await scene.expiredIdentity()

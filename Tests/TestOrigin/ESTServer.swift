@@ -35,6 +35,14 @@ package final class ESTServer: Sendable {
     package static let user = "jdoe"
     package static let password = "kanarie-est-7f10"
 
+    /// The keys of `control` for a server that behaves as libest does: it wants a MAC address, a linked request and a
+    /// key on P-384, ends its attributes with a NUL, needs a request's base64 in lines, and offers TLS 1.2 with P-256
+    /// only.
+    package static let libest: [String: any Sendable] = [
+        "csrattrs": "MCYGBysGAQEBARYGCSqGSIb3DQEJBwYFK4EEACIGCWCGSAFlAwQCAg==", "attributesTail": "\0",
+        "lineBreaks": "none", "needsLines": true, "linking": true, "tls": "1.2", "curve": "prime256v1",
+    ]
+
     private static let authorities = Result {
         let folder = try TemporaryFolder("est-authorities")
         let made = try Command.run(

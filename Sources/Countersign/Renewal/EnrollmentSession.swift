@@ -74,6 +74,7 @@ struct EnrollmentSession: Sendable {
             do {
                 return try await request(by: .current(current), prepare)
             } catch let error as EnrollmentError where error.isAboutIdentity {
+                if error.mayConcernIdentity, !hasUsableEnroller { throw error }
                 guard credential != nil || enroller != nil else {
                     throw EnrollmentError(
                         error.code, error.detail,
@@ -84,6 +85,12 @@ struct EnrollmentSession: Sendable {
             }
         }
         return try await request(by: try enrollerAuthentication(), prepare)
+    }
+
+    /// Whether another authentication than the current certificate can be tried.
+    private var hasUsableEnroller: Bool {
+        guard record.credential != nil else { return enroller != nil }
+        return credential.map { $0.generation != record.refusedCredential } ?? false
     }
 
     private func enrollerAuthentication() throws -> Authentication {
@@ -173,11 +180,12 @@ struct EnrollmentSession: Sendable {
 }
 
 extension EnrollmentError {
-    /// Whether the server refused the authentication, for example because the certificate is revoked. Another
-    /// authentication may succeed.
+    /// Whether the server refused the authentication, for example because the certificate is revoked or TLS does not
+    /// permit its key. Another authentication may succeed.
     fileprivate var isAboutIdentity: Bool {
         switch code {
-        case .identityRefused, .unauthorized: true
+        case .identityRefused, .identityUnusable, .unauthorized: true
+        case .cut, .handshakeFailed: mayConcernIdentity
         case .refused: statusCode.map { (400..<500).contains($0) && $0 != 408 && $0 != 429 } ?? false
         default: false
         }

@@ -37,8 +37,9 @@ extension RenewalAttempt {
                 return context.report(.notVerified(server: record.server))
             }
         } catch let error as EnrollmentError {
-            // If there is no working identity, an unverified one is better than none.
-            if workingIdentity == nil, error.isTransient {
+            // If there is no working identity, an unverified one is better than none. A server that cannot use the new
+            // key in TLS, such as P-384 with libest, has issued a certificate for other servers all the same.
+            if error.code == .identityUnusable || workingIdentity == nil && error.isTransient {
                 return context.report(.notVerified(server: record.server))
             }
             guard error.code == .identityRefused else { throw error }

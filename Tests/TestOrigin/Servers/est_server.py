@@ -29,9 +29,11 @@ DEFAULTS = {
     "label": None,  # the only label served
     "server": "server",  # the certificate that the server presents
     "tls": None,  # only 1.2 or only 1.3
+    "curve": None,  # the only curve, such as prime256v1; libest then ends TLS 1.2 handshakes with other client keys
     "tickets": 2,  # number of session tickets in TLS 1.3
     "clientCertificate": "none",  # none, optional, required
     "clientAuthorities": ["ca"],  # accepted issuers of client certificates
+    "hangsUp": False,  # close the connection without an alert when it has the client certificate
     "revoked": [],  # hexadecimal serial numbers that get the alert certificate_revoked
     "auth": None,  # basic, digest, digest-sha256, both, negotiate, or None for no password
     "authFor": ["csrattrs", "simpleenroll", "simplereenroll"],  # operations that require it
@@ -208,6 +210,8 @@ class Connection:
         context.set_session_id(b"est")
         context.use_certificate_file(path(values["server"] + ".pem"))
         context.use_privatekey_file(path(values["server"] + ".key"))
+        if values["curve"]:
+            context.set_tmp_ecdh(crypto.get_elliptic_curve(values["curve"]))
         if values["tickets"] == 0:
             SSL._lib.SSL_CTX_set_options(context._context, 1 << 14)  # SSL_OP_NO_TICKET
             setter = getattr(SSL._lib, "SSL_CTX_set_num_tickets", None)
@@ -229,6 +233,8 @@ class Connection:
         self.tls.set_accept_state()
 
     def judge(self, connection, certificate, error, depth, passed):
+        if self.values["hangsUp"]:
+            self.raw.shutdown(socket.SHUT_RDWR)
         return bool(passed)
 
     def handshake(self):
