@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+import Testing
+
+@testable import CountersignProxy
+
+@Suite struct ClientTokenTests {
+    // printf 'countersign:t0ken' | base64, and so on.
+    @Test(arguments: [
+        "Basic Y291bnRlcnNpZ246dDBrZW4=", "basic OnQwa2Vu", "BASIC  YW55Ym9keTp0MGtlbg==", "Bearer t0ken",
+        "bearer  t0ken",
+    ]) func theTokenIsThePasswordOrTheBearer(_ value: String) {
+        #expect(ClientToken.matches([value], Secret(utf8: "t0ken")))
+    }
+
+    @Test(arguments: [
+        [], ["Bearer t0ke"], ["Bearer t0ken1"], ["Bearer T0KEN"], ["Bearer"], ["Bearer "], ["t0ken"], ["Digest t0ken"],
+        ["Basic t0ken"], ["Basic dDBrZW4="], ["Basic !"], ["Basic OnQwa2Vu", "Bearer t0ken"],
+        ["Bearer t0ken", "Bearer t0ken"],
+    ]) func nothingElseIs(_ values: [String]) {
+        #expect(!ClientToken.matches(values, Secret(utf8: "t0ken")))
+    }
+
+    @Test func aTokenMayContainColons() {
+        // printf 'u:a:b' | base64
+        #expect(ClientToken.matches(["Basic dTphOmI="], Secret(utf8: "a:b")))
+    }
+}
