@@ -11,7 +11,8 @@
 // A writer takes the lock, reads the vault and its version, and replaces the vault on condition that the version is
 // still the same. The lock saves writers from conflicts. The condition protects the vault from writers that do not hold
 // the lock: a lease that expired during a slow write, or a person who restores a backup. `OpenVault` repeats a change
-// that lost such a race.
+// that lost such a race. Two items have no common condition, so a change of the key needs a lock that holds: with
+// conditions alone, two processes that change the key at the same time could leave a vault that neither key opens.
 
 /// Stores the items of one vault. Calls block, for as long as a file system or a database takes: none is made on an
 /// event loop. Any thread may call.
