@@ -54,22 +54,6 @@ struct PendingWrites {
         bytes + (bytes / recordBytes + 1) * recordOverheadBytes
     }
 
-    /// A fast path for the common case: takes the flushed write if it is the only one and has no promise. The caller
-    /// encrypts all of it or calls ``putBack(_:)``.
-    mutating func takeOnly() -> ByteBuffer? {
-        guard writes.count == 1, writes.hasMark, written.isEmpty, flushedBytes <= Self.pieceBytes,
-            writes[writes.startIndex].promise == nil
-        else { return nil }
-        flushedBytes = 0
-        return writes.popFirst()?.bytes
-    }
-
-    /// Undoes ``takeOnly()``.
-    mutating func putBack(_ bytes: ByteBuffer) {
-        append(bytes, nil)
-        mark()
-    }
-
     /// The next piece of flushed plaintext for the engine: a write, a part of one, or several writes that fit into one
     /// record. Until ``pieceWritten()`` it returns the same plaintext again, possibly with more after it. Nil at the
     /// end.

@@ -93,11 +93,6 @@ extension TLSHandler {
 
     func encrypt(_ context: ChannelHandlerContext) throws(TLSError) {
         guard pending.isMarked, engine.isEstablished, !engine.isSuspended else { return }
-        if let only = pending.takeOnly() {
-            if try encrypts(only) { return }
-            pending.putBack(only)
-            guard engine.isSuspended, ask(context) else { return }
-        }
         while let piece = pending.nextPiece(spare) {
             makeRoom(pending.ciphertextEstimateBytes)
             let step = try piece.withUnsafeReadableBytes { bytes throws(TLSError) in try engine.write(bytes) }
