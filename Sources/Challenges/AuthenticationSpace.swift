@@ -13,4 +13,10 @@ package struct AuthenticationSpace: Hashable, Sendable {
         self.realm = realm
         self.scheme = scheme
     }
+
+    /// Whether an account that is wrong in one of the spaces is wrong in the other: those of one realm, and a site's
+    /// spaces without a realm with all others of the site.
+    package func overlaps(_ other: AuthenticationSpace) -> Bool {
+        origin == other.origin && (realm == other.realm || realm == nil || other.realm == nil)
+    }
 }

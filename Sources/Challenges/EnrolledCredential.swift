@@ -16,10 +16,14 @@ package enum CredentialSource: Hashable, Sendable {
 package struct CredentialReference: Hashable, Sendable {
     package let name: String
     package let source: CredentialSource
+    /// Identifies the user name and password to the breaker, in all processes that use the same home. Nil if only this
+    /// process knows the credential.
+    package let tag: CredentialTag?
 
-    package init(name: String, source: CredentialSource) {
+    package init(name: String, source: CredentialSource, tag: CredentialTag? = nil) {
         self.name = name
         self.source = source
+        self.tag = tag
     }
 }
 
@@ -31,12 +35,15 @@ package struct PasswordCredential: Equatable, Sendable {
     package let user: String
     package let password: Secret
     package let source: CredentialSource
+    /// As in ``CredentialReference``.
+    package let tag: CredentialTag?
 
-    package init(name: String, user: String, password: Secret, source: CredentialSource) {
+    package init(name: String, user: String, password: Secret, source: CredentialSource, tag: CredentialTag? = nil) {
         self.name = name
         self.user = user
         self.password = password
         self.source = source
+        self.tag = tag
     }
 
     /// A credential from the vault.
@@ -44,7 +51,14 @@ package struct PasswordCredential: Equatable, Sendable {
         self.init(name: name, user: user, password: password, source: .vault(generation: generation))
     }
 
-    package var reference: CredentialReference { CredentialReference(name: name, source: source) }
+    package var reference: CredentialReference { CredentialReference(name: name, source: source, tag: tag) }
+
+    /// The same credential with the tag for `key`, which all processes that use the same home share.
+    package func tagged(with key: Secret) -> PasswordCredential {
+        PasswordCredential(
+            name: name, user: user, password: password, source: source,
+            tag: CredentialTag(user: user, password: password, key: key))
+    }
 
     /// ``user``, qualified by `domain` unless it has a domain already (`ACME\jdoe`).
     package func qualifiedUser(domain: String?) -> String {

@@ -27,7 +27,7 @@ package final class ProxyServices: Sendable {
 
     package init(
         configuration: ProxyConfiguration, policy: CurrentPolicy, accessLog: AccessLog?,
-        breaker: BreakerBoard = BreakerBoard(),
+        breaker: BreakerBoard? = nil,
         serverTrustDecider: (any ServerTrustDecider)? = nil, delegateCredentials: ReplacementCredentials? = nil,
         identityRefresher: IdentityRefresher? = nil, observer: ChallengeObserver? = nil,
         pseudonym: String,
@@ -36,7 +36,7 @@ package final class ProxyServices: Sendable {
         self.configuration = configuration
         self.policy = policy
         self.accessLog = accessLog
-        self.breaker = breaker
+        self.breaker = breaker ?? BreakerBoard(now: wallClock)
         self.serverTrustDecider = serverTrustDecider
         self.delegateCredentials = delegateCredentials
         self.identityRefresher = identityRefresher

@@ -1,64 +1,106 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
 import Testing
 
 @testable import CountersignChallenges
 
-/// A breaker that many requests share.
+/// A breaker that many requests share, at a time that the test sets.
 private final class SharedBreaker {
-    private var breaker: Breaker
+    private(set) var breaker: Breaker
+    var now: Int64 = 1_800_000_000
+
     init(capacity: Int = 4096) { breaker = Breaker(capacity: capacity) }
-    func attemptRequested(_ key: Breaker.Key) -> Breaker.Permission { breaker.attemptRequested(key) }
-    func attemptEnded(_ key: Breaker.Key, _ result: Breaker.Result) -> Bool { breaker.attemptEnded(key, result) }
-    func reset(credential: String) { breaker.reset(credential: credential) }
-    var count: Int { breaker.count }
+
+    func ask(_ key: Breaker.Key, _ path: String = "/") -> Breaker.Decision {
+        let decision = breaker.decide(key, for: Self.request(path), at: now)
+        if decision == .mayTry { breaker.attemptBegan(key, owner: 1, at: now) }
+        return decision
+    }
+
+    @discardableResult
+    func end(_ key: Breaker.Key, _ result: Breaker.Result) -> Breaker.Finding { end(key, "/", result) }
+
+    @discardableResult
+    func end(_ key: Breaker.Key, _ path: String, _ result: Breaker.Result) -> Breaker.Finding {
+        breaker.attemptEnded(key, for: Self.request(path), result, owner: 1, at: now)
+    }
+
+    @discardableResult
+    func attempt(_ key: Breaker.Key, _ result: Breaker.Result) -> Breaker.Finding { attempt(key, "/", result) }
+
+    /// Tries the credential, and expects to be permitted to.
+    @discardableResult
+    func attempt(_ key: Breaker.Key, _ path: String, _ result: Breaker.Result) -> Breaker.Finding {
+        let decision = ask(key, path)
+        #expect(decision == .mayTry || decision == .free, "\(decision)")
+        return end(key, path, result)
+    }
+
+    /// As another process sees it that has just read the shared records.
+    func elsewhere() -> SharedBreaker {
+        let other = SharedBreaker()
+        other.now = now
+        var accounts = breaker.accounts
+        for account in accounts.keys {
+            for space in accounts[account]?.spaces.keys.map({ $0 }) ?? [] {
+                accounts[account]?.spaces[space]?.isConfirmed = false
+            }
+        }
+        other.breaker = Breaker(accounts: accounts)
+        return other
+    }
+
+    func retry(_ name: String? = nil) -> [String] { breaker.permitRetry(of: name, at: now) }
+
+    private static func request(_ path: String) -> Breaker.RequestTag { .init(method: "GET", target: path) }
 }
 
 @Suite struct BreakerTests {
-    private static let origin = Origin(scheme: .https, host: "wiki.corp.example", port: 443)
-    private static let key = Breaker.Key(
-        origin: origin, credential: CredentialReference(name: "enrollment", source: .vault(generation: 7)))
-    private static let refusal = Breaker.Permission.refused(
+    private static let refusal = Breaker.Decision.refused(
         reason: "credential \"enrollment\" was rejected here and has not changed since")
+    private static let stopped = Breaker.Decision.refused(
+        reason: "credential \"enrollment\" was rejected twice and is not sent anywhere until it changes")
+    private static let key = key()
 
-    private func key(host: String = "wiki.corp.example", port: UInt16 = 443, generation: UInt64 = 7) -> Breaker.Key {
-        let origin = Origin(scheme: .https, host: host, port: port)
+    private static func key(
+        host: String = "wiki.corp.example", realm: String? = "r", password: String = "pw", name: String = "enrollment",
+        generation: UInt64 = 7
+    ) -> Breaker.Key {
+        let origin = Origin(scheme: .https, host: host, port: 443)
+        let credential = PasswordCredential(
+            name: name, user: "jdoe", password: Secret(utf8: password), generation: generation)
         return Breaker.Key(
-            origin: origin, credential: CredentialReference(name: "enrollment", source: .vault(generation: generation)))
+            space: AuthenticationSpace(origin: origin, realm: realm, scheme: .basic),
+            credential: credential.tagged(with: Secret(utf8: "key")).reference)
     }
 
-    /// Simulates an origin that rejects every answer and a thousand requests that follow the breaker's permissions.
+    // MARK: One at a time
+
+    /// Simulates an origin that rejects every answer and a thousand requests that follow the breaker's decisions.
     /// Returns how many answers the origin received.
     private func answersSeen(inFlight: Int) -> Int {
         let breaker = SharedBreaker()
-        var answers = 0
-        var waiting = 0
-        var trying = 0
-        var refused = 0
-        var arrived = 0
+        var (answers, waiting, trying, refused, arrived) = (0, 0, 0, 0, 0)
+        func ask() {
+            switch breaker.ask(Self.key) {
+            case .free, .mayTry: trying += 1
+            case .wait: waiting += 1
+            case .refused, .unsuitable: refused += 1
+            }
+        }
         while refused + answers < 1000 || trying > 0 {
             while waiting + trying < inFlight, arrived < 1000 {
                 arrived += 1
-                switch breaker.attemptRequested(Self.key) {
-                case .go: trying += 1
-                case .wait: waiting += 1
-                case .refused: refused += 1
-                }
+                ask()
             }
-            if trying > 0 {
-                trying -= 1
-                answers += 1
-                guard breaker.attemptEnded(Self.key, .rejected) else { continue }
-                let asking = waiting
-                waiting = 0
-                for _ in 0..<asking {
-                    switch breaker.attemptRequested(Self.key) {
-                    case .go: trying += 1
-                    case .wait: waiting += 1
-                    case .refused: refused += 1
-                    }
-                }
-            }
+            guard trying > 0 else { continue }
+            trying -= 1
+            answers += 1
+            breaker.end(Self.key, .rejected)
+            let asking = waiting
+            waiting = 0
+            for _ in 0..<asking { ask() }
         }
         #expect(refused == 999)
         return answers
@@ -71,119 +113,231 @@ private final class SharedBreaker {
 
     @Test func anAcceptedCredentialIsTriedByAll() {
         let breaker = SharedBreaker()
-        #expect(breaker.attemptRequested(Self.key) == .go)
-        #expect(breaker.attemptRequested(Self.key) == .wait)
-        #expect(breaker.attemptEnded(Self.key, .accepted))
-        #expect(breaker.attemptRequested(Self.key) == .go)
-        #expect(breaker.attemptRequested(Self.key) == .go)
-        #expect(!breaker.attemptEnded(Self.key, .accepted))
-        #expect(!breaker.attemptEnded(Self.key, .inconclusive))
-        #expect(breaker.attemptRequested(Self.key) == .go)
+        #expect(breaker.ask(Self.key) == .mayTry)
+        #expect(breaker.ask(Self.key) == .wait)
+        breaker.end(Self.key, .accepted)
+        #expect(breaker.ask(Self.key) == .free)
+        #expect(breaker.ask(Self.key, "/other") == .free)
+        breaker.end(Self.key, .inconclusive)
+        #expect(breaker.ask(Self.key) == .free)
     }
 
     @Test func anInconclusiveAttemptLetsTheNextTry() {
         let breaker = SharedBreaker()
-        #expect(breaker.attemptRequested(Self.key) == .go)
-        #expect(breaker.attemptEnded(Self.key, .inconclusive))
-        #expect(breaker.attemptRequested(Self.key) == .go)
-        #expect(breaker.attemptRequested(Self.key) == .wait)
+        breaker.attempt(Self.key, .inconclusive)
+        #expect(breaker.ask(Self.key) == .mayTry)
+        #expect(breaker.ask(Self.key) == .wait)
     }
 
-    @Test(arguments: [Breaker.Result.accepted, .inconclusive, .rejected])
+    @Test(arguments: [Breaker.Result.accepted, .inconclusive, .rejected, .unanswered])
     func aRejectionOutlivesWhatIsOnItsWay(_ result: Breaker.Result) {
         let breaker = SharedBreaker()
-        #expect(breaker.attemptRequested(Self.key) == .go)
-        #expect(breaker.attemptEnded(Self.key, .accepted))
-        #expect(breaker.attemptRequested(Self.key) == .go)
-        #expect(!breaker.attemptEnded(Self.key, .rejected))
-        #expect(!breaker.attemptEnded(Self.key, result))
-        #expect(breaker.attemptRequested(Self.key) == Self.refusal)
+        breaker.attempt(Self.key, .accepted)
+        #expect(breaker.ask(Self.key) == .free)
+        breaker.end(Self.key, .rejected)
+        breaker.end(Self.key, result)
+        #expect(breaker.ask(Self.key) == Self.refusal)
+        #expect(breaker.breaker.isRejected(Self.key, at: breaker.now))
     }
 
-    @Test func aRejectionIsForOneGenerationAtOneOrigin() {
+    @Test func noMoreSitesThanMayFailTryAtTheSameTime() {
         let breaker = SharedBreaker()
-        #expect(breaker.attemptRequested(Self.key) == .go)
-        #expect(breaker.attemptEnded(Self.key, .rejected))
-        #expect(breaker.attemptRequested(key(generation: 8)) == .go)
-        #expect(breaker.attemptRequested(key(host: "mail.corp.example")) == .go)
-        #expect(breaker.attemptRequested(key(port: 8443)) == .go)
-        #expect(breaker.attemptRequested(Self.key) == Self.refusal)
+        let keys = (1...3).map { Self.key(host: "h\($0)") }
+        #expect(breaker.ask(keys[0]) == .mayTry)
+        #expect(breaker.ask(keys[1]) == .mayTry)
+        #expect(breaker.ask(keys[2]) == .wait)
+        breaker.end(keys[0], .rejected)
+        #expect(breaker.ask(keys[2]) == .wait)
+        breaker.end(keys[1], .accepted)
+        #expect(breaker.ask(keys[2]) == .mayTry)
     }
 
-    @Test func resetForgetsOneCredentialEverywhere() {
+    // MARK: How far a rejection reaches
+
+    @Test func aRejectionIsForOnePasswordInOneRealm() {
         let breaker = SharedBreaker()
-        let other = Breaker.Key(
-            origin: Self.origin, credential: CredentialReference(name: "other", source: .vault(generation: 7)))
-        for rejected in [Self.key, key(host: "mail.corp.example"), other] {
-            #expect(breaker.attemptRequested(rejected) == .go)
-            #expect(breaker.attemptEnded(rejected, .rejected))
+        #expect(breaker.attempt(Self.key, .rejected) == .rejected(.challenge, everywhere: false))
+        #expect(breaker.ask(Self.key) == Self.refusal)
+        #expect(breaker.ask(Self.key(generation: 8)) == Self.refusal)
+        #expect(breaker.ask(Self.key(name: "the same under another name")) != .mayTry)
+        for other in [Self.key(password: "changed"), Self.key(realm: "other"), Self.key(host: "mail.corp.example")] {
+            #expect(breaker.ask(other) == .mayTry)
+            breaker.end(other, .inconclusive)
         }
-        breaker.reset(credential: "enrollment")
-        #expect(breaker.count == 1)
-        #expect(breaker.attemptRequested(Self.key) == .go)
-        #expect(breaker.attemptRequested(key(host: "mail.corp.example")) == .go)
-        guard case .refused = breaker.attemptRequested(other) else {
-            Issue.record("the other credential was reset too")
+    }
+
+    @Test(arguments: [(nil, "r"), ("r", nil), (nil, nil)] as [(String?, String?)])
+    func aRejectionByASchemeWithoutRealmsIsForTheWholeSite(rejected: String?, asked: String?) {
+        let breaker = SharedBreaker()
+        breaker.attempt(Self.key(realm: rejected), .rejected)
+        #expect(breaker.ask(Self.key(realm: asked)) == Self.refusal)
+    }
+
+    @Test func afterTheSecondRejectionACredentialIsUsedNowhere() {
+        let breaker = SharedBreaker()
+        let accepted = Self.key(host: "mail.corp.example")
+        breaker.attempt(accepted, .accepted)
+        #expect(breaker.attempt(Self.key, .rejected) == .rejected(.challenge, everywhere: false))
+        #expect(breaker.attempt(Self.key(realm: "other"), .rejected) == .rejected(.challenge, everywhere: true))
+        #expect(breaker.ask(accepted) == Self.stopped)
+        #expect(breaker.ask(Self.key(host: "third.corp.example")) == Self.stopped)
+        #expect(!breaker.breaker.mayPreempt(accepted, at: breaker.now))
+        #expect(breaker.ask(Self.key(host: "third.corp.example", password: "changed")) == .mayTry)
+    }
+
+    // MARK: Missing permission
+
+    @Test func aRequestWithoutPermissionBlocksNothing() {
+        let breaker = SharedBreaker()
+        breaker.attempt(Self.key, "/private/", .accepted)
+        #expect(breaker.attempt(Self.key, "/forbidden/", .rejected) == .handedBack)
+        // It is not sent again before the realm has accepted the credential again.
+        guard case .unsuitable = breaker.ask(Self.key, "/forbidden/") else {
+            Issue.record("the request is sent again")
+            return
+        }
+        #expect(!breaker.breaker.mayPreempt(Self.key, at: breaker.now))
+        breaker.attempt(Self.key, "/private/", .accepted)
+        #expect(breaker.breaker.mayPreempt(Self.key, at: breaker.now))
+        #expect(breaker.attempt(Self.key, "/forbidden/", .rejected) == .handedBack)
+        #expect(breaker.elsewhere().ask(Self.key, "/private/?query") == .mayTry)
+    }
+
+    @Test(arguments: [true, false])
+    func aPasswordThatHasBecomeStaleIsSentAtMostThreeTimes(isRepeated: Bool) {
+        let breaker = SharedBreaker()
+        for number in 1...20 { breaker.attempt(Self.key, "/\(number)", .accepted) }
+        breaker.now += 3600
+        var answers = 0
+        for number in 1...1000 {
+            let process = breaker.elsewhere()
+            let path = isRepeated ? "/\(number % 20 + 1)" : "/new/\(number)"
+            guard process.ask(Self.key, path) == .mayTry else { continue }
+            answers += 1
+            breaker.end(Self.key, path, .rejected)
+        }
+        #expect(answers == (isRepeated ? 3 : 2))
+        #expect(breaker.breaker.isRejected(Self.key, at: breaker.now) == isRepeated)
+    }
+
+    @Test func anotherProcessTriesAnAcceptedCredentialAloneUnlessItWasJustAccepted() {
+        let breaker = SharedBreaker()
+        breaker.attempt(Self.key, .accepted)
+        #expect(breaker.elsewhere().ask(Self.key) == .free)
+        breaker.now += 60
+        let other = breaker.elsewhere()
+        #expect(other.ask(Self.key) == .mayTry)
+        #expect(other.ask(Self.key) == .wait)
+        // This process has seen it accepted itself.
+        #expect(breaker.ask(Self.key) == .free)
+    }
+
+    // MARK: Silence
+
+    @Test func anOriginThatDoesNotAnswerReceivesACredentialTwice() {
+        let breaker = SharedBreaker()
+        #expect(breaker.attempt(Self.key, .unanswered) == .unanswered)
+        #expect(breaker.attempt(Self.key, .unanswered) == .rejected(.silence, everywhere: false))
+        #expect(
+            breaker.ask(Self.key)
+                == .refused(
+                    reason: "the origin closed the connection twice instead of answering credential \"enrollment\""))
+        guard case .refused = breaker.ask(Self.key(host: "new.corp.example")) else {
+            Issue.record("a third site receives it")
             return
         }
     }
 
-    @Test func resetLeavesAnAttemptOnItsWayAlone() {
+    @Test func silenceDoesNotStopACredentialWhereItIsAccepted() {
         let breaker = SharedBreaker()
-        #expect(breaker.attemptRequested(Self.key) == .go)
-        breaker.reset(credential: "enrollment")
-        #expect(breaker.attemptRequested(Self.key) == .wait)
-        #expect(breaker.attemptEnded(Self.key, .rejected))
-        #expect(breaker.attemptRequested(Self.key) == Self.refusal)
+        let accepted = Self.key(host: "mail.corp.example")
+        breaker.attempt(accepted, .accepted)
+        for _ in 1...2 { breaker.attempt(Self.key, .unanswered) }
+        #expect(breaker.ask(accepted) == .free)
+        // A site that has accepted it may have an outage.
+        for _ in 1...5 { #expect(breaker.attempt(accepted, .unanswered) == .unremarkable) }
+        #expect(breaker.ask(accepted) == .free)
+        // The next rejection is the third failure.
+        #expect(breaker.end(accepted, .rejected) == .rejected(.challenge, everywhere: true))
     }
+
+    @Test func anUnansweredAttemptIsForgottenAfterADay() {
+        let breaker = SharedBreaker()
+        breaker.attempt(Self.key, .unanswered)
+        breaker.now += 86_400
+        #expect(breaker.attempt(Self.key, .unanswered) == .unanswered)
+        #expect(breaker.attempt(Self.key, .unanswered) == .rejected(.silence, everywhere: false))
+    }
+
+    // MARK: Another attempt
+
+    @Test func theUserMayPermitOneMoreAttempt() {
+        let breaker = SharedBreaker()
+        let other = Self.key(host: "mail.corp.example")
+        let unrelated = Self.key(password: "another", name: "printer")
+        for key in [Self.key, other] { breaker.attempt(key, .rejected) }
+        breaker.attempt(unrelated, .rejected)
+        #expect(breaker.retry("nobody") == [])
+        #expect(breaker.retry("enrollment") == ["enrollment"])
+        #expect(breaker.ask(other) == .mayTry)
+        #expect(breaker.ask(Self.key) == .wait)
+        #expect(breaker.end(other, .rejected) == .rejected(.challenge, everywhere: true))
+        #expect(breaker.ask(Self.key) == Self.stopped)
+        #expect(breaker.ask(unrelated) != .mayTry)
+        #expect(breaker.retry() == ["enrollment", "printer"])
+        #expect(breaker.attempt(Self.key, .accepted) == .unremarkable)
+        #expect(breaker.attempt(other, .rejected) == .rejected(.challenge, everywhere: false))
+    }
+
+    // MARK: Room
+
+    private func key(_ number: Int) -> Breaker.Key { Self.key(host: "h\(number)", password: "\(number)") }
 
     @Test func theOldestAcceptanceMakesRoom() {
         let breaker = SharedBreaker(capacity: 3)
-        let keys = (0..<4).map { key(port: UInt16($0 + 1)) }
-        for accepted in keys.prefix(3) {
-            #expect(breaker.attemptRequested(accepted) == .go)
-            #expect(breaker.attemptEnded(accepted, .accepted))
+        for number in 0..<3 {
+            breaker.now += 1
+            breaker.attempt(key(number), .accepted)
         }
-        #expect(!breaker.attemptEnded(keys[0], .accepted))
-        #expect(breaker.attemptRequested(keys[3]) == .go)
-        #expect(breaker.count == 3)
+        breaker.now += 1
+        breaker.end(key(0), .accepted)
         // Of the three, the second was accepted least recently.
-        #expect(breaker.attemptEnded(keys[3], .accepted))
-        #expect(breaker.attemptRequested(keys[0]) == .go)
-        #expect(breaker.attemptRequested(keys[2]) == .go)
-        #expect(breaker.attemptRequested(keys[1]) == .go)
-        #expect(breaker.attemptRequested(keys[1]) == .wait)
-        #expect(breaker.count == 3)
+        breaker.attempt(key(3), .accepted)
+        #expect(breaker.breaker.count == 3)
+        #expect(breaker.ask(key(0)) == .free)
+        #expect(breaker.ask(key(2)) == .free)
+        #expect(breaker.ask(key(1)) == .mayTry)
     }
 
     @Test func rejectionsAreNeverForgottenForRoom() {
         let breaker = SharedBreaker(capacity: 3)
-        for port in UInt16(1)...3 {
-            #expect(breaker.attemptRequested(key(port: port)) == .go)
-            #expect(breaker.attemptEnded(key(port: port), .rejected))
+        for number in 0..<3 { breaker.attempt(key(number), .rejected) }
+        #expect(breaker.ask(key(4)) == .refused(reason: "too many rejected credentials are remembered"))
+        breaker.end(key(5), .rejected)
+        for number in 0..<3 { #expect(breaker.ask(key(number)) == Self.refusal) }
+        #expect(breaker.breaker.count == 3)
+    }
+
+    // MARK: Keys
+
+    @Test func aLongRealmIsShortened() {
+        let long = String(repeating: "a", count: 10_000)
+        let keys = [Self.key(realm: long), Self.key(realm: long + "b"), Self.key(realm: long)]
+        #expect(keys[0] == keys[2] && keys[0] != keys[1])
+        #expect((keys[0].space.realm ?? "").utf8.count < 100)
+    }
+
+    @Test func aTagRevealsNothingAndDistinguishesUsersAndPasswords() {
+        let key = Secret(utf8: "key")
+        func tag(_ user: String, _ password: String, _ key: Secret = key) -> CredentialTag {
+            CredentialTag(user: user, password: Secret(utf8: password), key: key)
         }
-        let full = Breaker.Permission.refused(reason: "too many rejected credentials are remembered")
-        #expect(breaker.attemptRequested(key(port: 4)) == full)
-        #expect(breaker.attemptRequested(key(port: 1)) == Self.refusal)
-        #expect(breaker.count == 3)
-    }
-
-    @Test func aRejectionThatComesTooLateForRoomTakesNone() {
-        let breaker = SharedBreaker(capacity: 2)
-        for port in UInt16(1)...50 { #expect(!breaker.attemptEnded(key(port: port), .rejected)) }
-        #expect(breaker.count == 2)
-        #expect(
-            breaker.attemptRequested(key(port: 50)) == .refused(reason: "too many rejected credentials are remembered"))
-    }
-
-    /// Its acceptance was evicted in the meantime to make room for others.
-    @Test func aRejectionOfWhatWasForgottenIsRemembered() {
-        let breaker = SharedBreaker(capacity: 1)
-        #expect(!breaker.attemptEnded(key(port: 2), .accepted))
-        #expect(!breaker.attemptEnded(Self.key, .rejected))
-        #expect(!breaker.attemptEnded(key(port: 3), .inconclusive))
-        #expect(!breaker.attemptEnded(key(port: 4), .accepted))
-        #expect(breaker.attemptRequested(Self.key) == Self.refusal)
-        #expect(breaker.count == 1)
+        #expect(tag("jdoe", "pw") == tag("JDoe", "pw"))
+        let tags = [tag("jdoe", "pw"), tag("jdoe", "PW"), tag("jdo", "epw"), tag("jdoe", "pw", Secret([]))]
+        #expect(Set(tags).count == 4)
+        #expect(CredentialTag(bytes: tag("jdoe", "pw").bytes) == tag("jdoe", "pw"))
+        #expect(CredentialTag(bytes: [1]) == nil)
+        // printf 'jdoe\0pw' | openssl dgst -sha256 -hmac key
+        #expect(Hex.encode(tag("jdoe", "pw").bytes) == "e46d4612c06a60a6771a020590dae473")
     }
 }

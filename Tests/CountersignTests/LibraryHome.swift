@@ -82,7 +82,9 @@ func eventually(_ isSo: () -> Bool) async throws -> Bool {
 
 extension ChallengeController {
     /// The breaker's key of the enrolled credential for `https://git.corp.example`.
-    func key() throws -> Breaker.Key? { try answer(to: .git(.basic), under: currentPolicy()).key }
+    func key(_ method: AuthenticationMethod = .basic) throws -> Breaker.Key? {
+        try answer(to: .git(method), under: currentPolicy()).key
+    }
 
     /// The events of a stream up to now. Call it once per stream.
     func told(_ events: AsyncStream<ChallengeEvent>) async -> [ChallengeEvent] {

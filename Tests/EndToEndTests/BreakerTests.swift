@@ -38,18 +38,38 @@ import Testing
         #expect(refused.count == 1)
     }
 
-    @Test func sitesHaveSeparateBreakers() throws {
-        let origins = [try ChallengingOrigin.acme(.basic), try ChallengingOrigin.acme(.basic)]
+    @Test func aStalePasswordIsSentToTwoOfThreeSites() throws {
+        let origins = try (1...3).map { _ in try ChallengingOrigin.acme(.basic) }
         let user = try Countersign()
         try user.enroll(password: Countersign.wrongPassword)
-        for origin in origins { try user.allow("https://two.test.localhost:\(origin.port)") }
+        for origin in origins { try user.allow("https://three.test.localhost:\(origin.port)") }
         let proxy = try user.serve()
         for _ in 1...3 {
             for origin in origins {
-                #expect(try proxy.get("https://two.test.localhost:\(origin.port)/echo").status == 401)
+                #expect(try proxy.get("https://three.test.localhost:\(origin.port)/echo").status == 401)
             }
         }
-        #expect(origins.map { $0.log.requests.filter { $0.auth == "basic" }.count } == [1, 1])
+        #expect(origins.map { $0.log.requests.filter { $0.auth == "basic" }.count } == [1, 1, 0])
+    }
+
+    /// Apache's mod_authz_user sends 401 if a correct password lacks a permission.
+    @Test func aVisitWithoutPermissionDoesNotBlockTheRealm() throws {
+        let origins = try Origins.shared
+        let user = try Countersign()
+        try user.enroll()
+        let url = "https://permission.test.localhost:\(origins.apache.httpsPort)"
+        try user.allow(url)
+        let proxy = try user.serve()
+        let visits = ["", "forbidden/", "forbidden/", "", "forbidden/", ""]
+        for (number, path) in visits.enumerated() {
+            let seen = try proxy.get("\(url)/basic/\(path)index?permission-\(number)")
+            #expect(seen.status == (path.isEmpty ? 200 : 401), "\(number): \(seen.said)")
+        }
+        let sent = visits.indices.map { number in
+            origins.logged(query: "permission-\(number)").filter { $0.auth == "Basic" }.count
+        }
+        // The second visit without permission is not worth another attempt.
+        #expect(sent == [1, 1, 0, 1, 1, 1])
     }
 
     @Test func correctPasswordWithoutPermissionIsNotSentAgain() throws {

@@ -17,7 +17,8 @@ import Testing
     private static let answer = "\r\nAuthorization: Basic amRvZTpwdw==\r\n"
 
     private static let key = Breaker.Key(
-        origin: Bench.origin, credential: CredentialReference(name: "enrollment", source: .vault(generation: 1)))
+        space: AuthenticationSpace(origin: Bench.origin, realm: "r", scheme: .basic),
+        credential: CredentialReference(name: "enrollment", source: .vault(generation: 1)))
 
     private static func listed() throws -> (bench: Bench, origin: EmbeddedChannel) {
         let bench = try Bench(sites: site, password: "pw")

@@ -32,7 +32,7 @@ package final class ProxyRuntime: Sendable {
     /// the runtime runs its own.
     package init(
         keeper: PolicyKeeper, configuration: ProxyConfiguration, accessLog: AccessLog?, threads: Int,
-        hasControlSocket: Bool, breaker: BreakerBoard = BreakerBoard(),
+        hasControlSocket: Bool, breaker: BreakerBoard? = nil,
         serverTrustDelegate: (any CountersignProxy.ServerTrustDecider)? = nil,
         delegateCredentials: ReplacementCredentials? = nil, observer: ChallengeObserver? = nil,
         renewals: RenewalKeeper? = nil, logger: Logger

@@ -1,54 +1,321 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
+import Dispatch
 import NIOConcurrencyHelpers
 import Synchronization
 
-/// The ``Breaker`` that all event loops share, with the requests that wait for another request's first attempt.
+/// Where the processes of one home share the breaker's records. The calls block, for as long as a file takes.
+package struct BreakerStorage: Sendable {
+    package typealias Records = [Breaker.Account: Breaker.AccountRecord]
+
+    /// Why the records could not be written.
+    package struct Failure: Error {
+        package let detail: String
+        /// Whether the storage permits no writes at all.
+        package let isReadOnly: Bool
+
+        package init(_ detail: String, isReadOnly: Bool) {
+            self.detail = detail
+            self.isReadOnly = isReadOnly
+        }
+    }
+
+    /// The records if somebody else has changed them since the last call of either closure, otherwise nil.
+    let changed: @Sendable () throws(Failure) -> Records?
+    /// Applies a change to the newest records, stores the result and returns it. No other process writes meanwhile. The
+    /// storage turns attempts of processes that have ended into unanswered ones first; the number is this process's.
+    let update: @Sendable (_ owner: UInt64, _ change: (inout Breaker) -> Void) throws(Failure) -> Records
+
+    package init(
+        changed: @escaping @Sendable () throws(Failure) -> Records?,
+        update: @escaping @Sendable (_ owner: UInt64, _ change: (inout Breaker) -> Void) throws(Failure) -> Records
+    ) {
+        self.changed = changed
+        self.update = update
+    }
+}
+
+/// The ``Breaker`` that all event loops share, with the requests that wait for other requests' attempts.
+///
+/// With a storage, other processes share it too: an attempt is stored before it begins, and its result when it ends.
+/// Nothing on an event loop waits for the storage; a request that needs it waits as for another request's attempt.
 package final class BreakerBoard: Sendable {
     private struct State {
         var breaker = Breaker()
         var waiting: [Breaker.Key: [@Sendable () -> Void]] = [:]
+        /// Attempts that are being stored.
+        var reserving: Set<Breaker.Key> = []
+        /// Attempts that are stored and not taken by a request yet.
+        var granted: Set<Breaker.Key> = []
+        /// Why attempts could not be stored.
+        var refusals: [Breaker.Key: String] = [:]
+        /// Results that are not stored yet, oldest first.
+        var unstored: [Ending] = []
+        var isPolling = false
     }
 
+    fileprivate struct Ending: Sendable {
+        let key: Breaker.Key
+        let request: Breaker.RequestTag
+        let result: Breaker.Result
+        let at: Int64
+    }
+
+    /// The largest number of results that wait for a storage that fails.
+    private static let unstoredLimit = 1024
+
+    /// Identifies the attempts of this board.
+    private let owner = UInt64.random(in: 1...UInt64(Int64.max))
+    /// Seconds since 1970.
+    private let now: @Sendable () -> Int64
+    private let storage: BreakerStorage?
+    private let warn: @Sendable (String) -> Void
     private let state = NIOLockedValueBox(State())
-    /// Whether any credential has been rejected in this run. If not, ``isRejected(_:)`` takes no lock.
-    private let hasRejections = Atomic<Bool>(false)
+    /// Whether any credential has failed. If not, ``mayPreempt(_:)`` takes no lock.
+    private let hasFailures = Atomic<Bool>(false)
+    private let hasWarned = Atomic<Bool>(false)
+    private let queue = DispatchQueue(label: "countersign.breaker")
 
-    package init() {}
+    /// `now` returns seconds since 1970. `warn` receives the reason if the storage fails, once. Without a storage, the
+    /// records end with the process.
+    package init(
+        now: @escaping @Sendable () -> Int64, storage: BreakerStorage? = nil,
+        warn: @escaping @Sendable (String) -> Void = { _ in }
+    ) {
+        self.now = now
+        self.storage = storage
+        self.warn = warn
+        if storage != nil { poll() }
+    }
 
-    /// Requests permission to try the credential. On `.wait`, `again` is called on any thread when the caller should
-    /// request again.
-    package func request(_ key: Breaker.Key, again: @escaping @Sendable () -> Void) -> Breaker.Permission {
-        state.withLockedValue { state in
-            let permission = state.breaker.attemptRequested(key)
-            if permission == .wait { state.waiting[key, default: []].append(again) }
-            return permission
+    // MARK: Permission
+
+    /// Requests permission to answer `request` with the credential. On `.wait`, `again` is called on any thread when
+    /// the caller should request again.
+    package func request(
+        _ key: Breaker.Key, for request: Breaker.RequestTag = .unknown, again: @escaping @Sendable () -> Void
+    ) -> Breaker.Permission {
+        let (permission, mustStore) = state.withLockedValue { state -> (Breaker.Permission, Bool) in
+            if let reason = state.refusals.removeValue(forKey: key) { return (.refused(reason: reason), false) }
+            if state.granted.contains(key), !state.breaker.isRejected(key, at: now()) {
+                state.granted.remove(key)
+                return (.go, false)
+            }
+            switch state.breaker.decide(key, for: request, at: now()) {
+            case .free:
+                return (.go, false)
+            case .mayTry where storage == nil || !key.isShared:
+                state.breaker.attemptBegan(key, owner: owner, at: now())
+                return (.go, false)
+            case .mayTry:
+                state.waiting[key, default: []].append(again)
+                return (.wait, state.reserving.insert(key).inserted)
+            case .wait:
+                state.waiting[key, default: []].append(again)
+                return (.wait, false)
+            case .refused(let reason):
+                return (.refused(reason: reason), false)
+            case .unsuitable(let reason):
+                return (.unsuitable(reason: reason), false)
+            }
+        }
+        if mustStore { queue.async { self.reserve(key, for: request) } }
+        if permission == .wait, storage != nil { pollWhileWaiting() }
+        return permission
+    }
+
+    /// Requests permission and blocks while the attempt is stored, but not for another request's attempt.
+    package func requestAtOnce(_ key: Breaker.Key, for request: Breaker.RequestTag = .unknown) -> Breaker.Permission {
+        let first = self.request(key, for: request, again: {})
+        guard first == .wait, storage != nil, key.isShared else { return first }
+        queue.sync {}
+        return self.request(key, for: request, again: {})
+    }
+
+    /// Stores that an attempt begins, if the newest records permit it.
+    private func reserve(_ key: Breaker.Key, for request: Breaker.RequestTag) {
+        var refusal: String?
+        var isGranted = false
+        do throws(BreakerStorage.Failure) {
+            try synchronize { breaker in
+                isGranted = breaker.decide(key, for: request, at: self.now()) == .mayTry
+                if isGranted { breaker.attemptBegan(key, owner: self.owner, at: self.now()) }
+            }
+        } catch {
+            report(error)
+            if error.isReadOnly {
+                isGranted = true
+                state.withLockedValue { $0.breaker.attemptBegan(key, owner: owner, at: now()) }
+            } else {
+                refusal = "the attempt cannot be recorded: \(error.detail)"
+            }
+        }
+        let waiting = state.withLockedValue { state in
+            state.reserving.remove(key)
+            if isGranted { state.granted.insert(key) }
+            state.refusals[key] = refusal
+            return state.waiting.removeValue(forKey: key) ?? []
+        }
+        for again in waiting { again() }
+        guard isGranted else { return }
+        // The requests may have ended while they waited.
+        queue.asyncAfter(deadline: .now() + .seconds(5)) { [weak self] in
+            guard let self, state.withLockedValue({ $0.granted.remove(key) }) != nil else { return }
+            ended(key, for: request, .inconclusive)
         }
     }
 
-    /// Whether the credential was rejected there and must not be sent.
-    package func isRejected(_ key: @autoclosure () -> Breaker.Key) -> Bool {
-        guard hasRejections.load(ordering: .acquiring) else { return false }
-        let key = key()
-        return state.withLockedValue { $0.breaker.isRejected(key) }
+    /// Whether the credential must not be sent there for any request.
+    package func isRejected(_ key: Breaker.Key) -> Bool {
+        guard hasFailures.load(ordering: .acquiring) else { return false }
+        return state.withLockedValue { $0.breaker.isRejected(key, at: now()) }
     }
 
-    /// Whether a request is trying the credential there for the first time, so that others must wait.
-    package func isTried(_ key: Breaker.Key) -> Bool { state.withLockedValue { $0.breaker.isTried(key) } }
+    /// Whether the credential may be sent there before a challenge.
+    package func mayPreempt(_ key: @autoclosure () -> Breaker.Key) -> Bool {
+        guard hasFailures.load(ordering: .acquiring) else { return true }
+        let key = key()
+        return state.withLockedValue { $0.breaker.mayPreempt(key, at: now()) }
+    }
+
+    /// Whether a request is trying the credential there, so that others must wait.
+    package func isTried(_ key: Breaker.Key) -> Bool {
+        state.withLockedValue { $0.breaker.record(of: key)?.pending != nil }
+    }
 
     /// The number of stored keys.
     package var count: Int { state.withLockedValue { $0.breaker.count } }
 
-    /// The number of requests that wait for another request's first attempt.
+    /// The number of requests that wait for another request's attempt.
     package func waiting(for key: Breaker.Key) -> Int { state.withLockedValue { $0.waiting[key]?.count ?? 0 } }
 
-    /// Ends an attempt that was permitted.
-    package func ended(_ key: Breaker.Key, _ result: Breaker.Result) {
-        if result == .rejected { hasRejections.store(true, ordering: .releasing) }
+    // MARK: Results
+
+    /// Ends an attempt that was permitted, or reports that an answer sent before a challenge was rejected.
+    @discardableResult
+    package func ended(
+        _ key: Breaker.Key, for request: Breaker.RequestTag = .unknown, _ result: Breaker.Result
+    ) -> Breaker.Finding {
+        let ending = Ending(key: key, request: request, result: result, at: now())
+        let (finding, waiting, mustStore) = state.withLockedValue { state in
+            let before = state.breaker.record(of: key)
+            let finding = state.breaker.attemptEnded(key, for: request, result, owner: owner, at: ending.at)
+            if result != .accepted || hasFailures.load(ordering: .relaxed) { noteFailures(state.breaker) }
+            let after = state.breaker.record(of: key)
+            let mustStore = storage != nil && key.isShared && after?.isEqualForOthers(to: before) == false
+            if mustStore {
+                if state.unstored.count >= Self.unstoredLimit { state.unstored.removeFirst() }
+                state.unstored.append(ending)
+            }
+            // An attempt in another space of the same account may have made them wait.
+            let ready = state.waiting.keys.filter { $0.account == key.account && !state.reserving.contains($0) }
+            return (finding, ready.flatMap { state.waiting.removeValue(forKey: $0) ?? [] }, mustStore)
+        }
+        if mustStore { queue.async { self.store() } }
+        for again in waiting { again() }
+        return finding
+    }
+
+    private func store() {
+        do throws(BreakerStorage.Failure) {
+            try synchronize { _ in }
+        } catch {
+            report(error)
+        }
+    }
+
+    /// Returns when all results so far are stored, or the storage has failed.
+    package func flush() async {
+        await withCheckedContinuation { continuation in
+            queue.async { continuation.resume() }
+        }
+    }
+
+    // MARK: Other processes
+
+    /// Reads the records if another process has changed them. Does not block.
+    package func poll() {
+        guard storage != nil else { return }
+        queue.async { self.readChanges() }
+    }
+
+    /// Another process may have changed the records, or may have ended during its attempt.
+    private func pollWhileWaiting() {
+        let mustBegin = state.withLockedValue { state in
+            defer { state.isPolling = true }
+            return !state.isPolling
+        }
+        guard mustBegin else { return }
+        queue.asyncAfter(deadline: .now() + .milliseconds(500)) { [weak self] in
+            guard let self else { return }
+            let isWaiting = state.withLockedValue { state in
+                state.isPolling = false
+                return !state.waiting.isEmpty
+            }
+            guard isWaiting else { return }
+            store()
+            wakeAll()
+        }
+    }
+
+    private func wakeAll() {
         let waiting = state.withLockedValue { state in
-            state.breaker.attemptEnded(key, result) ? state.waiting.removeValue(forKey: key) ?? [] : []
+            let ready = state.waiting.keys.filter { !state.reserving.contains($0) }
+            return ready.flatMap { state.waiting.removeValue(forKey: $0) ?? [] }
         }
         for again in waiting { again() }
+    }
+
+    private func readChanges() {
+        do throws(BreakerStorage.Failure) {
+            guard let records = try storage?.changed() else { return }
+            adopt(records, without: 0)
+            wakeAll()
+        } catch {
+            report(error)
+        }
+    }
+
+    /// Stores all results, and `change` after them.
+    private func synchronize(_ change: (inout Breaker) -> Void) throws(BreakerStorage.Failure) {
+        guard let storage else { return }
+        let unstored = state.withLockedValue { $0.unstored }
+        let owner = owner
+        let records = try storage.update(owner) { breaker in
+            for ending in unstored { breaker.apply(ending, owner) }
+            change(&breaker)
+        }
+        adopt(records, without: unstored.count)
+    }
+
+    /// Takes over the records of the storage, which contain the first `count` results that were not stored before.
+    private func adopt(_ records: BreakerStorage.Records, without count: Int) {
+        state.withLockedValue { state in
+            let known = state.breaker
+            state.unstored.removeFirst(min(count, state.unstored.count))
+            var accounts = known.accounts.filter { !$0.key.isShared }
+            accounts.merge(records) { _, shared in shared }
+            var breaker = Breaker(capacity: known.capacity, accounts: accounts)
+            breaker.confirm(as: known)
+            for ending in state.unstored { breaker.apply(ending, owner) }
+            state.breaker = breaker
+            noteFailures(breaker)
+        }
+    }
+
+    private func noteFailures(_ breaker: Breaker) {
+        hasFailures.store(breaker.hasFailures, ordering: .releasing)
+    }
+
+    private func report(_ failure: BreakerStorage.Failure) {
+        guard !hasWarned.exchange(true, ordering: .relaxed) else { return }
+        warn(failure.detail)
+    }
+}
+
+extension Breaker {
+    fileprivate mutating func apply(_ ending: BreakerBoard.Ending, _ owner: UInt64) {
+        _ = attemptEnded(ending.key, for: ending.request, ending.result, owner: owner, at: ending.at)
     }
 }

@@ -24,17 +24,23 @@ extension ExchangeDriver {
         guard session.isStillSameUser() else {
             return run(exchange.decisionReceived(.performDefaultHandling(reason: "the client is no longer there")))
         }
-        let permit = Breaker.Key(origin: challenge.space.origin, credential: credential.reference)
+        let permit = Breaker.Key(space: challenge.space, credential: credential.reference)
+        if dialogue?.permit != permit { endPermit(.inconclusive) }
         let driver = NIOLoopBound(self, eventLoop: services.loop)
         let loop = services.loop
         let permission =
             dialogue?.permit == permit
-            ? .go : services.shared.breaker.request(permit) { loop.execute { driver.value.decide(challenge) } }
+            ? .go
+            : services.shared.breaker.request(permit, for: requestTag) {
+                loop.execute { driver.value.decide(challenge) }
+            }
         switch permission {
         case .wait:
             connection?.pauseReading()
         case .refused(let reason):
             refused(credential, challenge, reason: reason)
+        case .unsuitable(let reason):
+            run(exchange.decisionReceived(.performDefaultHandling(reason: reason)))
         case .go:
             beginDialogue().permit = permit
             record.answered(challenge.space.scheme.rawValue, with: credential.name)
@@ -45,8 +51,11 @@ extension ExchangeDriver {
     func endPermit(_ result: Breaker.Result) {
         guard let dialogue, let permit = dialogue.permit else { return }
         dialogue.permit = nil
-        services.shared.breaker.ended(permit, result)
+        services.shared.breaker.ended(permit, for: requestTag, result)
     }
+
+    /// Identifies the request to the breaker.
+    private var requestTag: Breaker.RequestTag { Breaker.RequestTag(method: head.methodText, target: target) }
 
     // MARK: Tokens
 
@@ -113,8 +122,11 @@ extension ExchangeDriver {
         if case .deliver(let outcome) = action { conclude(outcome) }
     }
 
-    /// Records the outcome of the exchange: for the breaker, for later requests, and for the log.
-    func conclude(_ outcome: ExchangeMachine.Outcome) {
+    /// Records the outcome of the exchange: for the breaker, for later requests, and for the log. Returns the outcome
+    /// in view of what the breaker knows.
+    @discardableResult
+    func conclude(_ outcome: ExchangeMachine.Outcome) -> ExchangeMachine.Outcome {
+        let outcome = known(outcome)
         observe(outcome)
         switch outcome {
         case .notChallenged:
@@ -131,12 +143,22 @@ extension ExchangeDriver {
             record.explain(checks.failure)
             record.answered(space.scheme.rawValue, with: credential.name)
             forgetAcceptedAnswers()
-            // No permit was requested for an answer sent before a challenge, but its rejection must be recorded, too.
-            let dialogue = beginDialogue()
-            dialogue.permit = dialogue.permit ?? .init(origin: origin, credential: credential)
-            endPermit(.rejected)
         }
         noteCertificate()
+        return outcome
+    }
+
+    /// Reports a rejection to the breaker. If the space has accepted the credential before, and this request may need a
+    /// permission that the user does not have, the challenge is only handed back. No permit was requested for an answer
+    /// sent before a challenge, but its rejection counts, too.
+    private func known(_ outcome: ExchangeMachine.Outcome) -> ExchangeMachine.Outcome {
+        guard case .rejected(let space, let credential, var checks) = outcome else { return outcome }
+        dialogue?.permit = nil
+        let key = Breaker.Key(space: space, credential: credential)
+        guard services.shared.breaker.ended(key, for: requestTag, .rejected) == .handedBack else { return outcome }
+        record.answered(space.scheme.rawValue, with: credential.name)
+        checks.credential = .no("credential \"\(credential.name)\" is accepted here, but not for this request")
+        return .handedBack(checks)
     }
 
     /// Reports the outcome of the exchange, if it involved a challenge. An answer that was sent and accepted without a

@@ -147,8 +147,7 @@ final class ExchangeDriver {
     ) -> ProtectionSpaceCache.Space? {
         guard let tag = slot.key.credential, let rule = route.rule, rule.preempts,
             let space = route.learnedSpace(for: path, in: slot), session.isStillSameUser(),
-            !services.shared.breaker.isRejected(
-                .init(origin: route.origin, credential: tag)),
+            services.shared.breaker.mayPreempt(.init(space: space.accepted.space, credential: tag)),
             !space.bindsConnection || !session.hasAuthenticatedConnection(for: slot.key)
         else { return nil }
         return space
@@ -174,8 +173,7 @@ final class ExchangeDriver {
         case .computeToken(let request):
             computeToken(request)
         case .deliver(let outcome):
-            conclude(outcome)
-            if case .rejected(let space, let credential, _) = outcome,
+            if case .rejected(let space, let credential, _) = conclude(outcome),
                 asksAgain(after: credential, at: space.scheme, otherwise: { [self] in deliver() })
             {
                 return

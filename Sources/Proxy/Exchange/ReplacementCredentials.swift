@@ -38,8 +38,13 @@ package final class ReplacementCredentials: Sendable {
     private let delegate: any CredentialSupplier
     private let policy: CurrentPolicy
     private let limit: Duration
+    private struct Question: Hashable {
+        let origin: Origin
+        let credential: CredentialReference
+    }
+
     private struct State {
-        var answers: [Breaker.Key: Answer] = [:]
+        var answers: [Question: Answer] = [:]
         var isStopped = false
     }
 
@@ -129,7 +134,7 @@ package final class ReplacementCredentials: Sendable {
         return nil
     }
 
-    private static func key(_ credential: PasswordCredential, _ origin: Origin) -> Breaker.Key {
-        Breaker.Key(origin: origin, credential: credential.reference)
+    private static func key(_ credential: PasswordCredential, _ origin: Origin) -> Question {
+        Question(origin: origin, credential: credential.reference)
     }
 }

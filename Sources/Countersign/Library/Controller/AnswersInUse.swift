@@ -56,10 +56,10 @@ final class AnswersInUse: Sendable {
 
     func isUnopposed(_ key: Breaker.Key) -> Bool { state.withLockedValue { $0.loans[key]?.isUnopposed ?? false } }
 
-    /// The permits for first uses at `origin`, or only that of `key` if it is given.
-    func permits(at origin: Origin, of key: Breaker.Key?) -> [BreakerPermit] {
+    /// The permits for first uses in `space`, or only that of `key` if it is given.
+    func permits(in space: AuthenticationSpace, of key: Breaker.Key?) -> [BreakerPermit] {
         state.withLockedValue { state in
-            state.loans.filter { $0.key.origin == origin && (key == nil || $0.key == key) }.compactMap(\.value.permit)
+            state.loans.filter { $0.key.space == space && (key == nil || $0.key == key) }.compactMap(\.value.permit)
         }
     }
 }

@@ -37,13 +37,19 @@ package final class BreakerPermit: Sendable {
     static let patience = Duration.seconds(60)
     static let isBeingTried = "another request has been trying the credential here for too long"
 
+    /// The request that is to be answered.
+    let request: Breaker.RequestTag
     private let limit: Duration
     private let patience: Duration
     /// Called when a permit expires without an outcome, before others can obtain it.
     private let expired: @Sendable (Breaker.Key) -> Void
     private let state = NIOLockedValueBox(State())
 
-    init(limit: Duration, patience: Duration, expired: @escaping @Sendable (Breaker.Key) -> Void) {
+    init(
+        limit: Duration, patience: Duration, for request: Breaker.RequestTag,
+        expired: @escaping @Sendable (Breaker.Key) -> Void
+    ) {
+        self.request = request
         self.limit = limit
         self.patience = patience
         self.expired = expired
@@ -62,11 +68,11 @@ package final class BreakerPermit: Sendable {
         while !Task.isCancelled {
             if isFree(), !board.isRejected(key) { return hasWaited ? .goAfterWaiting : .go }
             let turn = Gate()
-            switch board.request(key, again: { turn.open() }) {
+            switch board.request(key, for: request, again: { turn.open() }) {
             case .go:
                 take(key, board)
                 return hasWaited ? .goAfterWaiting : .go
-            case .refused(let reason):
+            case .refused(let reason), .unsuitable(let reason):
                 return .refused(reason: reason)
             case .wait:
                 guard ContinuousClock.now < end else { return .refused(reason: Self.isBeingTried) }
@@ -86,11 +92,11 @@ package final class BreakerPermit: Sendable {
     func requestAtOnce(_ key: Breaker.Key, of board: BreakerBoard) -> Permission {
         if holds(key) { return board.isRejected(key) ? .refused(reason: Self.rejection(of: key)) : .go }
         end(.inconclusive)
-        switch board.request(key, again: {}) {
+        switch board.request(key, for: request, again: {}) {
         case .go:
             take(key, board)
             return .go
-        case .refused(let reason): return .refused(reason: reason)
+        case .refused(let reason), .unsuitable(let reason): return .refused(reason: reason)
         case .wait: return .refused(reason: Self.isBeingTried)
         }
     }
@@ -112,7 +118,18 @@ package final class BreakerPermit: Sendable {
         guard let claim else { return }
         claim.alarm?.cancel()
         // An expired permit has been returned already.
-        if claim.isHeld || result != .inconclusive { claim.board.ended(claim.key, result) }
+        if claim.isHeld || result != .inconclusive {
+            claim.board.ended(claim.key, for: request, result)
+        }
+    }
+
+    /// Ends the permit without a report. The caller reports the result itself.
+    func hasBeenReported() {
+        let claim = state.withLockedValue { state in
+            defer { state.claim = nil }
+            return state.claim
+        }
+        claim?.alarm?.cancel()
     }
 
     /// Why the controller handed back the challenge, for the exchange to report.
@@ -125,6 +142,10 @@ package final class BreakerPermit: Sendable {
 
     static func rejection(of key: Breaker.Key) -> String {
         "credential \"\(key.credential.name)\" was rejected here and has not changed since"
+    }
+
+    static func unsuitability(of key: Breaker.Key) -> String {
+        "credential \"\(key.credential.name)\" is accepted here, but not for this request"
     }
 
     // MARK: The claim
@@ -162,6 +183,6 @@ package final class BreakerPermit: Sendable {
         }
         guard let claim else { return }
         expired(claim.key)
-        claim.board.ended(claim.key, .inconclusive)
+        claim.board.ended(claim.key, for: request, .inconclusive)
     }
 }

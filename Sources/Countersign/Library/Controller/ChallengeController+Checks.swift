@@ -26,7 +26,8 @@ extension ChallengeController {
         let rule = try listed(origin, in: policy)
         let scheme = try permitted(space, by: rule)
         return scheme == .certificate
-            ? try identity(for: space, rule, policy) : try password(for: scheme, at: origin, rule, policy)
+            ? try identity(for: space, rule, policy)
+            : try password(for: space.authenticationSpace(scheme, at: origin), rule, policy)
     }
 
     // MARK: The three checks
@@ -83,8 +84,9 @@ extension ChallengeController {
     }
 
     private func password(
-        for scheme: AuthenticationScheme, at origin: Origin, _ rule: SiteRule, _ policy: Policy
+        for space: AuthenticationSpace, _ rule: SiteRule, _ policy: Policy
     ) throws(ChallengeError) -> Answer {
+        let origin = space.origin
         func no(_ reason: String) -> ChallengeError {
             .nothing(reason, listLine: rule.location, rule.credential)
         }
@@ -97,9 +99,9 @@ extension ChallengeController {
         }
         let context = policy.requestContext(to: origin, .answer(rule))
         // The carriages of one scheme carry the same credentials.
-        let authenticator = context.authenticators.authenticators(of: scheme).first
+        let authenticator = context.authenticators.authenticators(of: space.scheme).first
         if let obstacle = authenticator?.obstacle(to: .password(enrolled), context) { throw no(obstacle) }
-        let key = Breaker.Key(origin: origin, credential: enrolled.reference)
+        let key = Breaker.Key(space: space, credential: enrolled.reference)
         if breaker.isRejected(key) {
             throw .nothing(BreakerPermit.rejection(of: key), listLine: rule.location, key.credential.name)
         }
@@ -108,6 +110,20 @@ extension ChallengeController {
                 user: enrolled.qualifiedUser(domain: rule.domain),
                 Password(enrolled.password, of: enrolled.reference)),
             name: enrolled.name, key: key, line: rule.location)
+    }
+}
+
+extension ProtectionSpace {
+    /// The space to which an answer of `scheme` gives access. Schemes without realms have one space per site.
+    func authenticationSpace(_ scheme: AuthenticationScheme, at origin: Origin) -> AuthenticationSpace {
+        let authenticator = AuthenticatorTable.supported.authenticators(of: scheme).first
+        let realm = authenticator.flatMap { authenticator in
+            authenticator.realm(
+                of: Challenge(
+                    scheme: authenticator.schemeName, parameters: self.realm.map { [AuthParameter("realm", $0)] } ?? [])
+            )
+        }
+        return AuthenticationSpace(origin: origin, realm: realm, scheme: scheme)
     }
 }
 

@@ -65,14 +65,14 @@ extension ChallengeController {
     ///
     /// Call this from your own HTTP client, but not for challenges of a ``ChallengeExchange``.
     public func answerAccepted(_ challenge: AuthenticationChallenge) {
-        guard let origin = try? challenge.protectionSpace.origin() else { return }
+        guard let space = space(of: challenge) else { return }
         if let permit = challenge.permit { return permit.end(.accepted) }
         var key: Breaker.Key?
         if let proposed = challenge.proposedCredential {
             guard let reference = proposed.reference else { return }
-            key = Breaker.Key(origin: origin, credential: reference)
+            key = Breaker.Key(space: space, credential: reference)
         }
-        for permit in answersInUse.permits(at: origin, of: key) { permit.end(.accepted) }
+        for permit in answersInUse.permits(in: space, of: key) { permit.end(.accepted) }
     }
 
     /// Answers a challenge through a completion handler, and returns whether the handler will be called.
@@ -108,9 +108,13 @@ extension ChallengeController {
     }
 
     /// A permit that has not been requested from the breaker yet.
-    package func newPermit() -> BreakerPermit {
-        BreakerPermit(limit: firstTryLimit.withLockedValue { $0 }, patience: patience.withLockedValue { $0 }) {
-            [answersInUse] in
+    package func newPermit() -> BreakerPermit { newPermit(for: .unknown) }
+
+    /// A permit for one request that has not been requested from the breaker yet.
+    func newPermit(for request: Breaker.RequestTag) -> BreakerPermit {
+        BreakerPermit(
+            limit: firstTryLimit.withLockedValue { $0 }, patience: patience.withLockedValue { $0 }, for: request
+        ) { [answersInUse] in
             answersInUse.wentUnopposed($0)
         }
     }
@@ -157,19 +161,17 @@ extension ChallengeController {
                 hint: "an answer is not repeated; send a new request")
             return handBack(challenge, error, challenge.permit)
         }
-        rejected(key, at: space)
-        return handBack(
-            challenge, .nothing(BreakerPermit.rejection(of: key), listLine: rule.location, key.credential.name),
-            challenge.permit)
+        let error = rejected(key, for: challenge.permit?.request ?? .unknown, at: space, listLine: rule.location)
+        return handBack(challenge, error, challenge.permit)
     }
 
     /// The enrolled credential that failed, if it was given out for the site: the proposed one, else that of the
     /// exchange, else the one that is enrolled now.
     private func failed(_ challenge: AuthenticationChallenge, _ policy: Policy) -> Breaker.Key? {
-        guard let origin = try? challenge.protectionSpace.origin() else { return nil }
+        guard let space = space(of: challenge) else { return nil }
         let key: Breaker.Key?
         if let proposed = challenge.proposedCredential {
-            key = proposed.reference.map { Breaker.Key(origin: origin, credential: $0) }
+            key = proposed.reference.map { Breaker.Key(space: space, credential: $0) }
         } else {
             key = challenge.permit?.key ?? (try? answer(to: challenge.protectionSpace, under: policy))?.key
         }
@@ -177,9 +179,27 @@ extension ChallengeController {
         return key
     }
 
-    /// Records that the site rejected the credential, which is not used there again until it changes.
-    func rejected(_ key: Breaker.Key, at space: ProtectionSpace) {
-        breaker.ended(key, .rejected)
+    /// The space in which an answer to `challenge` is valid; nil if no password answers it.
+    private func space(of challenge: AuthenticationChallenge) -> AuthenticationSpace? {
+        let space = challenge.protectionSpace
+        guard let origin = try? space.origin(),
+            let scheme = space.authenticationMethod.schemes.first(where: AuthenticationScheme.supported.contains)
+        else { return nil }
+        return space.authenticationSpace(scheme, at: origin)
+    }
+
+    /// Records that the site challenged again. Unless the site has accepted the credential before, and `request` may
+    /// need a permission that the user does not have, the credential is not used there again until it changes. Returns
+    /// the error that says which.
+    func rejected(
+        _ key: Breaker.Key, for request: Breaker.RequestTag, at space: ProtectionSpace, listLine: String?
+    ) -> ChallengeError {
+        guard breaker.ended(key, for: request, .rejected) != .handedBack else {
+            return ChallengeError(
+                .nothingToAnswerWith, BreakerPermit.unsuitability(of: key), listLine: listLine,
+                hint: "ask the site's administrator for the permission")
+        }
         listeners.tell(.rejected(space, credential: key.credential.name))
+        return .nothing(BreakerPermit.rejection(of: key), listLine: listLine, key.credential.name)
     }
 }

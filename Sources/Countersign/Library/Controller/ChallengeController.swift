@@ -68,7 +68,7 @@ public final class ChallengeController: Sendable {
         }
         if let shut = keeper.vaultErrorAtStart { throw refusal ?? ChallengeError(shut) }
         self.logger = logger
-        breaker = BreakerBoard()
+        breaker = BreakerBoard(now: Self.now)
         renewals = RenewalKeeper(
             policyKeeper: keeper, now: Self.now, logger: logger, refreshed: listeners.renewalEnded)
         renewals.start()

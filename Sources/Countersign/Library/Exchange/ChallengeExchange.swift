@@ -62,6 +62,8 @@ public struct ChallengeExchange: Sendable {
     private let permit: BreakerPermit
     private var machine: ExchangeMachine
     private var due = Due.start
+    /// The space of the last challenge that was asked about.
+    private var space: AuthenticationSpace?
     private var dialogue: (any TokenDialogue)?
     private var channelBinding: ChannelBinding?
 
@@ -79,7 +81,7 @@ public struct ChallengeExchange: Sendable {
             throw .invalid(error.detail, "write an absolute URL, such as https://git.corp.example/")
         }
         self.controller = controller
-        permit = controller.newPermit()
+        permit = controller.newPermit(for: Breaker.RequestTag(method: "", target: url))
         isEnabled = controller.isIntegratedAuthenticationEnabled
         let policy = controller.currentPolicy()
         let verdict = policy.sites.verdict(for: origin)
@@ -178,6 +180,7 @@ public struct ChallengeExchange: Sendable {
                 return fail("the server's certificate was not passed to connected(serverCertificate:)")
             }
             due = .disposition
+            space = question.space
             permit.refusal = nil
             var challenge = AuthenticationChallenge(
                 protectionSpace: ProtectionSpace(question.space),
@@ -246,8 +249,8 @@ public struct ChallengeExchange: Sendable {
     private func answer(with credential: Credential?) -> CredentialDecision {
         switch credential {
         case .password(let user, let password):
-            if let reference = password.reference {
-                let key = Breaker.Key(origin: origin, credential: reference)
+            if let reference = password.reference, let space {
+                let key = Breaker.Key(space: space, credential: reference)
                 if case .refused(let reason) = permit.requestAtOnce(key, of: controller.breaker) {
                     permit.refusal = .nothing(reason, listLine: rule?.location, key.credential.name)
                     return .performDefaultHandling(reason: reason)
@@ -280,13 +283,18 @@ public struct ChallengeExchange: Sendable {
             return .handedBack(
                 permit.refusal ?? ChallengeError(checks, rule, of: origin, isEnabled: isEnabled))
         case .rejected(let space, let credential, _):
-            // `rejected` reports an enrolled credential to the breaker, even if the permit has expired.
-            let isEnrolled = credential.source != .program
-            permit.end(isEnrolled ? .rejected : .inconclusive)
-            if isEnrolled {
-                let space = AuthenticationSpace(origin: origin, realm: nil, scheme: space.scheme)
-                controller.rejected(
-                    Breaker.Key(origin: origin, credential: credential), at: ProtectionSpace(space))
+            guard credential.source != .program else {
+                permit.end(.inconclusive)
+                return .rejected
+            }
+            // An enrolled credential is reported to the breaker even if the permit has expired.
+            permit.hasBeenReported()
+            let key = Breaker.Key(space: space, credential: credential)
+            let error = controller.rejected(
+                key, for: permit.request, at: ProtectionSpace(space), listLine: rule?.location)
+            guard controller.breaker.isRejected(key) else {
+                controller.listeners.tell(.handedBack(ProtectionSpace(space), error))
+                return .handedBack(error)
             }
             return .rejected
         }
