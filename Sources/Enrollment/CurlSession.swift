@@ -145,12 +145,12 @@ final class CurlSession {
         ] {
             try set(csn_curl_set_long(handle, option, value))
         }
-        // The system's anchors are not even read: ServerTLS judges, against these and no others.
+        // libcurl reads no anchors of its own: ServerTLS judges.
         try set(csn_curl_set_string(handle, CURLOPT_CAPATH, nil))
         try set(csn_curl_set_string(handle, CURLOPT_CAINFO, nil))
-        guard tls.verifier != nil else { return }
-        let anchors = access.anchors.map(\.pem).joined()
-        try set(csn_curl_set_copied_blob(handle, CURLOPT_CAINFO_BLOB, anchors, anchors.utf8.count))
+        guard tls.verifier != nil, case .explicit(let anchors) = access.server else { return }
+        let text = anchors.map(\.pem).joined()
+        try set(csn_curl_set_copied_blob(handle, CURLOPT_CAINFO_BLOB, text, text.utf8.count))
     }
 
     /// Only if the server is verified.

@@ -90,9 +90,7 @@ struct CurlTransferFault {
         let leaf = trust.leaf.map { ", which presented \"\($0)\" (\($0.fingerprintText)) by \"\($0.issuer)\"" } ?? ""
         return EnrollmentError(
             .untrustedServer, "the server \"\(tls.host)\"\(leaf), is not trusted: \(trust)",
-            hint:
-                "the trust anchor is \(access.anchors.map { "\"\($0)\" (\($0.fingerprintText))" }.joined(separator: ", "))"
-        )
+            hint: access.server.text)
     }
 
     /// Alerts about the identity (RFC 8446 §6.2): bad_certificate to certificate_unknown.

@@ -3,11 +3,13 @@
 import CountersignCertificates
 import CountersignChallenges
 
-/// How an EST server and its client authenticate each other: the trust anchors for the server, the credential and
-/// identity for the client.
+/// How an EST server and its client authenticate each other: the trust anchors for the server and for the certificates
+/// that it issues, the credential and identity for the client.
 package struct ESTAuthentication: Sendable {
-    /// The explicit trust anchors (RFC 7030 §3.6.1): self-signed CA certificates. The system's anchors are not used.
+    /// The explicit trust anchors of issued certificates (RFC 7030 §4.1.3): self-signed CA certificates.
     package var anchors: [Certificate]
+    /// What verifies the server.
+    package var server: ESTServerAnchors
     /// CAs that must not occur in a server's chain even if an anchor vouches for them: the interception CA.
     package var refused: [Certificate]
     /// Answers one Basic or Digest challenge per call, on a verified connection only.
@@ -15,11 +17,13 @@ package struct ESTAuthentication: Sendable {
     /// Answers a TLS CertificateRequest.
     package var identity: Identity?
 
+    /// `server` is nil if the same anchors verify the server.
     package init(
-        anchors: [Certificate], refusing refused: [Certificate] = [], credential: PasswordCredential? = nil,
-        identity: Identity? = nil
+        anchors: [Certificate], server: ESTServerAnchors? = nil, refusing refused: [Certificate] = [],
+        credential: PasswordCredential? = nil, identity: Identity? = nil
     ) {
         self.anchors = anchors
+        self.server = server ?? .explicit(anchors)
         self.refused = refused
         self.credential = credential
         self.identity = identity

@@ -7,8 +7,8 @@ import CountersignCryptography
 package struct ESTBootstrap: Equatable, Sendable {
     /// The server's own chain as sent, leaf first.
     package let serverChain: [Certificate]
-    /// The self-signed CA certificates from `/cacerts`. The one that the user confirms by its fingerprint becomes the
-    /// trust anchor, and the server is then verified against it.
+    /// The self-signed CA certificates from `/cacerts`, possibly none. The one that the user confirms by its
+    /// fingerprint becomes the trust anchor of issued certificates, and of the server if it does not have another.
     package let certificationAuthorities: [Certificate]
 
     /// Requests `/cacerts` on a connection whose server is not verified, and sends nothing else. Takes at most 30
@@ -21,20 +21,23 @@ package struct ESTBootstrap: Equatable, Sendable {
         return try await worker.run { session, tls, cancellation throws(EnrollmentError) in
             let response = try session.call(endpoint.url(for: .cacerts), unless: cancellation).response
             guard response.status == 200 else { throw response.refusal("/cacerts") }
-            let authorities = try response.certificates("CA certificates").filter {
-                $0.isCertificateAuthority && $0.isSelfSigned
-            }
-            guard !authorities.isEmpty else {
-                throw response.malformed("none of the server's CA certificates is self-signed")
-            }
-            return ESTBootstrap(serverChain: tls.chain, certificationAuthorities: authorities)
+            let published = ESTPublishedAuthorities(
+                certificates: try response.certificates("CA certificates"), serverChain: tls.chain)
+            return ESTBootstrap(serverChain: tls.chain, certificationAuthorities: published.roots)
         }
     }
 
     /// The CA certificate whose SHA-256 is `fingerprint`. Throws `untrustedServer` if there is none.
     package func certificationAuthority(withFingerprint fingerprint: [UInt8]) throws(EnrollmentError) -> Certificate {
-        guard let found = certificationAuthorities.first(where: { $0.sha256Fingerprint == fingerprint }) else {
-            let names = certificationAuthorities.map { "\"\($0)\" (\($0.fingerprintText))" }.joined(separator: ", ")
+        try Self.certificate(withFingerprint: fingerprint, among: certificationAuthorities)
+    }
+
+    /// The one of a server's CA certificates whose SHA-256 is `fingerprint`. Throws `untrustedServer` if there is none.
+    package static func certificate(
+        withFingerprint fingerprint: [UInt8], among certificates: [Certificate]
+    ) throws(EnrollmentError) -> Certificate {
+        guard let found = certificates.first(where: { $0.sha256Fingerprint == fingerprint }) else {
+            let names = certificates.map { "\"\($0)\" (\($0.fingerprintText))" }.joined(separator: ", ")
             throw EnrollmentError(
                 .untrustedServer,
                 "none of the server's CA certificates has the fingerprint sha256:\(Hex.encode(fingerprint)): \(names)")

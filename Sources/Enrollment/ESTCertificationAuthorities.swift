@@ -16,7 +16,7 @@ package struct ESTCertificationAuthorities: Equatable, Sendable {
     package let unvouched: [Certificate]
 
     /// Throws `authorityChanged` if `certificates` contains no anchor and no anchor vouches for any of them.
-    init(
+    package init(
         _ certificates: [Certificate], anchors: [Certificate], at time: Int64
     ) throws(EnrollmentError) {
         let store: TrustAnchors
@@ -83,7 +83,10 @@ package struct ESTCertificationAuthorities: Equatable, Sendable {
             throw EnrollmentError(
                 .wrongCertificate, "\(name), which does not chain to a trust anchor: \(error.detail)",
                 hint: unvouched.isEmpty
-                    ? nil : "the server also sends CA certificates that no anchor vouches for: its CA may have changed")
+                    ? nil
+                    : "the server also sends CA certificates that no anchor vouches for: its CA may have changed; to "
+                        + "trust one, enrol again with --fingerprint "
+                        + unvouched.map(\.fingerprintText).joined(separator: " or "))
         }
     }
 }

@@ -21,7 +21,8 @@ package final class ESTClient: Sendable {
     static let callLimit = Duration.seconds(30)
 
     /// `now` returns the time at which certificates are verified, in seconds since 1970. Throws `configuration` if
-    /// there is no anchor, an anchor is not a self-signed CA certificate, or the credential cannot be sent.
+    /// there is no anchor for the server, an explicit anchor is not a self-signed CA certificate, or the credential
+    /// cannot be sent.
     package convenience init(
         endpoint: ESTEndpoint, access: ESTAuthentication, now: @escaping @Sendable () -> Int64
     ) throws(EnrollmentError) {
@@ -35,25 +36,23 @@ package final class ESTClient: Sendable {
         self.endpoint = endpoint
         self.access = access
         self.now = now
-        let verifier: ChainVerifier
-        do {
-            verifier = ChainVerifier(
-                anchors: try TrustAnchors(system: false, additional: access.anchors), refusing: access.refused)
-        } catch {
-            throw EnrollmentError(.configuration, error.detail)
-        }
         let tls = ServerTLS(
-            host: endpoint.origin.host, verifier: verifier, identity: access.identity, now: now)
+            host: endpoint.origin.host, verifier: try access.server.verifier(refusing: access.refused),
+            identity: access.identity, now: now)
         worker = EnrollmentWorker(
             try CurlSession(tls: tls, access: access, limit: limit, now: now), tls: tls)
     }
 
     private static func check(_ access: ESTAuthentication) throws(EnrollmentError) {
-        guard !access.anchors.isEmpty else {
-            throw EnrollmentError(
-                .configuration, "an EST server is verified by an explicit trust anchor, and none was given")
+        var explicit = access.anchors
+        if case .explicit(let anchors) = access.server {
+            guard !anchors.isEmpty else {
+                throw EnrollmentError(
+                    .configuration, "an EST server is verified by an explicit trust anchor, and none was given")
+            }
+            explicit += anchors
         }
-        for anchor in access.anchors where !anchor.isCertificateAuthority || !anchor.isSelfSigned {
+        for anchor in explicit where !anchor.isCertificateAuthority || !anchor.isSelfSigned {
             throw EnrollmentError(
                 .configuration, "the trust anchor \"\(anchor)\" is not a self-signed certificate authority",
                 hint: "give the root of its chain")
@@ -72,11 +71,17 @@ package final class ESTClient: Sendable {
     /// The server's CA certificates (`/cacerts`). Throws `authorityChanged` if they contain no anchor and no anchor
     /// vouches for any of them.
     package func certificationAuthorities() async throws(EnrollmentError) -> ESTCertificationAuthorities {
-        try await worker.run { [endpoint, access, now] session, _, cancellation throws(EnrollmentError) in
+        try ESTCertificationAuthorities(
+            try await publishedAuthorities().certificates, anchors: access.anchors, at: now())
+    }
+
+    /// The server's CA certificates (`/cacerts`), whether or not an anchor vouches for them.
+    package func publishedAuthorities() async throws(EnrollmentError) -> ESTPublishedAuthorities {
+        try await worker.run { [endpoint] session, tls, cancellation throws(EnrollmentError) in
             let response = try session.call(endpoint.url(for: .cacerts), unless: cancellation).response
             guard response.status == 200 else { throw response.refusal("/cacerts") }
-            let certificates = try response.certificates("CA certificates")
-            return try ESTCertificationAuthorities(certificates, anchors: access.anchors, at: now())
+            return ESTPublishedAuthorities(
+                certificates: try response.certificates("CA certificates"), serverChain: tls.chain)
         }
     }
 

@@ -6,7 +6,7 @@ import CountersignCertificates
 /// The TLS settings for connections to one EST server, and the results of their handshakes.
 ///
 /// Configures the SSL_CTX that libcurl creates: TLS 1.2 or 1.3 with ephemeral keys and AEAD; ``ChainVerifier`` verifies
-/// the server against explicit anchors (RFC 7030 §3.6.1); the identity is presented from memory if the server requests
+/// the server (RFC 7030 §3.6); the identity is presented from memory if the server requests
 /// one. libcurl and OpenSSL refer to this object by address, so it has to outlive the handle. Only one call at a time
 /// uses it.
 final class ServerTLS {

@@ -83,60 +83,6 @@ struct EnrollTests {
         #expect(try place.isVerified("second"))
     }
 
-    // MARK: Trust in the server
-
-    private func fingerprint(_ place: EnrolledSandbox, _ authority: String) throws -> String {
-        try #require(try Certificate.readPEM(TextFile.bytes(place.server.certificate(authority))).first).fingerprintText
-    }
-
-    @Test func fingerprintIsSufficient() throws {
-        let place = try EnrolledSandbox()
-        let result = try place.enroll("--fingerprint", try fingerprint(place, "ca"))
-        #expect(result.status == 0, "\(result.said)")
-    }
-
-    @Test func wrongFingerprintFailsBeforeAnythingIsSent() throws {
-        let place = try EnrolledSandbox()
-        let result = try place.enroll("--fingerprint", try fingerprint(place, "other-ca"))
-        #expect(result.status == 1)
-        #expect(result.error.contains("none of the server's CA certificates has the fingerprint"), "\(result.said)")
-        // The server may also log the aborted connection.
-        let requests = place.server.log.filter { $0.method != nil }
-        #expect(!requests.isEmpty && requests.allSatisfy { $0.authorization == "" && $0.operation == "cacerts" })
-        #expect(try place.hasNothing())
-    }
-
-    @Test func wrongAnchorFailsBeforeAnythingIsSent() throws {
-        let place = try EnrolledSandbox()
-        let result = try place.enroll("--anchor", place.server.certificate("other-ca"))
-        #expect(result.status == 1)
-        #expect(place.server.log.allSatisfy { $0.method == nil })
-        #expect(try place.hasNothing())
-    }
-
-    @Test func withoutATerminalTheErrorShowsTheFingerprint() throws {
-        let place = try EnrolledSandbox()
-        let result = try place.sandbox.countersign(
-            "certificate", "enroll", "laptop", "--est", place.server.address())
-        let fingerprint = try fingerprint(place, "ca")
-        #expect(result.status == 1)
-        #expect(result.error.contains("pass --fingerprint \(fingerprint)\n"), "\(result.said)")
-        #expect(try place.hasNothing())
-    }
-
-    @Test(arguments: [("y\r", 0), ("n\r", 1), ("\r", 1)] as [(String, Int32)])
-    func terminalAsksForConfirmation(answer: String, status: Int32) throws {
-        let place = try EnrolledSandbox()
-        let terminal = try PseudoTerminal(
-            [try Sandbox.executable, "certificate", "enroll", "laptop", "--est", place.server.address()],
-            environment: try place.sandbox.environment())
-        try terminal.waits(for: try fingerprint(place, "ca"))
-        #expect(place.server.requests("simpleenroll").isEmpty)
-        try terminal.when("Trust this CA? [y/N] ", type: answer)
-        #expect(terminal.waitForExit() == status, "\(terminal.screen)")
-        #expect(try place.hasNothing() == (status != 0))
-    }
-
     // MARK: Failures
 
     @Test func wrongPasswordLeavesNothingBehind() throws {

@@ -54,6 +54,15 @@ final class EnrolledSandbox: Sendable {
                 + (trusts ? [] : ["--anchor", server.certificate("ca")]) + flags)
     }
 
+    /// `certificate enroll laptop` with no anchor but those in `flags`, and additional environment variables.
+    func enrollWithoutAnchor(_ flags: String..., environment: [String: String] = [:]) throws -> CommandResult {
+        try Command.run(
+            "/usr/bin/setsid",
+            ["--wait", try Sandbox.executable, "certificate", "enroll", "laptop", "--est", server.address()] + flags,
+            environment: try sandbox.environment(adding: environment), folder: sandbox.folder.path,
+            in: sandbox.folder)
+    }
+
     func refresh(_ arguments: String...) throws -> CommandResult { try run(["refresh"] + arguments) }
 
     func needsRefresh(_ arguments: String...) throws -> CommandResult { try run(["needs-refresh"] + arguments) }

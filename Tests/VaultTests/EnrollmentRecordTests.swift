@@ -44,6 +44,26 @@ import Testing
         #expect(try VaultRecords.encode(try VaultRecords.decode(encoded)) == encoded)
     }
 
+    @Test(arguments: [EnrollmentRecord.ServerAnchors.own([[9], [10, 11]]), .implicit, .same])
+    func anchorsOfTheServerAreDecodedAsEncoded(anchors: EnrollmentRecord.ServerAnchors) throws {
+        var contents = try filled()
+        var (first, second) = (Self.enrollment("a"), Self.enrollment())
+        first.serverAnchors = anchors
+        try contents.setEnrollment(first)
+        try contents.setEnrollment(second)
+        var pending = Self.pending(.requested)
+        second.serverAnchors = anchors
+        pending.plan = second
+        try contents.setPendingEnrollment(pending)
+        let encoded = try VaultRecords.encode(contents)
+        let decoded = try VaultRecords.decode(encoded)
+        #expect(decoded == contents && decoded.recordCount == contents.recordCount)
+        #expect(decoded.pendingEnrollments["laptop"]?.plan?.serverAnchors == anchors)
+        #expect(try VaultRecords.encode(decoded) == encoded)
+        first.serverAnchors = .own([])
+        #expect(throws: VaultError(.invalidRecord, "")) { try contents.setEnrollment(first) }
+    }
+
     @Test(arguments: [PendingEnrollment.State.requested, .issued(chain: [[1], [2]])])
     func aPendingEnrolmentIsDecodedAsEncoded(state: PendingEnrollment.State) throws {
         var contents = try filled()

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCertificates
+package import CountersignCertificates
 import CountersignChallenges
 import CountersignCryptography
-import CountersignEnrollment
-import CountersignVault
+package import CountersignEnrollment
+package import CountersignVault
 
 /// The requests to an EST server for one certificate: first authenticated by the identity's current certificate
 /// (`/simplereenroll`, RFC 7030 §4.2.2); if the server no longer accepts that, by a credential or another identity
@@ -15,12 +15,18 @@ struct EnrollmentSession: Sendable {
     private let record: EnrollmentRecord
     private let endpoint: ESTEndpoint
     private let anchors: [Certificate]
+    private let serverAnchors: ESTServerAnchors
     private let refused: [Certificate]
     private let current: Identity?
     private let enroller: Identity?
     private let credential: PasswordCredential?
     private let now: @Sendable () -> Int64
     private let report: @Sendable (RenewalProgress) -> Void
+    private let confirm: Confirmation?
+
+    /// Returns the anchors of issued certificates that the user has chosen among the server's CA certificates. They are
+    /// in the enrolment's record when it returns.
+    typealias Confirmation = @Sendable (ESTPublishedAuthorities) throws -> [Certificate]
 
     /// What authenticates a request.
     enum Authentication: Sendable {
@@ -43,20 +49,26 @@ struct EnrollmentSession: Sendable {
 
     struct Answer: Sendable {
         let outcome: ESTOutcome
-        /// The server's trust anchors from now on.
+        /// The trust anchors of issued certificates from now on.
         let anchors: [Certificate]
+        /// The server's CA certificates.
+        let published: [Certificate]
         let authentication: Authentication
     }
 
     /// `current` is the identity to renew, if a server could accept it; `enroller` is another identity that enrols it.
+    /// `homeAnchors` are those in `Certs/anchors`. Without `confirm`, the server's CA certificates have to contain an
+    /// anchor of the record or to be vouched for by one.
     init(
-        record: EnrollmentRecord, refusing refused: [Certificate], current: Identity?, enroller: Identity?,
-        credential: PasswordCredential?, now: @escaping @Sendable () -> Int64,
-        report: @escaping @Sendable (RenewalProgress) -> Void
+        record: EnrollmentRecord, homeAnchors: AnchorFiles, refusing refused: [Certificate], current: Identity?,
+        enroller: Identity?, credential: PasswordCredential?, now: @escaping @Sendable () -> Int64,
+        report: @escaping @Sendable (RenewalProgress) -> Void, confirm: Confirmation?
     ) throws {
         self.record = record
         endpoint = try ESTEndpoint(parsing: record.server)
         anchors = try record.anchors.map { try Certificate(der: $0) }
+        serverAnchors = try record.serverAnchors.certificates(orSame: anchors, homeAnchors)
+        self.confirm = confirm
         self.refused = refused
         self.current = current
         self.enroller = enroller
@@ -117,12 +129,14 @@ struct EnrollmentSession: Sendable {
     ) async throws -> Answer {
         do {
             let client = try client(authentication)
-            let authorities = try await client.certificationAuthorities()
+            let authorities = try await authorities(of: client)
             let attributes = try await attributes(of: client)
             let (key, previous) = try prepare(attributes)
             let request = try certificateRequest(authentication, attributes, key, previous)
             let outcome = try await client.enroll(authentication.kind, request, authorities: authorities)
-            return Answer(outcome: outcome, anchors: authorities.anchors, authentication: authentication)
+            return Answer(
+                outcome: outcome, anchors: authorities.anchors, published: authorities.certificates,
+                authentication: authentication)
         } catch let error as EnrollmentError where error.rejects == .credential {
             guard let credential = authentication.credential else { throw error }
             throw CredentialRefused(
@@ -130,6 +144,12 @@ struct EnrollmentSession: Sendable {
                 reason: error.detail,
                 turnsDownRequest: error.code == .refused)
         }
+    }
+
+    private func authorities(of client: ESTClient) async throws -> ESTCertificationAuthorities {
+        guard let confirm else { return try await client.certificationAuthorities() }
+        let published = try await client.publishedAuthorities()
+        return try ESTCertificationAuthorities(published.certificates, anchors: try confirm(published), at: now())
     }
 
     /// The attributes that the server wants in the request. Unreadable ones are reported and not an error.
@@ -148,7 +168,7 @@ struct EnrollmentSession: Sendable {
     }
 
     private func client(_ authentication: Authentication) throws -> ESTClient {
-        var access = ESTAuthentication(anchors: anchors, refusing: refused)
+        var access = ESTAuthentication(anchors: anchors, server: serverAnchors, refusing: refused)
         switch authentication {
         case .current(let identity): access.identity = identity
         case .enroller(let credential, let identity):
@@ -173,9 +193,29 @@ struct EnrollmentSession: Sendable {
     /// Presents `identity` to the server. Returns whether the server accepted it, or false if it did not request a
     /// certificate.
     func verify(_ identity: Identity) async throws -> Bool {
-        var access = ESTAuthentication(anchors: anchors, refusing: refused)
+        var access = ESTAuthentication(anchors: anchors, server: serverAnchors, refusing: refused)
         access.identity = identity
         return try await ESTClient(endpoint: endpoint, access: access, now: now).proveIdentity()
+    }
+}
+
+extension EnrollmentRecord.ServerAnchors {
+    /// The certificates, with `same` for ``same``.
+    package func certificates(orSame same: [Certificate], _ homeAnchors: AnchorFiles) throws -> ESTServerAnchors {
+        switch self {
+        case .same: .explicit(same)
+        case .own(let anchors): .explicit(try anchors.map { try Certificate(der: $0) })
+        case .implicit:
+            .implicit(additional: homeAnchors.certificates, revocationLists: homeAnchors.revocationLists)
+        }
+    }
+
+    /// Adds the CA certificates that these anchors vouch for (RFC 4210 §4.4).
+    func rolledOver(by certificates: [Certificate], at time: Int64) -> Self {
+        guard case .own(let encoded) = self, let anchors = try? encoded.map({ try Certificate(der: $0) }),
+            let found = try? ESTCertificationAuthorities(certificates, anchors: anchors, at: time)
+        else { return self }
+        return .own(found.anchors.map(\.der))
     }
 }
 

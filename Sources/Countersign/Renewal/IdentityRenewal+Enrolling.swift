@@ -8,15 +8,15 @@ extension IdentityRenewal {
     /// Obtains a first certificate as described by `plan`, which becomes the identity's enrolment. With `replaces`, an
     /// existing identity of that name stays in use until the new one has been verified. If the enrolment fails,
     /// everything is unchanged, except that a request which the server has received and not refused stays pending, for
-    /// ``refresh(_:_:)`` to continue.
-    package func enroll(_ plan: EnrollmentRecord, replaces: Bool, _ options: Options = Options()) async throws
-        -> Outcome
-    {
+    /// ``refresh(_:_:)`` to continue. `confirm` is called once, on any thread, and chooses the plan's anchors.
+    package func enroll(
+        _ plan: EnrollmentRecord, replaces: Bool, _ options: Options = Options(), confirm: AnchorConfirmation? = nil
+    ) async throws -> Outcome {
         let name = plan.name
         let lock = try await lock(name, options)
         let before = try begin(plan, replaces: replaces)
         do {
-            return try await perform(name, options, isFirst: true, lock)
+            return try await perform(name, options, isFirst: true, confirm: confirm, lock)
         } catch {
             // If this fails as well, the vault keeps a key that no server has seen, which is harmless.
             _ = try? vault.update { contents in
@@ -32,26 +32,35 @@ extension IdentityRenewal {
         }
     }
 
+    /// Throws `nameInUse` if an identity of that name exists that the enrolment may not replace.
+    package func checkName(_ name: String, replaces: Bool) throws {
+        try check(name, replaces: replaces, in: vault.contents)
+    }
+
+    private func check(_ name: String, replaces: Bool, in contents: VaultContents) throws {
+        let isTaken =
+            try contents.hasKey(of: name)
+            || home.identityChain(named: name).readIfThere(upTo: Home.fileLimitBytes) != nil
+        guard replaces || !isTaken else {
+            throw CountersignError(
+                .nameInUse, "there is an identity \(name.debugDescription) already",
+                hint: "renew it with `countersign certificate refresh \(name)`, or replace it with --replace")
+        }
+        guard contents.tokenKeys[name] == nil else {
+            throw CountersignError(
+                .nameInUse,
+                "the key of identity \(name.debugDescription) is in a token and could not be restored",
+                hint: "choose another name, or run `countersign certificate remove \(name)` first")
+        }
+    }
+
     /// Stores the plan in the vault as pending, and returns what it replaced.
     private func begin(
         _ plan: EnrollmentRecord, replaces: Bool
     ) throws -> (pending: PendingEnrollment?, leafSHA256: [UInt8]?) {
         let name = plan.name
         return try vault.update { contents in
-            let isTaken =
-                try contents.hasKey(of: name)
-                || home.identityChain(named: name).readIfThere(upTo: Home.fileLimitBytes) != nil
-            guard replaces || !isTaken else {
-                throw CountersignError(
-                    .nameInUse, "there is an identity \(name.debugDescription) already",
-                    hint: "renew it with `countersign certificate refresh \(name)`, or replace it with --replace")
-            }
-            guard contents.tokenKeys[name] == nil else {
-                throw CountersignError(
-                    .nameInUse,
-                    "the key of identity \(name.debugDescription) is in a token and could not be restored",
-                    hint: "choose another name, or run `countersign certificate remove \(name)` first")
-            }
+            try check(name, replaces: replaces, in: contents)
             let before = (contents.pendingEnrollments[name], contents.identityKeys[name]?.leafSHA256)
             var plan = plan
             plan.refusedCredential = contents.refusal(of: plan)
@@ -62,6 +71,8 @@ extension IdentityRenewal {
                 } else {
                     try PendingEnrollment(for: plan, created: context.now())
                 }
+            // Until the user has confirmed others.
+            if plan.anchors.isEmpty { plan.anchors = pending.plan?.anchors ?? [] }
             pending.plan = plan
             try contents.setPendingEnrollment(pending)
             return before

@@ -124,11 +124,11 @@ package struct IdentityRenewal: Sendable {
     private static let longestWait = Duration.seconds(2 * ESTClient.longestRetryAfter)
 
     func perform(
-        _ name: String, _ options: Options, isFirst: Bool, _ lock: RenewalLock
+        _ name: String, _ options: Options, isFirst: Bool, confirm: AnchorConfirmation? = nil, _ lock: RenewalLock
     ) async throws -> Outcome {
         do {
             let attempt = RenewalAttempt(
-                context: context, name: name, reusesKey: options.reusesKey, isFirst: isFirst)
+                context: context, name: name, reusesKey: options.reusesKey, isFirst: isFirst, confirm: confirm)
             let outcome = try await attempt.run(patienceSeconds: options.patienceSeconds)
             if case .renewed = outcome { lock.record(.done) }
             return outcome

@@ -13,6 +13,8 @@ struct RenewalAttempt: Sendable {
     let reusesKey: Bool
     /// Follows the pending plan rather than the identity's enrolment.
     let isFirst: Bool
+    /// Chooses the trust anchors of issued certificates once, for the plan of a first request.
+    let confirm: AnchorConfirmation?
 
     var vault: OpenVault { context.vault }
     var home: Home { context.home }
@@ -78,13 +80,15 @@ struct RenewalAttempt: Sendable {
     /// Requests the certificate. Returns nil once it is in the vault, or the time at which to ask the server again.
     private func request(patienceSeconds: Int64) async throws -> Int64? {
         let deadline = now + patienceSeconds
+        var confirm = confirm
         while true {
             if let retryAt = vault.contents.pendingEnrollments[name]?.retryTime(at: now), retryAt > now {
                 guard retryAt <= deadline else { return retryAt }
                 context.report(.waiting(server: try record().server, until: retryAt))
                 try await Task.sleep(for: .seconds(retryAt - now))
             }
-            let session = try session()
+            let session = try session(confirming: confirm)
+            confirm = nil
             context.report(.asking(server: try record().server))
             let answer = try await session.request { attributes throws in try pendingKey(for: attributes) }
             switch answer.outcome {
@@ -110,6 +114,7 @@ struct RenewalAttempt: Sendable {
         try vault.update { contents in
             try updateRecord(in: &contents) { record in
                 record.anchors = answer.anchors.map(\.der)
+                record.serverAnchors = record.serverAnchors.rolledOver(by: answer.published, at: now)
                 if answer.authentication.credential != nil { record.refusedCredential = 0 }
                 // The server accepted the current identity, so the one it replaced is no longer needed.
                 if case .current = answer.authentication { record.previous = nil }
@@ -123,17 +128,42 @@ struct RenewalAttempt: Sendable {
         }
     }
 
-    func session() throws -> EnrollmentSession {
+    func session(confirming confirm: AnchorConfirmation? = nil) throws -> EnrollmentSession {
         let contents = vault.contents
         let record = try record()
         var refused: [Certificate] = []
         if let root = try InterceptionStore(home: home).root() { refused.append(root) }
+        let confirmation: EnrollmentSession.Confirmation? =
+            if let confirm { { try confirmed($0, confirm) } } else { nil }
         let enroller = record.identity.map { StoredIdentity(named: $0, in: contents, home: home) }
         if let key = enroller?.refusedPIN { try vault.update { $0.refusePIN(of: key) } }
         return try EnrollmentSession(
-            record: record, refusing: refused, current: plan(in: contents) == nil ? workingIdentity : nil,
+            record: record, homeAnchors: record.serverAnchors == .implicit ? try home.anchorFiles() : AnchorFiles(),
+            refusing: refused, current: plan(in: contents) == nil ? workingIdentity : nil,
             enroller: enroller?.identity, credential: record.credential.flatMap { contents.credentials[$0] },
-            now: context.now, report: context.report)
+            now: context.now, report: context.report, confirm: confirmation)
+    }
+
+    /// Stores the anchors that the user has chosen among those of a server that has been verified (RFC 7030 §4.1.3).
+    private func confirmed(
+        _ published: ESTPublishedAuthorities, _ confirm: AnchorConfirmation
+    ) throws -> [Certificate] {
+        let record = try record()
+        let anchors = try confirm(published)
+        let isVerified = try ESTEndpoint(parsing: record.server).isVerified(
+            published.serverChain, by: .explicit(anchors), at: now)
+        try vault.update { contents in
+            try updateRecord(in: &contents) { record in
+                record.anchors = anchors.map(\.der)
+                switch record.serverAnchors {
+                case .own(let own) where Set(own) == Set(record.anchors): record.serverAnchors = .same
+                // The explicit anchors are fewer than the implicit ones, so they are used if they suffice.
+                case .implicit where isVerified: record.serverAnchors = .same
+                case .same, .own, .implicit: break
+                }
+            }
+        }
+        return anchors
     }
 
     /// The key for the request, stored in the vault before the request is sent. Reuses the pending key if it still

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import CountersignCertificates
-import CountersignEnrollment
+package import CountersignEnrollment
 import CountersignVault
 
 /// The home and vault that a renewal works on, its clock, and the observer of its progress.
@@ -21,6 +21,10 @@ struct RenewalContext: Sendable {
         return true
     }
 }
+
+/// Returns the trust anchors of issued certificates that the user chooses among the CA certificates of a server that
+/// has been verified (RFC 7030 §4.1.3). Throws if the user chooses none.
+package typealias AnchorConfirmation = @Sendable (ESTPublishedAuthorities) throws -> [Certificate]
 
 /// A step of a renewal that takes time, or a result short of the expected.
 package enum RenewalProgress: Equatable, Sendable {

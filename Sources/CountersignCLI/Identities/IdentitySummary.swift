@@ -31,6 +31,10 @@ struct IdentitySummary: Encodable {
     let fingerprint: String
     /// The EST server, if the identity is enrolled.
     let server: String?
+    /// The fingerprints of the anchors that verify that server; nil if the system's do.
+    let serverAnchors: [String]?
+    /// The fingerprints of the anchors that verify the certificates that it issues.
+    let anchors: [String]?
     /// The sites whose line names this identity.
     let sites: [String]
     /// The sites whose line names no identity; they receive one whose issuer the server accepts.
@@ -38,7 +42,7 @@ struct IdentitySummary: Encodable {
 
     private enum CodingKeys: String, CodingKey {
         case name, subject, issuer, notBefore, notAfter, daysLeft, key, token, signature, alternativeNames, keyUsage
-        case extendedKeyUsage, issuers, fingerprint, server, sites, sitesByIssuer
+        case extendedKeyUsage, issuers, fingerprint, server, serverAnchors, anchors, sites, sitesByIssuer
         case serialNumber = "serial"
         case isExpired = "expired"
         case isForClients = "clientAuthentication"
@@ -68,7 +72,15 @@ struct IdentitySummary: Encodable {
         isForClients = leaf.allowsClientAuthentication && leaf.allowsDigitalSignature
         issuers = chain.dropFirst().map(\.subject)
         fingerprint = leaf.fingerprintText
-        server = contents?.enrollments[name]?.server
+        let enrollment = contents?.enrollments[name]
+        server = enrollment?.server
+        anchors = enrollment.map { Self.fingerprints($0.anchors) }
+        serverAnchors =
+            switch enrollment?.serverAnchors {
+            case .same: anchors
+            case .own(let own): Self.fingerprints(own)
+            case .implicit, nil: nil
+            }
         self.sites = sites.named(name)
         sitesByIssuer = sites.byIssuer
     }
@@ -84,8 +96,18 @@ struct IdentitySummary: Encodable {
             ["chain", issuers.isEmpty ? "no issuers" : issuers.joined(separator: " → ")],
             ["fingerprint", fingerprint], ["sites", sitesText],
         ]
-        if let server { rows.append(["enrolled", server]) }
+        if let server {
+            rows.append(["enrolled", server])
+            rows.append([
+                "server trust", serverAnchors?.joined(separator: ", ") ?? "the system's anchors and Certs/anchors",
+            ])
+            rows.append(["issuer trust", anchors?.joined(separator: ", ") ?? "none"])
+        }
         return TextTable(rows: rows.map { $0.map(Console.printable) }).text
+    }
+
+    private static func fingerprints(_ anchors: [[UInt8]]) -> [String] {
+        anchors.compactMap { try? Certificate(der: $0).fingerprintText }
     }
 
     /// `12 days left` or `expired 2026-01-01`.

@@ -15,8 +15,11 @@ package struct EnrollmentRecord: Equatable, Sendable {
     package var alternativeNames: [String]
     /// The kind of new keys, such as `ec-p256`.
     package var keySpecification: String
-    /// The explicit trust anchors of the server, DER (RFC 7030 §3.3.1).
+    /// The explicit trust anchors of the certificates that the server issues, DER (RFC 7030 §4.1.3). Empty until they
+    /// are known.
     package var anchors: [[UInt8]]
+    /// What verifies the server.
+    package var serverAnchors = ServerAnchors.same
     /// The name of the credential to use if the server does not accept the identity.
     package var credential: String?
     /// The name of another identity that authenticates the first enrolment.
@@ -32,6 +35,16 @@ package struct EnrollmentRecord: Equatable, Sendable {
     package var failures: UInt32 = 0
     /// When the last one failed, in seconds since 1970; 0 if none did.
     package var lastFailure: Int64 = 0
+
+    /// The trust anchors of an EST server (RFC 7030 §3.6).
+    package enum ServerAnchors: Equatable, Sendable {
+        /// Those of the certificates that it issues.
+        case same
+        /// Other explicit ones, DER.
+        case own([[UInt8]])
+        /// The system's, and those in `Certs/anchors`.
+        case implicit
+    }
 
     package init(
         name: String, server: String, subject: String, alternativeNames: [String] = [], keySpecification: String,

@@ -112,6 +112,7 @@ extension VaultLimits {
         if !isCertificates(record.anchors, atLeast: 0) || !isCertificates(record.chain, atLeast: 0) {
             return "too many or too large certificates"
         }
+        if !areValid(record.serverAnchors) { return "too many or too large anchors of its server" }
         if let previous = record.previous, !isCertificates(previous.chain, atLeast: 1) {
             return "a previous identity without a valid chain"
         }
@@ -126,6 +127,10 @@ extension VaultLimits {
         if record.request.count > certificateBytes { return "a certification request that is too large" }
         if let plan = record.plan, plan.name != record.name { return "a plan for another name" }
         return record.created < 0 || record.retryAt < 0 ? "a number out of range" : nil
+    }
+
+    static func areValid(_ anchors: EnrollmentRecord.ServerAnchors) -> Bool {
+        if case .own(let certificates) = anchors { isCertificates(certificates, atLeast: 1) } else { true }
     }
 
     private static func isLine(_ text: String, upTo limitBytes: Int) -> Bool {

@@ -11,6 +11,8 @@ enum RecordKind: UInt8 {
     case enrollment = 5
     case pendingEnrollment = 6
     case tokenKey = 7
+    case enrollmentServer = 8
+    case pendingServer = 9
 }
 
 /// Writes integers and fields one after the other. Without an output it only counts the bytes.

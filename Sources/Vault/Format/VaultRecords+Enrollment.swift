@@ -40,6 +40,19 @@ extension RecordWriter {
         }
     }
 
+    mutating func append(_ anchors: EnrollmentRecord.ServerAnchors, of name: String) {
+        field(name)
+        switch anchors {
+        case .same: break
+        case .own(let certificates):
+            append(UInt8(1))
+            append(certificates: certificates)
+        case .implicit:
+            append(UInt8(2))
+            append(certificates: [])
+        }
+    }
+
     private mutating func append(certificates: [[UInt8]]) {
         append(UInt32(certificates.count))
         for certificate in certificates { append(bytes: certificate) }
@@ -89,6 +102,20 @@ extension RecordReader {
         return record
     }
 
+    /// The fields after the name.
+    mutating func serverAnchors() throws(VaultError) -> EnrollmentRecord.ServerAnchors {
+        let kind = try number(UInt8.self)
+        let certificates = try certificates()
+        let anchors: EnrollmentRecord.ServerAnchors? =
+            switch (kind, certificates.isEmpty) {
+            case (1, false): .own(certificates)
+            case (2, true): .implicit
+            default: nil
+            }
+        guard let anchors, VaultLimits.areValid(anchors) else { throw Self.malformed("the anchors of a server") }
+        return anchors
+    }
+
     private mutating func nameIfThere() throws(VaultError) -> String? {
         let name = try text()
         guard !name.isEmpty else { return nil }
@@ -108,5 +135,19 @@ extension RecordReader {
             certificates.append(Array(try bytes(try count(upTo: VaultLimits.certificateBytes))))
         }
         return certificates
+    }
+}
+
+extension VaultContents {
+    /// What verifies the servers of enrolments, if it is not ``EnrollmentRecord/ServerAnchors/same``, in the order of
+    /// the records.
+    var serverAnchors: [(kind: RecordKind, records: [(name: String, anchors: EnrollmentRecord.ServerAnchors)])] {
+        let lists = [
+            (RecordKind.enrollmentServer, enrollments.mapValues(\.serverAnchors)),
+            (.pendingServer, pendingEnrollments.compactMapValues { $0.plan?.serverAnchors }),
+        ]
+        return lists.map { kind, found in
+            (kind, found.filter { $0.value != .same }.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
+        }
     }
 }

@@ -24,6 +24,10 @@ import CountersignCryptography
 ///     kind 7, a key that stays in a token: name, URI, PIN, 32 bytes SHA-256 of the leaf, 1 byte whether the token
 ///         has refused the PIN (0 or 1); only for an identity without a key of kind 2
 ///
+///     kind 8, what verifies the server of an enrolment of kind 5, unless its anchors do: name, 1 byte 1 for other
+///         anchors or 2 for the system's, list of the other anchors
+///     kind 9, the same for the enrolment in a record of kind 6
+///
 /// Records are sorted by kind, then by name (kind 4: host, port and leaf), and no two are equal in these: contents have
 /// exactly one encoding. An unknown kind is an error. Ignoring it would lose the record when the vault is written
 /// again.
@@ -90,6 +94,11 @@ enum VaultRecords {
         }
         for (_, key) in contents.tokenKeys.sorted(by: { $0.key < $1.key }) {
             writer.record(.tokenKey) { $0.append(key) }
+        }
+        for (kind, records) in contents.serverAnchors {
+            for (name, anchors) in records {
+                writer.record(kind) { $0.append(anchors, of: name) }
+            }
         }
     }
 
@@ -165,6 +174,18 @@ enum VaultRecords {
             let name = try parts.name(of: kind, in: &body)
             guard parts.identityKeys[name] == nil else { throw RecordReader.malformed("two keys for one identity") }
             parts.tokenKeys[name] = try body.tokenKey(named: name)
+        case .enrollmentServer:
+            let name = try parts.name(of: kind, in: &body)
+            let anchors = try body.serverAnchors()
+            guard parts.enrollments[name] != nil else { throw RecordReader.malformed("a server without an enrolment") }
+            parts.enrollments[name]?.serverAnchors = anchors
+        case .pendingServer:
+            let name = try parts.name(of: kind, in: &body)
+            let anchors = try body.serverAnchors()
+            guard parts.pendingEnrollments[name]?.plan != nil else {
+                throw RecordReader.malformed("a server without an enrolment")
+            }
+            parts.pendingEnrollments[name]?.plan?.serverAnchors = anchors
         }
         guard body.isAtEnd else { throw RecordReader.malformed("a record of kind \(code) is too long") }
     }

@@ -17,8 +17,13 @@ struct CertificateEnrollCommand: ParsableCommand {
             Generates the private key locally; it never leaves the vault. `serve` and `certificate refresh` later \
             renew the certificate at the same server, authenticating with the certificate itself.
 
-            The server's CA is given by --anchor or --fingerprint. Without either, the command shows the CA's \
-            fingerprint and asks you to confirm it on the terminal. The system's trust anchors are not used.
+            The server is verified by --anchor, else by the CA certificate with --fingerprint, else by the system's \
+            trust anchors and those in Certs/anchors. If none of them verifies it, the command shows its CA's \
+            fingerprint and asks you to confirm it on the terminal.
+
+            The certificates that it issues are verified by the roots that it sends. The command shows those that are \
+            not among the server's anchors, and asks; --fingerprint chooses one, and --yes accepts them all if the \
+            server has been verified. Both sets are stored. A later root needs a rollover certificate (RFC 4210).
 
             The request is authenticated by --credential (if the server challenges with Basic or Digest) or --identity \
             (if it requests a client certificate); by default with the credential `enrollment`, if it exists.
@@ -59,11 +64,13 @@ struct CertificateEnrollCommand: ParsableCommand {
             valueName: "kind"))
     var key: String?
 
-    @Option(help: ArgumentHelp("Trust the server's CA certificate in this PEM file.", valueName: "file"))
+    @Option(help: ArgumentHelp("Verify the server with the CA certificates in this PEM file.", valueName: "file"))
     var anchor: String?
 
     @Option(
-        help: ArgumentHelp("Trust the server's CA certificate with this SHA-256 fingerprint.", valueName: "sha256:…"))
+        help: ArgumentHelp(
+            "Trust the root with this SHA-256 fingerprint for issued certificates, and without --anchor for the server.",
+            valueName: "sha256:…"))
     var fingerprint: String?
 
     @Option(help: ArgumentHelp("Authenticate with this credential. (default: enrollment)", valueName: "name"))
@@ -71,6 +78,9 @@ struct CertificateEnrollCommand: ParsableCommand {
 
     @Option(help: ArgumentHelp("Authenticate with this client identity.", valueName: "name"))
     var identity: String?
+
+    @Flag(help: "Trust the roots that a verified server sends, without a prompt.")
+    var yes = false
 
     @Flag(help: "Replace the identity of that name, once the new certificate has passed a test handshake.")
     var replace = false
@@ -82,9 +92,6 @@ struct CertificateEnrollCommand: ParsableCommand {
         guard IdentityName.isGood(name) else {
             throw ValidationError(
                 "\(name.debugDescription) is not a name; use 1 to 64 characters from A-Z a-z 0-9 . _ -")
-        }
-        guard anchor == nil || fingerprint == nil else {
-            throw ValidationError("--anchor and --fingerprint exclude each other")
         }
         if let fingerprint { _ = try Self.digest(fingerprint) }
         if let key, KeySpecification(key) == nil {
@@ -111,14 +118,23 @@ struct CertificateEnrollCommand: ParsableCommand {
         var options = IdentityRenewal.Options()
         if noWait { options.patienceSeconds = 0 }
         options.waitsForOtherProcess = !noWait
+        try renewal.checkName(name, replaces: replace)
+        let choice = ServerAnchorChoice(
+            endpoint: try ESTEndpoint(parsing: est), home: home, given: try anchors(),
+            fingerprint: try fingerprint.map(Self.digest), isAgreed: yes, prepareTerminal: reporter.end)
         let outcome = try Blocking.run { [options] in
-            let plan = EnrollmentRecord(
-                name: name, server: try ESTEndpoint(parsing: est).description,
+            var plan = EnrollmentRecord(
+                name: name, server: choice.endpoint.description,
                 subject: subject ?? Self.subject(of: requester?.user ?? SystemUser.name),
                 alternativeNames: alternativeNames,
                 keySpecification: key.flatMap { KeySpecification($0) }?.rawValue ?? EnrollmentRecord.anyKey,
-                anchors: try await anchors().map(\.der), credential: requester?.name, identity: identity)
-            return try await renewal.enroll(plan, replaces: replace, options)
+                anchors: [], credential: requester?.name, identity: identity)
+            plan.serverAnchors = try await choice.serverAnchors()
+            var verifying: [Certificate] = []
+            if case .own(let anchors) = plan.serverAnchors { verifying = try anchors.map { try Certificate(der: $0) } }
+            return try await renewal.enroll(plan, replaces: replace, options) { [verifying] published in
+                try choice.anchors(among: published, verifying: verifying)
+            }
         }
         reporter.end()
         try reporter.result(outcome, verb: "enrolled")
@@ -143,48 +159,16 @@ struct CertificateEnrollCommand: ParsableCommand {
 
     // MARK: The server's CA
 
-    private func anchors() async throws -> [Certificate] {
-        if let anchor {
-            let file = HomeFile(path: anchor)
-            do {
-                return try Certificate.readPEM(try file.read(upTo: Home.fileLimitBytes))
-            } catch let error as CertificateError {
-                throw CountersignError(
-                    .configuration, "\(anchor): \(error.detail)", hint: "the file must contain certificates in PEM")
-            }
-        }
-        let found = try await ESTBootstrap.fetch(try ESTEndpoint(parsing: est))
-        if let fingerprint { return [try found.certificationAuthority(withFingerprint: try Self.digest(fingerprint))] }
-        guard let certificationAuthority = found.certificationAuthorities.first else {
+    /// The certificates of `--anchor`.
+    private func anchors() throws -> [Certificate]? {
+        guard let anchor else { return nil }
+        let file = HomeFile(path: anchor)
+        do {
+            return try Certificate.readPEM(try file.read(upTo: Home.fileLimitBytes))
+        } catch let error as CertificateError {
             throw CountersignError(
-                .refused, "\(est) does not send a CA certificate that could be trusted",
-                hint: "pass the CA's certificate with --anchor")
+                .configuration, "\(anchor): \(error.detail)", hint: "the file must contain certificates in PEM")
         }
-        guard found.certificationAuthorities.count == 1, try Self.isConfirmed(certificationAuthority, server: est)
-        else {
-            let shown = found.certificationAuthorities.map { "\($0.subject), \($0.fingerprintText)" }.joined(
-                separator: "; ")
-            throw CountersignError(
-                .refused, "the CA of \(est) was not confirmed: \(shown)",
-                hint:
-                    "compare the fingerprint with the one its operator published, then pass "
-                    + "--fingerprint \(certificationAuthority.fingerprintText)"
-            )
-        }
-        return [certificationAuthority]
-    }
-
-    /// False if there is no terminal, or the answer is no.
-    private static func isConfirmed(_ certificationAuthority: Certificate, server: String) throws -> Bool {
-        guard Confirmation.hasTerminal else { return false }
-        return try Confirmation(isGiven: false).asks(
-            """
-            The CA of \(server) is not trusted yet:
-              subject      \(Console.printable(certificationAuthority.subject))
-              valid        \(Day.text(certificationAuthority.notBefore)) to \(Day.text(certificationAuthority.notAfter))
-              fingerprint  \(certificationAuthority.fingerprintText)
-            Compare the fingerprint with the one its operator published. Trust this CA?
-            """)
     }
 
     private static func digest(_ text: String) throws -> [UInt8] {
