@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The source of the `Authorization` field of a request. Indirect, as the content of ``ExchangeMachine/Action`` is.
+/// The source of the `Authorization` field of a request. Indirect, for the reason given at ``ExchangeMachine/Action``.
 package indirect enum Answer: Equatable, Sendable {
     /// The same field for every request.
     case fixed(AuthorizationField)

@@ -11,7 +11,9 @@ import CountersignCryptography
 //   Which challenges can it answer?                       schemeName, canAnswer(_:), scheme
 //   How strong is it?                                     its position in the AuthenticatorTable
 //   What does an answer protect, and where is it valid?   realm(of:), scopes(of:challengedTarget:), bindsConnection
-//   What answers a challenge?                             reply(to:with:_:)
+//   Which credentials can it use?                         obstacle(to:_:)
+//   What answers a challenge?                             reply(to:with:_:), makeDialogue(_:_:)
+//   Is the answer bound to the server's certificate?      usesChannelBinding
 //   What does a repeated challenge mean?                  verdict(on:)
 //   Does the response prove that the server knows         verifiesAcceptance, acceptance(_:)
 //   the secret?

@@ -4,7 +4,7 @@ extension ExchangeMachine {
     /// The driver's next action. Each event returns one.
     ///
     /// The cases with much content are indirect, so that an action is two words. Stored in place, they make 12 copies
-    /// of some 200 bytes per request, also where there is no challenge: 600 instructions.
+    /// of some 200 bytes per request, even without a challenge: 600 instructions.
     package enum Action: Equatable, Sendable {
         /// Send the whole request with our answer, or, if nil, as the client sent it. Followed by `responseReceived`.
         case send(Answer?)
@@ -43,9 +43,9 @@ extension ExchangeMachine {
 
     /// The result of an exchange that has a response to deliver.
     package enum Outcome: Equatable, Sendable {
-        /// The response is not a challenge, and tells nothing about the answer that was sent.
+        /// The response is not a challenge, and says nothing about the answer that was sent.
         case notChallenged
-        /// Our answer was accepted. The object is `RequestContext.accepted` if that was sent before a challenge.
+        /// Our answer was accepted. This is `RequestContext.accepted` itself if that answer was sent pre-emptively.
         case accepted(AcceptedAnswer)
         /// The challenge is handed back unchanged; the first failed check gives the reason.
         indirect case handedBack(ThreeChecks)

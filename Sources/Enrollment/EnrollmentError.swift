@@ -5,7 +5,7 @@ import CountersignCryptography
 /// Why an enrolment failed.
 package struct EnrollmentError: CodedError {
     package enum Code: Equatable, Sendable {
-        /// An address, key, credential or identity from the configuration cannot be used: our side's fault.
+        /// An address, key, credential or identity from the configuration cannot be used: a configuration error.
         case configuration
         /// The host name is unknown, or no connection can be made.
         case unreachable

@@ -33,7 +33,7 @@ package struct BodyDecoder: Sendable {
     private let limits: HeadLimits
     private let sender: MessageSender
 
-    /// `sender` is to blame if the body is malformed.
+    /// `sender` is the peer that errors are attributed to.
     package init(_ framing: BodyFraming, limits: HeadLimits = .standard, sentBy sender: MessageSender = .client) {
         switch framing {
         case .none, .length(0): state = .ended

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who sent a message, and so is to blame if it is malformed.
+/// The sender of a message, to which errors in it are attributed.
 package enum MessageSender: Hashable, Sendable {
     case client
     case origin

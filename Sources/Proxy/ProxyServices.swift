@@ -16,7 +16,7 @@ package final class ProxyServices: Sendable {
     let delegateCredentials: ReplacementCredentials?
     /// Receives reports on whether origins accept client identities.
     let identityRefresher: IdentityRefresher?
-    /// Receives reports on what becomes of challenges.
+    /// Receives the outcome of each challenge.
     let observer: ChallengeObserver?
     /// The name of this process in `Via` (RFC 9110 §7.6.3), which is new in each run.
     let pseudonym: String

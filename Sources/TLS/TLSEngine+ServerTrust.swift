@@ -9,8 +9,8 @@ import CountersignCertificates
 /// first verdict is found without it and amended at CertificateRequest or ServerHelloDone, before the client has sent
 /// anything more. A session is verified before it is offered, with the stapled response of its original handshake.
 extension TLSEngine {
-    /// Verifies the server's chain and continues with any verdict. If the verdict makes a question, OpenSSL calls this
-    /// again after ``answerTrustQuestion(with:)``. In a renegotiation the leaf must be the same.
+    /// Verifies the server's chain and continues with any verdict. If the caller must decide, OpenSSL calls this again
+    /// after ``answerTrustQuestion(with:)``. In a renegotiation the leaf must be the same.
     func serverShowedChain(_ store: OpaquePointer) -> Int32 {
         let chain = certificates(in: X509_STORE_CTX_get0_untrusted(store))
         if isEstablished {
@@ -41,7 +41,7 @@ extension TLSEngine {
 
     private static func refusal(of trust: ServerTrust) -> String { "the server is not trusted: \(trust)" }
 
-    /// Amends the verdict in TLS 1.2 when the stapled response, if any, has arrived. If that makes a question, nothing
+    /// Amends the verdict in TLS 1.2 when the stapled response, if any, has arrived. If the caller must decide, nothing
     /// is sent from here on. False if the response in a renegotiation makes the server untrusted.
     func serverStapleIsComplete() -> Bool {
         guard SSL_version(ssl) < TLS1_3_VERSION, let known = serverTrust, isEstablished || !serverTrustIsFinal else {

@@ -8,7 +8,7 @@ package struct TLSError: CodedError {
     package enum Code: Equatable, Sendable {
         /// The peer ended the connection with an alert: its number and its name in RFC 8446 §6.2.
         case peerAlert(UInt8, name: String)
-        /// The handshake failed on this side, by the peer's fault.
+        /// The handshake failed on this side, because of the peer.
         case handshakeFailed
         /// The caller refused to proceed with a server that is not trusted.
         case serverNotTrusted
@@ -20,9 +20,9 @@ package struct TLSError: CodedError {
         case renegotiationRefused
         /// The client sent a server name other than the configured one, or none.
         case serverNameMismatch(String)
-        /// Malformed records or messages after the handshake, by the peer's fault.
+        /// Malformed records or messages after the handshake, because of the peer.
         case protocolViolation
-        /// OpenSSL does not accept a certificate, key, name or protocol, by our own fault.
+        /// OpenSSL does not accept a certificate, key, name or protocol, because of this program.
         case configuration
     }
 
@@ -55,7 +55,7 @@ extension TLSError {
         return TLSError(code, reasons.isEmpty ? operation : "\(operation): \(reasons.joined(separator: "; "))")
     }
 
-    /// The alerts of RFC 8446 §6.2, and those of RFC 5246 §7.2.2 that it does not list any longer.
+    /// The alerts of RFC 8446 §6.2, and those of RFC 5246 §7.2.2 that it no longer lists.
     private static let alertNames: [UInt8: String] = [
         0: "close_notify", 10: "unexpected_message", 20: "bad_record_mac", 21: "decryption_failed",
         22: "record_overflow", 30: "decompression_failure", 40: "handshake_failure", 41: "no_certificate",

@@ -5,14 +5,14 @@ import CountersignCertificates
 /// The user inbound events that ``TLSHandler`` fires.
 package enum TLSEvent: Sendable {
     /// The server's chain was verified. Fired before ``serverTrustAsked(_:)``, ``certificateRequested(_:)`` and
-    /// ``handshakeCompleted(_:)``; fired again if the verdict was asked about and then amended, in TLS 1.2.
+    /// ``handshakeCompleted(_:)``; fired again if the verdict changes after the caller was asked, in TLS 1.2.
     case serverTrustEvaluated(ServerTrust)
     /// The server is not trusted, and the handler is configured to ask. The handshake waits for
     /// `answerTrustQuestion(with:)`. Fired before ``certificateRequested(_:)`` and ``handshakeCompleted(_:)``; fired
     /// again if a stapled response that arrives later, in TLS 1.2, adds a reason.
     case serverTrustAsked(ServerTrust)
-    /// The server requests a client certificate, and is trusted or was accepted with the right to one. The connection
-    /// waits for `answerCertificateRequest(with:)`.
+    /// The server requests a client certificate, and is trusted or was accepted with permission to receive one. The
+    /// connection waits for `answerCertificateRequest(with:)`.
     case certificateRequested(CertificateRequest)
     /// Plaintext may be written. No plaintext was delivered before this.
     case handshakeCompleted(TLSSummary)

@@ -26,7 +26,7 @@ extension TLSHandler {
         }
     }
 
-    /// Fires the verdict once it is final or makes a question.
+    /// Fires the verdict once it is final or the caller must decide.
     func reportTrust(_ context: ChannelHandlerContext) {
         guard engine.serverTrustIsFinal || engine.asksAboutTrust, let trust = engine.serverTrust,
             trust != reportedTrust

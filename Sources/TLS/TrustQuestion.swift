@@ -17,7 +17,7 @@ struct TrustQuestion {
 
     init(isWanted: Bool) { self.isWanted = isWanted }
 
-    /// Whether the verdict makes a question, for whose answer the handshake must wait.
+    /// Whether the caller must decide about the verdict, and the handshake must wait for the answer.
     mutating func verdictFound(_ trust: ServerTrust) -> Bool {
         guard isWanted, !trust.isTrusted, !covers(trust) else { return false }
         reasonsAskedAbout.formUnion(trust.reasons)

@@ -8,7 +8,7 @@ import NIOCore
 /// ``run(on:in:)`` is called on the channel's event loop. The step ends by calling
 /// ``ConnectionChain/stepSucceeded(_:)`` or ``ConnectionChain/stepFailed(_:)`` once, at once or later. Before it
 /// succeeds, it removes its own handlers from the channel. It must have consumed everything that the peer sends before
-/// the next step, because bytes that it leaves are lost. The chain watches the time and closes the channel.
+/// the next step, because bytes that it leaves are lost. The chain enforces the time limit and closes the channel.
 package protocol ConnectionStep: AnyObject {
     /// The kind of step, for errors.
     var kind: UpstreamError.Step { get }
@@ -19,8 +19,8 @@ package protocol ConnectionStep: AnyObject {
 
     func run(on channel: any Channel, in chain: ConnectionChain)
 
-    /// The chain ends while this step is running, because its limit has passed or nobody wants the result any longer.
-    /// The step releases the chain.
+    /// The chain ends while this step is running, because its limit has passed or the caller has cancelled. The step
+    /// releases the chain.
     func chainEnded()
 }
 
@@ -37,7 +37,7 @@ package final class ConnectionChain {
     /// How many steps have begun; the last of them is running.
     private var begun = 0
     private var channel: (any Channel)?
-    /// Nil as soon as the result is known or nobody wants it.
+    /// Nil as soon as the result is known or the caller has cancelled.
     private var completion: ((Result<any Channel, UpstreamError>) -> Void)?
 
     private var timeLeft = TimeAmount.zero
@@ -104,7 +104,7 @@ package final class ConnectionChain {
 
     // MARK: Ends
 
-    /// Gives up: the channel is closed, now or when TCP has made it, and the result is reported to nobody.
+    /// Cancels: closes the channel, now or once TCP has connected, and does not call `completion`.
     package func cancel() {
         guard completion != nil else { return }
         completion = nil

@@ -23,7 +23,7 @@ package final class MessageInput {
     private var isAtEnd = false
     private let sender: MessageSender
 
-    /// `sender` says whose fault a malformed message is.
+    /// `sender` is the peer that errors are attributed to.
     package init(sentBy sender: MessageSender) {
         self.sender = sender
         decoder = BodyDecoder(.none, sentBy: sender)

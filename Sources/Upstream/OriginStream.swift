@@ -7,11 +7,11 @@ import NIOCore
 
 /// The origin's side of one exchange, in the terms of RFC 9110: a head, content, trailers, a reset and writability.
 ///
-/// An exchange sends its request through this protocol and hears of the response as the stream's
-/// ``OriginStreamDelegate``. ``OriginConnection`` implements it for HTTP/1.1, with one stream at a time per connection:
-/// the chunked coding, `Connection` and the framing of responses are its business. An HTTP/2 connection would open one
-/// such stream per exchange. What concerns the connection, such as its TLS session and whether it may be reused, stays
-/// with ``OriginConnection``.
+/// An exchange sends its request through this protocol and receives the response through the stream's
+/// ``OriginStreamDelegate``. ``OriginConnection`` implements it for HTTP/1.1, with one stream at a time per connection.
+/// It handles the chunked coding, `Connection` and the framing of responses. An HTTP/2 connection would open one such
+/// stream per exchange. What concerns the connection, such as its TLS session and whether it may be reused, stays with
+/// ``OriginConnection``.
 ///
 /// Owned by the connection's event loop.
 package protocol OriginStream: AnyObject {

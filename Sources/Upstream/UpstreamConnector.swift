@@ -14,7 +14,7 @@ package struct UpstreamTimeLimits: Sendable {
     package init() {}
 }
 
-/// The way of a connection to an origin: directly, or through parents.
+/// How to reach an origin: directly, or through parent proxies.
 package struct ConnectionPath {
     /// The TCP peer: the origin, or the first parent.
     package let host: String
@@ -30,7 +30,7 @@ package struct ConnectionPath {
     }
 }
 
-/// Opens connections to origins on one event loop. It decides which steps a connection takes; ``ConnectionChain`` takes
+/// Opens connections to origins on one event loop. It decides which steps a connection needs; ``ConnectionChain`` runs
 /// them.
 package struct UpstreamConnector {
     private let loop: any EventLoop

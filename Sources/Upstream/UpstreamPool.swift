@@ -20,8 +20,8 @@ package final class UpstreamPool {
         package func lease(now: UInt64) -> OriginConnection? {
             while let connection = idle.lease(now: now) {
                 connection.slot = nil
-                // An origin may have asked for a client identity while the connection was idle; then it is not shared
-                // any longer.
+                // An origin may have asked for a client identity while the connection was idle; then it is no longer
+                // shared.
                 if connection.isReusable, !connection.hasShownIdentity { return connection }
                 connection.close()
             }

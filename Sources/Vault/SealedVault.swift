@@ -9,7 +9,7 @@ struct VaultSnapshot: Sendable {
     let contents: VaultContents
 }
 
-/// A vault that has not been opened, in whichever storage it is.
+/// A vault that has not been opened, in any storage.
 package struct SealedVault: Sendable {
     package let storage: any VaultStorage
     /// The scrypt parameters for new passphrases.

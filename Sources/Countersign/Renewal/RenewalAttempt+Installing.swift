@@ -38,7 +38,7 @@ extension RenewalAttempt {
             }
         } catch let error as EnrollmentError {
             // If there is no working identity, an unverified one is better than none. A server that cannot use the new
-            // key in TLS, such as P-384 with libest, has issued a certificate for other servers all the same.
+            // key in TLS, such as P-384 with libest, has issued a certificate that other servers may still accept.
             if error.code == .identityUnusable || workingIdentity == nil && error.isTransient {
                 return context.report(.notVerified(server: record.server))
             }

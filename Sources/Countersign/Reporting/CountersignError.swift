@@ -3,7 +3,7 @@
 import CountersignCryptography
 import Glibc
 
-/// A fault in a home, or in running a proxy for it. Never contains a secret..
+/// A fault in a home, or in running a proxy for it. Never contains a secret.
 package struct CountersignError: CodedError {
     package enum Code: Equatable, Sendable {
         /// A file of the home has invalid contents.

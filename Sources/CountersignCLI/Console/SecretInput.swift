@@ -13,7 +13,7 @@ struct SecretInput {
     /// The longest accepted secret, in bytes.
     private static let limitBytes = 16 << 10
 
-    /// Reads one secret. A terminal does not echo it, and is asked a second time if `twice` is set.
+    /// Reads one secret. On a terminal, input is not echoed, and is requested twice if `twice` is set.
     func read(_ what: String, twice: Bool = false) throws -> Secret {
         if isStandardInput {
             guard let secret = try Self.line() else {

@@ -134,7 +134,7 @@ struct ConnectionAcquisition {
     // MARK: Retries
 
     /// Whether the request may be sent once more after an idle connection turned out to be closed (RFC 9112 §9.3.1).
-    /// From then on only new connections are used.
+    /// From then on no pooled connection is used.
     mutating func retries() -> Bool {
         guard !hasRetried else { return false }
         hasRetried = true

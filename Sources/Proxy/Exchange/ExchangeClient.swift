@@ -8,9 +8,9 @@ import NIOCore
 /// and writability.
 ///
 /// An ``ExchangeDriver`` sends its response through this protocol and knows nothing else of the connection behind it.
-/// ``ClientConnection`` implements it for HTTP/1: the chunked coding, `Connection`, and the order of pipelined
-/// responses are its business. An HTTP/2 connection would implement it once per stream, with HEADERS, DATA and
-/// RST_STREAM frames.
+/// ``ClientConnection`` implements it for HTTP/1. It handles the chunked coding, `Connection`, and the order of
+/// pipelined responses. An HTTP/2 connection would implement it once per stream, with HEADERS, DATA and RST_STREAM
+/// frames.
 ///
 /// In the other direction the implementer reports the client's actions by calling the driver, on the event loop:
 /// ``ExchangeDriver/clientSent(_:)``, ``ExchangeDriver/clientRequestEnded(trailers:)``,

@@ -6,8 +6,8 @@ import CountersignSitePolicy
 import CountersignUpstream
 import NIOCore
 
-/// One request and its response: the driver feeds what happens to an ``ExchangeMachine`` and runs the one action that
-/// the machine returns.
+/// One request and its response: the driver reports events to an ``ExchangeMachine`` and runs the one action that the
+/// machine returns.
 ///
 /// The machine decides, the driver does the I/O. A response is buffered until the machine has decided: it is delivered
 /// to the client, or it is discarded and another request goes out on the client's behalf. The client is an
@@ -71,7 +71,7 @@ final class ExchangeDriver {
     var lastProgress: UInt64
 
     // These values change by calls that the compiler cannot see through, so it would check each access at run time for
-    // exclusivity, at 80 instructions each. None of the calls comes back to the driver.
+    // exclusivity, at 80 instructions each. No mutating method of these values calls back into the driver.
     @exclusivity(unchecked) var acquisition: ConnectionAcquisition
     @exclusivity(unchecked) var body: RequestBodyRelay
     @exclusivity(unchecked) var delivery = ResponseDelivery()

@@ -2,7 +2,7 @@
 
 import CountersignCertificates
 
-/// Receives reports on what origins make of the client certificates that they are shown. Neither function may block an
+/// Is told whether origins accept or reject the client certificates presented to them. Neither function may block an
 /// event loop.
 package struct IdentityRefresher: Sendable {
     /// The origin ended the connection because of this identity. Returns whether another identity of the same name is

@@ -43,7 +43,7 @@ struct ReplayBuffer {
         keeps = false
     }
 
-    /// The content is not needed any longer.
+    /// The content is no longer needed.
     mutating func stopKeeping() {
         keeps = false
         pieces = []

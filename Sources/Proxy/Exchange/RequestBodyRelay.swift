@@ -80,6 +80,6 @@ struct RequestBodyRelay {
     /// No origin may challenge the request after all. Content that has not been sent is kept until it is.
     mutating func wantNoRepeat() { replay.wantNoRepeat() }
 
-    /// The response is final: the content is not needed any longer.
+    /// The response is final: the content is no longer needed.
     mutating func stopKeeping() { replay.stopKeeping() }
 }

@@ -8,7 +8,7 @@ import CountersignTLS
 /// The questions of an event loop's connections that the delegate has not answered yet. Only that loop may use it.
 ///
 /// Connections with the same question share one answer. Every question ends: with the delegate's answer, with the time
-/// limit, or when no connection waits for it any longer.
+/// limit, or when no connection waits for it.
 final class TrustQuestions {
     /// Questions are the same if they are about the same origin, leaf and reasons.
     struct Key: Hashable {

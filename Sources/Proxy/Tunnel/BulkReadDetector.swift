@@ -6,7 +6,7 @@
 /// process and the receiver. Request and response traffic must not be delayed, so counting starts again whenever the
 /// other direction carries bytes.
 struct BulkReadDetector {
-    /// How much one direction carries, and the other nothing, before reads are delayed.
+    /// How much one direction must carry, while the other carries nothing, before reads are delayed.
     static let leastBytes = 512 * 1024
     /// How much a delayed read must bring to justify the next delay.
     static let leastRoundBytes = 32 * 1024

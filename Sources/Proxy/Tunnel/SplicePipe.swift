@@ -35,7 +35,7 @@ final class SplicePipe {
     /// Bytes may remain in the pipe. It is not used again, because they must not appear in another tunnel.
     private var isSpoilt = false
 
-    /// Nil if the system has no pipe left.
+    /// Nil if the system cannot create another pipe.
     init?() {
         var ends: [Int32] = [-1, -1]
         guard csn_pipe2(&ends) == 0 else { return nil }

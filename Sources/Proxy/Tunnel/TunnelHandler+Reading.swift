@@ -6,9 +6,9 @@ import CountersignTLS
 /// Reading, which NIO or the kernel does.
 ///
 /// During a bulk transfer NIO does not read: ``ReadThrottle`` delays, and then a ``SplicePipe`` moves everything that
-/// has arrived meanwhile. NIO keeps both sockets and reports ends and errors all the time. It reads again as soon as a
-/// delay brings few bytes, the sink is full, or the other direction carries bytes. Without splice(2) reads are delayed
-/// all the same, in larger pieces.
+/// has arrived meanwhile. Both sockets stay registered with NIO, which still reports closes and errors. It reads again
+/// as soon as a delay brings few bytes, the sink is full, or the other direction carries bytes. Without splice(2) reads
+/// are delayed all the same, in larger pieces.
 extension TunnelHandler {
     /// The state of reading at one end of a tunnel.
     struct Reading {

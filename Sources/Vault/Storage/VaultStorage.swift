@@ -126,8 +126,8 @@ package struct VaultLock: Sendable {
     }
 }
 
-/// Notices that a vault or its key was written, by this process or by another: remembers the versions and compares them
-/// when asked.
+/// Detects writes to a vault or its key, by this process or by another: remembers the versions and compares them when
+/// asked.
 package struct VaultWatch: Sendable {
     private let storage: any VaultStorage
     private var versions: [VaultItemVersion?]

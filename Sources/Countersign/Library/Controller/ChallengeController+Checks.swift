@@ -98,7 +98,7 @@ extension ChallengeController {
         case .performDefaultHandling(let reason), .rejectProtectionSpace(let reason): throw no(reason)
         }
         let context = policy.requestContext(to: origin, .answer(rule))
-        // The carriages of one scheme carry the same credentials.
+        // All framings of a scheme accept the same credentials.
         let authenticator = context.authenticators.authenticators(of: space.scheme).first
         if let obstacle = authenticator?.obstacle(to: .password(enrolled), context) { throw no(obstacle) }
         let key = Breaker.Key(space: space, credential: enrolled.reference)

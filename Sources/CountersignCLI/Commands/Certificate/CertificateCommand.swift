@@ -20,7 +20,7 @@ struct CertificateCommand: ParsableCommand {
             commandName: "remove",
             abstract: "Remove a client identity and its key.",
             discussion: """
-                Also removes its enrolment, so that it is not refreshed any more. A key in a token stays in the token.
+                Also removes its enrolment, so it is no longer refreshed. A key in a token stays in the token.
 
                 EXAMPLES:
                   countersign certificate remove laptop
