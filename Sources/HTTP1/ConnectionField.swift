@@ -25,7 +25,7 @@ struct ConnectionField: Hashable, Sendable {
                 keepsAlive = true
             } else if bytes.isName("upgrade", at: option) {
                 upgrades = true
-            } else if FieldName(in: bytes, at: option) == .other {
+            } else if FieldName(in: bytes, at: option).isOther {
                 removesFields = true
             }
         }

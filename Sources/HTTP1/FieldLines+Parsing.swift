@@ -11,12 +11,19 @@ extension FieldLines {
 
         private static var interpreted: UInt32 {
             FieldName.connection.bit | FieldName.contentLength.bit | FieldName.transferEncoding.bit
+                | FieldName.foldedFraming.bit
         }
 
         /// Interprets the fields once the section is complete. A section that arrives in pieces is parsed again from
         /// its start each time, so doing this line by line would repeat the work.
-        fileprivate mutating func ended(_ bytes: RawSpan) {
+        fileprivate mutating func ended(_ bytes: RawSpan, sentBy sender: MessageSender) throws(HTTP1Error) {
             guard present & Self.interpreted != 0 else { return }
+            // An origin that runs CGI or a similar interface would see two framings. Clients do not fold names.
+            guard present & FieldName.foldedFraming.bit == 0 || sender == .origin else {
+                throw HTTP1Error(
+                    .conflictingFraming, "a field name that CGI reads as Content-Length or Transfer-Encoding",
+                    sentBy: sender)
+            }
             for line in lines {
                 switch line.known {
                 case .connection: connection.read(bytes, at: Range(line.value))
@@ -39,7 +46,7 @@ extension FieldLines {
             if bytes.byte(position) == Octet.carriageReturn {
                 guard try bytes.hasLineEnd(at: position, sentBy: sender) else { return false }
                 position += 2
-                section.ended(bytes)
+                try section.ended(bytes, sentBy: sender)
                 return true
             }
             let line = try readLine(in: bytes, from: position, isFirst: section.lines.isEmpty, sentBy: sender)

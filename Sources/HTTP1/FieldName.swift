@@ -11,6 +11,9 @@ package enum FieldName: UInt8, CaseIterable, Hashable, Sendable {
     case countersignTrust
     case date
     case expect
+    /// A name that CGI reads as Content-Length or Transfer-Encoding: the hyphen is replaced by another character that
+    /// is not a letter or digit (RFC 3875 §4.1.18).
+    case foldedFraming
     case host
     case keepAlive
     case maxForwards
@@ -26,12 +29,12 @@ package enum FieldName: UInt8, CaseIterable, Hashable, Sendable {
     case via
     case wwwAuthenticate
 
-    /// The name in lower case; empty for `other`.
+    /// The name in lower case; empty for `other` and `foldedFraming`.
     package var text: String { "\(literal)" }
 
     private var literal: StaticString {
         switch self {
-        case .other: ""
+        case .other, .foldedFraming: ""
         case .authenticationInfo: "authentication-info"
         case .authorization: "authorization"
         case .connection: "connection"
@@ -57,6 +60,9 @@ package enum FieldName: UInt8, CaseIterable, Hashable, Sendable {
         }
     }
 
+    /// Whether the proxy passes the field on without interpreting it.
+    var isOther: Bool { self == .other || self == .foldedFraming }
+
     /// The bit that represents the name in a set of names.
     var bit: UInt32 { 1 << UInt32(rawValue) }
 
@@ -64,7 +70,20 @@ package enum FieldName: UInt8, CaseIterable, Hashable, Sendable {
     @inline(__always)
     init(in bytes: RawSpan, at range: Range<Int>) {
         let candidate = FieldName.candidate(length: range.count, first: bytes.byte(range.lowerBound) | 0x20)
-        self = candidate != .other && bytes.isName(candidate.literal, at: range) ? candidate : .other
+        guard candidate != .other else { return self = .other }
+        self = bytes.isName(candidate.literal, at: range) ? candidate : candidate.lookalike(in: bytes, at: range)
+    }
+
+    /// `foldedFraming` if the name at `range` differs from this one only in the hyphen, and this is a framing field.
+    private func lookalike(in bytes: RawSpan, at range: Range<Int>) -> FieldName {
+        guard self == .contentLength || self == .transferEncoding else { return .other }
+        let expected = UnsafeRawBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount)
+        for (octet, offset) in zip(expected, range) {
+            let octetThere = bytes.byte(offset)
+            let isSame = octet == Octet.hyphen ? !Octet.isAlphanumeric(octetThere) : octetThere | 0x20 == octet
+            guard isSame else { return .other }
+        }
+        return .foldedFraming
     }
 
     /// The only name with this length and first letter. The caller compares the rest.

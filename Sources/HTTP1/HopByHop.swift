@@ -8,8 +8,8 @@ extension FieldName {
         case .connection, .contentLength, .keepAlive, .proxyAuthenticate, .proxyAuthenticationInfo, .proxyAuthorization,
             .proxyConnection, .te, .trailer, .transferEncoding, .upgrade:
             true
-        case .authenticationInfo, .authorization, .cookie, .countersignTrust, .date, .expect, .host, .maxForwards,
-            .other, .setCookie, .via, .wwwAuthenticate:
+        case .authenticationInfo, .authorization, .cookie, .countersignTrust, .date, .expect, .foldedFraming, .host,
+            .maxForwards, .other, .setCookie, .via, .wwwAuthenticate:
             false
         }
     }
@@ -31,7 +31,7 @@ struct ConnectionOptions {
         bytes = fields.bytes
         let span = fields.bytes.span.bytes
         options = fields.elements(of: .connection).filter { option in
-            FieldName(in: span, at: option) == .other && !span.matches("close", at: option)
+            FieldName(in: span, at: option).isOther && !span.matches("close", at: option)
         }
     }
 

@@ -8,6 +8,7 @@ enum Octet {
     static let space: UInt8 = 0x20
     static let quote: UInt8 = 0x22
     static let comma: UInt8 = 0x2C
+    static let hyphen: UInt8 = 0x2D
     static let colon: UInt8 = 0x3A
     static let semicolon: UInt8 = 0x3B
     static let equals: UInt8 = 0x3D
@@ -23,6 +24,7 @@ enum Octet {
 
     @inline(__always)
     static func isDigit(_ octet: UInt8) -> Bool { octet &- 0x30 < 10 }
+    static func isAlphanumeric(_ octet: UInt8) -> Bool { isDigit(octet) || (octet | 0x20) &- 0x61 < 26 }
 
     @inline(__always)
     static func isWhitespace(_ octet: UInt8) -> Bool { octet == space || octet == tab }

@@ -59,7 +59,7 @@ extension ResponseHead {
                 case .contentLength: passesLength
                 case .countersignTrust: false
                 case .wwwAuthenticate, .authenticationInfo: !forwarding.dropsAuthentication
-                case .other: !removes || !options.name(line.name, in: fields)
+                case .other, .foldedFraming: !removes || !options.name(line.name, in: fields)
                 default: !line.known.isHopByHop
                 }
             }

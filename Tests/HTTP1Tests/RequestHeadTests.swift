@@ -130,6 +130,35 @@ import Testing
         #expect(fault?.sender == .client)
     }
 
+    /// RFC 3875 §4.1.18 maps `-` to `_`; some servers map every character that is not a letter or digit.
+    @Test(arguments: [
+        "Content_Length: 5", "content_length: 5", "CONTENT_LENGTH: 5", "cOnTeNt_LeNgTh: 5", "Content.Length: 5",
+        "Transfer_Encoding: chunked", "transfer_encoding: chunked", "TRANSFER_ENCODING: identity",
+        "Transfer~Encoding: chunked", "Transfer!Encoding: x",
+    ])
+    func namesThatCGIReadsAsFramingAreRefused(line: String) throws {
+        for framing in ["", "Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n"] {
+            for lines in ["\(line)\r\n\(framing)", "\(framing)\(line)\r\n", "X: y\r\n\(framing)\(line)\r\n"] {
+                let fault = requestError("POST / HTTP/1.1\r\nHost: a\r\n\(lines)\r\n")
+                #expect(fault?.code == .conflictingFraming, "\(lines)")
+                #expect(fault?.statusHint == 400)
+                #expect(fault?.sender == .client)
+            }
+        }
+        #expect(bodyError("0\r\n\(line)\r\n\r\n", as: .chunked, step: 1) == .malformedTrailers)
+    }
+
+    @Test(arguments: [
+        "ContentALength", "Content9Length", "Content_Lengths", "XContent_Length", "Content_Lengtz", "Content__Length",
+        "Transfer_Encodinh", "Transfer0Encoding", "Transfer_Encodin", "Content_Type",
+    ])
+    func namesThatOnlyResembleFramingAreAccepted(name: String) throws {
+        let head = try #require(
+            try readRequest("GET / HTTP/1.1\r\nHost: a\r\n\(name): 5\r\n\r\n")?.head)
+        #expect(head.fields.values(named: name) == ["5"])
+        #expect(!head.hasBody)
+    }
+
     @Test(arguments: ["a", "a:80", "A-b_c~.example.", "127.0.0.1:8080", "[::1]", "[::ffff:1.2.3.4]:65535"])
     func validHostsAreAccepted(host: String) throws {
         #expect(try readRequest("GET / HTTP/1.1\r\nHost: \(host)\r\n\r\n")?.head.host == host)

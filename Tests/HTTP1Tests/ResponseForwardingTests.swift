@@ -40,6 +40,16 @@ import Testing
         #expect(sent == "HTTP/1.1 407 X\r\nA: 1\r\nWWW-Authenticate: Basic\r\nTransfer-Encoding: chunked\r\n\r\n")
     }
 
+    /// Clients do not read `_` as `-`, so such a name frames nothing.
+    @Test func namesThatCGIReadsAsFramingAreForwarded() throws {
+        let line = "Transfer_Encoding: chunked\r\ncontent_length: 7\r\n"
+        let sent = try forward("HTTP/1.1 200 X\r\nContent-Length: 5\r\n\(line)\r\n", .length(5))
+        #expect(sent == "HTTP/1.1 200 X\r\nContent-Length: 5\r\n\(line)\r\n")
+        let removed = try forward(
+            "HTTP/1.1 200 X\r\nConnection: content_length\r\nContent-Length: 5\r\n\(line)\r\n", .length(5))
+        #expect(removed == "HTTP/1.1 200 X\r\nContent-Length: 5\r\nTransfer_Encoding: chunked\r\n\r\n")
+    }
+
     @Test(arguments: [
         (200, "Content-Length: 5\r\n", "Content-Length: 5\r\n"),
         (304, "content-length:5\r\n", "content-length:5\r\n"),
