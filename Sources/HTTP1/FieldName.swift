@@ -70,8 +70,13 @@ package enum FieldName: UInt8, CaseIterable, Hashable, Sendable {
     @inline(__always)
     init(in bytes: RawSpan, at range: Range<Int>) {
         let candidate = FieldName.candidate(length: range.count, first: bytes.byte(range.lowerBound) | 0x20)
-        guard candidate != .other else { return self = .other }
-        self = bytes.isName(candidate.literal, at: range) ? candidate : candidate.lookalike(in: bytes, at: range)
+        if candidate == .other {
+            self = .other
+        } else if bytes.isName(candidate.literal, at: range) {
+            self = candidate
+        } else {
+            self = candidate.lookalike(in: bytes, at: range)
+        }
     }
 
     /// `foldedFraming` if the name at `range` differs from this one only in the hyphen, and this is a framing field.

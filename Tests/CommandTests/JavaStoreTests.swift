@@ -29,16 +29,42 @@ final class JavaStoreTests: StoreBench {
     func rootIsAddedAndRemoved(_ type: String) throws {
         let store = try makeKeystore(type)
         chmod(store, 0o664)
+        let original = TextFile.bytes(store)
         #expect(run(installer(), .present(root), .java) == [.done])
         #expect(try aliases(store) == [name, "other"])
         let bytes = TextFile.bytes(store)
         #expect(run(installer(), .present(root), .java) == [.unchanged])
         #expect(TextFile.bytes(store) == bytes)
         #expect(run(installer(), .absent(root), .java) == [.done])
-        #expect(try aliases(store) == ["other"])
+        #expect(TextFile.bytes(store) == original)
         #expect(run(installer(), .absent(root), .java) == [.unchanged])
         let mode = try FileManager.default.attributesOfItem(atPath: store)[.posixPermissions] as? Int
         #expect(mode == 0o664)
+        #expect(listing("\(tree)/usr/lib/jvm/one/lib/security").keys.sorted() == [".keep", "cacerts"])
+    }
+
+    @Test func lastOfSeveralRootsRestoresTheKeystore() throws {
+        let store = try makeKeystore("PKCS12")
+        let original = TextFile.bytes(store)
+        let other = try InterceptionAuthority.create(at: Int64(time(nil))).root
+        let elsewhere = installer(home: Home(path: folder.file("elsewhere")))
+        #expect(run(installer(), .present(root), .java) == [.done])
+        #expect(run(elsewhere, .present(other), .java) == [.done])
+        #expect(run(installer(), .absent(root), .java) == [.done])
+        #expect(try aliases(store).count == 2)
+        #expect(run(elsewhere, .absent(other), .java) == [.done])
+        #expect(TextFile.bytes(store) == original)
+        #expect(listing("\(tree)/usr/lib/jvm/one/lib/security").keys.sorted() == [".keep", "cacerts"])
+    }
+
+    @Test func changesOfOthersSurvive() throws {
+        let store = try makeKeystore("PKCS12")
+        #expect(run(installer(), .present(root), .java) == [.done])
+        try tool(
+            "keytool", "-importcert", "-noprompt", "-alias", "another", "-keystore", store, "-storepass", "changeit",
+            "-file", Tool.fixture("client-a-root.pem"))
+        #expect(run(installer(), .absent(root), .java) == [.done])
+        #expect(try aliases(store) == ["another", "other"])
         #expect(listing("\(tree)/usr/lib/jvm/one/lib/security").keys.sorted() == [".keep", "cacerts"])
     }
 

@@ -73,10 +73,115 @@ final class NSSStoreTests: StoreBench {
         chmod(try folder.write("tree/bin/chromium", "#!/bin/sh\n"), 0o755)
         let installer = installer(path: "\(tree)/bin:/usr/bin:/bin")
         #expect(run(installer, .absent(root), .nss) == [.unchanged])
-        #expect(!FileManager.default.fileExists(atPath: folder.file("user/.pki")))
+        #expect(listing(folder.file("user")).isEmpty)
         #expect(run(installer, .present(root), .nss) == [.done])
-        #expect(try certutilLists(".pki/nssdb").contains(name))
+        #expect(try certutilLists(".local/share/pki/nssdb").contains(name))
         #expect(run(installer, .present(root), .nss) == [.unchanged])
+    }
+
+    // MARK: The places of Chromium's database
+
+    @Test func databaseIsCreatedWhereChromiumReadsItAndRemovedWithItsFolders() throws {
+        chmod(try folder.write("tree/bin/chromium", "#!/bin/sh\n"), 0o755)
+        let path = "\(tree)/bin:/usr/bin:/bin"
+        let user = folder.file("user")
+        for (data, existing, place) in [
+            (nil, nil, ".local/share/pki/nssdb"), ("\(user)/data", nil, "data/pki/nssdb"),
+            ("relative", nil, ".local/share/pki/nssdb"), (nil, ".pki", ".local/share/pki/nssdb"),
+            (nil, ".pki/nssdb", ".pki/nssdb"), ("\(user)/data", ".pki/nssdb", ".pki/nssdb"),
+        ] as [(String?, String?, String)] {
+            if let existing {
+                try FileManager.default.createDirectory(
+                    atPath: "\(user)/\(existing)", withIntermediateDirectories: true)
+            }
+            let before = digests(user)
+            let installer = installer(path: path, data: data)
+            #expect(run(installer, .present(root), .nss) == [.done])
+            #expect(try certutilLists(place).contains(name), "\(place)")
+            #expect(StoreLayout.isFolder("\(user)/.pki/nssdb") == (existing == ".pki/nssdb"))
+            #expect(run(installer, .present(root), .nss) == [.unchanged])
+            #expect(run(installer, .absent(root), .nss) == [.done])
+            #expect(digests(user) == before, "\(place)")
+            if existing != nil { try FileManager.default.removeItem(atPath: "\(user)/.pki") }
+        }
+    }
+
+    @Test func usersOwnRootsInTheNewPlaceAreNotHidden() throws {
+        chmod(try folder.write("tree/bin/chromium", "#!/bin/sh\n"), 0o755)
+        try makeDatabase(".local/share/pki/nssdb")
+        try addRoot(of: "client-a-root.pem", to: ".local/share/pki/nssdb")
+        let installer = installer(path: "\(tree)/bin:/usr/bin:/bin")
+        #expect(run(installer, .present(root), .nss) == [.done])
+        #expect(!StoreLayout.exists(folder.file("user/.pki")))
+        let list = try certutilLists(".local/share/pki/nssdb")
+        #expect(list.contains(name) && list.contains("client-a-root.pem"))
+    }
+
+    // MARK: Restoring
+
+    private func addRoot(of fixture: String, to path: String, method: String = "sql") throws {
+        let added = try tool(
+            "certutil", "-A", "-n", fixture, "-t", "C,,", "-a", "-i", Tool.fixture(fixture), "-d",
+            "\(method):\(folder.file("user/\(path)"))")
+        guard added.status == 0 else { throw HarnessError(added.said) }
+    }
+
+    @Test(arguments: ["sql", "dbm"])
+    func uninstallRestoresAllFilesByteForByte(_ method: String) throws {
+        let place = ".mozilla/firefox/abc.default"
+        try makeDatabase(place, method: method)
+        try addRoot(of: "client-a-root.pem", to: place, method: method)
+        let before = digests(folder.file("user"))
+        #expect(run(installer(), .present(root), .nss) == [.done])
+        #expect(digests(folder.file("user")) != before)
+        #expect(run(installer(), .absent(root), .nss) == [.done])
+        #expect(digests(folder.file("user")) == before)
+        #expect(run(installer(), .absent(root), .nss) == [.unchanged])
+    }
+
+    @Test func lastOfSeveralRootsRestoresTheFiles() throws {
+        try makeDatabase(".pki/nssdb")
+        let before = digests(folder.file("user"))
+        let other = try InterceptionAuthority.create(at: Int64(time(nil))).root
+        let elsewhere = installer(home: Home(path: folder.file("elsewhere")))
+        #expect(run(installer(), .present(root), .nss) == [.done])
+        #expect(run(elsewhere, .present(other), .nss) == [.done])
+        #expect(run(installer(), .absent(root), .nss) == [.done])
+        #expect(try certutilLists(".pki/nssdb").contains("countersign-"))
+        #expect(run(elsewhere, .absent(other), .nss) == [.done])
+        #expect(digests(folder.file("user")) == before)
+    }
+
+    @Test(arguments: [true, false])
+    func changesOfOthersSurvive(_ isCreated: Bool) throws {
+        let place = isCreated ? ".local/share/pki/nssdb" : ".pki/nssdb"
+        chmod(try folder.write("tree/bin/chromium", "#!/bin/sh\n"), 0o755)
+        if !isCreated { try makeDatabase(place) }
+        let installer = installer(path: "\(tree)/bin:/usr/bin:/bin")
+        #expect(run(installer, .present(root), .nss) == [.done])
+        try addRoot(of: "client-a-root.pem", to: place)
+        #expect(run(installer, .absent(root), .nss) == [.done])
+        let list = try certutilLists(place)
+        #expect(list.contains("client-a-root.pem") && !list.contains("countersign"))
+        #expect(listing(folder.file("user/\(place)")).keys.sorted() == ["cert9.db", "key4.db", "pkcs11.txt"])
+        #expect(run(installer, .absent(root), .nss) == [.unchanged])
+    }
+
+    /// A browser that runs would go on writing to the replaced file.
+    @Test func openDatabaseIsRestoredLater() throws {
+        try makeDatabase(".pki/nssdb")
+        let before = digests(folder.file("user"))
+        #expect(run(installer(), .present(root), .nss) == [.done])
+        let browser = open(folder.file("user/.pki/nssdb/cert9.db"), O_RDWR | O_CLOEXEC)
+        #expect(run(installer(), .absent(root), .nss) == [.done])
+        #expect(try !certutilLists(".pki/nssdb").contains("countersign"))
+        var (opened, present) = (stat(), stat())
+        #expect(fstat(browser, &opened) == 0 && stat(folder.file("user/.pki/nssdb/cert9.db"), &present) == 0)
+        #expect(opened.st_ino == present.st_ino)
+        #expect(run(installer(), .absent(root), .nss) == [.unchanged])
+        close(browser)
+        #expect(run(installer(), .absent(root), .nss) == [.done])
+        #expect(digests(folder.file("user")) == before)
     }
 
     @Test func errorNamesThePackageOfAMissingCertutil() throws {

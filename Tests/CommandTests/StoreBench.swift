@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
+import CountersignCryptography
 import CountersignTestOrigin
 import Foundation
 import Testing
@@ -27,10 +28,12 @@ class StoreBench {
     /// An installer that works on the fake trees.
     func installer(
         path: String = "/usr/bin:/bin", java: String? = nil, privilege: StoreLayout.Privilege = .own,
-        isWritable: @escaping @Sendable (String) -> Bool = { access($0, W_OK) == 0 }, home: Home? = nil
+        isWritable: @escaping @Sendable (String) -> Bool = { access($0, W_OK) == 0 }, home: Home? = nil,
+        data: String? = nil
     ) -> TrustInstaller {
         var environment = ["PATH": path, "HOME": folder.file("user")]
         environment["JAVA_HOME"] = java
+        environment["XDG_DATA_HOME"] = data
         return TrustInstaller(
             home: home ?? self.home,
             layout: StoreLayout(
@@ -59,6 +62,18 @@ class StoreBench {
             files[name] = link.map { Array("-> \($0)".utf8) } ?? TextFile.bytes("\(path)/\(name)")
         }
         return files
+    }
+
+    /// The folders, and the digests and permissions of the files, in a folder.
+    func digests(_ path: String) -> [String: String] {
+        Dictionary(
+            uniqueKeysWithValues: listing(path).map { name, bytes in
+                var found = stat()
+                lstat("\(path)/\(name)", &found)
+                let isFolder = found.st_mode & S_IFMT == S_IFDIR
+                let digest = isFolder ? "folder" : Hex.encode(Digest.sha256.hash(bytes).prefix(4))
+                return (name, "\(digest) \(String(found.st_mode & 0o7777, radix: 8))")
+            })
     }
 
     /// Creates a program in the folder `bin`, using another process: a child that another test starts meanwhile could

@@ -113,27 +113,55 @@ struct JavaStore: TrustStore {
         }
     }
 
-    /// `$1` is the keystore, the rest is the keytool command. keytool modifies files in place, so it is run on a copy.
-    /// The first line of standard input is the password.
+    /// What a change means for the original keystore, which is kept beside it until the last root of Countersign is
+    /// removed.
+    private enum Purpose: String {
+        /// None of Countersign's roots is in the keystore yet.
+        case first
+        /// There are others before and after the change.
+        case further
+        /// None of Countersign's roots is left after the change.
+        case last
+    }
+
+    /// `$1` is the keystore, `$2` the purpose, the rest is the keytool command. keytool modifies files in place, so it
+    /// is run on a copy. The first line of standard input is the password. The original is put back only if its digest
+    /// shows that nobody else has changed the keystore since Countersign did.
     private static let script = """
         IFS= read -r COUNTERSIGN_STOREPASS; export COUNTERSIGN_STOREPASS
-        store=$1; shift
-        trap 'rm -f "$store.countersign"' EXIT
+        store=$1 purpose=$2; shift 2
+        kept=$store.countersign-original digest=$store.countersign-digest
+        trap 'rm -f "$store.countersign"; [ -e "$digest" ] || rm -f "$kept"' EXIT
+        [ -e "$kept" ] && sha256sum < "$store" | cmp -s - "$digest" || rm -f "$kept" "$digest"
+        if [ "$purpose" = first ] && [ ! -e "$kept" ]; then cp -p "$store" "$kept" || exit; fi
         cp -p "$store" "$store.countersign" && "$@" -keystore "$store.countersign" \
-        && mv -f "$store.countersign" "$store"
+        && mv -f "$store.countersign" "$store" || exit
+        if [ "$purpose" = last ]; then
+            [ ! -e "$kept" ] || mv -f "$kept" "$store" && rm -f "$digest"
+        elif [ -e "$kept" ]; then
+            sha256sum < "$store" > "$digest"
+        fi
         """
 
     func make(_ change: StoreChange) throws(CountersignError) {
         switch change {
         case .add(let root, let name):
-            try write(["-importcert", "-noprompt", "-trustcacerts", "-alias", name.text], input: Array(root.pem.utf8))
+            let purpose: Purpose = try roots(like: root).isEmpty ? .first : .further
+            try write(
+                ["-importcert", "-noprompt", "-trustcacerts", "-alias", name.text], purpose,
+                input: Array(root.pem.utf8))
         case .remove(let roots):
-            for root in roots { try write(["-delete", "-alias", root.entry]) }
+            var left = Set(try self.roots(like: nil).map(\.entry))
+            for root in roots {
+                left.remove(root.entry)
+                try write(["-delete", "-alias", root.entry], left.isEmpty ? .last : .further)
+            }
         }
     }
 
-    private func write(_ arguments: [String], input: [UInt8] = []) throws(CountersignError) {
-        let program = try layout.script(Self.script, [place] + words(arguments), asRoot: !isWritable)
+    private func write(_ arguments: [String], _ purpose: Purpose, input: [UInt8] = []) throws(CountersignError) {
+        let program = try layout.script(
+            Self.script, [place, purpose.rawValue] + words(arguments), asRoot: !isWritable)
         try program.succeed(input: Array("\(Self.password)\n".utf8) + input)
     }
 

@@ -19,10 +19,11 @@ struct NSSStore: TrustStore {
         ".var/app/org.mozilla.firefox/.mozilla/firefox", ".var/app/org.mozilla.firefox/config/mozilla/firefox",
     ]
     private static let databaseFolders = [
-        ".pki/nssdb", "snap/chromium/current/.pki/nssdb", ".var/app/org.chromium.Chromium/.pki/nssdb",
-        ".var/app/com.google.Chrome/.pki/nssdb",
+        "snap/chromium/current/.pki/nssdb", "snap/chromium/current/.local/share/pki/nssdb",
+        ".var/app/org.chromium.Chromium/.pki/nssdb", ".var/app/org.chromium.Chromium/data/pki/nssdb",
+        ".var/app/com.google.Chrome/.pki/nssdb", ".var/app/com.google.Chrome/data/pki/nssdb",
     ]
-    /// Programs that read `~/.pki/nssdb`, and create it when they store their first certificate.
+    /// Programs that read the user's shared database, and create it when they first need it.
     private static let browsers = [
         "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge", "brave-browser",
     ]
@@ -45,14 +46,29 @@ struct NSSStore: TrustStore {
         for folder in profileFolders.map({ "\(layout.home)/\($0)" }) {
             for name in StoreLayout.names(in: folder) { look("\(folder)/\(name)") }
         }
+        for folder in sharedFolders(layout) { look(folder) }
         for folder in databaseFolders { look("\(layout.home)/\(folder)") }
-        let shared = "\(layout.home)/\(databaseFolders[0])"
+        let shared = sharedFolder(layout)
         if !StoreLayout.exists("\(shared)/cert9.db"), !StoreLayout.exists("\(shared)/cert8.db"),
             browsers.contains(where: { layout.installedProgram($0) != nil })
         {
             stores.append(NSSStore(layout, shared, "sql"))
         }
         return stores
+    }
+
+    /// The places of the database that all NSS programs of a user share: the old one, and since Chromium 146 the one in
+    /// the data folder of the XDG Base Directory Specification, which says to ignore a relative path.
+    private static func sharedFolders(_ layout: StoreLayout) -> [String] {
+        let data = layout.environment["XDG_DATA_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+        return ["\(layout.home)/.pki/nssdb", "\(data ?? "\(layout.home)/.local/share")/pki/nssdb"]
+    }
+
+    /// The folder that Chromium uses now: the old one if it exists, even if it is empty. Creating it would hide the
+    /// database in the new one.
+    private static func sharedFolder(_ layout: StoreLayout) -> String {
+        let folders = sharedFolders(layout)
+        return StoreLayout.isFolder(folders[0]) ? folders[0] : folders[1]
     }
 
     private init(_ layout: StoreLayout, _ place: String, _ method: String) {
@@ -80,8 +96,17 @@ struct NSSStore: TrustStore {
         switch change {
         case .add(_, let name):
             (isMissing ? "create the database \(place) for Chromium, and " : "in \(place) ") + "add \(name.text)"
+        case .remove(let roots) where roots.isEmpty: "put back the original files of \(place)"
         case .remove(let roots): "in \(place) remove \(roots.map(\.entry).joined(separator: ", "))"
         }
+    }
+
+    var hasOriginalsToRestore: Bool { originals.areCurrent && !originals.areInUse }
+
+    private var originals: OriginalFiles {
+        OriginalFiles(
+            place: place,
+            names: method == "sql" ? ["cert9.db", "key4.db", "pkcs11.txt"] : ["cert8.db", "key3.db", "secmod.db"])
     }
 
     // MARK: Reading
@@ -125,11 +150,25 @@ struct NSSStore: TrustStore {
             if isMissing {
                 try makeDatabase { () throws(CountersignError) in try add(root, name) }
             } else {
-                try add(root, name)
+                let hasOwn = try !roots(like: root).isEmpty
+                try keepingOriginals(isNew: !hasOwn) { () throws(CountersignError) in try add(root, name) }
             }
         case .remove(let roots):
-            for root in roots { try certutil(["-D", "-n", root.entry]) }
+            try keepingOriginals(isNew: false) { () throws(CountersignError) in
+                for root in roots { try certutil(["-D", "-n", root.entry]) }
+            }
+            if originals.areCurrent, try self.roots(like: nil).isEmpty { originals.restore() }
         }
+    }
+
+    /// `isNew`: none of Countersign's roots is in the database yet, so that its files are original.
+    private func keepingOriginals(
+        isNew: Bool, _ change: () throws(CountersignError) -> Void
+    ) throws(CountersignError) {
+        if isNew { originals.keep() }
+        let areCurrent = originals.areCurrent
+        defer { if areCurrent { originals.changed() } else { originals.discard() } }
+        try change()
     }
 
     private func add(_ root: Certificate, _ name: RootName) throws(CountersignError) {
@@ -143,14 +182,21 @@ struct NSSStore: TrustStore {
 
     /// Creates the database and fills it. Removes it again if that fails.
     private func makeDatabase(_ fill: () throws(CountersignError) -> Void) throws(CountersignError) {
-        let isNewFolder = !StoreLayout.exists(place)
+        var newFolders: [String] = []
+        var folder = place
+        while !StoreLayout.exists(folder) {
+            newFolders.insert(folder, at: 0)
+            folder = HomeFile.folder(of: folder)
+        }
         try HomeFile.makeFolder(place, mode: 0o700)
+        originals.keep(newFolders: newFolders)
         do throws(CountersignError) {
             try certutil(["-N", "--empty-password"])
             try fill()
+            originals.changed()
         } catch {
-            for name in ["cert9.db", "key4.db", "pkcs11.txt"] { _ = unlink("\(place)/\(name)") }
-            if isNewFolder { _ = rmdir(place) }
+            originals.changed()
+            originals.restore()
             throw error
         }
     }

@@ -132,7 +132,8 @@ package struct TrustInstaller: Sendable {
             return .add(root, name: RootName(of: root, in: home))
         case .absent(let root):
             let own = roots.filter { isOwn($0, root) }
-            return own.isEmpty ? nil : .remove(own)
+            if own.isEmpty { return roots.isEmpty && store.hasOriginalsToRestore ? .remove([]) : nil }
+            return .remove(own)
         }
     }
 

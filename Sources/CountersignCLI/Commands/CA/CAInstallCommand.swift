@@ -44,7 +44,9 @@ struct CAUninstallCommand: ParsableCommand {
         discussion: """
             Removes the certificate that has the root's fingerprint, whatever its entry is named, and the roots that \
             `ca install` added for this home's path before a `ca rotate`. Works even if the home's files are gone. \
-            Leaves all other entries alone.
+            Leaves all other entries alone. Puts back the original files of a database or keystore, or removes the \
+            database that `ca install` created, if nothing else has changed it since. A database that a running \
+            browser has open is put back by the next `ca uninstall`.
 
             EXAMPLES:
               countersign ca uninstall
