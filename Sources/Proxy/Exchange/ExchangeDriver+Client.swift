@@ -103,6 +103,7 @@ extension ExchangeDriver {
         } else {
             mustWait = body.isFull
         }
+        body.heldBack(mustWait)
         if mustWait { client.pauseRequest() } else { client.resumeRequest() }
     }
 }

@@ -10,12 +10,19 @@ extension ExchangeDriver {
     func secondPassed(now: UInt64) {
         let limits = services.configuration
         if let since = dialogue?.since, isInDialogue, now > since + limits.dialogueSeconds { return endDialogue() }
+        guard !body.secondPassed(isExpected: expectsContent) else {
+            return requestTooSlow(
+                "the request's content arrived at less than \(BodyPace.minimumBytesPerSecond) bytes per second")
+        }
         switch mode {
         case .waiting where requestIsWhole:
             if now > waitingSince + limits.originTimeoutSeconds { timedOut(after: limits.originTimeoutSeconds) }
         case .waiting, .delivering, .draining:
             if now > lastProgress + limits.bodyIdleSeconds {
                 if case .delivering = mode { return abort() }
+                if expectsContent, !body.speed.isHeldBack {
+                    return requestTooSlow("none of the request's content arrived for \(limits.bodyIdleSeconds) seconds")
+                }
                 timedOut(after: limits.bodyIdleSeconds)
             }
         case .preparing, .deciding, .done:
@@ -55,6 +62,19 @@ extension ExchangeDriver {
         observe(.handedBack(ThreeChecks(site: exchange.checks.site, challenge: .no(reason))))
         deliver()
         client.flush()
+    }
+
+    /// The request is out, and the client can send the rest of its content, which it cannot while it waits for 100
+    /// Continue.
+    private var expectsContent: Bool {
+        guard case .waiting = mode, body.streams, !body.hasEnded else { return false }
+        return !head.expectsContinue || body.speed.hasBegun
+    }
+
+    private func requestTooSlow(_ detail: String) {
+        dropConnection()
+        endPermit(.inconclusive)
+        respond(OwnResponse(status: 408, detail: detail))
     }
 
     private func timedOut(after seconds: UInt64) {

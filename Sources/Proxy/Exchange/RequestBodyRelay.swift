@@ -13,6 +13,8 @@ struct RequestBodyRelay {
     /// The client has sent the whole request.
     private(set) var hasEnded: Bool
     private(set) var trailers: FieldLines?
+    /// Whether the client sends fast enough.
+    private(set) var speed = BodyPace()
     /// The request that was sent last takes content as it arrives.
     private(set) var streams = false
     /// A request is being written. Back-pressure must wait until it is complete.
@@ -52,6 +54,7 @@ struct RequestBodyRelay {
 
     /// `isOpen`: the request that was sent last takes content. Returns whether the content must be sent now.
     mutating func received(_ content: ByteBuffer, isOpen: Bool) -> Bool {
+        speed.received(byteCount: content.readableBytes)
         let sends = sendsContent(isOpen: isOpen)
         if streams, !sends { missesContent = true }
         replay.append(content, sent: sends)
@@ -71,6 +74,15 @@ struct RequestBodyRelay {
 
     /// Whether the client may be paused or resumed now.
     var mayPace: Bool { !isTransmitting }
+
+    /// The client has been paused or resumed.
+    mutating func heldBack(_ isHeldBack: Bool) { speed.holdBack(isHeldBack) }
+
+    /// Called once a second. `isExpected`: the request is out, so the rest of its content is expected. Returns whether
+    /// the client sends it too slowly.
+    mutating func secondPassed(isExpected: Bool) -> Bool {
+        speed.secondPassed(isExpected: isExpected && !hasEnded)
+    }
 
     /// The buffer holds as much as it should while nothing is sent.
     var isFull: Bool { replay.isFull }

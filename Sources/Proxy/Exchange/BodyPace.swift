@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Whether a client sends a request's content fast enough: at least 240 bytes a second, averaged over a minute.
+///
+/// Only seconds in which the proxy waits for the client count. It does not wait while the origin is slow to read, while
+/// a connection is being made, and once the response has begun: both sides may then send as they like. There is no such
+/// limit for the origin's content, because event streams and long polls are slow by design, and a slow origin occupies
+/// only the client that asked for it.
+struct BodyPace {
+    static let minimumBytesPerSecond = 240
+    /// The seconds over which the rate is averaged.
+    static let periodSeconds = 60
+
+    /// Some of the content has arrived.
+    private(set) var hasBegun = false
+    private var receivedBytes = 0
+    private var waitedSeconds = 0
+    /// Whether the client was held back since the last second.
+    private var wasHeldBack = false
+    /// The client must not send now, because the origin is slow or enough is buffered.
+    private(set) var isHeldBack = false
+
+    mutating func received(byteCount: Int) {
+        hasBegun = true
+        receivedBytes &+= byteCount
+    }
+
+    mutating func holdBack(_ isHeldBack: Bool) {
+        self.isHeldBack = isHeldBack
+        if isHeldBack { wasHeldBack = true }
+    }
+
+    /// Called once a second. `isExpected`: the rest of the content is expected now. Returns whether the client is too
+    /// slow.
+    mutating func secondPassed(isExpected: Bool) -> Bool {
+        defer { wasHeldBack = isHeldBack }
+        guard isExpected, !wasHeldBack else { return false }
+        waitedSeconds += 1
+        guard waitedSeconds >= Self.periodSeconds else { return false }
+        defer { (receivedBytes, waitedSeconds) = (0, 0) }
+        return receivedBytes < Self.minimumBytesPerSecond * Self.periodSeconds
+    }
+}
