@@ -11,8 +11,12 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+extern int fallocate(int file, int mode, off_t offset, off_t size);
 extern int pipe2(int ends[2], int flags);
 extern ssize_t splice(int from, long *from_offset, int to, long *to_offset, size_t count, unsigned int flags);
+
+// Reserves space for a file without changing its size: FALLOC_FL_KEEP_SIZE.
+static inline int csn_reserve(int file, off_t offset, off_t size) { return fallocate(file, 1, offset, size); }
 
 // A pipe that is non-blocking and closed by exec.
 static inline int csn_pipe2(int ends[2]) { return pipe2(ends, O_CLOEXEC | O_NONBLOCK); }

@@ -94,11 +94,12 @@ final class LoopServices {
         now = Self.monotonicSeconds()
         spare.release()
         pool.timePassed(now: now)
+        shared.accessLog?.secondPassed(now: now)
         pool.keepOnly(settings: shared.policy.current.generation)
         for object in watched.values { object.secondPassed(now: now) }
     }
 
-    private static func monotonicSeconds() -> UInt64 {
+    static func monotonicSeconds() -> UInt64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
         return UInt64(time.tv_sec)

@@ -43,6 +43,93 @@ import Testing
         #expect(named == true)
     }
 
+    // MARK: A full disk
+
+    /// A file system of 64 KiB, in the mount namespace of a process. Needs no privileges.
+    private final class SmallDisk: Sendable {
+        let path: String
+        private let keeper: ChildProcess
+
+        init(_ folder: TemporaryFolder) throws {
+            let script = "mount -t tmpfs -o size=64k small /mnt && echo ready && exec sleep 600"
+            keeper = try ChildProcess(
+                Tool.path("unshare"), ["--map-root-user", "--mount", "sh", "-c", script],
+                capture: folder.file("disk"))
+            _ = try keeper.line(after: "ready")
+            path = "/proc/\(keeper.pid)/root/mnt"
+        }
+    }
+
+    /// Sends plain requests to an unlisted site, one by one. Returns the number of each status.
+    private func sendRequests(_ count: Int, through proxy: RunningProxy) throws -> [Int: Int] {
+        let port = try Origins.shared.nginx.httpPort
+        var statuses: [Int: Int] = [:]
+        var connection = try RawConnection(port: proxy.port)
+        for _ in 0..<count {
+            try connection.send(
+                "GET http://unlisted.test.localhost:\(port)/who HTTP/1.1\r\nHost: unlisted.test.localhost:\(port)\r\n\r\n"
+            )
+            let response = connection.receive { $0.hasSuffix("\n") && $0.contains("\r\n\r\n") }
+            statuses[Int(response.dropFirst(9).prefix(3)) ?? 0, default: 0] += 1
+            if response.contains("\r\nConnection: close\r\n") { connection = try RawConnection(port: proxy.port) }
+        }
+        return statuses
+    }
+
+    private struct Line: Decodable {
+        let id: UInt64?
+        let lost: Int?
+    }
+
+    /// Every line of the log, all of which must be JSON objects. While the disk is full, the last may be unfinished.
+    private func lines(_ path: String) throws -> [Line] {
+        try TextFile.text(path).split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+            .map { try JSONDecoder().decode(Line.self, from: Data($0.utf8)) }
+    }
+
+    @Test func linesLostOnAFullDiskAreCounted() throws {
+        let user = try Countersign()
+        let disk = try SmallDisk(user.folder)
+        let log = "\(disk.path)/access.log"
+        try Data(count: 32 << 10).write(to: URL(fileURLWithPath: "\(disk.path)/filler"))
+        let proxy = try user.serve("--access-log", log)
+        #expect(try sendRequests(600, through: proxy) == [200: 600])
+        #expect(proxy.process.errorOutput.contains("cannot write the access log \"\(log)\": No space left on device"))
+        try FileManager.default.removeItem(atPath: "\(disk.path)/filler")
+        let lost = try #require(try poll(seconds: 10) { try lines(log).compactMap(\.lost).first })
+        #expect(try sendRequests(10, through: proxy) == [200: 10])
+        let isComplete: Bool? = try poll(seconds: 10) {
+            try lines(log).compactMap(\.id).count + lost == 610 ? true : nil
+        }
+        #expect(isComplete == true, "\(lost) lines are noted as lost")
+        #expect(lost > 100)
+        #expect(try lines(log).compactMap(\.lost) == [lost])
+        #expect(proxy.process.errorOutput.contains("can be written again; \(lost) of its lines are lost"))
+    }
+
+    @Test func requiredLogRefusesWhatItCannotRecord() throws {
+        let user = try Countersign()
+        let disk = try SmallDisk(user.folder)
+        let log = "\(disk.path)/access.log"
+        let proxy = try user.serve("--access-log", log, "--access-log-required")
+        let statuses = try sendRequests(600, through: proxy)
+        let forwarded = statuses[200] ?? 0
+        #expect(forwarded > 50 && statuses == [200: forwarded, 503: 600 - forwarded])
+        #expect(try lines(log).compactMap(\.id).count == forwarded)
+        #expect(proxy.process.errorOutput.contains("requests are refused until it can be written"))
+        let refused = try proxy.get("http://unlisted.test.localhost:\(try Origins.shared.nginx.httpPort)/who")
+        #expect(refused.status == 503 && refused.text.contains("the access log cannot be written"), "\(refused.said)")
+        #expect(truncate(log, 0) == 0)
+        let isServed: Bool? = try poll(seconds: 10) { try sendRequests(1, through: proxy) == [200: 1] ? true : nil }
+        #expect(isServed == true)
+        #expect(try lines(log).allSatisfy { $0.lost == nil })
+    }
+
+    @Test func requiredLogNeedsALog() throws {
+        let seen = try Countersign().run(["serve", "--access-log-required"], environment: [:])
+        #expect(seen.status == 64 && seen.error.contains("--access-log-required requires --access-log"))
+    }
+
     @Test func lineContainsNoPathFieldValueOrUserName() throws {
         let site = try BodyTests.Site(.basic)
         let flags = ["-H", "X-Mark: field-mark", "-A", "agent-mark", "-d", "body-mark"]

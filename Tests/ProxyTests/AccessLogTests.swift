@@ -28,7 +28,7 @@ import CountersignUpstream
     @Test func aLineIsOneJSONObjectAndTheFileIsPrivate() throws {
         let path = "/tmp/countersign-access-\(getpid())-\(UInt32.random(in: 0...UInt32.max)).log"
         defer { unlink(path) }
-        let log = try AccessLog(path: path)
+        let log = try AccessLog(path: path) { _ in }
         var outcome = AccessLog.Outcome()
         outcome.status = 200
         let entry = AccessLog.Entry(

@@ -76,7 +76,7 @@ final class TrustBench: Sendable {
         configuration.trustQuestion = patience
         log = "/tmp/countersign-trust-\(getpid())-\(UInt32.random(in: 0...UInt32.max)).log"
         let services = ProxyServices(
-            configuration: configuration, policy: policy, accessLog: try AccessLog(path: log),
+            configuration: configuration, policy: policy, accessLog: try AccessLog(path: log) { _ in },
             serverTrustDecider: delegate, pseudonym: "csn-test",
             wallClock: { [later] in WallClock.now().seconds + later.withLockedValue { $0 } })
         listener = try await ProxyListener(services: services, group: group) { _ in }

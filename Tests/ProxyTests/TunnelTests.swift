@@ -109,7 +109,7 @@ import Testing
     @Test func theLogCountsTheBytesFromTheOrigin() async throws {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("tunnel-\(UUID()).log").path
         defer { unlink(path) }
-        let stage = try await TunnelStage(accessLog: AccessLog(path: path))
+        let stage = try await TunnelStage(accessLog: AccessLog(path: path) { _ in })
         let tunnel = try await stage.tunnel()
         let count = 50 * Self.mebibyte + 1
         async let isSent = onThread {

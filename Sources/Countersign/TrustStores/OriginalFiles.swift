@@ -179,7 +179,7 @@ struct OriginalFiles {
             let descriptor = open("\(place)/\(name)", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
             guard descriptor >= 0 else { continue }
             leases.descriptors[name] = descriptor
-            // The kernel tells the holder of a lease that somebody waits. SIGIO would end the process, SIGURG is ignored.
+            // The kernel tells the holder of a lease that somebody waits: SIGIO would end the process, SIGURG does not.
             _ = fcntl(descriptor, Self.setSignal, SIGURG)
             // Other errors come from file systems without leases, whose files are replaced all the same.
             if fcntl(descriptor, Self.setLease, Int32(F_WRLCK)) != 0, errno == EAGAIN { leases.hasConflict = true }

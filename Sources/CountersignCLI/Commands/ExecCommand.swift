@@ -27,8 +27,7 @@ struct ExecCommand: AsyncParsableCommand {
 
     @OptionGroup var homeOption: HomeOption
 
-    @Option(help: ArgumentHelp("Append one JSON object per request to this file.", valueName: "file"))
-    var accessLog: String?
+    @OptionGroup var logOptions: AccessLogOptions
 
     @OptionGroup var secrets: SecretOption
 
@@ -66,9 +65,7 @@ struct ExecCommand: AsyncParsableCommand {
         configuration.drainSeconds = 0
         let runtime = try await ProxyRuntime(
             keeper: keeper, configuration: configuration,
-            accessLog: try accessLog.map { path throws in try AccessLog(path: path) }, threads: 1,
-            hasControlSocket: false,
-            logger: logger)
+            accessLog: try logOptions.open(logger), threads: 1, hasControlSocket: false, logger: logger)
         let listening = try ListenAddress(parsing: runtime.addresses.first ?? "")
         let environment = try ClientTrust(home: home, access: access).environment(
             for: listening.address, token: token, inherited: inherited)

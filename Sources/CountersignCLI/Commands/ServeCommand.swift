@@ -31,6 +31,7 @@ struct ServeCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var homeOption: HomeOption
+    @OptionGroup var logOptions: AccessLogOptions
 
     @Option(
         help: ArgumentHelp(
@@ -49,10 +50,6 @@ struct ServeCommand: AsyncParsableCommand {
             "Require clients to send the token in this file's first line, as the password of the proxy URL.",
             valueName: "file"))
     var clientTokenFile: String?
-
-    @Option(
-        help: ArgumentHelp("Append one JSON object per request to this file; - is standard output.", valueName: "file"))
-    var accessLog: String?
 
     @Option(help: ArgumentHelp("Wait this long for the first byte of a response.", valueName: "seconds"))
     var originTimeout: UInt64 = 300
@@ -92,7 +89,7 @@ struct ServeCommand: AsyncParsableCommand {
         configuration.originTimeoutSeconds = originTimeout
         configuration.clientToken = try clientTokenFile.map { try ClientTokenFile(path: $0).read() }
         configuration.requiresSameUser = !unsafeListen
-        let log = try accessLog.map { path throws in try AccessLog(path: path) }
+        let log = try logOptions.open(logger)
         let access = VaultAccess(home: home, secrets: secrets.input)
         Startup.reportHardening()
         let keeper = try PolicyKeeper(

@@ -2,7 +2,9 @@
 
 import ArgumentParser
 import Countersign
+import CountersignProxy
 import FoundationEssentials
+import Logging
 
 /// `--home`, an option of every command.
 struct HomeOption: ParsableArguments {
@@ -33,4 +35,31 @@ struct SecretOption: ParsableArguments {
 struct JSONOption: ParsableArguments {
     @Flag(help: "Write JSON to standard output.")
     var json = false
+}
+
+/// `--access-log` and `--access-log-required`, for commands that run a proxy.
+struct AccessLogOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp("Append one JSON object per request to this file; - is standard output.", valueName: "file"))
+    var accessLog: String?
+
+    @Flag(
+        help: """
+            Answer requests with status 503 while the access log cannot be written. (default: forward them, and log \
+            how many are missing)
+            """)
+    var accessLogRequired = false
+
+    func validate() throws {
+        guard accessLog != nil || !accessLogRequired else {
+            throw ValidationError("--access-log-required requires --access-log")
+        }
+    }
+
+    /// The log, whose failures are reported to `logger`.
+    func open(_ logger: Logger) throws -> AccessLog? {
+        try accessLog.map { path throws in
+            try AccessLog(path: path, isRequired: accessLogRequired) { logger.warning("\($0)") }
+        }
+    }
 }

@@ -8,10 +8,11 @@ enum Startup {
     /// The protections of secrets in memory that the system refused.
     private static let warnings = ProcessHardening.apply()
 
-    /// Call it before any secret exists and before any other thread runs. Writing to a closed pipe is an error, not a
-    /// signal.
+    /// Call it before any secret exists and before any other thread runs. Writing to a closed pipe, or beyond the limit
+    /// of a file's size, is an error, not a signal.
     static func prepare() {
         signal(SIGPIPE, SIG_IGN)
+        signal(SIGXFSZ, SIG_IGN)
         _ = warnings
     }
 

@@ -57,6 +57,7 @@ extension ClientConnection {
                 return respondAndClose(OwnResponse.proxyAuthenticationRequired)
             }
         }
+        if let refusal = services.shared.accessLog?.refusal { return respondAndClose(refusal) }
         if head.fields.values(of: .via).contains(where: { $0.contains(services.shared.pseudonym) }) {
             return respondAndClose(.init(status: 508, detail: "this request has already passed through this proxy"))
         }

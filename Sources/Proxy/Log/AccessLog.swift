@@ -3,13 +3,13 @@
 import CountersignCertificates
 import CountersignChallenges
 import CountersignCryptography
-import Glibc
-import NIOConcurrencyHelpers
 import CountersignSitePolicy
 import CountersignUpstream
+import Glibc
+import Synchronization
 
 /// Writes one line with a JSON object for every request and tunnel. It contains no path, field value or secret, because
-/// ``Entry`` has none.
+/// ``Entry`` has none. ``LogFile`` handles a file that cannot be written.
 package final class AccessLog: Sendable {
     enum Decision: String {
         case tunnel
@@ -75,33 +75,32 @@ package final class AccessLog: Sendable {
         fileprivate let id: UInt64
     }
 
-    private let descriptor: Int32
-    private let lastID = NIOLockedValueBox<UInt64>(0)
+    private let file: LogFile
+    private let lastID = Atomic<UInt64>(0)
 
-    /// Appends to the file at `path`, which is created with mode 0600; `-` is standard output.
-    package init(path: String) throws(AccessLogError) {
-        if path == "-" {
-            descriptor = STDOUT_FILENO
-        } else {
-            descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
-            guard descriptor >= 0 else {
-                throw AccessLogError(
-                    detail: "cannot write the access log \"\(path)\": \(String(cString: strerror(errno)))")
-            }
-        }
+    /// Appends to the file at `path`, which is created with mode 0600; `-` is standard output. `isRequired`: requests
+    /// that cannot be logged are refused. `report` is called with a sentence when lines are lost, and when the log can
+    /// be written again.
+    package init(
+        path: String, isRequired: Bool = false, report: @escaping @Sendable (String) -> Void
+    ) throws(AccessLogError) {
+        file = try LogFile(path: path, isRequired: isRequired, report: report)
     }
 
-    deinit {
-        if descriptor != STDOUT_FILENO { close(descriptor) }
+    /// Why requests must be refused now; nil if they can be logged, or need not be.
+    var refusal: OwnResponse? {
+        guard file.refuses else { return nil }
+        return OwnResponse(
+            status: 503, detail: "the access log cannot be written, and requests must be logged",
+            proxyError: "proxy_internal_error")
     }
+
+    /// Called every second, by any thread. Writes what could not be written before.
+    func secondPassed(now: UInt64) { file.secondPassed(now: now) }
 
     /// Starts the log entry of a request or tunnel.
     func start() -> Start {
-        let id = lastID.withLockedValue {
-            $0 += 1
-            return $0
-        }
-        return Start(time: WallClock.now(), id: id)
+        Start(time: WallClock.now(), id: lastID.add(1, ordering: .relaxed).newValue)
     }
 
     /// Writes the entry of a request or tunnel that has ended.
@@ -136,9 +135,7 @@ package final class AccessLog: Sendable {
         line.add("status", UInt64(entry.outcome.status))
         line.add("bytes", UInt64(entry.outcome.bytes))
         line.add("ms", UInt64(max(0, entry.durationMilliseconds)))
-        let text = line.utf8 + [UInt8(ascii: "\n")]
-        // One write(2) per line, so that the lines of several event loops do not mix in an O_APPEND file.
-        _ = text.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+        file.append(line.utf8 + [UInt8(ascii: "\n")])
     }
 
     /// RFC 3339, in UTC with milliseconds.
