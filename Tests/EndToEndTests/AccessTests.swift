@@ -31,6 +31,49 @@ import Testing
         #expect(own.status == 200, "\(own.said)")
     }
 
+    @Test func refusedConnectionsDoNotFillTheLog() throws {
+        let user = try Countersign()
+        let proxy = try user.serve()
+        let script = """
+            import socket, sys
+            for _ in range(200):
+                with socket.create_connection(("127.0.0.1", int(sys.argv[1])), 10) as s: s.recv(1)
+            """
+        let seen = try asNobody(["/usr/bin/python3", "-c", script, String(proxy.port)], in: user.folder)
+        #expect(seen.status == 0, "\(seen.said)")
+        func lines() -> [Substring] {
+            proxy.process.errorOutput.split(separator: "\n").filter { $0.contains("closed ") }
+        }
+        #expect(lines().count == 1)
+        #expect(
+            lines().first?.hasSuffix("closed a connection from user 65534: this proxy serves only user \(getuid())")
+                == true)
+        proxy.process.send(SIGTERM)
+        _ = proxy.process.waitForExit(seconds: 20)
+        #expect(lines().count == 2)
+        #expect(lines().last?.hasSuffix("closed 199 connections from user 65534 since the last report") == true)
+    }
+
+    @Test func lackOfDescriptorsIsReportedAsSuch() throws {
+        let user = try Countersign()
+        let proxy = try user.serve()
+        let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(proxy.process.pid)/fd").count
+        let limited = try Command.run(
+            Tool.path("prlimit"), ["--pid", String(proxy.process.pid), "--nofile=\(open + 20):\(open + 20)"],
+            in: user.folder)
+        #expect(limited.status == 0, "\(limited.said)")
+        var connections = try (0..<100).map { _ in try RawConnection(port: proxy.port) }
+        let isReported: Bool? = poll(seconds: 10) {
+            proxy.process.errorOutput.contains("out of file descriptors") ? true : nil
+        }
+        #expect(isReported == true, "\(proxy.process.errorOutput)")
+        #expect(!proxy.process.errorOutput.contains("unknown user"))
+        #expect(proxy.process.errorOutput.split(separator: "\n").count <= 4, "\(proxy.process.errorOutput)")
+        connections.removeAll()
+        let isServed: Bool? = try poll(seconds: 20) { try proxy.get(openURL()).status == 200 ? true : nil }
+        #expect(isServed == true)
+    }
+
     @Test func otherUserIsRefusedOnTheUnixSocket() throws {
         let user = try Countersign()
         let path = user.folder.file("door")

@@ -69,7 +69,8 @@ final class ClientSession {
     func isStillSameUser() -> Bool {
         guard isConnected else { return false }
         guard !isConfirmedUser, let addresses else { return true }
-        isConfirmedUser = SocketOwner.find(client: addresses.client, server: addresses.server)?.uid == process.uid
+        let owner = try? SocketOwner.find(client: addresses.client, server: addresses.server)
+        isConfirmedUser = owner?.uid == process.uid
         return isConfirmedUser
     }
 

@@ -15,9 +15,11 @@ package final class ProxyListener: Sendable {
     private let loops: [ObjectIdentifier: NIOLoopBound<LoopServices>]
     private let channels = NIOLockedValueBox<[any Channel]>([])
     private let unixPaths = NIOLockedValueBox<[String]>([])
+    private let refusals = NIOLockedValueBox(RefusedConnections(servedUser: getuid()))
     private let refused: @Sendable (String) -> Void
+    private let tick: RepeatedTask
 
-    /// `refused` is called with the reason when a connection is refused.
+    /// `refused` is called with a line for the log when connections are refused.
     package init(
         services: ProxyServices, group: MultiThreadedEventLoopGroup, refused: @escaping @Sendable (String) -> Void
     ) async throws {
@@ -33,6 +35,11 @@ package final class ProxyListener: Sendable {
             }.get()
         }
         self.loops = loops
+        tick = group.next().scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { [refusals] _ in
+            for line in refusals.withLockedValue({ $0.timePassed(now: LoopServices.monotonicSeconds()) }) {
+                refused(line)
+            }
+        }
     }
 
     /// Listens on every configured address. Returns the addresses as `host:port` or `unix:PATH`.
@@ -78,6 +85,8 @@ package final class ProxyListener: Sendable {
     package func stop() async {
         for channel in channels.withLockedValue({ $0 }) { try? await channel.close().get() }
         for path in unixPaths.withLockedValue({ $0 }) { unlink(path) }
+        tick.cancel()
+        for line in refusals.withLockedValue({ $0.ended() }) { refused(line) }
         for loop in loops.values { await onLoop(loop) { $0.drain() } }
         let deadline = NIODeadline.now() + .seconds(services.configuration.drainSeconds)
         while NIODeadline.now() < deadline {
@@ -108,6 +117,11 @@ package final class ProxyListener: Sendable {
             // The default of four accepts per pass of the event loop starves new clients while others are busy.
             .serverChannelOption(.maxMessagesPerRead, value: 64)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .serverChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(AcceptPause { self.note(.notAccepted) })
+                }
+            }
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             .childChannelInitializer { channel in
                 if isUnix { return self.acceptUnix(channel) }
@@ -122,7 +136,7 @@ package final class ProxyListener: Sendable {
             guard let client = channel.remoteAddress, let server = channel.localAddress else {
                 throw Refused(reason: "a client closed its connection before it was accepted")
             }
-            let owner = SocketOwner.find(client: client, server: server)
+            let owner = try self.owner(client, server)
             try self.checkUser(ClientProcess(uid: owner?.uid))
             return (client, server, owner)
         }.flatMap { (client: SocketAddress, server: SocketAddress, owner: SocketOwner.Owner?) in
@@ -170,9 +184,23 @@ package final class ProxyListener: Sendable {
 
     private func checkUser(_ process: ClientProcess) throws {
         guard services.configuration.requiresSameUser, process.uid != getuid() else { return }
-        let who = process.uid.map { "user id \($0)" } ?? "an unknown user"
-        refused("closed a connection of \(who): this proxy serves only user id \(getuid())")
-        throw Refused(reason: who)
+        note(process.uid.map { .user($0) } ?? .unknownUser)
+        throw Refused(reason: "the client's user")
+    }
+
+    private func owner(_ client: SocketAddress, _ server: SocketAddress) throws -> SocketOwner.Owner? {
+        do throws(SocketOwner.NoDescriptors) {
+            return try SocketOwner.find(client: client, server: server)
+        } catch {
+            guard services.configuration.requiresSameUser else { return nil }
+            note(.noDescriptors)
+            throw Refused(reason: "no descriptors")
+        }
+    }
+
+    private func note(_ cause: RefusedConnections.Cause) {
+        let line = refusals.withLockedValue { $0.note(cause, now: LoopServices.monotonicSeconds()) }
+        if let line { refused(line) }
     }
 
     private func add(

@@ -13,12 +13,18 @@ enum SocketOwner {
         let inode: UInt32
     }
 
+    /// The process or the system has no descriptors left, so that the kernel cannot be asked.
+    struct NoDescriptors: Error {}
+
     /// The owner of the socket whose local address is `client` and whose peer is `server`.
-    static func find(client: SocketAddress, server: SocketAddress) -> Owner? {
+    static func find(client: SocketAddress, server: SocketAddress) throws(NoDescriptors) -> Owner? {
         guard let (family, clientBytes, clientPort) = parts(client), let (_, serverBytes, serverPort) = parts(server)
         else { return nil }
         let descriptor = socket(AF_NETLINK, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), netlinkSockDiag)
-        guard descriptor >= 0 else { return nil }
+        guard descriptor >= 0 else {
+            if [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(errno) { throw NoDescriptors() }
+            return nil
+        }
         defer { close(descriptor) }
         var timeout = timeval(tv_sec: 0, tv_usec: 200_000)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
