@@ -19,7 +19,8 @@ final class CurlSession {
     private let now: @Sendable () -> Int64
     /// The kind of link of the last connection.
     private var linkKind = ConnectionLink.Kind.exporter
-    private let said = UnsafeMutableBufferPointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+    /// libcurl writes its error message here.
+    private let errorBuffer = UnsafeMutableBufferPointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
 
     /// Initialises libcurl once per process. After a failure, the next session tries again.
     private static func setUp() -> Bool {
@@ -36,7 +37,7 @@ final class CurlSession {
         tls: ServerTLS, access: ESTAuthentication, limit: Duration, now: @escaping @Sendable () -> Int64
     ) throws(EnrollmentError) {
         guard Self.setUp(), let handle = csn_curl_easy_init() else {
-            said.deallocate()
+            errorBuffer.deallocate()
             throw EnrollmentError(.unavailable, "libcurl cannot be loaded or initialised")
         }
         self.handle = handle
@@ -44,12 +45,12 @@ final class CurlSession {
         self.access = access
         self.limit = limit
         self.now = now
-        said.initialize(repeating: 0)
+        errorBuffer.initialize(repeating: 0)
     }
 
     deinit {
         csn_curl_easy_cleanup(handle)
-        said.deallocate()
+        errorBuffer.deallocate()
     }
 
     /// A response and the certification request that it answers.
@@ -73,7 +74,7 @@ final class CurlSession {
                 continue
             }
             if let fault = CurlTransferFault(transfer: transfer, tls: tls, access: access, time: now()).error(
-                code, said: spoken)
+                code, libcurlMessage: libcurlMessage)
             {
                 throw fault
             }
@@ -94,13 +95,13 @@ final class CurlSession {
     }
 
     /// libcurl's error message.
-    private var spoken: String {
-        String(decoding: said.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    private var libcurlMessage: String {
+        String(decoding: errorBuffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
     private func run(_ url: String, _ transfer: CurlTransfer) throws(EnrollmentError) -> CURLcode {
         csn_curl_easy_reset(handle)
-        said.initialize(repeating: 0)
+        errorBuffer.initialize(repeating: 0)
         tls.callBegins()
         var fields: UnsafeMutablePointer<curl_slist>?
         defer {
@@ -130,7 +131,7 @@ final class CurlSession {
     private func prepare(_ url: String) throws(EnrollmentError) {
         let (seconds, attoseconds) = limit.components
         let milliseconds = max(1, Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000))
-        try set(csn_curl_set_error_buffer(handle, said.baseAddress))
+        try set(csn_curl_set_error_buffer(handle, errorBuffer.baseAddress))
         try set(csn_curl_set_string(handle, CURLOPT_URL, url))
         try set(csn_curl_set_string(handle, CURLOPT_PROTOCOLS_STR, "https"))
         try set(csn_curl_set_string(handle, CURLOPT_PROXY, ""))
@@ -145,7 +146,7 @@ final class CurlSession {
         ] {
             try set(csn_curl_set_long(handle, option, value))
         }
-        // libcurl reads no anchors of its own: ServerTLS judges.
+        // libcurl loads no anchors of its own: ServerTLS verifies.
         try set(csn_curl_set_string(handle, CURLOPT_CAPATH, nil))
         try set(csn_curl_set_string(handle, CURLOPT_CAINFO, nil))
         guard tls.verifier != nil, case .explicit(let anchors) = access.server else { return }

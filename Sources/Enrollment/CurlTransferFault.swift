@@ -12,8 +12,8 @@ struct CurlTransferFault {
     /// Seconds since 1970.
     let time: Int64
 
-    /// The error; nil if a complete response arrived that is not a 401. `said` is libcurl's error message.
-    func error(_ code: CURLcode, said: String) -> EnrollmentError? {
+    /// The error; nil if a complete response arrived that is not a 401. `libcurlMessage` may be empty.
+    func error(_ code: CURLcode, libcurlMessage: String) -> EnrollmentError? {
         // The server has rejected the credential, even if the rest of its response is incomplete.
         if transfer.rejections > 1 { return unauthorized }
         if let stop = transfer.stop { return error(stop) }
@@ -22,11 +22,11 @@ struct CurlTransferFault {
         if code == CURLE_ABORTED_BY_CALLBACK { return error(.cancelled) }
         if let trust = tls.trust, !trust.isTrusted { return untrusted(trust) }
         if let alert = tls.alert { return refused(by: alert) }
-        return error(of: code, said.isEmpty ? String(cString: csn_curl_easy_strerror(code)) : said)
+        return error(of: code, libcurlMessage.isEmpty ? String(cString: csn_curl_easy_strerror(code)) : libcurlMessage)
     }
 
-    private func error(of code: CURLcode, _ said: String) -> EnrollmentError {
-        let words = PrintableText.longer(said)
+    private func error(of code: CURLcode, _ libcurlMessage: String) -> EnrollmentError {
+        let words = PrintableText.longer(libcurlMessage)
         switch code {
         case CURLE_COULDNT_RESOLVE_HOST:
             return EnrollmentError(.unreachable, "no IP address for \"\(tls.host)\": \(words)")
