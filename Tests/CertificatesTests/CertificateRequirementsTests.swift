@@ -8,7 +8,7 @@ import Testing
 
 /// The requirements for a server's chain, each with a certificate from the openssl command that violates it.
 struct CertificateRequirementsTests {
-    private let folder: TemporaryFolder
+    let folder: TemporaryFolder
     private let verifier: ChainVerifier
 
     init() throws {
@@ -16,16 +16,16 @@ struct CertificateRequirementsTests {
         verifier = ChainVerifier(anchors: try TrustAnchors(system: false, additional: TestPKI.chain("origin-root")))
     }
 
-    private static let leaf = [
+    static let leaf = [
         "basicConstraints=critical,CA:FALSE", "keyUsage=critical,digitalSignature", "extendedKeyUsage=serverAuth",
         "subjectAltName=DNS:localhost",
     ]
-    private static let issuer = ["basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,cRLSign"]
-    private static let p256 = ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    static let issuer = ["basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,cRLSign"]
+    static let p256 = ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"]
 
     /// A certificate `name`, valid for ten days, for a key from `openssl genpkey` with these flags.
     @discardableResult
-    private func make(
+    func make(
         _ name: String, below issuer: String? = nil, key: [String] = p256, extensions: [String],
         signing: [String] = ["-sha256"]
     ) throws -> Certificate {
@@ -48,7 +48,7 @@ struct CertificateRequirementsTests {
         return try #require(try Certificate.readPEM(folder.bytes(name + ".pem")).first)
     }
 
-    private func reasons(_ chain: Certificate..., host: String = "localhost") -> [ServerTrust.Reason] {
+    func reasons(_ chain: Certificate..., host: String = "localhost") -> [ServerTrust.Reason] {
         verifier.evaluate(chain: chain, host: host, at: TestPKI.today).reasons
     }
 
@@ -94,13 +94,14 @@ struct CertificateRequirementsTests {
 
     @Test(
         arguments: [
-            ("1", nil), ("-1", "serial number is not positive"), ("0", "serial number is not positive"),
+            ("1", nil), ("-1", "is not positive"), ("0", "is not positive"),
             ("0x7F" + String(repeating: "00", count: 19), nil),
-            ("0x01" + String(repeating: "00", count: 20), "serial number is longer than 20 bytes"),
+            ("0x01" + String(repeating: "00", count: 20), "is longer than 20 bytes"),
         ] as [(String, String?)])
     func serialNumbersArePositiveAndShort(serial: String, fault: String?) throws {
         let leaf = try make("leaf", extensions: Self.leaf, signing: ["-set_serial", serial])
-        #expect(reasons(leaf) == (fault.map { [.other("certificate not accepted: \($0)")] } ?? []))
+        let rule = "(RFC 5280, section 4.1.2.2)"
+        #expect(reasons(leaf) == (fault.map { [.other("\(Self.refused): serial number \($0) \(rule)")] } ?? []))
     }
 
     /// The extensions of a leaf and the expected reason.
@@ -127,7 +128,7 @@ struct CertificateRequirementsTests {
         #expect(try reasons(make("localhost", extensions: extensions)) == expected)
     }
 
-    private static let refused = "certificate not accepted"
+    static let refused = "certificate not accepted"
 
     @Test(
         arguments: [
@@ -192,7 +193,7 @@ struct CertificateRequirementsTests {
         let expected: [ServerTrust.Reason] = [
             .unknownIssuer, .expired(notAfter: leaf.notAfter), .hostMismatch, .weakKey, .weakSignature, .caAsLeaf,
             .wrongPurpose, .other("\(Self.refused): unhandled critical extension"),
-            .other("\(Self.refused): serial number is not positive"),
+            .other("\(Self.refused): serial number is not positive (RFC 5280, section 4.1.2.2)"),
             .other("certificate requires a stapled OCSP response, and none that is valid was sent"),
         ]
         #expect(Set(found) == Set(expected) && found.count == expected.count, "\(found)")

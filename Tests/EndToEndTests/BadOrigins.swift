@@ -22,6 +22,10 @@ extension BadOrigin {
     private static let noAuthority = "certificate not accepted: invalid CA certificate"
     private static let unknownExtension = "certificate not accepted: unhandled critical extension"
 
+    private static let serial = "certificate not accepted: serial number"
+    private static let noHostName =
+        "certificate not accepted: a DNS name in it is not a host name (RFC 5280, section 4.2.1.6)"
+
     private static let dates = [
         BadOrigin("expired", "certificate expired 2021-01-01"),
         BadOrigin("not-yet-valid", "certificate not valid before 2043-01-01"),
@@ -43,7 +47,7 @@ extension BadOrigin {
         BadOrigin("address-for-name", otherHost),
         BadOrigin("mail-only", otherHost),
         BadOrigin("uri-only", otherHost),
-        BadOrigin("nul-in-name", otherHost),
+        BadOrigin("nul-in-name", otherHost, noHostName),
         BadOrigin("unnamed", "certificate not accepted: subject empty and Subject Alt Name extension not critical"),
     ]
 
@@ -103,9 +107,9 @@ extension BadOrigin {
     private static let forms = [
         BadOrigin("unknown-critical", unknownExtension),
         BadOrigin("issuer-unknown-critical", unknownExtension),
-        BadOrigin("serial-negative", "certificate not accepted: serial number is not positive"),
-        BadOrigin("serial-zero", "certificate not accepted: serial number is not positive"),
-        BadOrigin("serial-long", "certificate not accepted: serial number is longer than 20 bytes"),
+        BadOrigin("serial-negative", "\(serial) is not positive (RFC 5280, section 4.1.2.2)"),
+        BadOrigin("serial-zero", "\(serial) is not positive (RFC 5280, section 4.1.2.2)"),
+        BadOrigin("serial-long", "\(serial) is longer than 20 bytes (RFC 5280, section 4.1.2.2)"),
         BadOrigin("version-1", otherHost, otherPurpose),
     ]
 

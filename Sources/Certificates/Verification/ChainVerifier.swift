@@ -73,8 +73,10 @@ package struct ChainVerifier: Sendable {
         let findings = ChainFindings()
         let path = ChainPath.build(chain, leaf: leaf, host: host, at: time, verifier: self, into: findings)
         if !accepts(host, in: leaf) { findings.add(.hostMismatch, depth: 0) }
-        for (depth, certificate) in path.belowAnchor.enumerated() {
-            for reason in CertificateRequirements.reasons(against: certificate, isLeaf: depth == 0) {
+        for (depth, certificate) in path.whole.enumerated() {
+            let role: CertificateRequirements.Role =
+                depth == 0 ? .leaf : depth < path.belowAnchor.count ? .issuer : .anchor
+            for reason in CertificateRequirements.reasons(against: certificate, as: role) {
                 findings.add(reason, depth: Int32(depth))
             }
         }

@@ -99,7 +99,7 @@ enum StapledResponse {
     private static func isStrong(signerOf basic: OpaquePointer, among known: OpaquePointer) -> Bool {
         var signer: OpaquePointer?
         guard OCSP_resp_get0_signer(basic, &signer, known) == 1, let signer else { return false }
-        let reasons = CertificateRequirements.reasons(against: Certificate(retaining: signer), isLeaf: false)
+        let reasons = CertificateRequirements.reasons(against: Certificate(retaining: signer), as: .issuer)
         return !reasons.contains(.weakKey) && !reasons.contains(.weakSignature)
     }
 
