@@ -18,6 +18,18 @@ final class ChainFindings {
             \.element.reason)
     }
 
+    /// Whether another path from the same leaf may have fewer reasons.
+    var dependsOnPath: Bool {
+        found.contains { item in
+            switch item.reason {
+            case .unknownIssuer, .incompleteChain, .nameConstraint, .pathLength, .other: true
+            case .selfSigned, .expired, .notYetValid, .hostMismatch, .revoked, .wrongPurpose, .weakKey,
+                .weakSignature, .caAsLeaf:
+                item.depth > 0
+            }
+        }
+    }
+
     func add(_ reason: ServerTrust.Reason, depth: Int32) {
         guard !found.contains(where: { $0.reason == reason }) else { return }
         found.append((reason, max(0, depth)))

@@ -12,15 +12,29 @@ struct ChainPath {
     /// Whether the local revocation lists were consulted.
     var looksIntoLists = false
 
+    /// The certificates from which OpenSSL builds a path.
+    struct Material {
+        /// The certificates that were sent; the leaf first.
+        let chain: [Certificate]
+        /// The only ones from the store that may be used; nil permits all.
+        let trusted: [Certificate]?
+
+        init(chain: [Certificate], trusted: [Certificate]? = nil) {
+            self.chain = chain
+            self.trusted = trusted
+        }
+    }
+
     /// Builds and validates a path with X509_verify_cert, which continues after each error, and adds the errors to
     /// `findings`.
     static func build(
-        _ chain: [Certificate], leaf: Certificate, host: String, at time: Int64, verifier: ChainVerifier,
+        _ material: Material, leaf: Certificate, host: String, at time: Int64, verifier: ChainVerifier,
         into findings: ChainFindings
     ) -> ChainPath {
+        let chain = material.chain
         let unknown = ChainPath(whole: chain, belowAnchor: chain[...])
         guard let context = X509_STORE_CTX_new(), let untrusted = OPENSSL_sk_new_null(),
-            let lists = OPENSSL_sk_new_null()
+            let trusted = OPENSSL_sk_new_null(), let lists = OPENSSL_sk_new_null()
         else {
             findings.add(.other("the chain could not be checked: out of memory"), depth: 0)
             return unknown
@@ -28,6 +42,7 @@ struct ChainPath {
         defer {
             X509_STORE_CTX_free(context)
             OPENSSL_sk_free(untrusted)
+            OPENSSL_sk_free(trusted)
             OPENSSL_sk_free(lists)
         }
         for certificate in chain.dropFirst() {
@@ -44,6 +59,10 @@ struct ChainPath {
             findings.add(.other("the chain could not be checked"), depth: 0)
             return unknown
         }
+        if let only = material.trusted {
+            for certificate in only { _ = certificate.withX509 { OPENSSL_sk_push(trusted, UnsafeRawPointer($0)) } }
+            X509_STORE_CTX_set0_trusted_stack(context, trusted)
+        }
         X509_STORE_CTX_set0_crls(context, lists)
         X509_STORE_CTX_set_ex_data(context, 0, Unmanaged.passUnretained(findings).toOpaque())
         X509_STORE_CTX_set_verify_cb(context) { passed, context in
@@ -51,7 +70,7 @@ struct ChainPath {
             Unmanaged<ChainFindings>.fromOpaque(findings).takeUnretainedValue().record(context)
             return 1
         }
-        let verified = withExtendedLifetime((findings, chain, verifier)) { X509_verify_cert(context) }
+        let verified = withExtendedLifetime((findings, material, verifier)) { X509_verify_cert(context) }
         if verified != 1 { findings.record(context) }
         return ChainPath(of: context, leaf: leaf, looksIntoLists: looksIntoLists && verified == 1)
     }

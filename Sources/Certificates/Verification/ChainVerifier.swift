@@ -6,7 +6,8 @@ import CountersignCOpenSSL
 ///
 /// OpenSSL builds and validates the path with its strict flags: server purpose, no common name, no partial chains.
 /// ``CertificateRequirements`` checks what OpenSSL does not, and ``RevocationFindings`` evaluates stapled responses and
-/// local lists. Nothing is fetched: no list, no response, no missing issuer.
+/// local lists. OpenSSL builds one path without going back; if that path fails, ``PathSearch`` finds the others.
+/// Nothing is fetched: no list, no response, no missing issuer.
 package struct ChainVerifier: Sendable {
     /// The trust anchors.
     package let anchors: TrustAnchors
@@ -70,9 +71,47 @@ package struct ChainVerifier: Sendable {
         }
         ERR_clear_error()
         defer { ERR_clear_error() }
+        let question = Question(chain: chain, leaf: leaf, host: host, time: time, staple: staple)
+        var best = judge(ChainPath.Material(chain: chain), question)
+        var search = PathSearch(chain, leaf: leaf, anchors: anchors, at: time)
+        while best.mayHaveBetterPath, let other = search.next() {
+            let found = judge(other, question)
+            if found.isBetter(than: best) { best = found }
+        }
+        return Appraisal(
+            trust: ServerTrust(chain: chain, reasons: best.findings.reasons, revocation: best.revocation),
+            holdsUntil: min(best.holdsUntil, lastSecond(of: chain + best.path.whole + search.anchorsFound, at: time)))
+    }
+
+    private struct Question {
+        let chain: [Certificate]
+        let leaf: Certificate
+        let host: String
+        let time: Int64
+        let staple: Staple
+    }
+
+    /// The judgement on one path.
+    private struct Judgement {
+        let path: ChainPath
+        let findings: ChainFindings
+        let revocation: ServerTrust.Revocation
+        let holdsUntil: Int64
+
+        /// Whether another path may have fewer reasons. A revoked leaf is revoked on every path.
+        var mayHaveBetterPath: Bool { findings.dependsOnPath && !findings.reasons.contains(.revoked) }
+
+        func isBetter(than other: Judgement) -> Bool {
+            if path.reachesAnchor != other.path.reachesAnchor { return path.reachesAnchor }
+            return findings.reasons.count < other.findings.reasons.count
+        }
+    }
+
+    private func judge(_ material: ChainPath.Material, _ question: Question) -> Judgement {
         let findings = ChainFindings()
-        let path = ChainPath.build(chain, leaf: leaf, host: host, at: time, verifier: self, into: findings)
-        if !accepts(host, in: leaf) { findings.add(.hostMismatch, depth: 0) }
+        let path = ChainPath.build(
+            material, leaf: question.leaf, host: question.host, at: question.time, verifier: self, into: findings)
+        if !accepts(question.host, in: question.leaf) { findings.add(.hostMismatch, depth: 0) }
         for (depth, certificate) in path.whole.enumerated() {
             let role: CertificateRequirements.Role =
                 depth == 0 ? .leaf : depth < path.belowAnchor.count ? .issuer : .anchor
@@ -84,10 +123,9 @@ package struct ChainVerifier: Sendable {
         if !refusedKeys.isEmpty, path.whole.contains(where: { refusedKeys.contains($0.publicKeyDER) }) {
             findings.add(.other("certificate issued by this proxy's interception CA"), depth: 0)
         }
-        let revocation = RevocationFindings.judge(path, staple: staple, at: time, into: findings)
-        return Appraisal(
-            trust: ServerTrust(chain: chain, reasons: findings.reasons, revocation: revocation.verdict),
-            holdsUntil: min(revocation.holdsUntil, lastSecond(of: path, sent: chain, at: time)))
+        let revocation = RevocationFindings.judge(path, staple: question.staple, at: question.time, into: findings)
+        return Judgement(
+            path: path, findings: findings, revocation: revocation.verdict, holdsUntil: revocation.holdsUntil)
     }
 
     /// Whether the leaf is for `host`: the only part of a verdict that depends on the host.
@@ -100,10 +138,10 @@ package struct ChainVerifier: Sendable {
         HostMatch(host: host, isPublicSuffix: isPublicSuffix).accepts(leaf)
     }
 
-    /// The last second before the next date of a certificate or list, when OpenSSL's result may change.
-    private func lastSecond(of path: ChainPath, sent chain: [Certificate], at time: Int64) -> Int64 {
+    /// The last second before the next date of a certificate or list, when the result may change.
+    private func lastSecond(of certificates: [Certificate], at time: Int64) -> Int64 {
         let turningPoints =
-            (chain + path.whole).flatMap { [$0.notBefore, $0.notAfter] }
+            certificates.flatMap { [$0.notBefore, $0.notAfter] }
             + revocationLists.flatMap { [$0.thisUpdate, $0.nextUpdate] }.compactMap(\.self)
         return turningPoints.filter { $0 > time }.map { $0 - 1 }.min() ?? .max
     }

@@ -49,6 +49,24 @@ package final class TrustAnchors: @unchecked Sendable {
         try body(store)
     }
 
+    /// The certificates in the store whose subject is the issuer of `certificate`.
+    func issuers(of certificate: Certificate) -> [Certificate] {
+        certificate.withX509 { x509 in
+            guard let context = X509_STORE_CTX_new() else { return [] }
+            defer { X509_STORE_CTX_free(context) }
+            guard X509_STORE_CTX_init(context, store, x509, nil) == 1,
+                let found = X509_STORE_CTX_get1_certs(context, X509_get_issuer_name(x509))
+            else { return [] }
+            defer { OPENSSL_sk_free(found) }
+            return (0..<max(0, OPENSSL_sk_num(found))).compactMap { index in
+                OPENSSL_sk_value(found, index).map { pointer in
+                    defer { X509_free(OpaquePointer(pointer)) }
+                    return Certificate(retaining: OpaquePointer(pointer))
+                }
+            }
+        }
+    }
+
     // MARK: What X509_STORE_set_default_paths does, but for reading the file at once
 
     private static var systemFile: String {

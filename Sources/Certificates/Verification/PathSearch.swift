@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCOpenSSL
+
+/// Enumerates the certification paths from a leaf to a trust anchor (RFC 4158), through the certificates that were sent
+/// and those in the store.
+///
+/// A path consists of certificates of which each one's issuer is the next one's subject; OpenSSL then validates it.
+/// Sound certificates are tried first. The number of paths in a mesh of cross-certificates is exponential, so the
+/// number of steps is limited, and the number of signatures that validation has to check.
+struct PathSearch {
+    /// The trust anchors at which a path was found to end.
+    private(set) var anchorsFound: [Certificate] = []
+
+    private let leaf: Certificate
+    private let chain: [Certificate]
+    private let anchors: TrustAnchors
+    private let time: Int64
+    /// The certificates that were sent, by the hash of the subject.
+    private var sent: [UInt: [Candidate]] = [:]
+    /// The certificates in the store, by the issuer's name for which they were looked up.
+    private var stored: [[UInt8]: [Candidate]] = [:]
+    /// The incomplete paths, the one to be continued first at the end.
+    private var unfinished: [[Candidate]] = []
+    private var hasStarted = false
+    private var steps = 0
+    private var signatures = 0
+
+    /// In a mesh, the first complete path is found after a few dozen steps.
+    private static let stepLimit = 1000
+    /// Go's limit. Each takes less than a tenth of a millisecond with P-256 and RSA.
+    private static let signatureLimit = 100
+
+    init(_ chain: [Certificate], leaf: Certificate, anchors: TrustAnchors, at time: Int64) {
+        self.leaf = leaf
+        self.chain = chain
+        self.anchors = anchors
+        self.time = time
+    }
+
+    /// The certificates of the next path; nil if there is none, or after the limits.
+    mutating func next() -> ChainPath.Material? {
+        if !hasStarted {
+            hasStarted = true
+            sent = Dictionary(grouping: chain.dropFirst().map { Candidate($0, isStored: false) }) { candidate in
+                candidate.certificate.withX509 { X509_subject_name_hash($0) }
+            }
+            unfinished = [[Candidate(leaf, isStored: false)]]
+        }
+        while let path = unfinished.popLast() {
+            guard signatures + path.count <= Self.signatureLimit else { return nil }
+            if path.count > 1, let end = path.last, end.isStored, end.isSelfSigned {
+                signatures += path.count
+                if !anchorsFound.contains(end.certificate) { anchorsFound.append(end.certificate) }
+                return ChainPath.Material(
+                    chain: path.filter { !$0.isStored }.map(\.certificate),
+                    trusted: path.filter(\.isStored).map(\.certificate))
+            }
+            steps += 1
+            guard steps <= Self.stepLimit else { return nil }
+            // The leaf, the intermediate certificates and the anchor.
+            if path.count < Int(ChainVerifier.maximumDepth) + 2 { unfinished += continuations(of: path) }
+        }
+        return nil
+    }
+
+    /// The paths that are longer by one certificate, the most promising one last.
+    private mutating func continuations(of path: [Candidate]) -> [[Candidate]] {
+        guard let end = path.last else { return [] }
+        let named = sent[end.certificate.withX509 { X509_issuer_name_hash($0) }] ?? []
+        let issuers = (storedIssuers(of: end) + named).filter { issuer in
+            // A path has no two certificates of one CA (RFC 4158 §5.2).
+            issuer.hasIssued(end) && !path.contains { $0.isOfSameAuthority(as: issuer) }
+        }
+        let ranked = issuers.enumerated().sorted { left, right in
+            let (first, second) = (rank(of: left.element), rank(of: right.element))
+            return first == second ? left.offset > right.offset : first < second
+        }
+        return ranked.map { path + [$0.element] }
+    }
+
+    /// Sound certificates before others, and among these anchors before others.
+    private func rank(of candidate: Candidate) -> Int {
+        (candidate.isSound(at: time) ? 2 : 0) + (candidate.isStored ? 1 : 0)
+    }
+
+    private mutating func storedIssuers(of candidate: Candidate) -> [Candidate] {
+        let issuer = candidate.certificate.issuerDER
+        if let known = stored[issuer] { return known }
+        let found = anchors.issuers(of: candidate.certificate).map { Candidate($0, isStored: true) }
+        stored[issuer] = found
+        return found
+    }
+}
+
+/// A certificate that may become part of a path.
+private final class Candidate {
+    let certificate: Certificate
+    /// Whether it comes from the store of trust anchors.
+    let isStored: Bool
+    let isSelfSigned: Bool
+    private let key: [UInt8]
+    private var soundness: Bool?
+
+    init(_ certificate: Certificate, isStored: Bool) {
+        self.certificate = certificate
+        self.isStored = isStored
+        key = certificate.publicKeyDER
+        isSelfSigned = certificate.withX509 { X509_self_signed($0, 0) } == 1
+    }
+
+    /// Whether name and key are the same.
+    func isOfSameAuthority(as other: Candidate) -> Bool {
+        key == other.key
+            && certificate.withX509 { own in
+                other.certificate.withX509 { X509_NAME_cmp(X509_get_subject_name(own), X509_get_subject_name($0)) }
+            } == 0
+    }
+
+    /// Whether names, key identifiers and key usage permit it. Does not check the signature.
+    func hasIssued(_ other: Candidate) -> Bool {
+        certificate.withX509 { issuer in other.certificate.withX509 { X509_check_issued(issuer, $0) } } == X509_V_OK
+    }
+
+    /// Whether there is no reason against the certificate that every path through it would have.
+    func isSound(at time: Int64) -> Bool {
+        if let soundness { return soundness }
+        let isSound =
+            certificate.isValid(at: time) && certificate.isCertificateAuthority
+            && CertificateRequirements.reasons(against: certificate, as: isStored ? .anchor : .issuer).isEmpty
+        soundness = isSound
+        return isSound
+    }
+}
