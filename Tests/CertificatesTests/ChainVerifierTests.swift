@@ -237,3 +237,102 @@ struct ChainVerifierTests {
         #expect(!trust.isTrusted)
     }
 }
+
+/// An unknown root and an incomplete chain have different reasons.
+struct MissingIssuerTests {
+    private let now = TestPKI.now
+    private let key = Result { try PrivateKey.generateP256() }
+
+    // Access descriptions: the issuer's certificate and its OCSP responder.
+    private static let issuerURL = DEREncoding.sequence([
+        [0x06, 0x08, 0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x30, 0x02],
+        DEREncoding.tagged(6, Array("http://ca.example/ca.der".utf8)),
+    ])
+    private static let responder = DEREncoding.sequence([
+        [0x06, 0x08, 0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x30, 0x01],
+        DEREncoding.tagged(6, Array("http://ocsp.example/".utf8)),
+    ])
+
+    private func access(_ descriptions: [[UInt8]]) -> CertificateTemplate.Extension {
+        .init(identifier: NID_info_access, value: DEREncoding.sequence(descriptions))
+    }
+
+    private func authority(
+        _ name: String, below issuer: Certificate? = nil, with extra: [CertificateTemplate.Extension] = []
+    ) throws -> Certificate {
+        try CertificateTemplate(
+            subject: .parts(organization: nil, commonName: name), serial: [2], notBefore: now - 10,
+            notAfter: now + 10, extensions: CertificateTemplate.Extension.certificationAuthority(pathLength: 2) + extra
+        ).signed(for: key.get(), issuer: issuer, signer: key.get())
+    }
+
+    private func leaf(
+        below issuer: Certificate, with extra: [CertificateTemplate.Extension] = []
+    ) throws -> Certificate {
+        try CertificateTemplate(
+            subject: .site("localhost"), serial: [3], notBefore: now - 10, notAfter: now + 10,
+            extensions: CertificateTemplate.Extension.server + [.alternativeName("localhost")] + extra
+        ).signed(for: key.get(), issuer: issuer, signer: key.get())
+    }
+
+    private func reasons(_ chain: Certificate...) throws -> [ServerTrust.Reason] {
+        ChainVerifier(anchors: try TrustAnchors(system: false, additional: TestPKI.chain("origin-root")))
+            .evaluate(chain: chain, host: "localhost", at: now).reasons
+    }
+
+    @Test func aCompleteChainBelowAnUnknownRootHasAnUnknownIssuer() throws {
+        let root = try authority("root")
+        let upper = try authority("upper", below: root, with: [access([Self.issuerURL, Self.responder])])
+        let lower = try authority("lower", below: upper, with: [access([Self.issuerURL])])
+        let leaf = try leaf(below: lower, with: [access([Self.responder, Self.issuerURL])])
+        #expect(try reasons(leaf, lower, upper) == [.unknownIssuer])
+        #expect(try reasons(leaf, upper, lower) == [.unknownIssuer])
+        #expect(try reasons(leaf, lower, upper, root) == [.unknownIssuer])
+        #expect(try reasons(leaf) == [.incompleteChain])
+        #expect(try reasons(leaf, root) == [.incompleteChain])
+    }
+
+    @Test func aLeafThatNamesNoURLOfItsIssuerHasAnUnknownIssuer() throws {
+        let root = try authority("root")
+        #expect(try reasons(leaf(below: root)) == [.unknownIssuer])
+        #expect(try reasons(leaf(below: root, with: [access([Self.responder])])) == [.unknownIssuer])
+    }
+
+    /// The authority key identifier names the issuer's issuer and serial number. openssl writes it.
+    @Test(arguments: [true, false])
+    func aLeafOfAnUnknownRootHasAnUnknownIssuer(isIssuedByRoot: Bool) throws {
+        let folder = try TemporaryFolder()
+        func make(_ name: String, below issuer: String?, _ extensions: [String]) throws -> Certificate {
+            try openssl(
+                "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
+                "/CN=\(name)", "-keyout", folder.path("\(name).key"), "-out", folder.path("\(name).csr"))
+            let file = try folder.write("\(name).ext", extensions.joined(separator: "\n"))
+            let signer =
+                issuer.map { ["-CA", folder.path("\($0).pem"), "-CAkey", folder.path("\($0).key")] }
+                ?? ["-key", folder.path("\(name).key")]
+            let made = try run(
+                "openssl",
+                [
+                    "x509", "-req", "-in", folder.path("\(name).csr"), "-days", "10", "-extfile", file, "-out",
+                    folder.path("\(name).pem"),
+                ] + signer)
+            try #require(made.status == 0, "\(made.output)")
+            return try #require(try Certificate.readPEM(folder.bytes("\(name).pem")).first)
+        }
+        let authority = [
+            "basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign", "subjectKeyIdentifier=hash",
+        ]
+        _ = try make("root", below: nil, authority)
+        if !isIssuedByRoot { _ = try make("issuer", below: "root", authority) }
+        let leaf = try make(
+            "leaf", below: isIssuedByRoot ? "root" : "issuer",
+            [
+                "basicConstraints=critical,CA:FALSE", "keyUsage=critical,digitalSignature",
+                "extendedKeyUsage=serverAuth", "subjectAltName=DNS:localhost", "subjectKeyIdentifier=hash",
+                "authorityKeyIdentifier=keyid:always,issuer:always", "authorityInfoAccess=caIssuers;URI:http://ca/",
+            ])
+        let found = ChainVerifier(anchors: try TrustAnchors(system: false, additional: TestPKI.chain("origin-root")))
+            .evaluate(chain: [leaf], host: "localhost", at: TestPKI.today).reasons
+        #expect(found == [isIssuedByRoot ? .unknownIssuer : .incompleteChain])
+    }
+}

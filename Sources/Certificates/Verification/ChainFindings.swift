@@ -52,7 +52,7 @@ final class ChainFindings {
         if error == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE, found.contains(where: { missing.contains($0.reason) }) {
             return
         }
-        add(Self.reason(for: error, at: certificate), depth: depth)
+        add(Self.reason(for: error, at: certificate, depth: depth), depth: depth)
     }
 
     /// The use of a list for one certificate of the path.
@@ -91,7 +91,9 @@ final class ChainFindings {
         String(cString: X509_verify_cert_error_string(Int(error))).lowercasedFirst
     }
 
-    private static func reason(for error: Int32, at certificate: Certificate?) -> ServerTrust.Reason {
+    private static func reason(
+        for error: Int32, at certificate: Certificate?, depth: Int32
+    ) -> ServerTrust.Reason {
         switch error {
         case X509_V_ERR_CERT_HAS_EXPIRED:
             .expired(notAfter: certificate?.notAfter ?? 0)
@@ -102,7 +104,8 @@ final class ChainFindings {
         case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
             .selfSigned
         case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
-            certificate?.extensionValue(NID_info_access) != nil ? .incompleteChain : .unknownIssuer
+            // Servers omit the root (RFC 8446 §4.4.2), so a missing issuer above a CA is an unknown root.
+            depth == 0 && certificate?.namesIssuersURL == true ? .incompleteChain : .unknownIssuer
         case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN, X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE,
             X509_V_ERR_CERT_UNTRUSTED, X509_V_ERR_CERT_REJECTED:
             .unknownIssuer
@@ -122,6 +125,35 @@ final class ChainFindings {
             .pathLength
         default:
             .other("certificate not accepted: \(text(of: error))")
+        }
+    }
+}
+
+extension Certificate {
+    /// Whether the certificate names a URL of its issuer's certificate, and does not say that the issuer is a root.
+    fileprivate var namesIssuersURL: Bool {
+        guard let access = extensionValue(NID_info_access),
+            let descriptions = try? DERItem.single(access.bytes, tag: DERItem.sequence).items()
+        else { return false }
+        let namesURL = descriptions.contains { description in
+            guard let parts = try? description.items(), parts.count == 2 else { return false }
+            return parts[0].dottedText == "1.3.6.1.5.5.7.48.2" && parts[1].tag == 0x86
+        }
+        return namesURL && !isIssuedByRoot
+    }
+
+    /// Whether the authority key identifier has the name of the issuer's issuer (RFC 5280 §4.2.1.1), and it is the
+    /// issuer itself.
+    private var isIssuedByRoot: Bool {
+        withX509 { x509 in
+            guard let names = X509_get0_authority_issuer(x509) else { return false }
+            return (0..<max(0, OPENSSL_sk_num(names))).contains { index in
+                guard let name = OPENSSL_sk_value(names, index) else { return false }
+                var type: Int32 = -1
+                let value = GENERAL_NAME_get0_value(name.assumingMemoryBound(to: GENERAL_NAME.self), &type)
+                guard type == GEN_DIRNAME, let value else { return false }
+                return X509_NAME_cmp(OpaquePointer(value), X509_get_issuer_name(x509)) == 0
+            }
         }
     }
 }

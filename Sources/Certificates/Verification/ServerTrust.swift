@@ -12,10 +12,10 @@ package struct ServerTrust: Sendable, Equatable {
         case hostMismatch
         /// The leaf is self-signed.
         case selfSigned
-        /// The chain does not end in a trust anchor.
+        /// The chain does not end in a trust anchor: its root is not known.
         case unknownIssuer
-        /// The last certificate in the chain names a URL of its issuer's certificate (RFC 5280 §4.2.2.1), which the
-        /// server did not send.
+        /// The server sent no issuer of its own certificate, which names a URL of its issuer's certificate (RFC 5280
+        /// §4.2.2.1).
         case incompleteChain
         /// Of the leaf or of an issuer; ``ServerTrust/revocation`` has the source.
         case revoked

@@ -45,9 +45,9 @@ public struct ServerTrustReason: Hashable, Sendable {
         case hostMismatch
         /// The certificate is self-signed.
         case selfSigned
-        /// The chain does not end in a trust anchor.
+        /// The chain does not end in a trust anchor: its root is not known.
         case unknownIssuer
-        /// The server did not send a required intermediate certificate.
+        /// The server sent its own certificate without that of its issuer.
         case incompleteChain
         /// The certificate or one of its issuers has been revoked.
         case revoked
