@@ -7,13 +7,16 @@ package struct AnchorFiles: Sendable {
     /// Without duplicates.
     package private(set) var certificates: [Certificate] = []
     package private(set) var revocationLists: [RevocationList] = []
+    /// The anchors that are weak, as sentences for a warning.
+    package private(set) var weaknesses: [String] = []
     /// The contents of the files with revocation lists, for comparison.
     private var revoking: [[UInt8]] = []
 
     package init() {}
 
-    /// Adds the certificates and revocation lists of a PEM file. Throws if the file is truncated or contains neither.
-    mutating func add(_ bytes: [UInt8]) throws(CertificateError) {
+    /// Adds the certificates and revocation lists of the PEM file `name`. Throws if the file is truncated or contains
+    /// neither.
+    mutating func add(_ bytes: [UInt8], from name: String) throws(CertificateError) {
         let boundaries = bytes.split { $0 == 0x0A || $0 == 0x0D }.filter { $0.starts(with: "-----".utf8) }
         guard boundaries.count.isMultiple(of: 2) else {
             throw CertificateError(.malformed, "a block of the PEM text is truncated")
@@ -33,7 +36,13 @@ package struct AnchorFiles: Sendable {
             revocationLists += try RevocationList.read(bytes)
             revoking.append(bytes)
         }
-        for certificate in found where !certificates.contains(certificate) { certificates.append(certificate) }
+        for certificate in found where !certificates.contains(certificate) {
+            certificates.append(certificate)
+            let reasons = certificate.weaknessesAsAnchor
+            guard !reasons.isEmpty else { continue }
+            weaknesses.append(
+                "trust anchor \"\(certificate.subject)\" in \(name) is weak: \(reasons.joined(separator: ", "))")
+        }
     }
 }
 

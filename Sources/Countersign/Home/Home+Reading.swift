@@ -45,7 +45,7 @@ extension Home {
         for file in try files(in: Self.anchorsFolder, suffix: ".pem") {
             let bytes = try file.read(upTo: Self.fileLimitBytes)
             do {
-                try anchors.add(bytes)
+                try anchors.add(bytes, from: file.name)
             } catch {
                 throw CountersignError(
                     .configuration, "\(file.name): \(error.detail)",

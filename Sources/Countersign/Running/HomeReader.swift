@@ -25,6 +25,7 @@ struct HomeReader: Sendable {
     ) throws -> (snapshot: HomeSnapshot, vaultError: VaultError?) {
         let sites = try home.sites()
         let anchors = try home.anchorFiles()
+        report(weaknessesOf: anchors, except: AnchorFiles())
         let root = try InterceptionStore(home: home).root()
         var snapshot = HomeSnapshot(
             stamp: HomeStamp(home), vaultWatch: VaultWatch(home.vault.storage), sites: sites, anchors: anchors,
@@ -47,7 +48,11 @@ struct HomeReader: Sendable {
     /// Reads each part again. A fault in one part is logged and keeps that part, and only that part, unchanged.
     func reread(_ snapshot: inout HomeSnapshot, need: InterceptionNeed) {
         attempt("keeping the previous list of sites") { snapshot.sites = try home.sites() }
-        attempt("keeping the previous trust anchors") { snapshot.anchors = try home.anchorFiles() }
+        attempt("keeping the previous trust anchors") {
+            let anchors = try home.anchorFiles()
+            report(weaknessesOf: anchors, except: snapshot.anchors)
+            snapshot.anchors = anchors
+        }
         if snapshot.lockReason == nil {
             attempt("keeping the previous credentials") {
                 if let vault = snapshot.vault {
@@ -145,6 +150,12 @@ struct HomeReader: Sendable {
                 logger.error("\(diagnostic.message)", metadata: diagnostic.hint.map { ["hint": "\($0)"] })
             }
             logger.warning(consequence)
+        }
+    }
+
+    private func report(weaknessesOf anchors: AnchorFiles, except known: AnchorFiles) {
+        for weakness in anchors.weaknesses where !known.weaknesses.contains(weakness) {
+            logger.warning("\(weakness)", metadata: ["hint": "replace it with an anchor of today's strength"])
         }
     }
 
