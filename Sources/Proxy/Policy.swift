@@ -110,7 +110,9 @@ package final class Policy: Sendable {
             among: identities, acceptableIssuers: request?.acceptableIssuers ?? [],
             signatureAlgorithms: request?.signatureAlgorithms ?? [], at: now, preferring: rule.identity)
         switch choice {
-        case .identity(let identity): return (identity, .yes("identity \"\(identity.name)\""))
+        case .identity(let identity, fitting: 1): return (identity, .yes("identity \"\(identity.name)\""))
+        case .identity(let identity, let count):
+            return (identity, .yes("identity \"\(identity.name)\", 1 of \(count); set identity="))
         case .none(let reason): return (nil, .no(reason))
         }
     }

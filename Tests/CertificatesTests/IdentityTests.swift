@@ -58,10 +58,31 @@ struct IdentityTests {
             ("client-a-root", all[0]), ("client-a-intermediate", all[0]), ("client-b-root", all[1]),
         ] {
             let issuers = [try TestPKI.leaf(root).subjectDER]
-            #expect(Identity.choose(among: all, acceptableIssuers: issuers, at: now) == .identity(expected))
-            #expect(Identity.choose(among: all.reversed(), acceptableIssuers: issuers, at: now) == .identity(expected))
+            for candidates in [all, all.reversed()] {
+                #expect(
+                    Identity.choose(among: candidates, acceptableIssuers: issuers, at: now)
+                        == .identity(expected, fitting: 1))
+            }
         }
-        #expect(Identity.choose(among: all, acceptableIssuers: [], at: now) == .identity(all[0]))
+        #expect(Identity.choose(among: all, acceptableIssuers: [], at: now) == .identity(all[0], fitting: 2))
+    }
+
+    @Test func anotherIdentityAtTheEndDoesNotChangeTheChoice() throws {
+        let first = try TestPKI.identity("client-a")
+        let others = try (0..<7).map { number in
+            try Identity(name: "a\(number)", chain: TestPKI.chain("client-b"), key: TestPKI.key("client-b"))
+        }
+        for count in 0...7 {
+            let all = [first] + others.prefix(count)
+            #expect(
+                Identity.choose(among: all, acceptableIssuers: [], at: now)
+                    == .identity(first, fitting: count + 1))
+        }
+        // One that has expired is never chosen.
+        let expired = try TestPKI.identity("client-expired")
+        #expect(
+            Identity.choose(among: [expired, first] + others, acceptableIssuers: [], at: now)
+                == .identity(first, fitting: 8))
     }
 
     @Test func aNamedIdentityIsTheOnlyCandidate() throws {
@@ -70,7 +91,7 @@ struct IdentityTests {
         func chosen(_ name: String) -> Identity.Choice {
             Identity.choose(among: all, acceptableIssuers: issuers, at: now, preferring: name)
         }
-        #expect(chosen("client-a") == .identity(all[0]))
+        #expect(chosen("client-a") == .identity(all[0], fitting: 1))
         #expect(chosen("client-b") == .none("identity \"client-b\": not issued by a CA that the server accepts"))
         #expect(chosen("client-expired") == .none("identity \"client-expired\": expired 2021-01-01"))
         #expect(chosen("laptop") == .none("no identity \"laptop\""))

@@ -153,3 +153,56 @@ struct RevocationListTests {
         }
     }
 }
+
+// MARK: Identities
+
+extension RevocationListTests {
+    private func identity(_ name: String) throws -> Identity {
+        let chain = try [name, "middle"].flatMap { try Certificate.readPEM(authority.bytes("\($0).pem")) }
+        let (_, key) = try IdentityFile.read(
+            authority.bytes("\(name).key.pem") + authority.bytes("\(name).pem"), password: nil)
+        return try Identity(name: name, chain: chain, key: key)
+    }
+
+    private func isRevoked(_ name: String, by lists: [UInt8]..., knowing issuers: [Certificate] = []) throws -> Bool {
+        try identity(name).checked(against: lists.flatMap(RevocationList.read), issuers: issuers).isRevoked
+    }
+
+    @Test func aRevokedIdentityIsNotChosen() throws {
+        let lists = try list(of: "middle")
+        #expect(try isRevoked("bad", by: lists))
+        #expect(try !isRevoked("good", by: lists))
+        #expect(try !isRevoked("bad"))
+        let bad = try identity("bad").checked(against: RevocationList.read(lists), issuers: [])
+        #expect(bad.obstacle(acceptableIssuers: [], at: now) == .revoked)
+        #expect(
+            Identity.choose(among: [bad], acceptableIssuers: [], at: now, preferring: "bad")
+                == .none("identity \"bad\": revoked"))
+        #expect(bad != (try identity("bad")))
+    }
+
+    @Test func anOutdatedListStillRevokesAnIdentity() throws {
+        #expect(try isRevoked("bad", by: list(of: "middle", until: "20251202000000Z")))
+    }
+
+    @Test func anIssuersRevocationRevokesItsIdentities() throws {
+        try authority.revoke("middle", of: "root")
+        let lists = try list(of: "root")
+        #expect(try isRevoked("good", by: lists))
+        #expect(try isRevoked("good", by: lists, knowing: Certificate.readPEM(authority.bytes("root.pem"))))
+    }
+
+    /// The list has the issuer's name and the serial number, but another key has signed it.
+    @Test func aForgedListRevokesNoIdentity() throws {
+        let lists = try list(of: "middle")
+        // The middle certificate's key differs from that of a certificate with the same name.
+        let impostor = try OpenSSLAuthority()
+        try impostor.make("root", of: "root", OpenSSLAuthority.authority)
+        try impostor.make("middle", of: "root", OpenSSLAuthority.authority)
+        let chain = try [authority.bytes("bad.pem"), impostor.bytes("middle.pem")].flatMap(Certificate.readPEM)
+        let (_, key) = try IdentityFile.read(
+            authority.bytes("bad.key.pem") + authority.bytes("bad.pem"), password: nil)
+        let identity = try Identity(name: "bad", chain: chain, key: key)
+        #expect(try !identity.checked(against: RevocationList.read(lists), issuers: []).isRevoked)
+    }
+}

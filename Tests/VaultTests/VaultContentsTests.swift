@@ -142,4 +142,53 @@ import Testing
         #expect(try code { try setCA(65537, 1) } == .invalidRecord)
         #expect(try code { try setCA(1, 0) } == .invalidRecord)
     }
+
+    // MARK: The order of identities
+
+    private func key(_ name: String) -> IdentityKey {
+        IdentityKey(name: name, privateKey: Secret([1]), leafSHA256: [UInt8](repeating: 5, count: 32))
+    }
+
+    private func tokenKey(_ name: String) -> TokenKey {
+        TokenKey(
+            name: name, uri: "pkcs11:object=a", pin: Secret([0x31]), leafSHA256: [UInt8](repeating: 5, count: 32))
+    }
+
+    @Test func identitiesStayInTheOrderInWhichTheyWereAdded() throws {
+        var contents = VaultContents()
+        for name in ["m", "z", "a"] { try contents.setIdentityKey(key(name)) }
+        #expect(contents.identityOrder == ["m", "z", "a"])
+        try contents.setTokenKey(tokenKey("b"))
+        try contents.setTokenKey(tokenKey("m"))
+        try contents.setIdentityKey(key("b"))
+        try contents.setIdentityKey(key("z"))
+        #expect(contents.identityOrder == ["m", "z", "a", "b"])
+        #expect(try VaultRecords.decode(VaultRecords.encode(contents)) == contents)
+        contents.removeTokenKey(named: "m")
+        contents.removeIdentityKey(named: "z")
+        #expect(contents.identityOrder == ["a", "b"])
+        #expect(try VaultRecords.decode(VaultRecords.encode(contents)) == contents)
+        try contents.setIdentityKey(key("m"))
+        #expect(contents.identityOrder == ["a", "b", "m"])
+    }
+
+    @Test(
+        arguments: [
+            (["m", "a"], nil), (["a", "m"], .altered), (["m"], .altered), (["m", "a", "z"], .altered),
+            (["m", "a", "a"], .altered), (["z", "a"], .altered),
+        ] as [([String], VaultError.Code?)])
+    func onlyTheOrderOfTheStoredIdentitiesIsRead(order: [String], expected: VaultError.Code?) throws {
+        var contents = VaultContents()
+        for name in ["a", "m"] { try contents.setIdentityKey(key(name)) }
+        func number(_ value: Int) -> [UInt8] { [0, 0, 0, UInt8(value)] }
+        let list = number(order.count) + order.flatMap { number($0.utf8.count) + Array($0.utf8) }
+        var bytes = try VaultRecords.encode(contents).withBytes { Array($0) }
+        bytes[13] += 1
+        bytes += [16] + number(list.count) + list
+        if let expected {
+            #expect(try code { _ = try VaultRecords.decode(Secret(bytes)) } == expected)
+        } else {
+            #expect(try VaultRecords.decode(Secret(bytes)).identityOrder == order)
+        }
+    }
 }

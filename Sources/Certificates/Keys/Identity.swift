@@ -9,6 +9,8 @@ package struct Identity: Sendable {
     /// The certificate and its issuers, leaf first.
     package let chain: [Certificate]
     package let key: PrivateKey
+    /// Whether a revocation list of this home revokes the certificate or one of its issuers.
+    package private(set) var isRevoked = false
 
     /// Throws `noCertificate` for an empty chain, `keyMismatch` if the key is not the leaf's.
     package init(name: String, chain: [Certificate], key: PrivateKey) throws(CertificateError) {
@@ -28,9 +30,24 @@ package struct Identity: Sendable {
 }
 
 extension Identity: Equatable {
-    /// Compares name and chain. Equal chains imply the same key.
+    /// Compares name, chain and revocation. Equal chains imply the same key.
     package static func == (left: Identity, right: Identity) -> Bool {
-        left.name == right.name && left.chain == right.chain
+        left.name == right.name && left.chain == right.chain && left.isRevoked == right.isRevoked
+    }
+}
+
+// MARK: Revocation
+
+extension Identity {
+    /// The identity with ``isRevoked`` determined from these lists. A list counts if the issuer in the chain or among
+    /// `issuers` has signed it, or if its issuer is not known; an outdated list still revokes.
+    package func checked(against lists: [RevocationList], issuers: [Certificate]) -> Identity {
+        let known = chain.dropFirst() + issuers
+        var checked = self
+        checked.isRevoked = chain.contains { certificate in
+            lists.contains { $0.revokes(certificate) && $0.isGenuine(knowing: known) }
+        }
+        return checked
     }
 }
 
@@ -39,6 +56,7 @@ extension Identity: Equatable {
 extension Identity {
     /// Why an identity cannot answer a server's request.
     package enum Obstacle: Equatable, Sendable, CustomStringConvertible {
+        case revoked
         case expired(notAfter: Int64)
         case notYetValid(notBefore: Int64)
         /// The key usage or extended key usage is not that of a TLS client.
@@ -50,6 +68,7 @@ extension Identity {
 
         package var description: String {
             switch self {
+            case .revoked: "revoked"
             case .expired(let notAfter): "expired \(CalendarDate(secondsSince1970: notAfter))"
             case .notYetValid(let notBefore): "not valid before \(CalendarDate(secondsSince1970: notBefore))"
             case .wrongPurpose: "not for client authentication"
@@ -65,6 +84,7 @@ extension Identity {
     package func obstacle(
         acceptableIssuers: [[UInt8]], signatureAlgorithms: [UInt16] = [], at time: Int64
     ) -> Obstacle? {
+        if isRevoked { return .revoked }
         if leaf.notAfter < time { return .expired(notAfter: leaf.notAfter) }
         if leaf.notBefore > time { return .notYetValid(notBefore: leaf.notBefore) }
         if !leaf.allowsDigitalSignature || !leaf.allowsClientAuthentication { return .wrongPurpose }
@@ -84,13 +104,14 @@ extension Identity {
 
     /// The result of ``choose(among:acceptableIssuers:signatureAlgorithms:at:preferring:)``.
     package enum Choice: Equatable, Sendable {
-        case identity(Identity)
+        /// The first of `fitting` identities that fit.
+        case identity(Identity, fitting: Int)
         /// No identity fits, with a short sentence that says why.
         case none(String)
     }
 
-    /// If `name` is given, only the identity of that name is considered. Otherwise chooses the fitting identity that is
-    /// valid longest, and the first by name if several are.
+    /// If `name` is given, only the identity of that name is considered. Otherwise chooses the first one that fits, so
+    /// that another one at the end of the list does not change the choice.
     package static func choose(
         among identities: [Identity], acceptableIssuers: [[UInt8]], signatureAlgorithms: [UInt16] = [], at time: Int64,
         preferring name: String? = nil
@@ -98,17 +119,17 @@ extension Identity {
         let candidates = name.map { name in identities.filter { $0.name == name } } ?? identities
         guard !candidates.isEmpty else { return .none(name.map { "no identity \"\($0)\"" } ?? "no identity") }
         var obstacles: [String] = []
-        var best: Identity?
-        for identity in candidates.sorted(by: { $0.name < $1.name }) {
+        var fitting: [Identity] = []
+        for identity in candidates {
             let obstacle = identity.obstacle(
                 acceptableIssuers: acceptableIssuers, signatureAlgorithms: signatureAlgorithms, at: time)
             if let obstacle {
                 obstacles.append("identity \"\(identity.name)\": \(obstacle)")
-            } else if identity.leaf.notAfter > best?.leaf.notAfter ?? .min {
-                best = identity
+            } else {
+                fitting.append(identity)
             }
         }
-        return best.map { .identity($0) } ?? .none(obstacles.joined(separator: "; "))
+        return fitting.first.map { .identity($0, fitting: fitting.count) } ?? .none(obstacles.joined(separator: "; "))
     }
 
     /// Whether the subject or issuer of a certificate in the chain is among `accepted` (RFC 8446 §4.2.4).

@@ -61,6 +61,29 @@ package final class RevocationList: @unchecked Sendable {
     /// Seconds since 1970; nil if the list has no such date.
     package var nextUpdate: Int64? { Certificate.seconds(of: X509_CRL_get0_nextUpdate(crl)) }
 
+    /// Whether the list has the certificate's issuer and serial number.
+    func revokes(_ certificate: Certificate) -> Bool {
+        certificate.withX509 { x509 in
+            var entry: OpaquePointer?
+            return X509_CRL_get0_by_cert(crl, &entry, x509) == 1
+        }
+    }
+
+    /// Whether one of the certificates with the name of the list's issuer has signed the list, or no such certificate
+    /// is known.
+    func isGenuine(knowing certificates: some Sequence<Certificate>) -> Bool {
+        defer { ERR_clear_error() }
+        let issuers = certificates.filter { certificate in
+            certificate.withX509 { X509_NAME_cmp(X509_get_subject_name($0), X509_CRL_get_issuer(crl)) } == 0
+        }
+        return issuers.isEmpty
+            || issuers.contains { issuer in
+                issuer.withX509 { x509 in
+                    X509_get0_pubkey(x509).map { X509_CRL_verify(crl, $0) == 1 } ?? false
+                }
+            }
+    }
+
     /// Calls `body` with the X509_CRL, which must not be modified.
     func withCRL<Result>(_ body: (OpaquePointer) -> Result) -> Result { body(crl) }
 }

@@ -9,7 +9,7 @@ package import CountersignVault
 /// identity enrolled over EST, the vault also has the chain, so that a damaged file or an interrupted renewal does not
 /// make it unusable.
 package struct EnrolledIdentities: Sendable {
-    /// Sorted by name.
+    /// In the order in which they were added. One that is replaced or renewed keeps its place.
     package let identities: [Identity]
     /// The names whose key or chain is missing, or whose key and chain do not match.
     package let faults: [Fault]
@@ -44,7 +44,8 @@ package struct EnrolledIdentities: Sendable {
                 faults.append(Fault(name: name, reason: stored.fault ?? "it is incomplete"))
             }
         }
-        self.identities = identities
+        let order = contents?.identityOrder ?? []
+        self.identities = order.compactMap { name in identities.first { $0.name == name } }
         self.chains = chains
         self.refusedPINs = refusedPINs
         self.faults = faults

@@ -30,6 +30,12 @@ package struct RenewalState: Equatable, Sendable {
 
     package var isDue: Bool { need != .none }
 
+    /// Whether a renewal is due and possible.
+    package var isRenewable: Bool { isDue && isEnrolled }
+
+    /// What to do about an imported identity that is due.
+    package static let importAgain = "it was imported: import a new file with `certificate import --replace`"
+
     /// Reads the chain's file. Returns nil if there is no identity of that name.
     package init?(named name: String, in contents: VaultContents?, home: Home, now: Int64) {
         let record = contents?.plan(of: name)

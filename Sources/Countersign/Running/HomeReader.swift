@@ -96,7 +96,9 @@ struct HomeReader: Sendable {
     private func readIdentities(into snapshot: inout HomeSnapshot) throws {
         guard let vault = snapshot.vault else { return }
         let enrolled = try EnrolledIdentities(vault.contents, home: home)
-        snapshot.identities = enrolled.identities
+        snapshot.identities = enrolled.identities.map {
+            $0.checked(against: snapshot.anchors.revocationLists, issuers: snapshot.anchors.certificates)
+        }
         snapshot.faults = enrolled.faults
         guard !enrolled.refusedPINs.isEmpty else { return }
         // If the vault cannot be written, this process still does not use the refused PINs again.

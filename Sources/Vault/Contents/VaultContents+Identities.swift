@@ -41,9 +41,10 @@ extension VaultContents {
         try VaultLimits.check(name: key.name)
         try VaultLimits.check(key.pin, "PIN", upTo: VaultLimits.pinBytes)
         if let fault = key.fault { throw VaultError(.invalidRecord, fault) }
-        removeIdentityKey(named: key.name)
+        withoutIdentityKey(named: key.name)
         advance()
         tokenKeys[key.name] = key
+        noteAdded(key.name)
     }
 
     /// Notes that the token has refused the key's PIN, unless the key was changed meanwhile.
@@ -58,6 +59,18 @@ extension VaultContents {
     package mutating func removeTokenKey(named name: String) -> Bool {
         guard tokenKeys.removeValue(forKey: name) != nil else { return false }
         advance()
+        noteRemoved(name)
         return true
     }
+
+    // MARK: Order
+
+    /// Whether the order is not that of the names. The vault stores only such an order.
+    var hasOwnOrder: Bool { identityOrder != identityOrder.sorted() }
+
+    mutating func noteAdded(_ name: String) {
+        if !identityOrder.contains(name) { identityOrder.append(name) }
+    }
+
+    mutating func noteRemoved(_ name: String) { identityOrder.removeAll { $0 == name } }
 }

@@ -46,6 +46,9 @@ package struct VaultContents: Equatable, Sendable {
     package internal(set) var pendingEnrollments: [String: PendingEnrollment] = [:]
     /// By the identity's name. No identity has a key both here and in ``identityKeys``.
     package internal(set) var tokenKeys: [String: TokenKey] = [:]
+    /// The names of ``identityKeys`` and ``tokenKeys`` in the order in which they were added. Replacing a key keeps its
+    /// place.
+    package internal(set) var identityOrder: [String] = []
 
     package init() {
         self.init(generation: 1, credentials: [:], identityKeys: [:], interception: nil)
@@ -60,13 +63,14 @@ package struct VaultContents: Equatable, Sendable {
         self.identityKeys = identityKeys
         self.interception = interception
         self.trustExceptions = trustExceptions
+        identityOrder = identityKeys.keys.sorted()
     }
 
     /// The number of records in the encoded contents.
     package var recordCount: Int {
         credentials.count + identityKeys.count + (interception == nil ? 0 : 1) + trustExceptions.count
             + enrollments.count + pendingEnrollments.count + tokenKeys.count
-            + serverAnchors.reduce(0) { $0 + $1.records.count }
+            + serverAnchors.reduce(0) { $0 + $1.records.count } + (hasOwnOrder ? 1 : 0)
     }
 
     /// Adds a password, or replaces the one of that name. The credential gets a new generation even if its values are
@@ -100,9 +104,10 @@ package struct VaultContents: Equatable, Sendable {
         guard key.leafSHA256.count == VaultLimits.digestBytes else {
             throw VaultError(.invalidRecord, "a SHA-256 has 32 bytes, not \(key.leafSHA256.count)")
         }
-        removeTokenKey(named: key.name)
+        tokenKeys[key.name] = nil
         advance()
         identityKeys[key.name] = key
+        noteAdded(key.name)
     }
 
     /// Removes a private key and returns whether there was one of that name.
@@ -110,6 +115,7 @@ package struct VaultContents: Equatable, Sendable {
     package mutating func removeIdentityKey(named name: String) -> Bool {
         guard identityKeys.removeValue(forKey: name) != nil else { return false }
         advance()
+        noteRemoved(name)
         return true
     }
 
@@ -152,6 +158,9 @@ package struct VaultContents: Equatable, Sendable {
         trustExceptions = kept
         return count
     }
+
+    /// Removes a private key that another key of the same identity replaces.
+    mutating func withoutIdentityKey(named name: String) { identityKeys[name] = nil }
 
     /// Counts one more change: of a record, or of the vault's key.
     mutating func advance() {

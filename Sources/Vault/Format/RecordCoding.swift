@@ -13,6 +13,7 @@ enum RecordKind: UInt8 {
     case tokenKey = 7
     case enrollmentServer = 8
     case pendingServer = 9
+    case identityOrder = 16
 }
 
 /// Writes integers and fields one after the other. Without an output it only counts the bytes.

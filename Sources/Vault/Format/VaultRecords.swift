@@ -23,10 +23,11 @@ import CountersignCryptography
 ///         whether it is issued (0 or 1) and then its chain
 ///     kind 7, a key that stays in a token: name, URI, PIN, 32 bytes SHA-256 of the leaf, 1 byte whether the token
 ///         has refused the PIN (0 or 1); only for an identity without a key of kind 2
-///
 ///     kind 8, what verifies the server of an enrolment of kind 5, unless its anchors do: name, 1 byte 1 for other
 ///         anchors or 2 for the system's, list of the other anchors
 ///     kind 9, the same for the enrolment in a record of kind 6
+///     kind 16, the order in which the identities with a key were added, if that is not the order of their names: a
+///         list of all their names
 ///
 /// Records are sorted by kind, then by name (kind 4: host, port and leaf), and no two are equal in these: contents have
 /// exactly one encoding. An unknown kind is an error. Ignoring it would lose the record when the vault is written
@@ -100,6 +101,12 @@ enum VaultRecords {
                 writer.record(kind) { $0.append(anchors, of: name) }
             }
         }
+        if contents.hasOwnOrder {
+            writer.record(.identityOrder) { writer in
+                writer.append(UInt32(contents.identityOrder.count))
+                for name in contents.identityOrder { writer.field(name) }
+            }
+        }
     }
 
     private static func read(_ reader: inout RecordReader) throws(VaultError) -> VaultContents {
@@ -127,6 +134,9 @@ enum VaultRecords {
         contents.enrollments = parts.enrollments
         contents.pendingEnrollments = parts.pendingEnrollments
         contents.tokenKeys = parts.tokenKeys
+        let names = (Array(parts.identityKeys.keys) + parts.tokenKeys.keys).sorted()
+        contents.identityOrder = parts.identityOrder ?? names
+        guard contents.identityOrder.sorted() == names else { throw RecordReader.malformed("the order of identities") }
         return contents
     }
 
@@ -186,6 +196,12 @@ enum VaultRecords {
                 throw RecordReader.malformed("a server without an enrolment")
             }
             parts.pendingEnrollments[name]?.plan?.serverAnchors = anchors
+        case .identityOrder:
+            try parts.advance(to: (kind, ""))
+            var names: [String] = []
+            for _ in 0..<(try body.number(UInt32.self)) { names.append(try body.text()) }
+            guard names != names.sorted() else { throw RecordReader.malformed("the order of identities") }
+            parts.identityOrder = names
         }
         guard body.isAtEnd else { throw RecordReader.malformed("a record of kind \(code) is too long") }
     }
@@ -200,6 +216,7 @@ private struct DecodedRecords {
     var enrollments: [String: EnrollmentRecord] = [:]
     var pendingEnrollments: [String: PendingEnrollment] = [:]
     var tokenKeys: [String: TokenKey] = [:]
+    var identityOrder: [String]?
     var last: (kind: RecordKind, name: String) = (.password, "")
 
     mutating func name(of kind: RecordKind, in body: inout RecordReader) throws(VaultError) -> String {

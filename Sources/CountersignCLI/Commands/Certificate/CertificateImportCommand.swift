@@ -86,7 +86,9 @@ struct CertificateImportCommand: ParsableCommand {
                         .nameInUse, "an identity \(name.debugDescription) already exists",
                         hint: "pass --replace to replace it, or choose another name with --name")
                 }
-                _ = contents.removeIdentity(named: name)
+                // Keeps the key until it is replaced, so that the identity keeps its place in the order.
+                contents.removeEnrollment(named: name)
+                contents.removePendingEnrollment(named: name)
                 try found.store(in: &contents, as: name)
                 isWritten = true
                 try chainFile.replace(with: Array(found.chain.map(\.pem).joined().utf8))

@@ -11,8 +11,12 @@ struct CertificateNeedsRefreshCommand: ParsableCommand {
         commandName: "needs-refresh",
         abstract: "Check whether an identity needs a new certificate.",
         discussion: """
-            Without a name, checks all identities. Exit status: 0 if a certificate is past two thirds of its lifetime, \
-            expired or damaged; 1 if not; 2 if there is no such identity.
+            Without a name, checks all identities. Exit status: 0 if `certificate refresh` would get a new \
+            certificate, because one is past two thirds of its lifetime, expired or damaged; 1 if not; 2 if there is \
+            no such identity.
+
+            An imported identity has no server to refresh it, so the answer for it is always no; the reason says when \
+            to import a new file.
 
             EXAMPLES:
               countersign certificate needs-refresh laptop && countersign certificate refresh laptop
@@ -58,7 +62,7 @@ struct CertificateNeedsRefreshCommand: ParsableCommand {
         } else {
             Console.result(shown.map(\.text).joined())
         }
-        guard states.contains(where: \.isDue) else { throw ExitCode.failure }
+        guard states.contains(where: \.isRenewable) else { throw ExitCode.failure }
     }
 
     /// One identity's state as text and JSON.
@@ -72,11 +76,11 @@ struct CertificateNeedsRefreshCommand: ParsableCommand {
 
         init(_ state: RenewalState) {
             name = state.name
-            needsRefresh = state.isDue
+            needsRefresh = state.isRenewable
             enrolled = state.isEnrolled
             due = WallClock.rfc3339(state.due)
             notAfter = state.notAfter.map(WallClock.rfc3339)
-            reason =
+            let need =
                 switch state.need {
                 case .none: "not before \(Day.text(state.due))"
                 case .aging: "since \(Day.text(state.due))"
@@ -84,6 +88,7 @@ struct CertificateNeedsRefreshCommand: ParsableCommand {
                 case .damaged(let fault): fault
                 case .missing: "its first certificate has not been issued yet"
                 }
+            reason = state.isDue && !state.isEnrolled ? "\(need); \(RenewalState.importAgain)" : need
         }
 
         var text: String { "\(name): \(needsRefresh ? "yes" : "no"), \(reason)\n" }

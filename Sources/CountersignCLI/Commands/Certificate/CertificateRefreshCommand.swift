@@ -63,7 +63,7 @@ struct CertificateRefreshCommand: ParsableCommand {
                     Console.result("identity \"\(name)\": chain file restored\n")
                 }
                 let state = RenewalState(named: name, in: vault.contents, home: home, now: Self.now())
-                guard let state, state.isDue else { continue }
+                guard let state, state.isRenewable else { continue }
                 isAnyDue = true
                 try refresh(name, home, vault)
             } catch {
@@ -74,8 +74,18 @@ struct CertificateRefreshCommand: ParsableCommand {
                 }
             }
         }
+        warnAboutImported(home, vault)
         if hasFailed { throw ExitCode.failure }
         if !isAnyDue { Console.result("nothing is due\n") }
+    }
+
+    /// Nothing can renew an imported identity, so that it is not an error that it is due.
+    private func warnAboutImported(_ home: Home, _ vault: OpenVault) {
+        for name in vault.contents.identityOrder.sorted() {
+            let state = RenewalState(named: name, in: vault.contents, home: home, now: Self.now())
+            guard let state, state.isDue, !state.isEnrolled else { continue }
+            Console.warning("identity \"\(name)\" needs a new certificate; \(RenewalState.importAgain)")
+        }
     }
 
     private func refresh(_ name: String, _ home: Home, _ vault: OpenVault) throws {
