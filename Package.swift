@@ -86,7 +86,7 @@ let package = Package(
             "Countersign",
             [
                 "Proxy", "Upstream", "TLS", "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates", "Challenges",
-                "Cryptography", "COpenSSL",
+                "Cryptography", "COpenSSL", "CLinux",
             ], nio + [logging, lifecycle], settings: internalImports),
         module(
             "CountersignURLSession", ["Countersign", "Upstream", "HTTP1", "Challenges"], nio,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Functions that <fcntl.h> and <unistd.h> declare only under _GNU_SOURCE, and <malloc.h>, which the Glibc module leaves
-// out, as static inline functions named csn_<the C name>.
+// Functions that <fcntl.h> and <unistd.h> declare only under _GNU_SOURCE, and those of <malloc.h> and <sys/xattr.h>,
+// which the Glibc module leaves out, as static inline functions named csn_<the C name>.
 
 #ifndef COUNTERSIGN_CLINUX_SHIM_H
 #define COUNTERSIGN_CLINUX_SHIM_H
@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <sys/types.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 extern int fallocate(int file, int mode, off_t offset, off_t size);
@@ -26,6 +27,9 @@ static inline ssize_t csn_splice(int from, int to, size_t count) { return splice
 
 // F_SETPIPE_SZ: returns the capacity in bytes, or -1.
 static inline int csn_set_pipe_size(int pipe, int size) { return fcntl(pipe, 1031, size); }
+
+// The size in bytes of an extended attribute, or -1.
+static inline ssize_t csn_getxattr_size(const char *path, const char *name) { return getxattr(path, name, NULL, 0); }
 
 // M_TRIM_THRESHOLD and M_MMAP_THRESHOLD, both in bytes: the heap is trimmed if more is unused at its end, and larger
 // allocations are mapped.

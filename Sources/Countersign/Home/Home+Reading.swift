@@ -12,7 +12,9 @@ extension Home {
     // MARK: Allowed sites
 
     /// The files of `AllowedSites`, with their names for errors.
+    /// Throws if another user can write to the home.
     package func siteFiles() throws(CountersignError) -> [(name: String, text: String)] {
+        try WriteProtection(home: self).check()
         var texts: [(name: String, text: String)] = []
         for file in try files(in: Self.sitesFolder, suffix: ".sites") {
             let bytes = try file.read(upTo: Self.fileLimitBytes)
@@ -39,8 +41,10 @@ extension Home {
     /// The certificates in `Certs/anchors`, without duplicates.
     package func anchors() throws(CountersignError) -> [Certificate] { try anchorFiles().certificates }
 
-    /// The contents of `Certs/anchors`. Throws on the first file that is unreadable, truncated or empty.
+    /// The contents of `Certs/anchors`. Throws on the first file that is unreadable, truncated or empty, and if another
+    /// user can write to the home.
     package func anchorFiles() throws(CountersignError) -> AnchorFiles {
+        try WriteProtection(home: self).check()
         var anchors = AnchorFiles()
         for file in try files(in: Self.anchorsFolder, suffix: ".pem") {
             let bytes = try file.read(upTo: Self.fileLimitBytes)
