@@ -201,3 +201,70 @@ struct ThrowawayTests {
         #expect(chain[1].subject == "CN=" + String(repeating: "ß", count: 64))
     }
 }
+
+/// The chain under the root that is presented for an origin with wrong dates or another name.
+struct MirrorTests {
+    private let now = TestPKI.now
+
+    private func verdict(on name: String, host: String = "localhost") throws -> ServerTrust {
+        let anchors = try TrustAnchors(system: false, additional: TestPKI.chain("origin-root"))
+        return ChainVerifier(anchors: anchors).evaluate(chain: try TestPKI.chain(name), host: host, at: now)
+    }
+
+    private func authority(_ hosts: String...) throws -> InterceptionAuthority {
+        try InterceptionAuthority.create(permitting: hosts, at: now)
+    }
+
+    @Test(arguments: [
+        ("origin-expired", "localhost"), ("origin-not-yet-valid", "localhost"), ("origin-wrong-host", "localhost"),
+        ("origin-cn-only", "localhost"), ("origin-expired", "other.localhost"),
+        ("origin-not-yet-valid", "other.localhost"),
+    ])
+    func clientsRejectItForTheSameReasons(name: String, host: String) throws {
+        let trust = try verdict(on: name, host: host)
+        #expect(!trust.isTrusted)
+        let authority = try authority("localhost")
+        let key = try PrivateKey.generateP256()
+        let chain = try #require(try authority.mirror(trust, host: host, key: key, at: now))
+        let client = ChainVerifier(anchors: try TrustAnchors(system: false, additional: [authority.root]))
+        #expect(Set(client.evaluate(chain: chain, host: host, at: now).reasons) == Set(trust.reasons))
+        #expect(chain.count == 2 && chain[1] == authority.issuing[0] && key.matches(chain[0]))
+        #expect(chain[0].subject.hasPrefix("O=Not trusted by Countersign: "))
+        // No name that the origin chose, and never the host together with valid dates.
+        #expect(chain[0].dnsNames == [host] || chain[0].dnsNames == ["certificate-is-for-another-host.\(host)"])
+    }
+
+    @Test(arguments: [
+        "origin-unknown-root", "origin-self-signed", "origin-wrong-eku", "origin-rsa1024", "origin-sha1",
+        "origin-ca-as-leaf", "origin-incomplete",
+    ])
+    func otherReasonsGetNoTrustedChain(name: String) throws {
+        let trust = try verdict(on: name)
+        #expect(!trust.isTrusted)
+        #expect(try authority("localhost").mirror(trust, host: "localhost", key: .generateP256(), at: now) == nil)
+    }
+
+    @Test func trustedHostOutsideTheListGetsNoTrustedChain() throws {
+        let trust = try verdict(on: "origin-expired")
+        #expect(try authority("a.example").mirror(trust, host: "localhost", key: .generateP256(), at: now) == nil)
+        let verified = ServerTrust(chain: trust.chain, reasons: [])
+        #expect(try authority("localhost").mirror(verified, host: "localhost", key: .generateP256(), at: now) == nil)
+    }
+
+    /// The issuer has expired, not the leaf.
+    @Test func expiryOfAnIssuerGetsNoTrustedChain() throws {
+        let good = try TestPKI.chain("origin-ec")
+        let reason = ServerTrust.Reason.expired(notAfter: try #require(good.first).notAfter - 1)
+        let trust = ServerTrust(chain: good, reasons: [reason])
+        #expect(try authority("localhost").mirror(trust, host: "localhost", key: .generateP256(), at: now) == nil)
+        // Neither does a date that is not reached.
+        let early = ServerTrust(chain: good, reasons: [.expired(notAfter: try #require(good.first).notAfter)])
+        #expect(try authority("localhost").mirror(early, host: "localhost", key: .generateP256(), at: now) == nil)
+    }
+
+    @Test func addressOfAnotherHostGetsNoTrustedChain() throws {
+        let trust = try verdict(on: "origin-wrong-host", host: "127.0.0.9")
+        #expect(trust.reasons == [.hostMismatch])
+        #expect(try authority("127.0.0.9").mirror(trust, host: "127.0.0.9", key: .generateP256(), at: now) == nil)
+    }
+}

@@ -30,8 +30,20 @@ struct BadOrigin: Sendable, CustomStringConvertible {
             staple: hasStaple ? Tool.fixture("bad-\(name).ocsp") : nil)
     }
 
-    /// The name of the throwaway issuer, cut to the 64 characters that a common name may have.
-    var issuerName: String { String("Not trusted by Countersign: \(reasons[0])".prefix(64)) }
+    /// The line of `curl -v` with the reason. For wrong dates and another host it is the subject of a leaf from the
+    /// interception CA, otherwise the name of the throwaway issuer, cut to the 64 characters that it may have.
+    var reasonLine: String {
+        let name = String("Not trusted by Countersign: \(reasons[0])".prefix(64))
+        return isFromInterceptionAuthority ? "*  subject: O=\(name)\n" : "*  issuer: CN=\(name)\n"
+    }
+
+    private var isFromInterceptionAuthority: Bool {
+        let isAddress = host.allSatisfy { $0.isNumber || $0 == "." }
+        return reasons.allSatisfy { reason in
+            reason == "certificate is for another host" && !isAddress
+                || name == "expired" || name == "not-yet-valid" || name == "control"
+        }
+    }
 }
 
 extension ChainOrigins.Chain {

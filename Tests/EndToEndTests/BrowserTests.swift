@@ -15,6 +15,7 @@ import Testing
         let user: Countersign
         let proxy: RunningProxy
         let untrusted: ChallengingOrigin
+        let untrustedSites: UntrustedSites
         let trusting: Browser
         let pages: [String: Browser.Page]
         let strangers: [String: Browser.Page]
@@ -29,17 +30,19 @@ import Testing
             let basic = "https://basic.test.localhost:\(origins.apache.httpsPort)"
             let certificate = "https://cert.test.localhost:\(origins.nginx.mutual13Port)"
             let bad = "https://bad.test.localhost:\(untrusted.port)"
-            try user.allow(basic, certificate, bad)
+            untrustedSites = try UntrustedSites()
+            for site in [basic, certificate, bad] + untrustedSites.urls { try user.allow(site) }
             proxy = try user.serve()
             trusting = try Browser()
             let installed = try user.run(
-                ["ca", "install", "--store", "nss", "--yes"], environment: ["HOME": trusting.home])
+                ["ca", "install", "--store", "nss", "--yes"],
+                environment: ["HOME": trusting.home, "XDG_DATA_HOME": ""])
             guard installed.status == 0 else { throw HarnessError("ca install: \(installed.said)") }
             pages = try trusting.open(
                 [
                     ("basic", "\(basic)/basic/index?browser"), ("certificate", "\(certificate)/who?browser"),
                     ("untrusted", "\(bad)/echo?browser"),
-                ], proxy: proxy.url)
+                ] + untrustedSites.pages(named: "chromium"), proxy: proxy.url)
             strangers = try Browser().open([("stranger", "\(basic)/basic/index?stranger")], proxy: proxy.url)
         }
 
@@ -66,11 +69,27 @@ import Testing
     @Test func untrustedSiteShowsTheBrowsersWarning() throws {
         let visit = try Visit.shared
         let page = try visit.page("untrusted")
-        #expect(page.error?.hasPrefix("net::ERR_CERT_") == true && page.state == "insecure-broken", "\(page)")
+        #expect(page.error == "net::ERR_CERT_DATE_INVALID" && page.state == "insecure-broken", "\(page)")
         #expect(page.text.contains("Your connection is not private"), "\(page)")
-        #expect(page.text.contains("NET::ERR_CERT_"), "\(page)")
-        #expect(page.issuer?.hasPrefix("Not trusted by Countersign: certificate expired ") == true, "\(page)")
+        #expect(page.text.contains("NET::ERR_CERT_DATE_INVALID"), "\(page)")
         #expect(visit.untrusted.log.requests.isEmpty)
+    }
+
+    @Test(arguments: [
+        ("expired", "DATE_INVALID"), ("wrongname", "COMMON_NAME_INVALID"), ("stranger", "AUTHORITY_INVALID"),
+        ("self", "AUTHORITY_INVALID"),
+    ])
+    func proceedingPastAWarningOpensThePage(_ site: String, _ error: String) throws {
+        let visit = try Visit.shared
+        let warning = try visit.page("chromium-\(site)")
+        #expect(
+            warning.error == "net::ERR_CERT_\(error)" && warning.text.contains("NET::ERR_CERT_\(error)"), "\(warning)")
+        for name in ["chromium-\(site)-proceeded", "chromium-\(site)-again"] {
+            let page = try visit.page(name)
+            #expect(page.error == nil && page.text.contains(UntrustedSites.pageText), "\(page)")
+            #expect(page.state == "insecure-broken", "\(page)")
+        }
+        #expect(visit.untrustedSites.requestCount(site, from: "chromium") == 2)
     }
 
     @Test func listedSiteWithoutTheCAShowsTheBrowsersWarning() throws {
@@ -82,10 +101,87 @@ import Testing
 
     @Test func eachPageHasAScreenshot() throws {
         let visit = try Visit.shared
-        let pictures = ["basic", "certificate", "untrusted"].map(visit.trusting.picture)
+        let pictures = ["basic", "certificate", "untrusted", "chromium-expired", "chromium-expired-proceeded"]
+            .map(visit.trusting.picture)
         for picture in pictures {
             #expect(picture.starts(with: [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]) && picture.count > 1000)
         }
         #expect(Set(pictures).count == pictures.count)
+    }
+}
+
+/// Firefox, with the CA installed by `countersign ca install`.
+@Suite struct FirefoxTests {
+    private final class Visit: Sendable {
+        private static let made = Result { try Visit() }
+
+        static var shared: Visit { get throws { try made.get() } }
+
+        let sites: UntrustedSites
+        let pages: [String: Firefox.Page]
+
+        private init() throws {
+            let user = try Countersign()
+            try user.enroll()
+            sites = try UntrustedSites()
+            let good = "https://basic.test.localhost:\(try Origins.shared.apache.httpsPort)"
+            for site in [good] + sites.urls { try user.allow(site) }
+            let proxy = try user.serve()
+            let firefox = try Firefox()
+            let installed = try user.run(
+                ["ca", "install", "--store", "nss", "--yes"], environment: ["HOME": firefox.home])
+            guard installed.status == 0 else { throw HarnessError("ca install: \(installed.said)") }
+            pages = try firefox.open(
+                [("firefox-basic", "\(good)/basic/index?firefox")] + sites.pages(named: "firefox"), proxy: proxy.url)
+        }
+    }
+
+    @Test func basicSiteOpensWithoutAWarning() throws {
+        let page = try #require(try Visit.shared.pages["firefox-basic"])
+        #expect(page.error == nil && page.text.contains("apache basic/index"), "\(page)")
+    }
+
+    @Test(arguments: [
+        ("expired", "SEC_ERROR_EXPIRED_CERTIFICATE"), ("wrongname", "SSL_ERROR_BAD_CERT_DOMAIN"),
+        ("stranger", "SEC_ERROR_UNKNOWN_ISSUER"), ("self", "SEC_ERROR_UNKNOWN_ISSUER"),
+    ])
+    func proceedingPastAWarningOpensThePage(_ site: String, _ error: String) throws {
+        let visit = try Visit.shared
+        let warning = try #require(visit.pages["firefox-\(site)"])
+        #expect(warning.error == error, "\(warning)")
+        for name in ["firefox-\(site)-proceeded", "firefox-\(site)-again"] {
+            let page = try #require(visit.pages[name])
+            #expect(page.error == nil && page.text.contains(UntrustedSites.pageText), "\(page)")
+        }
+        #expect(visit.sites.requestCount(site, from: "firefox") == 2)
+    }
+}
+
+/// Origins whose certificates do not verify, each for one reason.
+final class UntrustedSites: Sendable {
+    /// Part of the origins' page.
+    static let pageText = "\"method\": \"GET\""
+
+    private let origins: [(name: String, origin: ChallengingOrigin)]
+
+    init() throws {
+        origins = try [
+            ("expired", "server-expired"), ("wrongname", "server-name"), ("stranger", "server-other"),
+            ("self", "server-self"),
+        ].map { name, certificate in
+            (name, try ChallengingOrigin.acme(.open, certificate: certificate))
+        }
+    }
+
+    var urls: [String] { origins.map { "https://\($0.name).test.localhost:\($0.origin.port)" } }
+
+    /// A page of each origin, for a browser that proceeds past the warning.
+    func pages(named browser: String) -> [(name: String, url: String)] {
+        zip(origins, urls).map { ("\(browser)-\($0.name)", "!\($1)/echo?\(browser)") }
+    }
+
+    func requestCount(_ name: String, from browser: String) -> Int {
+        origins.first { $0.name == name }?.origin.log.requests
+            .filter { $0.path?.hasSuffix("/echo?\(browser)") == true }.count ?? 0
     }
 }

@@ -32,6 +32,41 @@ import Testing
         #expect(try await ask("b.example").get() !== first)
     }
 
+    @Test func theSameMirroredLeafIsShownUntilSomethingChanges() async throws {
+        let authority = try Self.authority()
+        let leaves = LeafCache()
+        let loop = MultiThreadedEventLoopGroup.singleton.any()
+        let key = try PrivateKey.generateP256()
+        func leaf() throws -> Certificate {
+            try InterceptionAuthority.throwaway(
+                mirroring: nil, host: "a.example", key: key, issuerName: "x", at: Self.now)[0]
+        }
+        func ask(
+            _ trust: ServerTrust, host: String = "a.example", port: UInt16 = 443,
+            issuer: InterceptionAuthority = authority, now: Int64 = Self.now
+        ) async throws -> TLSServerContext {
+            try await leaves.mirror(of: trust, host: host, port: port, issuer: issuer, now: now, loop: loop).get()
+        }
+        let (one, other) = try (leaf(), leaf())
+        for reasons in [[ServerTrust.Reason.unknownIssuer], [.hostMismatch]] {
+            let trust = ServerTrust(chain: [one], reasons: reasons)
+            async let concurrent = [ask(trust), ask(trust)]
+            let first = try await ask(trust)
+            for again in try await concurrent { #expect(again === first) }
+            #expect(try await ask(trust, now: Self.now + 3600) === first)
+            #expect(try await ask(ServerTrust(chain: [other], reasons: reasons)) !== first)
+            #expect(try await ask(ServerTrust(chain: [one], reasons: reasons + [.weakKey])) !== first)
+            #expect(try await ask(trust, host: "b.example") !== first)
+            #expect(try await ask(trust, port: 8443) !== first)
+            #expect(try await ask(trust, issuer: Self.authority()) !== first)
+            // A client would reject an expired leaf for another reason.
+            #expect(try await ask(trust, now: one.notAfter + 1) !== first)
+        }
+        // The host's own leaf is another one.
+        let own = try await leaves.mint(host: "a.example", issuer: authority, now: Self.now, loop: loop).get()
+        #expect(try await ask(ServerTrust(chain: [one], reasons: [.unknownIssuer])) !== own)
+    }
+
     @Test func aHostOutsideTheNameConstraintsIsReported() async throws {
         let authority = try Self.authority()
         let leaves = LeafCache()

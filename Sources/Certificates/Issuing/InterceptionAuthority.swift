@@ -96,6 +96,9 @@ package final class InterceptionAuthority: Sendable {
     /// Whether a leaf certificate can be issued for the host.
     package func permits(_ host: String) -> Bool { index.place(of: host) != nil }
 
+    /// The issuing certificate that permits the host.
+    func issuing(for host: String) -> Certificate? { index.place(of: host).map { issuing[$0] } }
+
     /// Whether the issuing certificates are for exactly `hosts` and remain valid for the lifetime of a leaf.
     package func serves(_ hosts: [String], at time: Int64) -> Bool {
         let (end, overflow) = time.addingReportingOverflow(Self.leafLifetime)
@@ -107,11 +110,11 @@ package final class InterceptionAuthority: Sendable {
     /// day before `time`, within the issuing certificate's dates. Throws `notPermitted` if no issuing certificate
     /// permits the host, or if it is not valid at `time`.
     package func mintLeaf(host: String, key: PrivateKey, at time: Int64) throws(CertificateError) -> [Certificate] {
-        guard let place = index.place(of: host) else {
+        guard let issuer = issuing(for: host) else {
             throw CertificateError(
                 .notPermitted, "\"\(host)\" is outside the interception CA's name constraints")
         }
-        return [try leaf(host: host, key: key, by: issuing[place], at: time), issuing[place]]
+        return [try leaf(host: host, key: key, by: issuer, at: time), issuer]
     }
 
     /// The leaf, without a check of the name constraints.

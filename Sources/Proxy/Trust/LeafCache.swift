@@ -7,15 +7,24 @@ import NIOCore
 import NIOPosix
 import CountersignTLS
 
-/// The TLS contexts for intercepted clients, one per host. Leaf certificates are minted on threads, not on the event
-/// loops, and cached.
+/// The TLS contexts for intercepted clients, one per host, and one per mirrored certificate. Leaf certificates are
+/// minted on threads, not on the event loops, and cached.
 ///
 /// All leaves share one P-256 key, which exists only in the memory of the process.
 final class LeafCache: Sendable {
     private struct Key: Hashable {
         let host: String
-        /// The fingerprint of the issuing certificates, so that new ones make new leaves.
+        /// The fingerprint of the issuing certificates, so that new ones make new leaves; for a mirrored certificate
+        /// that of the root, because clients remember that they have accepted it.
         let issuer: [UInt8]
+        var mirrored: Mirrored?
+    }
+
+    /// What a mirrored certificate depends on besides the host: it stays the same as long as these do.
+    private struct Mirrored: Hashable {
+        let port: UInt16
+        let leaf: [UInt8]?
+        let reasons: Set<ServerTrust.Reason>
     }
 
     private struct Entry {
@@ -61,6 +70,13 @@ final class LeafCache: Sendable {
         host: String, issuer: InterceptionAuthority, now: Int64, loop: any EventLoop
     ) -> EventLoopFuture<TLSServerContext> {
         let key = Key(host: host, issuer: issuer.issuingFingerprint)
+        return make(key, now, loop) { try self.made(key, issuer, now) }
+    }
+
+    /// The context for `key`, from the cache or newly made on a thread. All callers share it.
+    private func make(
+        _ key: Key, _ now: Int64, _ loop: any EventLoop, _ made: @escaping @Sendable () throws -> TLSServerContext
+    ) -> EventLoopFuture<TLSServerContext> {
         let promise = loop.makePromise(of: TLSServerContext.self)
         let (context, isFirst) = state.withLockedValue { state -> (TLSServerContext?, Bool) in
             if let context = state.context(for: key, now: now) { return (context, false) }
@@ -70,7 +86,7 @@ final class LeafCache: Sendable {
         if let context { promise.succeed(context) }
         guard isFirst else { return promise.futureResult }
         onThread {
-            try self.made(key, issuer, now)
+            try made()
         } done: { result in
             for promise in self.state.withLockedValue({ $0.waiting.removeValue(forKey: key) }) ?? [] {
                 promise.completeWith(result)
@@ -120,24 +136,36 @@ final class LeafCache: Sendable {
         return context
     }
 
-    /// A leaf with the names and dates of an origin's untrusted certificate, from an issuer that nobody trusts and
-    /// whose name gives the reason. Never cached.
+    /// A leaf that fails verification like an origin's untrusted certificate. For wrong dates and another host it is
+    /// from `issuer`. For any other reason it has the names and dates of the origin's certificate, and an issuer that
+    /// nobody trusts and whose name gives the reason.
+    ///
+    /// The same host, port, certificate and reasons get the same leaf, so that a client's decision to continue holds
+    /// for its next connection.
     func mirror(
-        of trust: ServerTrust, host: String, now: Int64, loop: any EventLoop
+        of trust: ServerTrust, host: String, port: UInt16, issuer: InterceptionAuthority, now: Int64,
+        loop: any EventLoop
     ) -> EventLoopFuture<TLSServerContext> {
-        let promise = loop.makePromise(of: TLSServerContext.self)
-        onThread {
+        let mirrored = Mirrored(port: port, leaf: trust.leaf?.sha256Fingerprint, reasons: Set(trust.reasons))
+        let key = Key(host: host, issuer: issuer.root.sha256Fingerprint, mirrored: mirrored)
+        return make(key, now, loop) {
             let leafKey = try self.leafKey()
-            let reason = trust.reasons.first.map(String.init(describing:)) ?? "certificate not verified"
-            let chain = try InterceptionAuthority.throwaway(
-                mirroring: trust.chain.first, host: host, key: leafKey,
-                issuerName: "Not trusted by Countersign: \(reason)",
-                at: now)
-            return try TLSServerContext(chain: chain, key: leafKey, host: host)
-        } done: {
-            promise.completeWith($0)
+            let chain: [Certificate]
+            let expires: Int64
+            if let own = try issuer.mirror(trust, host: host, key: leafKey, at: now) {
+                chain = own
+                expires = min(own[1].notAfter, own[0].isValid(at: now) ? own[0].notAfter : .max)
+            } else {
+                let reason = trust.reasons.first.map(String.init(describing:)) ?? "certificate not verified"
+                chain = try InterceptionAuthority.throwaway(
+                    mirroring: trust.leaf, host: host, key: leafKey,
+                    issuerName: "Not trusted by Countersign: \(reason)", at: now)
+                expires = chain[0].isValid(at: now) ? chain[0].notAfter : .max
+            }
+            let context = try TLSServerContext(chain: chain, key: leafKey, host: host)
+            self.keep(context, key, expires: expires)
+            return context
         }
-        return promise.futureResult
     }
 
     private func leafKey() throws -> PrivateKey {

@@ -159,7 +159,10 @@ final class ConnectSetup {
             entry.record(undecided: trust)
             session.bind(connection, for: route.slot(under: .client(leaf: leaf), mayBeAnswered: true).key)
             services.shared.leaves
-                .mirror(of: trust, host: origin.host, now: services.shared.wallClock(), loop: services.loop)
+                .mirror(
+                    of: trust, host: origin.host, port: origin.port, issuer: interceptionAuthority,
+                    now: services.shared.wallClock(), loop: services.loop
+                )
                 .assumeIsolated()
                 .whenComplete { self.show($0, .init(origin: self.origin, pin: leaf)) }
         case .refused(let response):

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """browse.py HOME PROXY NAME=URL...: opens pages in Debian's headless Chromium through PROXY, with HOME's NSS database.
 
-Prints one JSON object per page: name; error (Chromium's, such as net::ERR_CERT_AUTHORITY_INVALID, or null); text (of
-the document); state (of the lock icon: secure, insecure-broken and so on); issuer (of the server's certificate);
-prompts (how often Chromium wanted to ask for a password). Writes a screenshot of each page to HOME/NAME.png.
+With !URL, clicks "Proceed" on the warning, and opens the page again in a new tab: these pages are called NAME-proceeded
+and NAME-again. Prints one JSON object per page: name; error (Chromium's, such as net::ERR_CERT_AUTHORITY_INVALID, or
+null); text (of the document); state (of the lock icon: secure, insecure-broken and so on); issuer (of the server's
+certificate); prompts (how often Chromium wanted to ask for a password). Writes a screenshot of each page to
+HOME/NAME.png.
 """
 
 import base64
@@ -79,6 +81,19 @@ class Tab:
         error = self.call("Page.navigate", url=url).get("errorText")
         if error == "net::ERR_ABORTED":
             sys.exit(f"{url} is not a page")
+        return self.shown(name, error)
+
+    def proceed(self, name):
+        """Clicks "Advanced" and "Proceed"."""
+        self.events = []
+        for button in ["details-button", "proceed-link"]:
+            self.call("Runtime.evaluate", expression=f"document.getElementById('{button}').click()")
+        while not self.named("Page.frameNavigated"):
+            self.receive()
+        frame = self.named("Page.frameNavigated")[-1]["frame"]
+        return self.shown(name, "the warning again" if frame.get("unreachableUrl") else None)
+
+    def shown(self, name, error):
         while not self.named("Page.loadEventFired") or not self.named("Security.visibleSecurityStateChanged"):
             self.receive()
         shown = self.call("Runtime.evaluate", expression="document.documentElement.innerText")["result"]["value"]
@@ -115,7 +130,11 @@ try:
     for argument in sys.argv[3:]:
         name, url = argument.split("=", 1)
         with connect(place(chromium), max_size=None, proxy=None) as socket:
-            print(json.dumps(Tab(socket).open(name, url)), flush=True)
+            tab = Tab(socket)
+            print(json.dumps(tab.open(name, url.removeprefix("!"))), flush=True)
+            if url.startswith("!"):
+                print(json.dumps(tab.proceed(f"{name}-proceeded")), flush=True)
+                print(json.dumps(Tab(socket).open(f"{name}-again", url[1:])), flush=True)
 finally:
     chromium.terminate()
     chromium.wait(10)
