@@ -6,8 +6,8 @@ import Glibc
 /// Refuses a home whose list of sites or trust anchors other users could change, as ssh refuses such a `~/.ssh`.
 ///
 /// The home, `AllowedSites`, `Certs`, `Certs/anchors` and their files must belong to this user, to root or, for root,
-/// to the user who ran sudo, and nobody else may write to them. The target of a symbolic link is checked with every folder above it, up to the home or the root
-/// of the file system. The folders above the home are not checked.
+/// to the user who ran sudo, and nobody else may write to them. The target of a symbolic link is checked with every
+/// folder above it, up to the home or the root of the file system. The folders above the home are not checked.
 ///
 /// Write permission for a group is accepted if the group is the owner's private group, as Debian's ssh does: with
 /// umask 002, which is the default on systems with such groups, git and editors create all files with it.
