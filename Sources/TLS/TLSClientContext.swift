@@ -38,6 +38,17 @@ package final class TLSClientContext: Sendable {
         }
     }
 
+    /// Whether OpenSSL accepts the identity for a connection.
+    package func accepts(_ identity: Identity) -> Bool {
+        // Without a context every connection fails, whatever the identity is.
+        guard let context = try? ssl, let connection = SSL_new(context.pointer) else { return true }
+        defer {
+            SSL_free(connection)
+            ERR_clear_error()
+        }
+        return identity.isUsed(by: connection)
+    }
+
     // MARK: OpenSSL's context
 
     var ssl: SSLContext {
@@ -76,5 +87,15 @@ package final class TLSClientContext: Sendable {
             TLSEngine.of(ssl)?.handshakePassed(point: point)
         }
         return ssl
+    }
+}
+
+extension Identity {
+    /// Makes the connection present the identity. Returns false, with an error in OpenSSL's queue, if OpenSSL does not
+    /// accept it.
+    func isUsed(by connection: OpaquePointer) -> Bool {
+        withStack(of: chain.dropFirst()) { issuers in
+            leaf.withX509 { leaf in key.withPKEY { SSL_use_cert_and_key(connection, leaf, $0, issuers, 1) } }
+        } == 1
     }
 }

@@ -342,12 +342,7 @@ package final class TLSEngine {
         SSL_certs_clear(ssl)
         shownIdentity = nil
         if let identity {
-            let used = withStack(of: identity.chain.dropFirst()) { issuers in
-                identity.leaf.withX509 { leaf in
-                    identity.key.withPKEY { SSL_use_cert_and_key(ssl, leaf, $0, issuers, 1) }
-                }
-            }
-            guard used == 1 else {
+            guard identity.isUsed(by: ssl) else {
                 fail(.drained(.configuration, "OpenSSL does not accept the identity \"\(identity.name)\""))
                 return 0
             }

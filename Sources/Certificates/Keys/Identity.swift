@@ -11,6 +11,8 @@ package struct Identity: Sendable {
     package let key: PrivateKey
     /// Whether a revocation list of this home revokes the certificate or one of its issuers.
     package private(set) var isRevoked = false
+    /// Whether OpenSSL accepts the key and the chain. If it does not, a connection with the identity fails.
+    package private(set) var isAcceptedByOpenSSL = true
 
     /// Throws `noCertificate` for an empty chain, `keyMismatch` if the key is not the leaf's.
     package init(name: String, chain: [Certificate], key: PrivateKey) throws(CertificateError) {
@@ -30,9 +32,10 @@ package struct Identity: Sendable {
 }
 
 extension Identity: Equatable {
-    /// Compares name, chain and revocation. Equal chains imply the same key.
+    /// Compares name, chain and usability. Equal chains imply the same key.
     package static func == (left: Identity, right: Identity) -> Bool {
         left.name == right.name && left.chain == right.chain && left.isRevoked == right.isRevoked
+            && left.isAcceptedByOpenSSL == right.isAcceptedByOpenSSL
     }
 }
 
@@ -49,6 +52,13 @@ extension Identity {
         }
         return checked
     }
+
+    /// The identity with ``isAcceptedByOpenSSL`` set.
+    package func accepted(byOpenSSL isAccepted: Bool) -> Identity {
+        var checked = self
+        checked.isAcceptedByOpenSSL = isAccepted
+        return checked
+    }
 }
 
 // MARK: Choosing
@@ -57,6 +67,8 @@ extension Identity {
     /// Why an identity cannot answer a server's request.
     package enum Obstacle: Equatable, Sendable, CustomStringConvertible {
         case revoked
+        /// The key or a signature of the chain is weaker than OpenSSL's security level permits.
+        case notAcceptedByOpenSSL
         case expired(notAfter: Int64)
         case notYetValid(notBefore: Int64)
         /// The key usage or extended key usage is not that of a TLS client.
@@ -69,6 +81,7 @@ extension Identity {
         package var description: String {
             switch self {
             case .revoked: "revoked"
+            case .notAcceptedByOpenSSL: "its key or a signature of its chain is too weak for OpenSSL"
             case .expired(let notAfter): "expired \(CalendarDate(secondsSince1970: notAfter))"
             case .notYetValid(let notBefore): "not valid before \(CalendarDate(secondsSince1970: notBefore))"
             case .wrongPurpose: "not for client authentication"
@@ -85,6 +98,7 @@ extension Identity {
         acceptableIssuers: [[UInt8]], signatureAlgorithms: [UInt16] = [], at time: Int64
     ) -> Obstacle? {
         if isRevoked { return .revoked }
+        if !isAcceptedByOpenSSL { return .notAcceptedByOpenSSL }
         if leaf.notAfter < time { return .expired(notAfter: leaf.notAfter) }
         if leaf.notBefore > time { return .notYetValid(notBefore: leaf.notBefore) }
         if !leaf.allowsDigitalSignature || !leaf.allowsClientAuthentication { return .wrongPurpose }

@@ -98,6 +98,7 @@ struct HomeReader: Sendable {
         let enrolled = try EnrolledIdentities(vault.contents, home: home)
         snapshot.identities = enrolled.identities.map {
             $0.checked(against: snapshot.anchors.revocationLists, issuers: snapshot.anchors.certificates)
+                .accepted(byOpenSSL: snapshot.originTLS.accepts($0))
         }
         snapshot.faults = enrolled.faults
         guard !enrolled.refusedPINs.isEmpty else { return }
