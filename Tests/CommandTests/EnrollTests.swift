@@ -2,6 +2,7 @@
 
 import CountersignCertificates
 import CountersignTestOrigin
+import CountersignVault
 import Foundation
 import Testing
 
@@ -158,7 +159,7 @@ struct EnrollTests {
     @Test func anotherProcessContinuesAPendingEnrolmentWithTheSameKey() throws {
         let place = try EnrolledSandbox(["pending": 1, "retryAfter": "1"])
         let result = try place.enroll("--no-wait")
-        #expect(result.status == 1)
+        #expect(result.status == 3)
         #expect(result.error.contains("has not yet decided about identity \"laptop\""), "\(result.said)")
         let pending = try #require(try place.vault.contents.pendingEnrollments["laptop"])
         #expect(pending.state == .requested && !pending.request.isEmpty && pending.attempts == 1)
@@ -166,12 +167,50 @@ struct EnrollTests {
             try place.needsRefresh("laptop").output.contains(
                 "laptop: yes, its first certificate has not been issued yet"))
         let listed = try place.sandbox.countersign("certificate", "list")
-        #expect(listed.output.isEmpty && listed.error.isEmpty)
+        let row = "laptop  CN=jdoe  \(place.server.address())  pending since 20"
+        #expect(listed.output.hasPrefix(row) && listed.output.contains("  next request 20"), "\(listed.said)")
+        #expect(listed.error.isEmpty)
+        let json = try place.sandbox.sh(
+            "countersign certificate list --json | jq -c '.[] | [.name, .pending, .server, .issued, .daysLeft]'")
+        #expect(json.output == "[\"laptop\",true,\"\(place.server.address())\",false,null]\n", "\(json.said)")
 
         let next = try place.refresh("laptop")
         #expect(next.status == 0, "\(next.said)")
         let identity = try #require(try place.identity())
         #expect(try identity.key.pkcs8 == pending.privateKey)
+        #expect(try !place.sandbox.countersign("certificate", "list").output.contains("pending"))
+    }
+
+    @Test func pendingRenewalIsListedBesideItsIdentity() throws {
+        let place = try EnrolledSandbox(["days": 1])
+        let result = try place.enroll()
+        #expect(result.output.contains("valid for 23 hours\n") || result.output.contains("valid for 24 hours\n"))
+        try place.control(["pending": 2, "retryAfter": "86400"])
+        #expect(try place.refresh("laptop", "--no-wait").status == 3)
+        let lines = try place.sandbox.countersign("certificate", "list").output.split(separator: "\n")
+        #expect(lines.count == 2, "\(lines)")
+        #expect(["  23 hours left", "  24 hours left"].contains { lines[0].contains($0) }, "\(lines)")
+        #expect(lines.last?.contains("pending since 20") == true, "\(lines)")
+    }
+
+    /// A failure of one identity is the status of the whole refresh.
+    @Test func refreshOfAllIsPendingUnlessOneFails() throws {
+        let place = try EnrolledSandbox(["pending": 2, "retryAfter": "86400"])
+        #expect(try place.enroll("--no-wait").status == 3)
+        #expect(try place.refresh("--no-wait").status == 3)
+        try place.control(["fault": "500"])
+        #expect(try place.enroll("--no-wait", name: "other").status == 1)
+        try place.control(["pending": 2, "retryAfter": "1"])
+        #expect(try place.enroll("--no-wait", name: "other").status == 3)
+        try place.vault.update { contents in
+            var pending = try #require(contents.pendingEnrollments["other"])
+            pending.retryAt = 0
+            try contents.setPendingEnrollment(pending)
+        }
+        try place.control(["fault": "500"])
+        let result = try place.refresh("--no-wait")
+        #expect(result.status == 1, "\(result.said)")
+        #expect(result.error.contains("identity \"laptop\"") && result.error.contains("500"), "\(result.said)")
     }
 
     @Test func pendingReplacementRepeatsTheOriginalRequest() throws {
@@ -179,7 +218,7 @@ struct EnrollTests {
         try #require(try place.enroll().status == 0)
         let before = try place.leaf()
         try place.control(["pending": 1, "retryAfter": "1"])
-        #expect(try place.enroll("--replace", "--subject", "CN=other", "--no-wait").status == 1)
+        #expect(try place.enroll("--replace", "--subject", "CN=other", "--no-wait").status == 3)
         #expect(try place.identity()?.leaf == before)
         // A temporary outage of the server does not lose the request.
         let pending = try #require(try place.vault.contents.pendingEnrollments["laptop"])

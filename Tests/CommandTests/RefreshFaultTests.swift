@@ -107,7 +107,7 @@ struct RefreshFaultTests {
         let leaf = try place.leaf()
         // The response arrives, but the test handshake fails.
         try place.control(["pending": 1, "retryAfter": "20"])
-        #expect(try place.refresh("laptop", "--no-wait").status == 1)
+        #expect(try place.refresh("laptop", "--no-wait").status == 3)
         #expect(try place.leaf() == leaf)
         #expect(try place.refresh("laptop", "--no-wait").error.contains("has not yet decided"))
         #expect(place.server.requests("simplereenroll").count == 1)

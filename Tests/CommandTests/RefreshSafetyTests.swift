@@ -65,7 +65,7 @@ struct RefreshSafetyTests {
         let place = try enrolled()
         let (leaf, record) = (try place.leaf(), try place.vault.contents.enrollments["laptop"])
         try place.control(["pending": 1, "retryAfter": "1"])
-        #expect(try place.enroll("--replace", "--subject", "CN=other", "--no-wait").status == 1)
+        #expect(try place.enroll("--replace", "--subject", "CN=other", "--no-wait").status == 3)
         #expect(try place.vault.contents.enrollments["laptop"] == record)
         try place.control(["authFor": [String](), "fault": "403", "faultFor": "simpleenroll"])
         #expect(try place.refresh("laptop").error.contains("403"))
@@ -85,7 +85,7 @@ struct RefreshSafetyTests {
         ] as [[String: any Sendable]])
     func pendingRequestSurvivesUnrelatedErrors(control: [String: any Sendable]) throws {
         let place = try EnrolledSandbox(["pending": 1, "retryAfter": "1"])
-        #expect(try place.enroll("--no-wait").status == 1)
+        #expect(try place.enroll("--no-wait").status == 3)
         let pending = try #require(try place.vault.contents.pendingEnrollments["laptop"])
         try place.control(control)
         for repeated in [false, true] {
@@ -121,7 +121,7 @@ struct RefreshSafetyTests {
     /// The clock was years ahead when the server deferred its decision.
     @Test func implausiblyLongWaitIsIgnored() throws {
         let place = try EnrolledSandbox(["pending": 1, "retryAfter": "1"])
-        #expect(try place.enroll("--no-wait").status == 1)
+        #expect(try place.enroll("--no-wait").status == 3)
         try place.vault.update { contents in
             var pending = try #require(contents.pendingEnrollments["laptop"])
             pending.retryAt += 10 * 366 * 86_400

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignTestOrigin
 import Foundation
 import Testing
 
@@ -58,5 +59,41 @@ import Testing
         #expect(nothing == nil)
         #expect(throws: CountersignError.self) { try HomeFile(path: "/nowhere/at/all").read(upTo: 1) }
         #expect(throws: CountersignError.self) { try HomeFile(path: "/").readIfThere(upTo: 1) }
+    }
+
+    // MARK: Killed writers
+
+    @Test func temporaryFilesOfKilledWritersAreRemoved() throws {
+        let folder = try TemporaryFolder("home")
+        let home = Home(path: folder.path)
+        let abandoned = [
+            "AllowedSites/work.sites.4711.1.new", "Certs/identities/laptop.pem.4711.2.new",
+            "Certs/anchors/a.pem.1.1.new", "Certs/interception/root.pem.1.1.new", "vault.new", "vault.key.new",
+        ]
+        let others = ["Certs/identities/laptop.pem", "AllowedSites/my.new", "AllowedSites/1.2.new", "vault"]
+        for name in abandoned + others { try folder.write(name, "x") }
+        let running = "Certs/identities/laptop.pem.4711.3.new"
+        try folder.write(running, "x")
+        let writer = open(folder.file(running), O_RDONLY)
+        try #require(writer >= 0 && flock(writer, LOCK_EX) == 0)
+        home.removeAbandonedFiles()
+        #expect(abandoned.filter { access(folder.file($0), F_OK) == 0 } == [])
+        #expect((others + [running]).filter { access(folder.file($0), F_OK) != 0 } == [])
+        close(writer)
+        home.removeAbandonedFiles()
+        #expect(access(folder.file(running), F_OK) != 0)
+    }
+
+    @Test func cleaningDoesNotDisturbAWriter() async throws {
+        let folder = try TemporaryFolder("home")
+        let home = Home(path: folder.path)
+        let cleaner = Task.detached { while !Task.isCancelled { home.removeAbandonedFiles() } }
+        for number in 0..<500 {
+            let text = Array("\(number)".utf8)
+            try home.identityChain(named: "laptop").replace(with: text)
+            #expect(TextFile.bytes(home.identityChain(named: "laptop").path) == text)
+        }
+        cleaner.cancel()
+        await cleaner.value
     }
 }

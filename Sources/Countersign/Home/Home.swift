@@ -37,6 +37,13 @@ package struct Home: Sendable, Equatable {
         try HomeFile.makeFolder(path, mode: 0o700)
     }
 
+    /// Removes the temporary files of writers that were killed, the vault's included.
+    package func removeAbandonedFiles() {
+        let folders = [Self.sitesFolder, Self.anchorsFolder, Self.identitiesFolder, Self.interceptionFolder, "run"]
+        for folder in folders { HomeFile.removeAbandoned(in: "\(path)/\(folder)") }
+        vault.storage.removeAbandonedFiles()
+    }
+
     // MARK: Files and folders
 
     package static let sitesFolder = "AllowedSites"

@@ -70,11 +70,7 @@ package struct HomeFile: Sendable {
     package func replace(with bytes: [UInt8], mode: mode_t = 0o644) throws(CountersignError) {
         if (try? readIfThere(upTo: bytes.count)) == bytes { return }
         try Self.makeFolders(above: path)
-        let number = Self.written.add(1, ordering: .relaxed).newValue
-        let temporary = "\(path).\(getpid()).\(number).new"
-        _ = unlink(temporary)
-        let file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
-        guard file >= 0 else { throw .system(errno, "cannot write \(name)", hint: Self.hint(for: errno, path)) }
+        let (temporary, file) = try temporaryFile(mode)
         do throws(CountersignError) {
             defer { close(file) }
             try write(bytes, to: file)
@@ -86,6 +82,44 @@ package struct HomeFile: Sendable {
             throw error
         }
         Self.syncFolder(above: path)
+    }
+
+    private static let temporarySuffix = ".new"
+
+    /// Creates a file beside this one. It is locked, so that ``removeAbandoned(in:)`` can tell that it is being
+    /// written.
+    private func temporaryFile(_ mode: mode_t) throws(CountersignError) -> (path: String, descriptor: Int32) {
+        while true {
+            let number = Self.written.add(1, ordering: .relaxed).newValue
+            let temporary = "\(path).\(getpid()).\(number)\(Self.temporarySuffix)"
+            _ = unlink(temporary)
+            let file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
+            guard file >= 0 else { throw .system(errno, "cannot write \(name)", hint: Self.hint(for: errno, path)) }
+            var found = stat()
+            // A file that was removed before it was locked has no name.
+            if flock(file, LOCK_EX) != 0 || fstat(file, &found) != 0 || found.st_nlink > 0 { return (temporary, file) }
+            close(file)
+        }
+    }
+
+    /// Removes the temporary files of writers that were killed, in `folder`. Errors are ignored: such a file does no
+    /// harm, and the next call tries again.
+    static func removeAbandoned(in folder: String) {
+        guard let entries = opendir(folder) else { return }
+        defer { closedir(entries) }
+        while let entry = readdir(entries) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+            guard parts.count >= 4, name.hasSuffix(temporarySuffix),
+                parts.dropLast().suffix(2).allSatisfy({ UInt64($0) != nil })
+            else { continue }
+            let file = open("\(folder)/\(name)", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+            guard file >= 0 else { continue }
+            if flock(file, LOCK_EX | LOCK_NB) == 0 { _ = unlink("\(folder)/\(name)") }
+            close(file)
+        }
     }
 
     /// Removes the file, and returns whether it existed.

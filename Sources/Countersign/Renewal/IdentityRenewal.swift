@@ -126,6 +126,7 @@ package struct IdentityRenewal: Sendable {
     func perform(
         _ name: String, _ options: Options, isFirst: Bool, confirm: AnchorConfirmation? = nil, _ lock: RenewalLock
     ) async throws -> Outcome {
+        home.removeAbandonedFiles()
         do {
             let attempt = RenewalAttempt(
                 context: context, name: name, reusesKey: options.reusesKey, isFirst: isFirst, confirm: confirm)

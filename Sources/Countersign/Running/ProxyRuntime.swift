@@ -37,6 +37,7 @@ package final class ProxyRuntime: Sendable {
         delegateCredentials: ReplacementCredentials? = nil, observer: ChallengeObserver? = nil,
         renewals: RenewalKeeper? = nil, logger: Logger
     ) async throws {
+        keeper.home.removeAbandonedFiles()
         for case .unix(let path) in configuration.listeningAddresses {
             try HomeFile.makeFolder(HomeFile.folder(of: path), mode: 0o700)
             guard try LocalSocket.connect(to: path) == nil else {

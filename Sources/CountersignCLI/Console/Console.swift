@@ -74,6 +74,24 @@ enum Day {
     static func text(_ seconds: Int64) -> String {
         String(WallClock.rfc3339(seconds).prefix { $0 != "T" })
     }
+
+    /// `12 days left`, or hours if there are fewer than 48, or `expired 2026-01-01`.
+    static func left(until notAfter: Int64, now: Int64) -> String {
+        if notAfter < now { return "expired \(text(notAfter))" }
+        return "\(span(notAfter - now, days: notAfter / seconds - now / seconds)) left"
+    }
+
+    /// `valid until 2026-01-01`, or `valid for 24 hours` if that is less than two days.
+    static func validity(until notAfter: Int64, now: Int64) -> String {
+        guard (0..<2 * seconds).contains(notAfter - now) else { return "valid until \(text(notAfter))" }
+        return "valid for \(span(notAfter - now, days: 0))"
+    }
+
+    private static func span(_ length: Int64, days: Int64) -> String {
+        guard length < 2 * seconds else { return "\(days) days" }
+        let hours = length / 3600
+        return hours == 0 ? "less than 1 hour" : "\(hours) \(hours == 1 ? "hour" : "hours")"
+    }
 }
 
 extension StringProtocol {

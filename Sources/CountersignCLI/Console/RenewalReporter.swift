@@ -72,13 +72,16 @@ final class RenewalReporter: Sendable {
         return minutes > 0 ? "\(minutes) m \(rest) s" : "\(rest) s"
     }
 
-    /// Writes the outcome; a pending one is an error.
+    /// The exit status while a server has not yet decided.
+    static let pending = ExitCode(3)
+
+    /// Writes the outcome. Throws ``pending`` if the server has not yet decided.
     func result(_ outcome: IdentityRenewal.Outcome, verb: String) throws {
         switch outcome {
         case .renewed(let leaf):
             Console.result(
                 "identity \"\(name)\" \(verb): \(Console.printable(leaf.subject)), "
-                    + "valid until \(Day.text(leaf.notAfter))\n"
+                    + "\(Day.validity(until: leaf.notAfter, now: Int64(time(nil))))\n"
             )
         case .pending(let until):
             Console.error(
@@ -86,7 +89,7 @@ final class RenewalReporter: Sendable {
                     "the server has not yet decided about identity \"\(name)\"",
                     hint: "run `countersign certificate refresh \(name)` after \(WallClock.rfc3339(until)), "
                         + "or leave it to `countersign serve`"))
-            throw ExitCode.failure
+            throw Self.pending
         }
     }
 }

@@ -16,6 +16,9 @@ struct IdentitySummary: Encodable {
     let notBefore: String
     let notAfter: String
     let daysLeft: Int64
+    let hoursLeft: Int64
+    /// `12 days left` or `expired 2026-01-01`.
+    let remaining: String
     let isExpired: Bool
     let key: String
     /// The token's URI if the key is in a token.
@@ -41,7 +44,8 @@ struct IdentitySummary: Encodable {
     let sitesByIssuer: [String]
 
     private enum CodingKeys: String, CodingKey {
-        case name, subject, issuer, notBefore, notAfter, daysLeft, key, token, signature, alternativeNames, keyUsage
+        case name, subject, issuer, notBefore, notAfter, daysLeft, hoursLeft, key, token, signature, alternativeNames,
+            keyUsage
         case extendedKeyUsage, issuers, fingerprint, server, serverAnchors, anchors, sites, sitesByIssuer
         case serialNumber = "serial"
         case isExpired = "expired"
@@ -61,6 +65,8 @@ struct IdentitySummary: Encodable {
         notBefore = Day.text(leaf.notBefore)
         notAfter = Day.text(leaf.notAfter)
         daysLeft = max(0, leaf.notAfter / Day.seconds - now / Day.seconds)
+        hoursLeft = max(0, leaf.notAfter - now) / 3600
+        remaining = Day.left(until: leaf.notAfter, now: now)
         isExpired = leaf.notAfter < now
         key = leaf.keyDescription
         token = location.tokenURI
@@ -108,11 +114,6 @@ struct IdentitySummary: Encodable {
 
     private static func fingerprints(_ anchors: [[UInt8]]) -> [String] {
         anchors.compactMap { try? Certificate(der: $0).fingerprintText }
-    }
-
-    /// `12 days left` or `expired 2026-01-01`.
-    var remaining: String {
-        isExpired ? "expired \(notAfter)" : "\(daysLeft) \(daysLeft == 1 ? "day" : "days") left"
     }
 
     var sitesText: String {

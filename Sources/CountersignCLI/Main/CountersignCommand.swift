@@ -16,7 +16,8 @@ struct CountersignCommand: ParsableCommand {
             --access-log. A flag on the command line takes precedence. Secrets are never read from arguments or the \
             environment.
 
-            Exit status: 0 on success; 1 on failure, or if the answer is no; 64 on a usage error.
+            Exit status: 0 on success; 1 on failure, or if the answer is no; 3 while an enrolment is pending; 64 on a \
+            usage error.
 
             EXAMPLES:
               countersign sites add https://git.corp.example answer=basic

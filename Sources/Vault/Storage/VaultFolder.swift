@@ -214,6 +214,12 @@ package struct VaultFolder: VaultStorage {
         return lock
     }
 
+    package func removeAbandonedFiles() {
+        // Only a lock that is taken removes them; so nothing is locked, and nothing created, if there are none.
+        let isAny = VaultItem.allCases.contains { (try? status(of: Self.temporary($0.fileName))) ?? nil != nil }
+        if isAny, let lock = try? lockForWriting() { lock.release() }
+    }
+
     private func waitForLock() throws(VaultError) -> VaultLock {
         let path = path(of: Self.lock)
         let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)

@@ -53,9 +53,14 @@ package protocol VaultStorage: Sendable {
     /// Keeps out every other writer that asks for the lock, in this process and in others, until it is released. Throws
     /// `locked` if another writer holds it for too long. Cleans up after a writer that was killed.
     func lockForWriting() throws(VaultError) -> VaultLock
+
+    /// Cleans up after a writer that was killed, if there was one. Errors are left to the next writer.
+    func removeAbandonedFiles()
 }
 
 extension VaultStorage {
+    package func removeAbandonedFiles() {}
+
     func replace(
         _ item: VaultItem, with bytes: [UInt8], if condition: VaultWriteCondition = .always
     ) throws(VaultError) {

@@ -28,6 +28,8 @@ struct CertificateEnrollCommand: ParsableCommand {
             The request is authenticated by --credential (if the server challenges with Basic or Digest) or --identity \
             (if it requests a client certificate); by default with the credential `enrollment`, if it exists.
 
+            Exit status 3: the server has not decided yet. `certificate list` shows the request.
+
             With --password-stdin, the first line of standard input is the vault's passphrase.
 
             EXAMPLES:

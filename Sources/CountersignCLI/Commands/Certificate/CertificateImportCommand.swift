@@ -103,7 +103,7 @@ struct CertificateImportCommand: ParsableCommand {
     private func report(_ name: String, _ leaf: Certificate) {
         Console.result(
             "identity \"\(name)\" imported: \(Console.printable(leaf.subject)), "
-                + "valid until \(Day.text(leaf.notAfter))\n"
+                + "\(Day.validity(until: leaf.notAfter, now: Int64(time(nil))))\n"
         )
         let now = Int64(time(nil))
         if leaf.notAfter < now {

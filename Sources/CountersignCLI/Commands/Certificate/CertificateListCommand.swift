@@ -11,9 +11,12 @@ struct CertificateListCommand: ParsableCommand {
         commandName: "list",
         abstract: "List the client identities: name, subject, issuer, days left, sites.",
         discussion: """
+            Below them, lists the certificates about which an EST server has not yet decided: name, requested subject, \
+            server, since when, and the time of the next request. In JSON, these have the field `pending`.
+
             EXAMPLES:
               countersign certificate list
-              countersign certificate list --json | jq -r '.[] | select(.daysLeft < 30) | .name'
+              countersign certificate list --json | jq -r '.[] | select(.daysLeft and .daysLeft < 30) | .name'
             """)
 
     @OptionGroup var homeOption: HomeOption
@@ -26,14 +29,29 @@ struct CertificateListCommand: ParsableCommand {
         let enrolled = try EnrolledIdentities(vault?.contents, home: home, readsTokens: false)
         let sites = IdentitySites(of: home)
         let shown = enrolled.chains.map { IdentitySummary($0.name, $0.chain, of: vault?.contents, sites) }
+        let pending = (vault?.contents).map(PendingSummary.all) ?? []
         if output.json {
-            try Console.result(json: shown)
+            try Console.result(json: shown.map(Listed.identity) + pending.map(Listed.pending))
         } else {
             Console.result(
                 TextTable(rows: shown.map { [$0.name, $0.subject, $0.issuer, $0.remaining, $0.sitesText] }).text)
+            Console.result(TextTable(rows: pending.map { $0.row.map(Console.printable) }).text)
         }
         for fault in enrolled.faults { Console.warning("identity \"\(fault.name)\" is not listed: \(fault.reason)") }
         for fault in enrolled.fileFaults { Console.warning("identity \"\(fault.name)\": \(fault.reason)") }
+    }
+}
+
+/// An element of the JSON list.
+private enum Listed: Encodable {
+    case identity(IdentitySummary)
+    case pending(PendingSummary)
+
+    func encode(to encoder: any Encoder) throws {
+        switch self {
+        case .identity(let summary): try summary.encode(to: encoder)
+        case .pending(let summary): try summary.encode(to: encoder)
+        }
     }
 }
 

@@ -19,7 +19,7 @@ struct CertificateRefreshCommand: ParsableCommand {
             TLS handshake. A failed refresh leaves the working certificate untouched.
 
             If the server defers its decision, the command polls it for up to one day. If it is interrupted, the next \
-            refresh continues the same request.
+            refresh continues the same request. Exit status 3: the server has not decided yet.
 
             EXAMPLES:
               countersign certificate refresh
@@ -55,6 +55,7 @@ struct CertificateRefreshCommand: ParsableCommand {
     /// Refreshes every identity that is due. A failure of one does not stop the others.
     private func refreshDue(_ home: Home, _ vault: OpenVault) throws {
         var hasFailed = false
+        var isPending = false
         var isAnyDue = false
         for name in vault.contents.plannedNames {
             do {
@@ -66,9 +67,10 @@ struct CertificateRefreshCommand: ParsableCommand {
                 guard let state, state.isRenewable else { continue }
                 isAnyDue = true
                 try refresh(name, home, vault)
+            } catch let code as ExitCode where code == RenewalReporter.pending {
+                isPending = true
             } catch {
                 hasFailed = true
-                if error is ExitCode { continue }
                 for diagnostic in Diagnostic.all(in: error) {
                     Console.error(Diagnostic("identity \"\(name)\": \(diagnostic.message)", hint: diagnostic.hint))
                 }
@@ -76,6 +78,7 @@ struct CertificateRefreshCommand: ParsableCommand {
         }
         warnAboutImported(home, vault)
         if hasFailed { throw ExitCode.failure }
+        if isPending { throw RenewalReporter.pending }
         if !isAnyDue { Console.result("nothing is due\n") }
     }
 

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Countersign
+import CountersignCryptography
+import CountersignVault
+
+/// A certificate that an EST server has received a request for and that is not in use yet, as `certificate list` shows
+/// it.
+struct PendingSummary: Encodable {
+    let name: String
+    let subject: String
+    let server: String
+    let pending = true
+    /// When the key was created, in RFC 3339.
+    let since: String
+    /// The earliest time of the next request, in RFC 3339; nil if it is due, or if the certificate is issued.
+    let nextRequest: String?
+    /// The certificate is issued and has not passed its test handshake yet.
+    let issued: Bool
+
+    private enum CodingKeys: String, CodingKey { case name, subject, server, pending, since, nextRequest, issued }
+
+    private init(_ request: PendingEnrollment, for plan: EnrollmentRecord) {
+        name = request.name
+        subject = plan.subject
+        server = plan.server
+        since = WallClock.rfc3339(request.created)
+        issued = request.state != .requested
+        nextRequest = issued || request.retryAt == 0 ? nil : WallClock.rfc3339(request.retryAt)
+    }
+
+    /// Sorted by name.
+    static func all(in contents: VaultContents) -> [PendingSummary] {
+        contents.pendingEnrollments.values.filter(\.isUnderway).sorted { $0.name < $1.name }.compactMap { request in
+            (request.plan ?? contents.enrollments[request.name]).map { PendingSummary(request, for: $0) }
+        }
+    }
+
+    /// Name, subject, server, since when, what next.
+    var row: [String] {
+        let next = issued ? "issued, not tested yet" : nextRequest.map { "next request \($0)" } ?? "next request now"
+        return [name, subject, server, "pending since \(since)", next]
+    }
+}
