@@ -69,6 +69,13 @@ package final class SoftToken: Sendable {
             "--write-object", der, "--type", "cert", "--label", name, "--id", id)
     }
 
+    /// Generates a key pair as `name`; `kind` is `EC:prime256v1`, `rsa:2048` or another of pkcs11-tool's.
+    package func generate(_ name: String, id: String, kind: String) throws {
+        try run(
+            "pkcs11-tool", "--module", Self.modulePath, "--token-label", Self.label, "--login", "--pin", Self.pin,
+            "--keypairgen", "--key-type", kind, "--label", name, "--id", id)
+    }
+
     private func run(_ program: String, _ arguments: String...) throws {
         let done = try Command.run(try Tool.path(program), arguments, environment: environment, in: folder)
         guard done.status == 0 else { throw HarnessError("\(program): \(done.said)") }

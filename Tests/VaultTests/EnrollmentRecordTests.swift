@@ -71,6 +71,21 @@ import Testing
         #expect(try VaultRecords.decode(try VaultRecords.encode(contents)) == contents)
     }
 
+    @Test func aRequestForAKeyInATokenIsDecodedAsEncoded() throws {
+        var contents = try filled()
+        let token = TokenKey(name: "laptop", uri: "pkcs11:token=card;id=%01", pin: Secret(utf8: "canary-pin"))
+        var pending = PendingEnrollment(token: token, created: 1_800_000_000)
+        pending.plan = Self.enrollment()
+        try contents.setPendingEnrollment(pending)
+        #expect(contents.pendingEnrollments["laptop"]?.token == token)
+        contents.refusePendingPIN(of: token)
+        #expect(contents.pendingEnrollments["laptop"]?.token?.isPINRefused == true)
+        let decoded = try VaultRecords.decode(try VaultRecords.encode(contents))
+        #expect(decoded == contents && decoded.recordCount == contents.recordCount)
+        let keyless = PendingEnrollment(name: "laptop", privateKey: PendingEnrollment.keyInToken, created: 1)
+        #expect(throws: VaultError(.invalidRecord, "")) { try contents.setPendingEnrollment(keyless) }
+    }
+
     @Test func everyCutPayloadIsRefused() throws {
         var contents = VaultContents()
         try contents.setEnrollment(Self.whole())

@@ -31,11 +31,15 @@ extension EnrollmentRecord {
 }
 
 extension PendingEnrollment {
-    /// Creates a pending enrolment with a new key of the plan's kind, or P-256 while the server may still ask for
-    /// another.
-    init(for plan: EnrollmentRecord, created: Int64) throws {
-        let key = try PrivateKey.generate(KeySpecification(plan.keySpecification) ?? .ecP256)
-        self.init(name: plan.name, privateKey: try key.pkcs8, created: max(0, created))
+    /// Creates a pending enrolment with the key in `token`, or with a new one of the plan's kind, which is P-256 while
+    /// the server may still ask for another.
+    init(for plan: EnrollmentRecord, token: TokenKey?, created: Int64) throws {
+        if let token {
+            self.init(token: token, created: max(0, created))
+        } else {
+            let key = try PrivateKey.generate(KeySpecification(plan.keySpecification) ?? .ecP256)
+            self.init(name: plan.name, privateKey: try key.pkcs8, created: max(0, created))
+        }
         self.plan = plan
     }
 

@@ -9,18 +9,21 @@ extension IdentityRenewal {
     /// existing identity of that name stays in use until the new one has been verified. If the enrolment fails,
     /// everything is unchanged, except that a request which the server has received and not refused stays pending, for
     /// ``refresh(_:_:)`` to continue. `confirm` is called once, on any thread, and chooses the plan's anchors.
+    ///
+    /// `token` is the key of a plan whose key specification is ``EnrollmentRecord/tokenKey``.
     package func enroll(
-        _ plan: EnrollmentRecord, replaces: Bool, _ options: Options = Options(), confirm: AnchorConfirmation? = nil
+        _ plan: EnrollmentRecord, replaces: Bool, token: TokenKey? = nil, _ options: Options = Options(),
+        confirm: AnchorConfirmation? = nil
     ) async throws -> Outcome {
         let name = plan.name
         let lock = try await lock(name, options)
-        let before = try begin(plan, replaces: replaces)
+        let before = try begin(plan, replaces: replaces, token: token)
         do {
             return try await perform(name, options, isFirst: true, confirm: confirm, lock)
         } catch {
             // If this fails as well, the vault keeps a key that no server has seen, which is harmless.
             _ = try? vault.update { contents in
-                guard contents.identityKeys[name]?.leafSHA256 == before.leafSHA256,
+                guard contents.leafSHA256(of: name) == before.leafSHA256,
                     contents.pendingEnrollments[name]?.isUnderway != true
                 else { return }
                 contents.removePendingEnrollment(named: name)
@@ -32,12 +35,13 @@ extension IdentityRenewal {
         }
     }
 
-    /// Throws `nameInUse` if an identity of that name exists that the enrolment may not replace.
-    package func checkName(_ name: String, replaces: Bool) throws {
-        try check(name, replaces: replaces, in: vault.contents)
+    /// Throws `nameInUse` if an identity of that name exists that the enrolment may not replace. `isInToken` says that
+    /// the new certificate is for a key in a token.
+    package func checkName(_ name: String, replaces: Bool, isInToken: Bool) throws {
+        try check(name, replaces: replaces, isInToken: isInToken, in: vault.contents)
     }
 
-    private func check(_ name: String, replaces: Bool, in contents: VaultContents) throws {
+    private func check(_ name: String, replaces: Bool, isInToken: Bool, in contents: VaultContents) throws {
         let isTaken =
             try contents.hasKey(of: name)
             || home.identityChain(named: name).readIfThere(upTo: Home.fileLimitBytes) != nil
@@ -46,31 +50,35 @@ extension IdentityRenewal {
                 .nameInUse, "there is an identity \(name.debugDescription) already",
                 hint: "renew it with `countersign certificate refresh \(name)`, or replace it with --replace")
         }
-        guard contents.tokenKeys[name] == nil else {
+        guard isInToken || contents.tokenKeys[name] == nil else {
             throw CountersignError(
                 .nameInUse,
                 "the key of identity \(name.debugDescription) is in a token and could not be restored",
-                hint: "choose another name, or run `countersign certificate remove \(name)` first")
+                hint: "enrol that key with --key pkcs11:…, choose another name, or run "
+                    + "`countersign certificate remove \(name)` first")
         }
     }
 
     /// Stores the plan in the vault as pending, and returns what it replaced.
     private func begin(
-        _ plan: EnrollmentRecord, replaces: Bool
+        _ plan: EnrollmentRecord, replaces: Bool, token: TokenKey?
     ) throws -> (pending: PendingEnrollment?, leafSHA256: [UInt8]?) {
         let name = plan.name
         return try vault.update { contents in
-            try check(name, replaces: replaces, in: contents)
-            let before = (contents.pendingEnrollments[name], contents.identityKeys[name]?.leafSHA256)
+            try check(name, replaces: replaces, isInToken: token != nil, in: contents)
+            let before = (contents.pendingEnrollments[name], contents.leafSHA256(of: name))
             var plan = plan
             plan.refusedCredential = contents.refusal(of: plan)
             // A pending request to another server, or for other names, is not the one that the plan describes.
             var pending =
-                if let pending = before.0, pending.plan?.makesSameRequest(as: plan) == true {
+                if let pending = before.0, pending.plan?.makesSameRequest(as: plan) == true,
+                    pending.token?.uri == token?.uri
+                {
                     pending
                 } else {
-                    try PendingEnrollment(for: plan, created: context.now())
+                    try PendingEnrollment(for: plan, token: token, created: context.now())
                 }
+            if let token { pending.set(token: token) }
             // Until the user has confirmed others.
             if plan.anchors.isEmpty { plan.anchors = pending.plan?.anchors ?? [] }
             pending.plan = plan

@@ -53,7 +53,7 @@ package struct IdentityRenewal: Sendable {
     /// ``CountersignError``; the identity is then unchanged.
     package func refresh(_ name: String, _ options: Options = Options()) async throws -> Outcome {
         _ = try enrollment(of: name)
-        let seen = vault.contents.identityKeys[name]?.leafSHA256
+        let seen = vault.contents.leafSHA256(of: name)
         return try await refresh(name, options, from: seen, try await lock(name, options))
     }
 
@@ -63,7 +63,7 @@ package struct IdentityRenewal: Sendable {
         _ name: String, from leafSHA256: [UInt8]? = nil, patience: Duration = .zero
     ) async throws -> Outcome? {
         _ = try enrollment(of: name)
-        let seen = leafSHA256 ?? vault.contents.identityKeys[name]?.leafSHA256
+        let seen = leafSHA256 ?? vault.contents.leafSHA256(of: name)
         guard let lock = try await RenewalLock.acquire(name, of: home, patience: patience, waits: {}) else {
             return nil
         }
@@ -82,7 +82,7 @@ package struct IdentityRenewal: Sendable {
             lock.record(.failed(detail, hint: hint))
             throw CountersignError(.refused, detail, hint: hint)
         }
-        let present = vault.contents.identityKeys[name]?.leafSHA256
+        let present = vault.contents.leafSHA256(of: name)
         if lock.previousOutcome == .done || present != nil && present != leafSHA256 {
             let stored = StoredIdentity(named: name, in: vault.contents, home: home)
             if let identity = stored.identity {
@@ -152,7 +152,7 @@ package struct IdentityRenewal: Sendable {
     package func discardPrevious(of name: String, leafSHA256: [UInt8]) throws {
         try vault.update { contents in
             guard var record = contents.enrollments[name], record.previous != nil,
-                contents.identityKeys[name]?.leafSHA256 == leafSHA256
+                contents.leafSHA256(of: name) == leafSHA256
             else { return }
             record.previous = nil
             try contents.setEnrollment(record)
@@ -166,14 +166,20 @@ package struct IdentityRenewal: Sendable {
         defer { withExtendedLifetime(lock) {} }
         let isRestored = try vault.update { contents in
             guard var record = contents.enrollments[name], let previous = record.previous, let leaf = previous.leaf,
-                contents.identityKeys[name]?.leafSHA256 == leafSHA256
+                contents.leafSHA256(of: name) == leafSHA256
             else { return false }
             record.chain = previous.chain
             record.previous = nil
             record.failures = failures
             record.lastFailure = max(0, context.now())
-            try contents.setIdentityKey(
-                IdentityKey(name: name, privateKey: previous.privateKey, leafSHA256: leaf.sha256Fingerprint))
+            if let token = contents.tokenKeys[name], previous.privateKey == PendingEnrollment.keyInToken {
+                try contents.setTokenKey(token.certified(by: leaf.sha256Fingerprint))
+            } else if previous.privateKey != PendingEnrollment.keyInToken {
+                try contents.setIdentityKey(
+                    IdentityKey(name: name, privateKey: previous.privateKey, leafSHA256: leaf.sha256Fingerprint))
+            } else {
+                return false
+            }
             try contents.setEnrollment(record)
             return true
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
+import CountersignCryptography
 import CountersignEnrollment
 import CountersignVault
 
@@ -13,12 +14,13 @@ extension RenewalAttempt {
     func install() async throws -> Certificate? {
         guard let pending = vault.contents.pendingEnrollments[name], case .issued(let issued) = pending.state,
             let chain = try? issued.map({ try Certificate(der: $0) }),
-            let identity = try? Identity(name: name, chain: chain, key: PrivateKey(pkcs8: pending.privateKey)),
-            identity.leaf.isValid(at: now), pending.attempts < Self.verificationAttempts
+            let identity = try identity(chain, of: pending), identity.leaf.isValid(at: now),
+            pending.attempts < Self.verificationAttempts
         else {
             try vault.update { contents in
                 if let plan = plan(in: contents) {
-                    try contents.setPendingEnrollment(PendingEnrollment(for: plan, created: now))
+                    try contents.setPendingEnrollment(
+                        PendingEnrollment(for: plan, token: pendingToken(in: contents), created: now))
                 } else {
                     contents.removePendingEnrollment(named: name)
                 }
@@ -30,6 +32,14 @@ extension RenewalAttempt {
         return identity.leaf
     }
 
+    /// Nil if the key and the chain do not match. Throws if a token cannot be used now.
+    private func identity(_ chain: [Certificate], of pending: PendingEnrollment) throws -> Identity? {
+        let key = if let token = pending.token { try key(in: token) } else { try PrivateKey(pkcs8: pending.privateKey) }
+        return try? Identity(name: name, chain: chain, key: key)
+    }
+
+    private func pendingToken(in contents: VaultContents) -> TokenKey? { contents.pendingEnrollments[name]?.token }
+
     private func verify(_ identity: Identity) async throws {
         let record = try record()
         do {
@@ -39,7 +49,8 @@ extension RenewalAttempt {
         } catch let error as EnrollmentError {
             // If there is no working identity, an unverified one is better than none. A server that cannot use the new
             // key in TLS, such as P-384 with libest, has issued a certificate that other servers may still accept.
-            if error.code == .identityUnusable || workingIdentity == nil && error.isTransient {
+            let isLenient = try error.code == .identityUnusable || error.isTransient && workingIdentity() == nil
+            if isLenient {
                 return context.report(.notVerified(server: record.server))
             }
             guard error.code == .identityRefused else { throw error }
@@ -61,15 +72,24 @@ extension RenewalAttempt {
             let before = StoredIdentity(named: name, in: contents, home: home).identity
             record.previous = contents.enrollments[name]?.previous
             let isKept = record.previous?.leaf?.isValid(at: time) ?? false
-            if let before, !isKept, !before.key.isInToken, before.leaf != identity.leaf {
-                record.previous = PreviousIdentity(privateKey: try before.key.pkcs8, chain: before.chain.map(\.der))
+            if let before, !isKept, before.leaf != identity.leaf {
+                // A key in a token can only be restored by its token's URI, which remains that of the new certificate.
+                let isSameKey = identity.key.isInToken && identity.key.matches(before.leaf)
+                let key: Secret? =
+                    before.key.isInToken
+                    ? (isSameKey ? PendingEnrollment.keyInToken : nil) : try before.key.pkcs8
+                record.previous = key.map { PreviousIdentity(privateKey: $0, chain: before.chain.map(\.der)) }
             }
             record.chain = identity.chain.map(\.der)
             record.failures = 0
             record.lastFailure = 0
-            try contents.setIdentityKey(
-                IdentityKey(
-                    name: name, privateKey: try identity.key.pkcs8, leafSHA256: identity.leaf.sha256Fingerprint))
+            let leafSHA256 = identity.leaf.sha256Fingerprint
+            if let token = pendingToken(in: contents) {
+                try contents.setTokenKey(token.certified(by: leafSHA256))
+            } else {
+                try contents.setIdentityKey(
+                    IdentityKey(name: name, privateKey: try identity.key.pkcs8, leafSHA256: leafSHA256))
+            }
             try contents.setEnrollment(record)
             contents.removePendingEnrollment(named: name)
         }

@@ -68,10 +68,40 @@ struct RenewalAttempt: Sendable {
         }
     }
 
-    /// The identity, if a server could accept it now.
-    var workingIdentity: Identity? {
-        StoredIdentity(named: name, in: vault.contents, home: home).identity.flatMap {
-            $0.leaf.isValid(at: now) ? $0 : nil
+    /// The identity, if a server could accept it now. May log in to a token, and records a refused PIN.
+    func workingIdentity() throws -> Identity? {
+        let stored = StoredIdentity(named: name, in: vault.contents, home: home)
+        if let key = stored.refusedPIN { try vault.update { $0.refusePIN(of: key) } }
+        return stored.identity.flatMap { $0.leaf.isValid(at: now) ? $0 : nil }
+    }
+
+    /// The key in the token, and how to reach it; nil if the record's key is not in a token.
+    private func keyInToken() throws -> (key: PrivateKey, token: TokenKey)? {
+        guard try record().keySpecification == EnrollmentRecord.tokenKey else { return nil }
+        let contents = vault.contents
+        guard let token = contents.pendingEnrollments[name]?.token ?? contents.tokenKeys[name] else {
+            throw CountersignError(
+                .unknownName, "the vault has no token for the key of identity \"\(name)\"",
+                hint: "enrol it again with `countersign certificate enroll \(name) --replace --key pkcs11:… --est …`")
+        }
+        return (try key(in: token), token)
+    }
+
+    /// Loads the key, unless its token has refused the PIN before.
+    func key(in token: TokenKey) throws -> PrivateKey {
+        let hint = "enrol it again with `countersign certificate enroll \(name) --replace --key pkcs11:… --est …`"
+        guard !token.isPINRefused else {
+            throw CountersignError(.configuration, "the token refused the PIN before", hint: hint)
+        }
+        do throws(CertificateError) {
+            return try PKCS11Token.key(at: try TokenURI(token.uri), pin: token.pin)
+        } catch {
+            guard error.code == .wrongPassword else { throw error }
+            try vault.update { contents in
+                contents.refusePIN(of: token)
+                contents.refusePendingPIN(of: token)
+            }
+            throw CountersignError(.configuration, error.detail, hint: hint)
         }
     }
 
@@ -139,7 +169,7 @@ struct RenewalAttempt: Sendable {
         if let key = enroller?.refusedPIN { try vault.update { $0.refusePIN(of: key) } }
         return try EnrollmentSession(
             record: record, homeAnchors: record.serverAnchors == .implicit ? try home.anchorFiles() : AnchorFiles(),
-            refusing: refused, current: plan(in: contents) == nil ? workingIdentity : nil,
+            refusing: refused, current: plan(in: contents) == nil ? try workingIdentity() : nil,
             enroller: enroller?.identity, credential: record.credential.flatMap { contents.credentials[$0] },
             now: context.now, report: context.report, confirm: confirmation)
     }
@@ -169,6 +199,18 @@ struct RenewalAttempt: Sendable {
     /// The key for the request, stored in the vault before the request is sent. Reuses the pending key if it still
     /// fits.
     private func pendingKey(for attributes: CSRAttributes?) throws -> (key: PrivateKey, previous: [UInt8]?) {
+        if let (key, token) = try keyInToken() {
+            return try vault.update { contents in
+                _ = try record(in: contents)
+                if let pending = contents.pendingEnrollments[name], pending.token?.uri == token.uri {
+                    return (key, pending.request.isEmpty ? nil : pending.request)
+                }
+                var pending = PendingEnrollment(token: token, created: max(0, now))
+                pending.plan = plan(in: contents)
+                try contents.setPendingEnrollment(pending)
+                return (key, nil)
+            }
+        }
         let wanted = try specification(attributes)
         return try vault.update { contents in
             _ = try record(in: contents)

@@ -50,7 +50,7 @@ enum IdentitySource {
         }
     }
 
-    private static func uri(_ text: String) throws -> TokenURI {
+    static func uri(_ text: String) throws -> TokenURI {
         let module = ProcessInfo.processInfo.environment[PKCS11Token.moduleVariable].flatMap { $0.isEmpty ? nil : $0 }
         do throws(CertificateError) {
             return try TokenURI(text, defaultModulePath: module)
@@ -91,6 +91,21 @@ enum IdentitySource {
                 throw CountersignError(.configuration, error.detail, hint: Self.tokenHint(for: error.code))
             }
         }
+    }
+
+    /// The key at `uri`, for a certificate that has yet to be issued. Asks `secrets` for the PIN.
+    static func tokenKey(at uri: TokenURI, for name: String, asking secrets: SecretInput) throws -> TokenKey {
+        let pin = try secrets.read("the PIN of \(uri)")
+        do throws(CertificateError) {
+            _ = try PKCS11Token.key(at: uri, pin: pin)
+        } catch {
+            let hint =
+                error.code == .noKey
+                ? "generate one with `pkcs11-tool --login --keypairgen --key-type EC:prime256v1 --label … --id …`"
+                : tokenHint(for: error.code)
+            throw CountersignError(.configuration, error.detail, hint: hint)
+        }
+        return TokenKey(name: name, uri: uri.description, pin: pin)
     }
 
     private static func tokenHint(for code: CertificateError.Code) -> String? {

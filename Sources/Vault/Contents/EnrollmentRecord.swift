@@ -13,7 +13,7 @@ package struct EnrollmentRecord: Equatable, Sendable {
     package var subject: String
     /// The requested subject alternative names, as the user wrote them.
     package var alternativeNames: [String]
-    /// The kind of new keys, such as `ec-p256`.
+    /// The kind of new keys, such as `ec-p256`, or ``tokenKey``.
     package var keySpecification: String
     /// The explicit trust anchors of the certificates that the server issues, DER (RFC 7030 §4.1.3). Empty until they
     /// are known.
@@ -35,6 +35,9 @@ package struct EnrollmentRecord: Equatable, Sendable {
     package var failures: UInt32 = 0
     /// When the last one failed, in seconds since 1970; 0 if none did.
     package var lastFailure: Int64 = 0
+
+    /// The ``keySpecification`` of an identity whose key stays in a token. Each certificate is for the same key.
+    package static let tokenKey = "token"
 
     /// The trust anchors of an EST server (RFC 7030 §3.6).
     package enum ServerAnchors: Equatable, Sendable {
@@ -63,7 +66,7 @@ package struct EnrollmentRecord: Equatable, Sendable {
 
 /// The private key and chain of a replaced certificate.
 package struct PreviousIdentity: Equatable, Sendable {
-    /// PKCS#8 `PrivateKeyInfo`, DER.
+    /// PKCS#8 `PrivateKeyInfo`, DER, or ``PendingEnrollment/keyInToken`` for the identity's key in a token.
     package let privateKey: Secret
     /// Leaf first, DER.
     package let chain: [[UInt8]]
@@ -85,7 +88,7 @@ package struct PendingEnrollment: Equatable, Sendable {
 
     /// The identity's name.
     package let name: String
-    /// The certificate's key, PKCS#8 `PrivateKeyInfo`, DER.
+    /// The certificate's key, PKCS#8 `PrivateKeyInfo`, DER, or ``keyInToken``.
     package let privateKey: Secret
     /// Seconds since 1970.
     package let created: Int64
@@ -101,11 +104,26 @@ package struct PendingEnrollment: Equatable, Sendable {
     /// §4.2.3); otherwise empty.
     package var request: [UInt8] = []
 
+    /// How to reach the key if it stays in a token; its leaf means nothing.
+    package private(set) var token: TokenKey?
+
+    /// In place of a key that stays in a token: one zero byte, which no PKCS#8 is.
+    package static let keyInToken = Secret([0])
+
     package init(name: String, privateKey: Secret, created: Int64) {
         self.name = name
         self.privateKey = privateKey
         self.created = created
     }
+
+    /// A request for a key in a token.
+    package init(token: TokenKey, created: Int64) {
+        self.init(name: token.name, privateKey: Self.keyInToken, created: created)
+        self.token = token
+    }
+
+    /// Sets the token, for the codec, and after the user has entered another PIN.
+    package mutating func set(token: TokenKey) { self.token = token }
 
     /// The server has accepted the request: it answered 202, or has issued the certificate.
     package var isUnderway: Bool { state != .requested || !request.isEmpty }

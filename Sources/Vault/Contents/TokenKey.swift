@@ -21,6 +21,18 @@ package struct TokenKey: Equatable, Sendable {
         self.leafSHA256 = leafSHA256
     }
 
+    /// A key whose certificate has yet to be issued.
+    package init(name: String, uri: String, pin: Secret) {
+        self.init(name: name, uri: uri, pin: pin, leafSHA256: [UInt8](repeating: 0, count: VaultLimits.digestBytes))
+    }
+
+    /// The same key with another certificate.
+    package func certified(by leafSHA256: [UInt8]) -> TokenKey {
+        var key = TokenKey(name: name, uri: uri, pin: pin, leafSHA256: leafSHA256)
+        key.isPINRefused = isPINRefused
+        return key
+    }
+
     /// Why the key cannot be stored, name and PIN not considered; nil if it can.
     var fault: String? {
         let isLine =

@@ -54,6 +54,20 @@ extension VaultContents {
         tokenKeys[key.name]?.isPINRefused = true
     }
 
+    /// SHA-256 of the leaf certificate of that identity's key; nil if there is no key.
+    package func leafSHA256(of name: String) -> [UInt8]? {
+        identityKeys[name]?.leafSHA256 ?? tokenKeys[name]?.leafSHA256
+    }
+
+    /// Notes that the token has refused the PIN of a pending enrolment.
+    package mutating func refusePendingPIN(of key: TokenKey) {
+        guard pendingEnrollments[key.name]?.token == key, !key.isPINRefused else { return }
+        advance()
+        var refused = key
+        refused.isPINRefused = true
+        pendingEnrollments[key.name]?.set(token: refused)
+    }
+
     /// Removes a key's record and returns whether there was one of that name. The key stays in its token.
     @discardableResult
     package mutating func removeTokenKey(named name: String) -> Bool {

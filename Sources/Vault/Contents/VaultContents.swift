@@ -70,7 +70,7 @@ package struct VaultContents: Equatable, Sendable {
     package var recordCount: Int {
         credentials.count + identityKeys.count + (interception == nil ? 0 : 1) + trustExceptions.count
             + enrollments.count + pendingEnrollments.count + tokenKeys.count
-            + serverAnchors.reduce(0) { $0 + $1.records.count } + (hasOwnOrder ? 1 : 0)
+            + serverAnchors.reduce(0) { $0 + $1.records.count } + pendingTokens.count + (hasOwnOrder ? 1 : 0)
     }
 
     /// Adds a password, or replaces the one of that name. The credential gets a new generation even if its values are

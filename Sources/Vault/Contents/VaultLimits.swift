@@ -94,6 +94,13 @@ extension VaultLimits {
         try check(name: record.name)
         try check(record.privateKey, "private key", upTo: keyBytes)
         if let plan = record.plan { try check(plan) }
+        guard hasKey(record) else {
+            throw VaultError(.invalidRecord, "the request for \(record.name.debugDescription) has no key")
+        }
+        if let token = record.token {
+            try check(token.pin, "PIN", upTo: pinBytes)
+            if let fault = token.fault { throw VaultError(.invalidRecord, fault) }
+        }
         guard let fault = fault(of: record) else { return }
         throw VaultError(.invalidRecord, "the request for \(record.name.debugDescription) has \(fault)")
     }
@@ -126,7 +133,13 @@ extension VaultLimits {
         }
         if record.request.count > certificateBytes { return "a certification request that is too large" }
         if let plan = record.plan, plan.name != record.name { return "a plan for another name" }
+        if let token = record.token, token.name != record.name { return "a token's key for another name" }
         return record.created < 0 || record.retryAt < 0 ? "a number out of range" : nil
+    }
+
+    /// Whether the key is in the vault or in a token, and not both.
+    static func hasKey(_ record: PendingEnrollment) -> Bool {
+        (record.privateKey == PendingEnrollment.keyInToken) == (record.token != nil)
     }
 
     static func areValid(_ anchors: EnrollmentRecord.ServerAnchors) -> Bool {

@@ -13,6 +13,7 @@ enum RecordKind: UInt8 {
     case tokenKey = 7
     case enrollmentServer = 8
     case pendingServer = 9
+    case pendingToken = 10
     case identityOrder = 16
 }
 

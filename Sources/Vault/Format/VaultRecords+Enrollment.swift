@@ -151,3 +151,8 @@ extension VaultContents {
         }
     }
 }
+
+extension VaultContents {
+    /// The keys of pending enrolments that stay in tokens, in the order of the records.
+    var pendingTokens: [TokenKey] { pendingEnrollments.values.compactMap(\.token).sorted { $0.name < $1.name } }
+}

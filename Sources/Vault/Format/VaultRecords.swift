@@ -26,6 +26,8 @@ import CountersignCryptography
 ///     kind 8, what verifies the server of an enrolment of kind 5, unless its anchors do: name, 1 byte 1 for other
 ///         anchors or 2 for the system's, list of the other anchors
 ///     kind 9, the same for the enrolment in a record of kind 6
+///     kind 10, the key of a record of kind 6 that stays in a token, with the fields of kind 7; the PKCS#8 in kind 6 is
+///         one zero byte then, and only then
 ///     kind 16, the order in which the identities with a key were added, if that is not the order of their names: a
 ///         list of all their names
 ///
@@ -101,6 +103,7 @@ enum VaultRecords {
                 writer.record(kind) { $0.append(anchors, of: name) }
             }
         }
+        for key in contents.pendingTokens { writer.record(.pendingToken) { $0.append(key) } }
         if contents.hasOwnOrder {
             writer.record(.identityOrder) { writer in
                 writer.append(UInt32(contents.identityOrder.count))
@@ -128,6 +131,9 @@ enum VaultRecords {
             try readRecord(&reader, into: &parts, writtenIn: generation)
         }
         guard reader.isAtEnd else { throw RecordReader.malformed("bytes after the last record") }
+        guard parts.pendingEnrollments.values.allSatisfy(VaultLimits.hasKey) else {
+            throw RecordReader.malformed("a request without a key")
+        }
         var contents = VaultContents(
             generation: generation, credentials: parts.credentials, identityKeys: parts.identityKeys,
             interception: parts.interception, trustExceptions: parts.trustExceptions)
@@ -196,6 +202,13 @@ enum VaultRecords {
                 throw RecordReader.malformed("a server without an enrolment")
             }
             parts.pendingEnrollments[name]?.plan?.serverAnchors = anchors
+        case .pendingToken:
+            let name = try parts.name(of: kind, in: &body)
+            let key = try body.tokenKey(named: name)
+            guard parts.pendingEnrollments[name]?.privateKey == PendingEnrollment.keyInToken else {
+                throw RecordReader.malformed("a key in a token without a request")
+            }
+            parts.pendingEnrollments[name]?.set(token: key)
         case .identityOrder:
             try parts.advance(to: (kind, ""))
             var names: [String] = []

@@ -30,11 +30,13 @@ struct CertificateEnrollCommand: ParsableCommand {
 
             Exit status 3: the server has not decided yet. `certificate list` shows the request.
 
-            With --password-stdin, the first line of standard input is the vault's passphrase.
+            With --password-stdin, standard input contains the vault's passphrase, if it has one, then the token's \
+            PIN, if the key is in one; one per line.
 
             EXAMPLES:
               countersign certificate enroll laptop --est https://est.corp.example --fingerprint sha256:7f3a…
               countersign certificate enroll vpn --est https://est.corp.example/vpn --anchor ca.pem --san dns:laptop
+              countersign certificate enroll card --est https://est.corp.example --key 'pkcs11:token=card;id=%01'
             """)
 
     @OptionGroup var homeOption: HomeOption
@@ -61,8 +63,8 @@ struct CertificateEnrollCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Generate this kind of key: \(KeySpecification.allCases.map(\.rawValue).joined(separator: ", ")). "
-                + "(default: the server's choice, else ec-p256)",
+            "Generate this kind of key: \(KeySpecification.allCases.map(\.rawValue).joined(separator: ", ")); or use "
+                + "the key in a token at this pkcs11: URI. (default: the server's choice, else ec-p256)",
             valueName: "kind"))
     var key: String?
 
@@ -96,7 +98,7 @@ struct CertificateEnrollCommand: ParsableCommand {
                 "\(name.debugDescription) is not a name; use 1 to 64 characters from A-Z a-z 0-9 . _ -")
         }
         if let fingerprint { _ = try Self.digest(fingerprint) }
-        if let key, KeySpecification(key) == nil {
+        if let key, KeySpecification(key) == nil, !TokenURI.isURI(key) {
             let kinds = KeySpecification.allCases.map(\.rawValue).joined(separator: ", ")
             throw ValidationError("\(key.debugDescription) is not a kind of key; use one of \(kinds)")
         }
@@ -120,7 +122,9 @@ struct CertificateEnrollCommand: ParsableCommand {
         var options = IdentityRenewal.Options()
         if noWait { options.patienceSeconds = 0 }
         options.waitsForOtherProcess = !noWait
-        try renewal.checkName(name, replaces: replace)
+        let uri = try key.flatMap { TokenURI.isURI($0) ? try IdentitySource.uri($0) : nil }
+        try renewal.checkName(name, replaces: replace, isInToken: uri != nil)
+        let token = try uri.map { try IdentitySource.tokenKey(at: $0, for: name, asking: secrets.input) }
         let choice = ServerAnchorChoice(
             endpoint: try ESTEndpoint(parsing: est), home: home, given: try anchors(),
             fingerprint: try fingerprint.map(Self.digest), isAgreed: yes, prepareTerminal: reporter.end)
@@ -129,12 +133,14 @@ struct CertificateEnrollCommand: ParsableCommand {
                 name: name, server: choice.endpoint.description,
                 subject: subject ?? Self.subject(of: requester?.user ?? SystemUser.name),
                 alternativeNames: alternativeNames,
-                keySpecification: key.flatMap { KeySpecification($0) }?.rawValue ?? EnrollmentRecord.anyKey,
+                keySpecification: token == nil
+                    ? key.flatMap { KeySpecification($0) }?.rawValue ?? EnrollmentRecord.anyKey
+                    : EnrollmentRecord.tokenKey,
                 anchors: [], credential: requester?.name, identity: identity)
             plan.serverAnchors = try await choice.serverAnchors()
             var verifying: [Certificate] = []
             if case .own(let anchors) = plan.serverAnchors { verifying = try anchors.map { try Certificate(der: $0) } }
-            return try await renewal.enroll(plan, replaces: replace, options) { [verifying] published in
+            return try await renewal.enroll(plan, replaces: replace, token: token, options) { [verifying] published in
                 try choice.anchors(among: published, verifying: verifying)
             }
         }
