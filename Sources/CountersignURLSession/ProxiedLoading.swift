@@ -10,7 +10,14 @@ import Synchronization
 
 /// Loads requests through the proxy of one ``SessionRoute``.
 final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
-    private let running = Mutex<(transfer: URLSessionTransfer.Handle?, isStopped: Bool)>((nil, false))
+    private let running = Mutex(Running())
+
+    private struct Running: Sendable {
+        var transfer: URLSessionTransfer.Handle?
+        var isStopped = false
+        /// The client has received the response's head, and receives its body in pieces.
+        var isPassing = false
+    }
 
     override class func canInit(with request: URLRequest) -> Bool {
         ["http", "https"].contains(request.url?.scheme?.lowercased())
@@ -21,10 +28,11 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
     override func startLoading() {
         let route = SessionRoutes.route(Number.value)
         do {
-            let message = try ProxiedRequest(
-                request, with: route.settings, isUpload: task is URLSessionUploadTask,
-                isDownload: task is URLSessionDownloadTask)
-            send(message, along: route, by: .now() + route.settings.patience, redirects: 0)
+            let own = SessionTask(task)
+            let message = try ProxiedRequest(request, with: route.settings, ownBody: try own.body())
+            send(
+                message, along: route, inPieces: own.reportsToDelegate, by: .now() + route.settings.patience,
+                redirects: 0)
         } catch {
             client?.urlProtocol(self, didFailWithError: error)
         }
@@ -38,10 +46,15 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
         transfer?.cancel()
     }
 
-    private func send(_ message: ProxiedRequest, along route: SessionRoute, by deadline: NIODeadline, redirects: Int) {
+    private func send(
+        _ message: ProxiedRequest, along route: SessionRoute, inPieces: Bool, by deadline: NIODeadline, redirects: Int
+    ) {
         let loading = SendableReference(self)
-        let transfer = route.link.send(message, by: deadline) { result in
-            loading.value.received(result, to: message, along: route, by: deadline, redirects: redirects)
+        var pieces: (@Sendable (URLSessionTransfer.Piece) -> Void)?
+        if inPieces { pieces = { loading.value.received($0, to: message, along: route) } }
+        let transfer = route.link.send(message, by: deadline, pieces: pieces) { result in
+            loading.value.received(
+                result, to: message, along: route, inPieces: inPieces, by: deadline, redirects: redirects)
         }
         let isStopped = running.withLock { running in
             running.transfer = transfer
@@ -50,19 +63,50 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
         if isStopped { transfer.cancel() }
     }
 
+    /// Passes the head and the pieces of a response to the client, unless it is a redirect or the proxy's own.
+    private func received(_ piece: URLSessionTransfer.Piece, to message: ProxiedRequest, along route: SessionRoute) {
+        let (isStopped, isPassing) = running.withLock { ($0.isStopped, $0.isPassing) }
+        guard !isStopped else { return }
+        switch piece {
+        case .head(let response):
+            guard response.failure(at: message.url) == nil, !Self.isRedirect(response, to: message),
+                let http = try? response.foundation(for: message.url)
+            else { return }
+            if let cookies = route.settings.cookies { response.storeCookies(of: message.url, in: cookies) }
+            running.withLock { $0.isPassing = true }
+            client?.urlProtocol(self, didReceive: http, cacheStoragePolicy: .notAllowed)
+        case .content(let data):
+            if isPassing { client?.urlProtocol(self, didLoad: data) }
+        }
+    }
+
+    /// Whether the response redirects, possibly to an address that is not supported.
+    private static func isRedirect(_ response: ProxiedResponse, to message: ProxiedRequest) -> Bool {
+        do {
+            return try message.redirected(by: response, cookies: nil) != nil
+        } catch {
+            return true
+        }
+    }
+
     private func received(
         _ result: Result<ProxiedResponse, URLError>, to message: ProxiedRequest, along route: SessionRoute,
-        by deadline: NIODeadline, redirects: Int
+        inPieces: Bool, by deadline: NIODeadline, redirects: Int
     ) {
-        guard !running.withLock({ $0.isStopped }) else { return }
+        let (isStopped, isPassing) = running.withLock { ($0.isStopped, $0.isPassing) }
+        guard !isStopped else { return }
         do {
             let response = try result.get()
+            if isPassing {
+                client?.urlProtocolDidFinishLoading(self)
+                return
+            }
             if let failure = response.failure(at: message.url) { throw failure }
             let http = try response.foundation(for: message.url)
             if let cookies = route.settings.cookies { response.storeCookies(of: message.url, in: cookies) }
             if let next = try message.redirected(by: response, cookies: route.settings.cookies) {
                 guard redirects < 20 else { throw URLError(.httpTooManyRedirects) }
-                return send(next, along: route, by: deadline, redirects: redirects + 1)
+                return send(next, along: route, inPieces: inPieces, by: deadline, redirects: redirects + 1)
             }
             client?.urlProtocol(self, didReceive: http, cacheStoragePolicy: .notAllowed)
             // In one piece: a task with a completion handler keeps only the last piece.

@@ -29,11 +29,10 @@ struct ProxiedRequest: Sendable {
         self.patience = patience
     }
 
-    /// Throws `URLError`: `badURL` if the request is invalid, `unsupportedURL` if the kind of task is not supported.
-    init(_ request: URLRequest, with settings: SessionSettings, isUpload: Bool, isDownload: Bool) throws {
+    /// `ownBody` replaces the request's body. Throws `URLError.badURL` if the request is invalid.
+    init(_ request: URLRequest, with settings: SessionSettings, ownBody: Data? = nil) throws {
         guard let url = request.url, url.host?.isEmpty == false, url.user == nil else { throw URLError(.badURL) }
-        let body = try Self.body(of: request)
-        guard !isDownload, !isUpload || body != nil else { throw URLError(.unsupportedURL) }
+        let body = if let ownBody { ownBody } else { try Self.body(of: request) }
         var fields = (request.allHTTPHeaderFields ?? [:]).map { (name: $0.key, value: $0.value) }
         let names = Set(fields.map { $0.name.lowercased() })
         fields += settings.additionalFields.filter { !names.contains($0.key.lowercased()) }.map {

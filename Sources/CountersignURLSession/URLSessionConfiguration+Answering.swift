@@ -18,13 +18,14 @@ extension URLSessionConfiguration {
     /// all tasks fail with `URLError.cannotConnectToHost`; none bypasses it. Create one copy and reuse it, because the
     /// memory of a copy is never released.
     ///
-    /// Data tasks support `httpBody`, `httpBodyStream`, redirects, cookies, time-outs and cancellation. Responses are
-    /// buffered in memory. Download tasks, and upload tasks with a separate body, fail with `URLError.unsupportedURL`.
-    /// The session's delegate is not asked about redirects. If a challenge is not answered, the task receives the 401
-    /// with `WWW-Authenticate` renamed to `Countersign-WWW-Authenticate`, because URLSession would otherwise wait
-    /// forever. If a server is untrusted or unreachable, the task fails with the same `URLError` as without a proxy,
-    /// such as `serverCertificateUntrusted` or `cannotFindHost`, and with the reason as its
-    /// `NSLocalizedDescriptionKey`.
+    /// Data tasks support `httpBody`, `httpBodyStream`, redirects, cookies, time-outs and cancellation. Upload tasks
+    /// send the data or file that they were created with. A delegate receives a response in pieces as they arrive; a
+    /// completion handler receives it whole, from memory. Download tasks, and upload tasks with a streamed body, fail
+    /// with `URLError.unsupportedURL` and the reason. The session's delegate is not asked about redirects. If a
+    /// challenge is not answered, the task receives the 401 with `WWW-Authenticate` renamed to
+    /// `Countersign-WWW-Authenticate`, because URLSession would otherwise wait forever. If a server is untrusted or
+    /// unreachable, the task fails with the same `URLError` as without a proxy, such as `serverCertificateUntrusted` or
+    /// `cannotFindHost`, and with the reason as its `NSLocalizedDescriptionKey`.
     public func answering(through proxy: ChallengeProxy) async throws -> URLSessionConfiguration {
         _ = try await proxy.address
         guard let copy = copy() as? URLSessionConfiguration else {

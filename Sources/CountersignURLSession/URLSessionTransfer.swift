@@ -28,14 +28,17 @@ final class ProxyLink: Sendable {
     }
 
     /// Sends a request and reads the complete response before the deadline. Calls `completion` once, on the event loop,
-    /// or not at all after a cancellation.
+    /// or not at all after a cancellation. With `pieces`, passes the response's head and content to it as they arrive,
+    /// and a response without its content to `completion`.
     func send(
         _ request: ProxiedRequest, by deadline: NIODeadline,
+        pieces: (@Sendable (URLSessionTransfer.Piece) -> Void)? = nil,
         completion: @escaping @Sendable (Result<ProxiedResponse, URLError>) -> Void
     ) -> URLSessionTransfer.Handle {
         let handle = URLSessionTransfer.Handle(loop: loop)
         loop.execute { [self] in
-            let transfer = URLSessionTransfer(request, by: deadline, link: self, loop: loop, completion: completion)
+            let transfer = URLSessionTransfer(
+                request, by: deadline, link: self, loop: loop, pieces: pieces, completion: completion)
             handle.begin(transfer)
         }
         return handle
@@ -82,6 +85,13 @@ final class ProxyLink: Sendable {
 
 /// One request and its response, on one event loop.
 final class URLSessionTransfer: OriginStreamDelegate {
+    /// A part of a response.
+    enum Piece: Sendable {
+        /// The head, as a response without content.
+        case head(ProxiedResponse)
+        case content(Data)
+    }
+
     /// A handle for other threads.
     struct Handle: Sendable {
         private let loop: any EventLoop
@@ -114,6 +124,7 @@ final class URLSessionTransfer: OriginStreamDelegate {
     private let latest: NIODeadline
     private let link: ProxyLink
     private let loop: any EventLoop
+    private let pieces: (@Sendable (Piece) -> Void)?
     private var completion: ((Result<ProxiedResponse, URLError>) -> Void)?
     private var connection: OriginConnection?
     private var isReused = false
@@ -124,12 +135,13 @@ final class URLSessionTransfer: OriginStreamDelegate {
 
     init(
         _ request: ProxiedRequest, by latest: NIODeadline, link: ProxyLink, loop: any EventLoop,
-        completion: @escaping (Result<ProxiedResponse, URLError>) -> Void
+        pieces: (@Sendable (Piece) -> Void)?, completion: @escaping (Result<ProxiedResponse, URLError>) -> Void
     ) {
         self.request = request
         self.latest = latest
         self.link = link
         self.loop = loop
+        self.pieces = pieces
         self.completion = completion
     }
 
@@ -199,17 +211,23 @@ final class URLSessionTransfer: OriginStreamDelegate {
         restartTimeout()
         guard !head.isInformational else { return }
         self.head = head
+        if completion != nil { pieces?(.head(response(head))) }
     }
 
     func originSent(_ content: ByteBuffer) {
         restartTimeout()
-        body.append(contentsOf: content.readableBytesView)
+        guard let pieces else { return body.append(contentsOf: content.readableBytesView) }
+        if completion != nil { pieces(.content(Data(content.readableBytesView))) }
     }
 
     func originResponseEnded(trailers: FieldLines?) {
         guard let head else { return finish(.failure(URLError(.badServerResponse))) }
+        finish(.success(response(head)))
+    }
+
+    private func response(_ head: ResponseHead) -> ProxiedResponse {
         let fields = head.fields.lines.map { (name: head.fields.name(of: $0), value: head.fields.value(of: $0)) }
-        finish(.success(ProxiedResponse(status: head.status, fields: fields, body: body)))
+        return ProxiedResponse(status: head.status, fields: fields, body: body)
     }
 
     func originReadCompleted() {}

@@ -24,6 +24,13 @@ struct LibraryFaultTests {
         }
     }
 
+    @Test func anErrorIsLocalized() {
+        let error: any Error = ChallengeError(
+            .siteNotAllowed, "a site is not on the list", listLine: "AllowedSites/work.sites:3", hint: "add it")
+        #expect(error.localizedDescription == "a site is not on the list (AllowedSites/work.sites:3)")
+        #expect((error as? any LocalizedError)?.recoverySuggestion == "add it")
+    }
+
     @Test func aMissingHome() throws {
         let folder = try TemporaryFolder("library")
         let error = Self.opening(folder.file("nowhere"))

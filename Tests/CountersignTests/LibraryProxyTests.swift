@@ -148,14 +148,108 @@ struct LibraryProxyTests {
         }
     }
 
-    @Test func anUnsupportedTaskFailsImmediately() async throws {
+    /// Not those of the request, although that has a body too.
+    @Test(arguments: [false, true]) func anUploadSendsItsOwnBytes(fromFile: Bool) async throws {
+        let url = try #require(URL(string: try LibraryOrigins.shared.ntlmURL + "/echo"))
+        let folder = try TemporaryFolder("upload")
+        let file = URL(fileURLWithPath: try folder.write("body", "the file's body"))
+        try await withProxy(try Self.home()) { proxy, _ in
+            let session = URLSession(
+                configuration: try await URLSessionConfiguration.ephemeral.answering(through: proxy))
+            for own in [nil, Data("wrong".utf8)] {
+                var request = URLRequest(url: url)
+                request.httpMethod = "POST"
+                request.httpBody = own
+                let (data, _) =
+                    fromFile
+                    ? try await session.upload(for: request, fromFile: file)
+                    : try await session.upload(for: request, from: Data("the upload's bytes".utf8))
+                let echo = String(decoding: data, as: UTF8.self)
+                #expect(echo.contains("\"length\": \(fromFile ? 15 : 18)"), "\(echo)")
+            }
+        }
+    }
+
+    @Test func anUnsupportedTaskFailsImmediatelyWithAReason() async throws {
         let url = try #require(URL(string: try LibraryOrigins.shared.openURL + "/who"))
         try await withProxy(try Self.home()) { proxy, _ in
             let session = URLSession(
                 configuration: try await URLSessionConfiguration.ephemeral.answering(through: proxy))
-            await #expect(throws: URLError.self) { try await session.download(from: url) }
-            await #expect(throws: URLError.self) {
-                try await session.upload(for: URLRequest(url: url), from: Data("body".utf8))
+            let download = await #expect(throws: URLError.self) { try await session.download(from: url) }
+            #expect(download?.code == .unsupportedURL)
+            #expect(download?.localizedDescription.hasPrefix("download tasks are not supported") == true)
+            let missing = URL(fileURLWithPath: "/nonexistent/body")
+            await #expect(throws: (any Error).self) {
+                try await session.upload(for: URLRequest(url: url), fromFile: missing)
+            }
+            let end = TaskEnd()
+            let streaming = URLSession(
+                configuration: try await URLSessionConfiguration.ephemeral.answering(through: proxy), delegate: end,
+                delegateQueue: nil)
+            streaming.uploadTask(withStreamedRequest: URLRequest(url: url)).resume()
+            let error = try await eventually { end.error != nil } ? end.error : nil
+            #expect(error?.code == .unsupportedURL)
+            #expect(error?.localizedDescription.hasPrefix("upload tasks with a streamed body") == true)
+        }
+    }
+
+    @Test func aDelegateReceivesPiecesAsTheyArrive() async throws {
+        let origin = try await PlainOrigin { request in
+            request.hasPrefix("GET /moved ")
+                ? PlainOrigin.response("302 Found\r\nLocation: /piece", "moved")
+                : "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nthe first piece"
+        }
+        try await withProxy(try LibraryHome("")) { proxy, _ in
+            let end = TaskEnd()
+            let session = URLSession(
+                configuration: try await URLSessionConfiguration.ephemeral.answering(through: proxy), delegate: end,
+                delegateQueue: nil)
+            let task = session.dataTask(with: try #require(URL(string: origin.site + "/moved")))
+            task.resume()
+            let isHere = try await eventually { end.received == "the first piece" }
+            #expect(isHere, "\(end.received)")
+            #expect(end.error == nil)
+            task.cancel()
+            let isOver = try await eventually { end.error?.code == .cancelled }
+            #expect(isOver)
+        }
+        try await origin.stop()
+    }
+
+    @Test func aDelegateAndACompletionHandlerReceiveTheSameBytes() async throws {
+        let body = String(repeating: "0123456789", count: 100_000)
+        let origin = try await PlainOrigin(head: "200 OK", body: body)
+        try await withProxy(try LibraryHome("")) { proxy, _ in
+            let end = TaskEnd()
+            let session = URLSession(
+                configuration: try await URLSessionConfiguration.ephemeral.answering(through: proxy), delegate: end,
+                delegateQueue: nil)
+            let url = try #require(URL(string: origin.site))
+            session.dataTask(with: url).resume()
+            let isOver = try await eventually { end.isComplete }
+            #expect(isOver && end.error == nil)
+            #expect(end.received == body)
+            let (data, _) = try await session.data(from: url)
+            #expect(data == Data(body.utf8))
+        }
+        try await origin.stop()
+    }
+
+    /// Records the content and the end of a task.
+    private final class TaskEnd: NSObject, URLSessionDataDelegate {
+        private let state = Mutex((received: Data(), isComplete: false, error: URLError?.none))
+        var received: String { String(decoding: state.withLock { $0.received }, as: UTF8.self) }
+        var isComplete: Bool { state.withLock { $0.isComplete } }
+        var error: URLError? { state.withLock { $0.error } }
+
+        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+            state.withLock { $0.received += data }
+        }
+
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            state.withLock { state in
+                state.isComplete = true
+                state.error = error as? URLError
             }
         }
     }

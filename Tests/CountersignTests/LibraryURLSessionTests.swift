@@ -240,7 +240,7 @@ struct LibraryURLSessionTests {
         var request = URLRequest(url: try Self.url(text))
         request.httpMethod = method
         func bytes() throws -> [UInt8] {
-            try ProxiedRequest(request, with: settings, isUpload: false, isDownload: false).bytes()
+            try ProxiedRequest(request, with: settings).bytes()
         }
         guard let start else {
             let error = #expect(throws: URLError.self) { _ = try bytes() }

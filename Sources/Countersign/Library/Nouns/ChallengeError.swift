@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import FoundationEssentials
+
 /// Why a challenge is not answered, or why the home, the vault or the proxy cannot be used. Never contains a secret.
 public struct ChallengeError: Error, Sendable {
     /// The kind of error. Later versions may add codes, so include a `default` in a `switch`.
@@ -119,9 +121,18 @@ extension ChallengeError: Equatable {
 extension ChallengeError: CustomStringConvertible {
     /// The detail, line and hint, as far as they exist: `not on the list (AllowedSites/work.sites:3); hint`.
     public var description: String {
-        var text = detail
-        if let listLine, !detail.contains(listLine) { text += " (\(listLine))" }
-        if let hint { text += "; \(hint)" }
-        return text
+        let text = errorDescription ?? detail
+        return hint.map { "\(text); \($0)" } ?? text
     }
+}
+
+extension ChallengeError: LocalizedError {
+    /// The detail and the line of the list, which `localizedDescription` shows. Not translated.
+    public var errorDescription: String? {
+        guard let listLine, !detail.contains(listLine) else { return detail }
+        return "\(detail) (\(listLine))"
+    }
+
+    /// The hint.
+    public var recoverySuggestion: String? { hint }
 }

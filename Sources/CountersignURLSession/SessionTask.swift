@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// What a `URLProtocol` has to know about its task and URLSession on Linux does not reveal: the body of an upload, and
+/// whether the task reports to a delegate.
+///
+/// Both are read by reflection. If a version of Foundation stores them differently, uploads fail with a reason, and
+/// delegates receive a response in one piece. Must be called when the task starts to load, on the session's queue.
+struct SessionTask {
+    private let task: URLSessionTask?
+
+    init(_ task: URLSessionTask?) { self.task = task }
+
+    /// The body that the task sends instead of the request's; nil if it sends the request's. Throws
+    /// `URLError.unsupportedURL` with a reason for a download, and for an upload whose body is unknown.
+    func body() throws -> Data? {
+        guard !(task is URLSessionDownloadTask) else {
+            throw Self.unsupported("download tasks are not supported through the proxy: use a data task")
+        }
+        guard task is URLSessionUploadTask else { return nil }
+        guard let body = stored("knownBody"), let (kind, content) = Self.payload(of: body) else {
+            throw Self.unsupported(
+                "upload tasks with a streamed body are not supported through the proxy: pass the body as data or a file"
+            )
+        }
+        switch (kind, content) {
+        case ("data", let data as DispatchData): return Data(data)
+        case ("file", let file as URL): return try Data(contentsOf: file)
+        default:
+            throw Self.unsupported(
+                "upload tasks are not supported through the proxy with this version of Foundation: use a data task")
+        }
+    }
+
+    /// Whether the task passes its response to a delegate, in pieces; false if it has a completion handler, which
+    /// receives only the last piece.
+    var reportsToDelegate: Bool {
+        guard let task, task is URLSessionDataTask, let session = stored("session"),
+            let registry = Self.child("taskRegistry", of: session),
+            let behaviours = Self.child("behaviours", of: registry)
+        else { return false }
+        for entry in Mirror(reflecting: behaviours).children {
+            guard let number = Self.child("key", of: entry.value) as? Int, number == task.taskIdentifier,
+                let behaviour = Self.child("value", of: entry.value)
+            else { continue }
+            return String(describing: behaviour).hasSuffix(".callDelegate")
+                || String(describing: behaviour) == "callDelegate"
+        }
+        return false
+    }
+
+    private static func unsupported(_ reason: String) -> URLError {
+        URLError(.unsupportedURL, userInfo: [NSLocalizedDescriptionKey: reason])
+    }
+
+    // MARK: Reflection
+
+    /// The value of a stored property of the task or of its superclasses, unwrapped.
+    private func stored(_ name: String) -> Any? {
+        var mirror = task.map { Mirror(reflecting: $0) }
+        while let current = mirror {
+            if let found = current.children.first(where: { $0.label == name }) { return Self.unwrapped(found.value) }
+            mirror = current.superclassMirror
+        }
+        return nil
+    }
+
+    private static func child(_ name: String, of value: Any) -> Any? {
+        Mirror(reflecting: value).children.first { $0.label == name }.flatMap { unwrapped($0.value) }
+    }
+
+    private static func unwrapped(_ value: Any) -> Any? {
+        let mirror = Mirror(reflecting: value)
+        guard mirror.displayStyle == .optional else { return value }
+        return mirror.children.first.flatMap { unwrapped($0.value) }
+    }
+
+    /// The name of an enumeration's case and its associated value.
+    private static func payload(of value: Any) -> (kind: String, content: Any)? {
+        let mirror = Mirror(reflecting: value)
+        guard mirror.displayStyle == .enum, let child = mirror.children.first else { return nil }
+        return child.label.map { ($0, child.value) }
+    }
+}
