@@ -259,6 +259,18 @@ package struct Breaker: Equatable, Sendable {
         }
     }
 
+    /// Removes records without failures that have not changed since the first time, and rejections from before the
+    /// second.
+    package mutating func removeRecords(unchangedSince time: Int64, rejectionsSince rejected: Int64) {
+        for (account, record) in accounts {
+            let spaces = record.spaces.filter { _, record in
+                record.rejection.map { $0.at >= rejected } ?? (record.pending != nil || record.changedAt >= time)
+            }
+            accounts[account]?.spaces = spaces
+            if spaces.isEmpty { accounts[account] = nil }
+        }
+    }
+
     /// Spaces that `known` has seen to accept an account, and that still do, are free for all requests.
     package mutating func confirm(as known: Breaker) {
         for (account, record) in known.accounts {

@@ -165,6 +165,8 @@ extension Breaker {
             return carriedFailures > 0 || spaces.values.contains { $0.rejection?.cause == .challenge }
         }
 
+        package func hasAttempt(of owner: UInt64) -> Bool { spaces.values.contains { $0.pending?.owner == owner } }
+
         var pendingCount: Int { spaces.values.count { $0.pending != nil } }
     }
 }

@@ -25,6 +25,13 @@ package final class OpenVault: Sendable {
     /// The kind of key that opens the vault.
     package var key: VaultKey { state.withLock { $0.header.derivation.key } }
 
+    /// The key of the tags by which the breaker identifies a user name and password. It is derived from the data key,
+    /// so that it is as well protected as the passwords.
+    package var tagKey: Secret {
+        let dataKey = state.withLock { $0.dataKey }
+        return Secret(dataKey.withBytes { Digest.sha256.hmac(Array("countersign credential tags 1".utf8), key: $0) })
+    }
+
     /// Reads the vault again and returns whether its contents are different. Throws `rolledBack` if the stored vault is
     /// older than the contents known here, and `passphraseNeeded` if another process has changed the passphrase.
     @discardableResult

@@ -111,7 +111,7 @@ struct LibraryOneAtATimeTests {
         controller.patience.withLockedValue { $0 = .milliseconds(300) }
         let key = try #require(try controller.key())
         // As the proxy does while an origin does not respond.
-        #expect(controller.breaker.request(key, again: {}) == .go)
+        #expect(controller.breaker.requestAtOnce(key) == .go)
         let (exchange, question) = try Self.asking(controller)
         #expect(await controller.handle(question).0 == .performDefaultHandling)
         let disposition = await withCheckedContinuation { continuation in
@@ -263,7 +263,7 @@ struct LibraryOneAtATimeTests {
                 protectionSpace: .git(.basic), proposedCredential: isProposed ? credential : nil))
         for other in others { #expect(await other.value == .useCredential) }
         let key = try #require(try controller.key())
-        #expect(controller.breaker.request(key, again: {}) == .go)
+        #expect(controller.breaker.requestAtOnce(key) == .go)
         #expect(!controller.breaker.isTried(key))
     }
 
@@ -288,7 +288,7 @@ struct LibraryOneAtATimeTests {
     func aCallerWaitsForTheProxysAttempt(_ isAccepted: Bool) async throws {
         let controller = try Self.controller()
         let key = try #require(try controller.key())
-        #expect(controller.breaker.request(key, again: {}) == .go)
+        #expect(controller.breaker.requestAtOnce(key) == .go)
         let caller = Task { await controller.handle(Self.asked).0 }
         try await Self.waiting(1, controller)
         controller.breaker.ended(key, isAccepted ? .accepted : .rejected)

@@ -86,4 +86,82 @@ import Testing
         let logins = (1...5).flatMap { origins.logged(query: "forbidden-\($0)") }.filter { $0.auth == "Basic" }
         #expect(logins.count == 1)
     }
+
+    @Test(arguments: [ChallengingOrigin.Mode.basic, .ntlm, .negotiate])
+    func anOriginThatClosesTheConnectionReceivesAPasswordTwice(_ mode: ChallengingOrigin.Mode) throws {
+        let origin = try ChallengingOrigin.acme(mode)
+        let user = try Countersign()
+        try user.enroll(password: Countersign.wrongPassword)
+        let url = "https://silent.test.localhost:\(origin.port)/fault/close-on-authenticate/x"
+        try user.allow("https://silent.test.localhost:\(origin.port)" + (mode == .basic ? "" : " domain=ACME"))
+        let proxy = try user.serve()
+        let statuses = try (1...3).map { _ in try proxy.get(url).status }
+        #expect(statuses.last == 401)
+        for _ in 1...2 { #expect(try user.run(["exec"] + Self.fetch(url)).output == "401") }
+        let logins = origin.log.requests.filter { $0.auth == "basic" || $0.auth == "authenticate" }
+        #expect(logins.count == 2)
+    }
+
+    // MARK: Several processes
+
+    private static func fetch(_ url: String) -> [String] {
+        ["--", "curl", "-q", "-sS", "-o", "/dev/null", "-w", "%{http_code}", url]
+    }
+
+    @Test(arguments: [true, false])
+    func sixCommandsSendAStalePasswordOnce(atTheSameTime: Bool) throws {
+        let origin = try ChallengingOrigin.acme(.basic)
+        let user = try Countersign()
+        try user.enroll(password: Countersign.wrongPassword)
+        let url = "https://cron.test.localhost:\(origin.port)"
+        try user.allow(url)
+        let words = Self.fetch("\(url)/echo")
+        if atTheSameTime {
+            let all = try Command.run(
+                "/bin/sh",
+                ["-c", "for n in 1 2 3 4 5 6; do \"$@\" & done; wait", "-", try Countersign.executable, "exec"]
+                    + ["--home", user.home] + words,
+                environment: ["HOME": user.folder.path], in: user.folder)
+            #expect(all.output == String(repeating: "401", count: 6), "\(all.said)")
+        } else {
+            for _ in 1...6 { #expect(try user.run(["exec"] + words).output == "401") }
+        }
+        #expect(origin.log.requests.filter { $0.auth == "basic" }.count == 1)
+    }
+
+    @Test func aStalePasswordIsSentToTwoOfThreeSitesByAllProcessesTogether() throws {
+        let origins = try (1...3).map { _ in try ChallengingOrigin.acme(.basic) }
+        let user = try Countersign()
+        try user.enroll(password: Countersign.wrongPassword)
+        let urls = origins.map { "https://restart.test.localhost:\($0.port)" }
+        for url in urls { try user.allow(url) }
+        for _ in 1...3 {
+            let proxy = try user.serve()
+            for url in urls {
+                #expect(try proxy.get("\(url)/echo").status == 401)
+                #expect(try user.run(["exec"] + Self.fetch("\(url)/echo")).output == "401")
+            }
+            proxy.process.stop()
+        }
+        #expect(origins.map { $0.log.requests.filter { $0.auth == "basic" }.count } == [1, 1, 0])
+    }
+
+    /// The password changes at the site while a server that has used it is running.
+    @Test func aRunningServerLearnsOfARejectionByACommand() throws {
+        let origins = try (1...2).map { _ in try ChallengingOrigin.acme(.basic) }
+        let user = try Countersign()
+        try user.enroll(password: Countersign.wrongPassword)
+        let urls = origins.map { "https://told.test.localhost:\($0.port)" }
+        for url in urls { try user.allow(url) }
+        let proxy = try user.serve()
+        #expect(try user.run(["exec"] + Self.fetch("\(urls[0])/echo")).output == "401")
+        #expect(try proxy.get("\(urls[0])/echo").status == 401)
+        #expect(try user.run(["exec"] + Self.fetch("\(urls[1])/echo")).output == "401")
+        #expect(try proxy.get("\(urls[1])/echo").status == 401)
+        #expect(origins.map { $0.log.requests.filter { $0.auth == "basic" }.count } == [1, 1])
+        try user.enroll()
+        let answered = try poll(seconds: 10) { try proxy.get("\(urls[0])/echo?new").status == 200 ? true : nil }
+        #expect(answered == true)
+        #expect(try user.run(["exec"] + Self.fetch("\(urls[1])/echo")).output == "200")
+    }
 }

@@ -72,7 +72,7 @@ struct HomeSnapshot: Sendable {
             if let lockReason {
                 .closed(reason: lockReason)
             } else {
-                .open(credentials: vault?.contents.credentials ?? [:], identities: identities)
+                .open(credentials: taggedCredentials, identities: identities)
             }
         let exceptions = Dictionary(grouping: trustExceptions) { Origin(scheme: .https, host: $0.host, port: $0.port) }
         return Policy(
@@ -82,6 +82,13 @@ struct HomeSnapshot: Sendable {
                 exceptions.map { TrustException(leaf: $0.leafSHA256, until: $0.until, answers: $0.answers) }
             },
             generation: generation)
+    }
+
+    /// The credentials with the tags by which all processes of the home identify them.
+    private var taggedCredentials: [String: PasswordCredential] {
+        guard let vault else { return [:] }
+        let key = vault.tagKey
+        return vault.contents.credentials.mapValues { $0.tagged(with: key) }
     }
 
     /// The counts for the log: `3 sites, 1 credential, 0 identities`.

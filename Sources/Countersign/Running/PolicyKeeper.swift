@@ -16,6 +16,8 @@ package final class PolicyKeeper: Sendable {
     package let policy: CurrentPolicy
     /// Why the vault could not be opened at the start; nil if it was opened.
     package let vaultErrorAtStart: VaultError?
+    /// The breaker, which shares its records with the other processes of the home.
+    package let breaker: BreakerBoard
     private let reader: HomeReader
     private let interceptionNeed: NIOLockedValueBox<InterceptionNeed>
     private let snapshot: NIOLockedValueBox<HomeSnapshot>
@@ -36,6 +38,9 @@ package final class PolicyKeeper: Sendable {
         var (snapshot, vaultError) = try reader.read(need: need, passphrase: passphrase)
         vaultErrorAtStart = vaultError
         policy = CurrentPolicy(snapshot.makePolicy())
+        breaker = BreakerBoard(now: now, storage: BreakerFile(home: home, now: now).storage) { reason in
+            logger.error("rejected passwords cannot be recorded: \(reason)")
+        }
         self.snapshot = NIOLockedValueBox(snapshot)
     }
 
@@ -44,6 +49,7 @@ package final class PolicyKeeper: Sendable {
     /// Reads the home again if one of its files has changed, a trust exception has expired, or the interception CA must
     /// be renewed; with `force`, in any case.
     package func refresh(force: Bool = false) {
+        breaker.poll()
         snapshot.withLockedValue { snapshot in
             let stamp = HomeStamp(home)
             let hasVaultChanged = snapshot.vaultWatch.takeChange()

@@ -32,7 +32,7 @@ package final class ProxyRuntime: Sendable {
     /// the runtime runs its own.
     package init(
         keeper: PolicyKeeper, configuration: ProxyConfiguration, accessLog: AccessLog?, threads: Int,
-        hasControlSocket: Bool, breaker: BreakerBoard? = nil,
+        hasControlSocket: Bool,
         serverTrustDelegate: (any CountersignProxy.ServerTrustDecider)? = nil,
         delegateCredentials: ReplacementCredentials? = nil, observer: ChallengeObserver? = nil,
         renewals: RenewalKeeper? = nil, logger: Logger
@@ -55,7 +55,7 @@ package final class ProxyRuntime: Sendable {
             rejectedIdentities = RejectedIdentities(renewals: renewals)
         }
         let services = ProxyServices(
-            configuration: configuration, policy: keeper.policy, accessLog: accessLog, breaker: breaker,
+            configuration: configuration, policy: keeper.policy, accessLog: accessLog, breaker: keeper.breaker,
             serverTrustDecider: serverTrustDelegate, delegateCredentials: delegateCredentials,
             identityRefresher: IdentityRefresher(
                 rejected: rejectedIdentities.identityRejected, accepted: rejectedIdentities.identityAccepted),
@@ -107,6 +107,7 @@ package final class ProxyRuntime: Sendable {
         await delegateCredentials?.stop()
         await listener.stop()
         try? await group.shutdownGracefully()
+        await keeper.breaker.flush()
     }
 
     // MARK: Control socket

@@ -60,6 +60,8 @@ package final class BreakerBoard: Sendable {
         let request: Breaker.RequestTag
         let result: Breaker.Result
         let at: Int64
+        /// The attempt is repeated at once, by the same request.
+        var isRepeated = false
     }
 
     /// The largest number of results that wait for a storage that fails.
@@ -197,11 +199,24 @@ package final class BreakerBoard: Sendable {
     package func ended(
         _ key: Breaker.Key, for request: Breaker.RequestTag = .unknown, _ result: Breaker.Result
     ) -> Breaker.Finding {
-        let ending = Ending(key: key, request: request, result: result, at: now())
+        ended(Ending(key: key, request: request, result: result, at: now()))
+    }
+
+    /// The origin did not answer. Returns whether the request that made the attempt may repeat it at once; if not, the
+    /// attempt has ended.
+    package func wasUnanswered(_ key: Breaker.Key, for request: Breaker.RequestTag) -> Bool {
+        switch ended(Ending(key: key, request: request, result: .unanswered, at: now(), isRepeated: true)) {
+        case .unremarkable, .unanswered: true
+        case .rejected, .handedBack: false
+        }
+    }
+
+    private func ended(_ ending: Ending) -> Breaker.Finding {
+        let key = ending.key
         let (finding, waiting, mustStore) = state.withLockedValue { state in
             let before = state.breaker.record(of: key)
-            let finding = state.breaker.attemptEnded(key, for: request, result, owner: owner, at: ending.at)
-            if result != .accepted || hasFailures.load(ordering: .relaxed) { noteFailures(state.breaker) }
+            let finding = state.breaker.apply(ending, owner)
+            if ending.result != .accepted || hasFailures.load(ordering: .relaxed) { noteFailures(state.breaker) }
             let after = state.breaker.record(of: key)
             let mustStore = storage != nil && key.isShared && after?.isEqualForOthers(to: before) == false
             if mustStore {
@@ -315,7 +330,13 @@ package final class BreakerBoard: Sendable {
 }
 
 extension Breaker {
-    fileprivate mutating func apply(_ ending: BreakerBoard.Ending, _ owner: UInt64) {
-        _ = attemptEnded(ending.key, for: ending.request, ending.result, owner: owner, at: ending.at)
+    @discardableResult
+    fileprivate mutating func apply(_ ending: BreakerBoard.Ending, _ owner: UInt64) -> Finding {
+        let wasPending = record(of: ending.key)?.pending?.owner == owner
+        let finding = attemptEnded(ending.key, for: ending.request, ending.result, owner: owner, at: ending.at)
+        if ending.isRepeated, wasPending, !isRejected(ending.key, at: ending.at) {
+            attemptBegan(ending.key, owner: owner, at: ending.at)
+        }
+        return finding
     }
 }

@@ -8,6 +8,8 @@ final class Dialogue {
     var since: UInt64?
     /// The permit of the breaker, until the result of its use is known.
     var permit: Breaker.Key?
+    /// The answer that the permit is for was sent, and the origin has not responded yet.
+    var awaitsVerdict = false
     /// Makes the tokens of a scheme that needs several rounds.
     var tokens: (any TokenDialogue)?
     /// The credential from the delegate that replaces a rejected one.

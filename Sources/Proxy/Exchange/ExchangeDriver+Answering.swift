@@ -51,7 +51,18 @@ extension ExchangeDriver {
     func endPermit(_ result: Breaker.Result) {
         guard let dialogue, let permit = dialogue.permit else { return }
         dialogue.permit = nil
-        services.shared.breaker.ended(permit, for: requestTag, result)
+        let isUnanswered = result == .inconclusive && dialogue.awaitsVerdict
+        dialogue.awaitsVerdict = false
+        services.shared.breaker.ended(permit, for: requestTag, isUnanswered ? .unanswered : result)
+    }
+
+    /// The connection was lost. Whether the answer that was sent, if there was one, may be sent again.
+    func mayAnswerAgain() -> Bool {
+        guard let dialogue, let permit = dialogue.permit, dialogue.awaitsVerdict else { return true }
+        dialogue.awaitsVerdict = false
+        if services.shared.breaker.wasUnanswered(permit, for: requestTag) { return true }
+        dialogue.permit = nil
+        return false
     }
 
     /// Identifies the request to the breaker.

@@ -22,6 +22,7 @@ extension ExchangeDriver {
         let sendsContent = !isOpening && head.hasBody
         if clientBindsConnection || isOpening { connection?.isAuthenticated = true }
         sentField = authorization
+        if let dialogue, dialogue.permit != nil { dialogue.awaitsVerdict = authorization != nil && !isOpening }
         record.requestSent(isAuthorized: authorization != nil)
         mode = .waiting
         waitingSince = services.now

@@ -12,6 +12,7 @@ extension ExchangeDriver: OriginStreamDelegate {
         if response.isInformational { return informational(response) }
         guard case .waiting = mode else { return }
         mode = .deciding
+        dialogue?.awaitsVerdict = false
         let status = response.status
         let fields = response.fields
         delivery.buffer(response, content: content)
@@ -86,10 +87,10 @@ extension ExchangeDriver: OriginStreamDelegate {
         switch mode {
         case .waiting:
             if error.code == .closedBeforeResponse, exchange.requiresSameConnection {
-                return run(exchange.connectionLost(requestMayRepeat: head.method.isIdempotent))
+                return run(exchange.connectionLost(requestMayRepeat: head.method.isIdempotent && mayAnswerAgain()))
             }
             if error.code == .closedBeforeResponse, wasReused, head.method.isIdempotent,
-                !body.hasLostItsStart, body.hasEnded, acquisition.retries()
+                !body.hasLostItsStart, body.hasEnded, acquisition.retries(), mayAnswerAgain()
             {
                 // The origin closed an idle connection. RFC 9112 §9.3.1 permits one more attempt.
                 if let lastStep { return drained(lastStep) }

@@ -143,6 +143,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def authorize_basic(self, value):
         self.kind = "basic"
+        if self.path.startswith("/fault/close-on-authenticate/"):
+            self.record(0)
+            self.close_connection = True
+            return False
         for user, password in self.server.users:
             if value == "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode():
                 self.user = user

@@ -92,7 +92,7 @@ package final class BreakerPermit: Sendable {
     func requestAtOnce(_ key: Breaker.Key, of board: BreakerBoard) -> Permission {
         if holds(key) { return board.isRejected(key) ? .refused(reason: Self.rejection(of: key)) : .go }
         end(.inconclusive)
-        switch board.request(key, for: request, again: {}) {
+        switch board.requestAtOnce(key, for: request) {
         case .go:
             take(key, board)
             return .go
@@ -121,6 +121,14 @@ package final class BreakerPermit: Sendable {
         if claim.isHeld || result != .inconclusive {
             claim.board.ended(claim.key, for: request, result)
         }
+    }
+
+    /// The server did not answer. Returns whether the answer may be sent again; if not, the permit has ended.
+    func wasUnanswered() -> Bool {
+        guard let claim = state.withLockedValue({ $0.claim }) else { return true }
+        if claim.board.wasUnanswered(claim.key, for: request) { return true }
+        hasBeenReported()
+        return false
     }
 
     /// Ends the permit without a report. The caller reports the result itself.

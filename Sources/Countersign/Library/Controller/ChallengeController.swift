@@ -18,7 +18,7 @@ import Synchronization
 /// thread.
 public final class ChallengeController: Sendable {
     let keeper: PolicyKeeper
-    let breaker: BreakerBoard
+    var breaker: BreakerBoard { keeper.breaker }
     let answersInUse = AnswersInUse()
     /// How long others wait for the outcome of a credential's first use at a site.
     let firstTryLimit = NIOLockedValueBox(BreakerPermit.limit)
@@ -68,7 +68,6 @@ public final class ChallengeController: Sendable {
         }
         if let shut = keeper.vaultErrorAtStart { throw refusal ?? ChallengeError(shut) }
         self.logger = logger
-        breaker = BreakerBoard(now: Self.now)
         renewals = RenewalKeeper(
             policyKeeper: keeper, now: Self.now, logger: logger, refreshed: listeners.renewalEnded)
         renewals.start()

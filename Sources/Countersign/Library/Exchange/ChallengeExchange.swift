@@ -64,6 +64,8 @@ public struct ChallengeExchange: Sendable {
     private var due = Due.start
     /// The space of the last challenge that was asked about.
     private var space: AuthenticationSpace?
+    /// An answer was sent, and the server has not responded yet.
+    private var awaitsVerdict = false
     private var dialogue: (any TokenDialogue)?
     private var channelBinding: ChannelBinding?
 
@@ -125,6 +127,7 @@ public struct ChallengeExchange: Sendable {
     /// fields, in order.
     public mutating func responseReceived(status: Int, challenges: [String]) -> Action {
         guard due == .response else { return outOfTurn("responseReceived") }
+        if !(100..<200).contains(status) { awaitsVerdict = false }
         return run(machine.responseReceived(status: status, challengeFields: challenges))
     }
 
@@ -148,7 +151,9 @@ public struct ChallengeExchange: Sendable {
     /// 9110 §9.2.2), or no byte of it was sent.
     public mutating func connectionLost(requestMayRepeat: Bool = false) -> Action {
         guard due == .response || due == .disposition else { return outOfTurn("connectionLost") }
-        return run(machine.connectionLost(requestMayRepeat: requestMayRepeat))
+        let mayAnswerAgain = !awaitsVerdict || permit.wasUnanswered()
+        awaitsVerdict = false
+        return run(machine.connectionLost(requestMayRepeat: requestMayRepeat && mayAnswerAgain))
     }
 
     /// The last action cannot be performed, because the request's body is no longer available.
@@ -171,6 +176,7 @@ public struct ChallengeExchange: Sendable {
         switch action {
         case .send(let answer):
             due = .response
+            awaitsVerdict = answer != nil
             return .send(answer.map(authorization))
         case .sendOpening(let answer):
             due = .response
@@ -262,7 +268,8 @@ public struct ChallengeExchange: Sendable {
             return .useCredential(
                 .password(
                     PasswordCredential(
-                        name: reference.name, user: user, password: password.secret, source: reference.source)))
+                        name: reference.name, user: user, password: password.secret, source: reference.source,
+                        tag: reference.tag)))
         case .identity(let identity):
             return .useCredential(.identity(named: identity.name))
         case nil:

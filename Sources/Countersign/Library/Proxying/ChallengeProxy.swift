@@ -131,7 +131,7 @@ public final class ChallengeProxy: Service {
         do {
             let runtime = try await ProxyRuntime(
                 keeper: controller.keeper, configuration: configuration, accessLog: nil, threads: 1,
-                hasControlSocket: false, breaker: controller.breaker,
+                hasControlSocket: false,
                 serverTrustDelegate: serverTrustDelegate.map { delegate in
                     AskedServerTrust(delegate: delegate) { [acceptances] in acceptances.withLockedValue { $0 += 1 } }
                 },

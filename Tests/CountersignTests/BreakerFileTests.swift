@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+import CountersignTestOrigin
+import Glibc
+import Synchronization
+import Testing
+
+@testable import Countersign
+@testable import CountersignChallenges
+@testable import CountersignProxy
+
+/// The breaker's records are shared by all processes of a home. Each board here stands for a process.
+struct BreakerFileTests {
+    private let folder: TemporaryFolder
+    private let time = Time()
+
+    private final class Time: Sendable {
+        let now = Mutex<Int64>(1_800_000_000)
+    }
+
+    private final class Process: Sendable {
+        let board: BreakerBoard
+        let said = Warnings()
+
+        init(_ home: String, _ time: Time) {
+            let now: @Sendable () -> Int64 = { time.now.withLock { $0 } }
+            board = BreakerBoard(
+                now: now, storage: BreakerFile(home: Home(path: home), now: now).storage, warn: said.add)
+        }
+    }
+
+    private final class Warnings: Sendable {
+        let all = Mutex<[String]>([])
+        @Sendable func add(_ text: String) { all.withLock { $0.append(text) } }
+    }
+
+    init() throws {
+        folder = try TemporaryFolder("breaker")
+    }
+
+    private var home: String { folder.file("home") }
+    private var path: String { "\(home)/breaker.json" }
+
+    private func process() -> Process { Process(home, time) }
+
+    private static func key(_ host: String = "git.corp.example", realm: String? = "r") -> Breaker.Key {
+        let credential = PasswordCredential(
+            name: "enrollment", user: "jdoe", password: Secret(utf8: "kanarie-5521"), generation: 1)
+        return Breaker.Key(
+            space: AuthenticationSpace(
+                origin: Origin(scheme: .https, host: host, port: 443), realm: realm, scheme: .basic),
+            credential: credential.tagged(with: Secret(utf8: "key")).reference)
+    }
+
+    private static let refusal = Breaker.Permission.refused(
+        reason: "credential \"enrollment\" was rejected here and has not changed since")
+
+    // MARK: Sharing
+
+    @Test func aRejectionInOneProcessCountsInTheNext() async throws {
+        let first = process()
+        #expect(first.board.requestAtOnce(Self.key()) == .go)
+        first.board.ended(Self.key(), .rejected)
+        await first.board.flush()
+        #expect(process().board.requestAtOnce(Self.key()) == Self.refusal)
+        #expect(process().board.requestAtOnce(Self.key("other.corp.example")) == .go)
+    }
+
+    @Test func aRunningProcessLearnsOfARejectionElsewhere() async throws {
+        let (first, second) = (process(), process())
+        #expect(second.board.requestAtOnce(Self.key()) == .go)
+        second.board.ended(Self.key(), .accepted)
+        await second.board.flush()
+        #expect(first.board.requestAtOnce(Self.key()) == .go)
+        // The same request was accepted before.
+        first.board.ended(Self.key(), .rejected)
+        await first.board.flush()
+        #expect(second.board.mayPreempt(Self.key()))
+        second.board.poll()
+        await second.board.flush()
+        #expect(!second.board.mayPreempt(Self.key()))
+        #expect(second.board.requestAtOnce(Self.key()) == Self.refusal)
+    }
+
+    @Test func oneProcessAtATimeTries() async throws {
+        let (first, second) = (process(), process())
+        #expect(first.board.requestAtOnce(Self.key()) == .go)
+        #expect(second.board.requestAtOnce(Self.key()) == .wait)
+        let again = Mutex(0)
+        #expect(second.board.request(Self.key(), again: { again.withLock { $0 += 1 } }) == .wait)
+        first.board.ended(Self.key(), .accepted)
+        try #require(try await eventually { again.withLock { $0 } > 0 })
+        #expect(second.board.requestAtOnce(Self.key()) == .go)
+        #expect(process().board.requestAtOnce(Self.key()) == .go)
+    }
+
+    @Test func twentyProcessesTogetherSendAWrongPasswordOnce() async throws {
+        let (home, time) = (home, time)
+        let sent = await withTaskGroup(of: Int.self) { group in
+            for _ in 0..<20 {
+                group.addTask {
+                    let process = Process(home, time)
+                    var sent = 0
+                    while true {
+                        switch process.board.requestAtOnce(Self.key()) {
+                        case .go:
+                            sent += 1
+                            process.board.ended(Self.key(), .rejected)
+                            await process.board.flush()
+                        case .wait: await Task.yield()
+                        case .refused, .unsuitable: return sent
+                        }
+                    }
+                }
+            }
+            return await group.reduce(0, +)
+        }
+        #expect(sent == 1)
+    }
+
+    // MARK: The file
+
+    @Test func theFileIsPrivateAndContainsNoSecret() async throws {
+        let process = process()
+        #expect(process.board.requestAtOnce(Self.key()) == .go)
+        process.board.ended(Self.key(), for: .init(method: "GET", target: "/secret-path"), .accepted)
+        await process.board.flush()
+        for file in [path, "\(home)/breaker.lock"] {
+            var found = stat()
+            #expect(stat(file, &found) == 0)
+            #expect(found.st_mode & 0o777 == 0o600)
+        }
+        let text = String(decoding: TextFile.bytes(path), as: UTF8.self)
+        #expect(text.contains("https://git.corp.example:443"))
+        for secret in ["kanarie", "jdoe", "secret-path"] { #expect(!text.contains(secret)) }
+        // printf 'jdoe\0kanarie-5521' | openssl dgst -sha256 -hmac key
+        #expect(text.contains("8195826f1410c52eee4a35f4eb8a8283"))
+    }
+
+    @Test func recordsAreReadAsTheyWereWritten() throws {
+        var breaker = Breaker()
+        let tags = [0, 1, UInt64.max].map { Breaker.RequestTag(number: $0) }
+        let keys = [Self.key(), Self.key(realm: nil), Self.key("::1", realm: "ü \"\u{0} 𝄞")]
+        for (key, tag) in zip(keys, tags) {
+            _ = breaker.attemptEnded(key, for: tag, .accepted, owner: 1, at: 100)
+            _ = breaker.attemptEnded(key, for: .init(number: 77), .rejected, owner: 1, at: 200)
+        }
+        _ = breaker.attemptEnded(keys[0], for: tags[0], .rejected, owner: 1, at: 300)
+        _ = breaker.attemptEnded(Self.key("a.example"), for: tags[0], .unanswered, owner: 1, at: 300)
+        breaker.attemptBegan(Self.key("b.example"), owner: UInt64(Int64.max), at: 300)
+        for account in breaker.accounts.keys {
+            for space in breaker.accounts[account]?.spaces.keys.map({ $0 }) ?? [] {
+                breaker.unconfirm(account, space)
+            }
+        }
+        #expect(StoredRecords(breaker.accounts).records == breaker.accounts)
+    }
+
+    @Test func aRemovedFileIsAFreshStart() async throws {
+        let first = process()
+        #expect(first.board.requestAtOnce(Self.key()) == .go)
+        first.board.ended(Self.key(), .rejected)
+        await first.board.flush()
+        #expect(unlink(path) == 0)
+        #expect(unlink("\(home)/breaker.lock") == 0)
+        #expect(process().board.requestAtOnce(Self.key()) == .go)
+    }
+
+    @Test(arguments: ["", "{", "{\"format\":2,\"accounts\":[]}", "{\"format\":1,\"accounts\":[{}]}"])
+    func aDamagedFilePermitsNothing(_ text: String) async throws {
+        try folder.write("home/breaker.json", text)
+        let process = process()
+        guard case .refused(let reason) = process.board.requestAtOnce(Self.key()) else {
+            Issue.record("an attempt is permitted")
+            return
+        }
+        #expect(reason.hasPrefix("the attempt cannot be recorded: ") && reason.contains("breaker.json"))
+        #expect(process.said.all.withLock { $0.count } == 1)
+    }
+
+    @Test func oldRecordsAreRemoved() async throws {
+        let process = process()
+        #expect(process.board.requestAtOnce(Self.key()) == .go)
+        process.board.ended(Self.key(), .accepted)
+        time.now.withLock { $0 += 91 * 86_400 }
+        #expect(process.board.requestAtOnce(Self.key("other.corp.example")) == .go)
+        process.board.ended(Self.key("other.corp.example"), .rejected)
+        await process.board.flush()
+        let file = BreakerFile(home: Home(path: home)) { 0 }
+        #expect(try file.read().values.flatMap(\.spaces.keys).map(\.origin.host) == ["other.corp.example"])
+    }
+}
+
+extension Breaker {
+    /// As another process reads it.
+    fileprivate mutating func unconfirm(_ account: Account, _ space: AuthenticationSpace) {
+        var accounts = accounts
+        accounts[account]?.spaces[space]?.isConfirmed = false
+        self = Breaker(capacity: capacity, accounts: accounts)
+    }
+}
