@@ -81,7 +81,7 @@ import Testing
         let lost: Int?
     }
 
-    /// Every line of the log, all of which must be JSON objects. While the disk is full, the last may be unfinished.
+    /// The lines of the log. Each must be a JSON object. While the disk is full, the last may be unfinished.
     private func lines(_ path: String) throws -> [Line] {
         try TextFile.text(path).split(separator: "\n", omittingEmptySubsequences: false).dropLast()
             .map { try JSONDecoder().decode(Line.self, from: Data($0.utf8)) }

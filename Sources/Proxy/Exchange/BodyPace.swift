@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whether a client sends a request's content fast enough: at least 240 bytes a second, averaged over a minute.
+/// Whether a client sends a request's content fast enough: at least 240 bytes per second, averaged over a
+/// minute.
 ///
 /// Only seconds in which the proxy waits for the client count. It does not wait while the origin is slow to read, while
 /// a connection is being made, and once the response has begun: both sides may then send as they like. There is no such
@@ -30,7 +31,7 @@ struct BodyPace {
         if isHeldBack { wasHeldBack = true }
     }
 
-    /// Called once a second. `isExpected`: the rest of the content is expected now. Returns whether the client is too
+    /// Called every second. `isExpected`: the rest of the content is expected now. Returns whether the client is too
     /// slow.
     mutating func secondPassed(isExpected: Bool) -> Bool {
         defer { wasHeldBack = isHeldBack }

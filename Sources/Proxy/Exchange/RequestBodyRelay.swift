@@ -78,7 +78,7 @@ struct RequestBodyRelay {
     /// The client has been paused or resumed.
     mutating func heldBack(_ isHeldBack: Bool) { speed.holdBack(isHeldBack) }
 
-    /// Called once a second. `isExpected`: the request is out, so the rest of its content is expected. Returns whether
+    /// Called every second. `isExpected`: the request is out, so the rest of its content is expected. Returns whether
     /// the client sends it too slowly.
     mutating func secondPassed(isExpected: Bool) -> Bool {
         speed.secondPassed(isExpected: isExpected && !hasEnded)

@@ -182,7 +182,7 @@ final class LogFile: Sendable {
 
     // MARK: Reports
 
-    /// Changes the state, and reports what the user should know about it.
+    /// Changes the state, and reports a gap that begins or ends.
     private func change(_ body: (inout sending State) -> Void) {
         let sentence = state.withLock { state in
             let wasFailing = state.failure != 0

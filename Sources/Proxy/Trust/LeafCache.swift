@@ -20,7 +20,7 @@ final class LeafCache: Sendable {
         var mirrored: Mirrored?
     }
 
-    /// What a mirrored certificate depends on besides the host: it stays the same as long as these do.
+    /// Together with the host, this determines a mirrored certificate, which stays the same as long as they do.
     private struct Mirrored: Hashable {
         let port: UInt16
         let leaf: [UInt8]?
