@@ -146,7 +146,7 @@ package enum AcceptanceVerdict: Sendable {
     case accepted
     /// The dialogue must verify the server's last token.
     case finalToken([UInt8])
-    /// The server's proof is wrong: an impostor may have answered.
+    /// The server's proof is wrong, for the given reason: an impostor may have answered.
     case forged(String)
 }
 

@@ -167,7 +167,8 @@ extension ExchangeMachine {
             case .stale(let renewed): return reuse(accepted, renewed)
             }
         } catch {
-            return handBack(unparsable: error)
+            // The challenge cannot be parsed, but the server has certainly not accepted the answer.
+            return rejected(accepted.space, accepted.credential)
         }
     }
 
@@ -180,7 +181,6 @@ extension ExchangeMachine {
         do throws(AuthenticationError) {
             challenges = try parse(fields)
         } catch {
-            // The challenge cannot be parsed, but the server has certainly not accepted the answer.
             guard expectsToken else { return rejected(offer.space(at: context.origin), pending.reference) }
             return handBack(unparsable: error)
         }
@@ -260,7 +260,8 @@ extension ExchangeMachine {
         }
         switch acceptance(accepted.offer, answer, fields, information) {
         case .accepted: return finish(.accepted(accepted))
-        case .finalToken, .forged: return forged()
+        case .finalToken: return forged("no dialogue expects one")
+        case .forged(let reason): return forged(reason)
         }
     }
 
@@ -277,8 +278,8 @@ extension ExchangeMachine {
         case .finalToken(let token):
             state = .verifyingAcceptance(pending, answer)
             return .computeToken(TokenRequest(pending.offer, pending.credential, .conclude(token)))
-        case .forged:
-            return forged()
+        case .forged(let reason):
+            return forged(reason)
         }
     }
 
@@ -335,12 +336,19 @@ extension ExchangeMachine {
         return .wait
     }
 
+    /// Sends the request as the client sent it on a new connection. The opening's connection cannot carry it, for
+    /// example because the response to the opening was too long to be read to its end.
+    mutating func resend() -> Action {
+        requiresSameConnection = false
+        return .send(nil)
+    }
+
     mutating func lost() -> Action {
         fail(.connectionLost, "the \(context.source.name) closed the connection before a response")
     }
 
-    mutating func forged() -> Action {
-        fail(.forgedResponse, "the \(context.source.name)'s last authentication token is wrong")
+    mutating func forged(_ reason: String) -> Action {
+        fail(.forgedResponse, "the \(context.source.name)'s last authentication token is wrong: \(reason)")
     }
 
     /// Hands back a challenge that is not answered, and records its contents.

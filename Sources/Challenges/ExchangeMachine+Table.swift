@@ -94,7 +94,7 @@ extension ExchangeMachine {
         case .computingOpening, .computingReply, .abandoningReply:
             return giveUp(credential: .no(reason))
         case .verifyingAcceptance:
-            return forged()
+            return forged(reason)
         case .finished:
             return .wait
         case .ready, .untouched, .awaitingChallenge, .awaitingReuse, .asked, .awaitingToken, .awaitingVerdict,
@@ -105,8 +105,10 @@ extension ExchangeMachine {
 
     mutating func decideConnectionLoss(mayRepeat: Bool) -> Action? {
         switch state {
-        case .untouched, .awaitingChallenge, .awaitingReuse, .awaitingOpen:
+        case .untouched, .awaitingChallenge, .awaitingReuse:
             return lost()
+        case .awaitingOpen:
+            return mayRepeat && requiresSameConnection ? resend() : lost()
         case .awaitingToken(let pending, _):
             return restart(pending)
         case .awaitingVerdict(let pending, let answer):

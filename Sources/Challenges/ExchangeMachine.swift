@@ -36,7 +36,8 @@
 //   4. The authenticator interprets a challenge to our answer. No answer is repeated, unless the authenticator finds
 //      that it was stale, which is allowed once.
 //   5. A request is sent with our answer at most `maximumRounds` times; then the challenge is handed back.
-//   6. A dialogue that binds its connection stays on it (RFC 4559 §6); if the connection is lost, it restarts once.
+//   6. A dialogue that binds its connection stays on it (RFC 4559 §6); if the connection is lost, it restarts once. A
+//      request whose opening was ignored leaves it if the connection ends.
 //   7. A challenge that cannot be answered is delivered unchanged.
 
 /// The exchange of one request with a server that may challenge it. Each event returns one action, which can be

@@ -25,12 +25,10 @@ import Testing
         var labels: [Transition: [String]] = [:]
         var order: [Transition] = []
         var rows: [String] = []
-        for (state, row) in ExchangeMachineTableTests.table {
-            var cells = [label(of: state)]
+        for (state, difference, context, row) in allRows {
+            var cells = [label(of: state) + (difference.map { " (\($0))" } ?? "")]
             for ((name, event), cell) in zip(ExchangeMachineTableTests.events, row.split(separator: " ")) {
-                var machine = ExchangeMachine(.site(hasBody: true))
-                machine.state = state
-                machine.holdsChallenge = true
+                var machine = ExchangeMachineTableTests.machine(in: state, context)
                 guard let action = machine.decide(event), cell != "." else {
                     cells.append("")
                     continue
@@ -63,13 +61,28 @@ import Testing
             ```
 
             Each cell has the action and, if the state changes, the next state. An empty cell is a pair that only a faulty
-            driver can cause. States in which schemes differ appear once per scheme.
+            driver can cause. States in which schemes differ appear once per scheme, and states that decide differently in
+            another context once per context.
 
             | \(header.joined(separator: " | ")) |
             |\(header.map { _ in "---" }.joined(separator: "|"))|
             \(rows.joined(separator: "\n"))
 
             """
+    }
+
+    /// The rows of the table, each followed by its state's variants.
+    private static var allRows: [(ExchangeMachine.State, difference: String?, RequestContext, row: String)] {
+        var rows: [(ExchangeMachine.State, difference: String?, RequestContext, row: String)] = []
+        var variants = ExchangeMachineTableTests.variants
+        for (state, row) in ExchangeMachineTableTests.table {
+            rows.append((state, nil, .site(hasBody: true), row))
+            for variant in variants where label(of: variant.state) == label(of: state) {
+                rows.append((variant.state, variant.difference, variant.context, variant.row))
+            }
+            variants.removeAll { label(of: $0.state) == label(of: state) }
+        }
+        return rows
     }
 
     private static func label(of state: ExchangeMachine.State) -> String {

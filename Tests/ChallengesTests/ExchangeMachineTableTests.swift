@@ -11,14 +11,18 @@ import Testing
     static let ntlm = pending(.ntlm, nil)
     static let basic = pending(.basic, "Wiki")
 
-    private static func pending(_ kind: OfferKind, _ realm: String?) -> ExchangeMachine.PendingAnswer {
+    private static func pending(
+        _ kind: OfferKind, _ realm: String?, isPreemptive: Bool = false
+    ) -> ExchangeMachine.PendingAnswer {
         ExchangeMachine.PendingAnswer(
             offer: kind.offer(realm), credential: .password(.jdoe), reference: PasswordCredential.jdoe.reference,
-            isPreemptive: false)
+            isPreemptive: isPreemptive)
     }
 
     private static func asked(_ pending: ExchangeMachine.PendingAnswer) -> ExchangeMachine.State {
-        .asked(ExchangeMachine.PendingDecision(offer: pending.offer, weaker: [], isPreemptive: false))
+        .asked(
+            ExchangeMachine.PendingDecision(
+                offer: pending.offer, weaker: [], isPreemptive: pending.isPreemptive))
     }
 
     static let events: [(name: String, event: ExchangeMachine.Event)] = [
@@ -55,18 +59,40 @@ import Testing
         (.awaitingVerdict(ntlm, .answer), /*       */ ". d c d d w . . . . . f c d"),
         (.awaitingVerdict(basic, .basic), /*       */ ". d d d d w . . . . . f S d"),
         (.verifyingAcceptance(ntlm, .answer), /*   */ ". . . . . . . . d d f w w ."),
-        (.awaitingOpen(ntlm.offer), /*             */ ". d d d d w . . . . . f f f"),
+        (.awaitingOpen(ntlm.offer), /*             */ ". d d d d w . . . . . f s f"),
         (.finished, /*                             */ ". . . . . . w w w w w w w ."),
     ]
 
+    /// States that decide differently in another context, with the difference.
+    static let variants: [(difference: String, state: ExchangeMachine.State, context: RequestContext, row: String)] = [
+        ("refused", .ready, .site().with { $0.site = .no("not listed") }, "s . . . . . . . . . . . . ."),
+        ("an answer was accepted before", .ready, .site(accepted: .basic), "S . . . . . . . . . . . . ."),
+        ("a dialogue was accepted before", .ready, learned, "a . . . . . . . . . . . . ."),
+        ("pre-emptive", asked(preemptive), learned, ". . . . . . c s . . . w w d"),
+        ("pre-emptive", .computingOpening(preemptive), learned, ". . . . . . . . o S s w w d"),
+        ("pre-emptive", .awaitingToken(preemptive, .opening), learned, ". s s a c w . . . . . c c d"),
+        ("no content", .awaitingToken(ntlm, .opening), .site(), ". d d d c w . . . . . c c d"),
+    ]
+
+    private static let learned = RequestContext.site(hasBody: true, accepted: .ntlm(.ntlm))
+    private static let preemptive = pending(.ntlm, nil, isPreemptive: true)
+
+    /// A machine in `state`, on a connection with an opening, which holds a challenge.
+    static func machine(in state: ExchangeMachine.State, _ context: RequestContext) -> ExchangeMachine {
+        var machine = ExchangeMachine(context)
+        machine.state = state
+        machine.holdsChallenge = true
+        machine.requiresSameConnection = true
+        return machine
+    }
+
     @Test func everyPairIsDecided() {
-        for (state, row) in Self.table {
+        let rows = Self.table.map { ($0.state, RequestContext.site(hasBody: true), $0.row) }
+        for (state, context, row) in rows + Self.variants.map({ ($0.state, $0.context, $0.row) }) {
             let cells = row.split(separator: " ")
             #expect(cells.count == Self.events.count)
             for ((_, event), cell) in zip(Self.events, cells) {
-                var exchange = Exchange(.site(hasBody: true))
-                exchange.state = state
-                exchange.holdsChallenge = true
+                var exchange = Self.machine(in: state, context)
                 #expect(Self.letter(exchange.decide(event)) == cell, "\(state) meets \(event)")
             }
         }

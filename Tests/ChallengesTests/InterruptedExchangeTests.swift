@@ -33,6 +33,19 @@ import Testing
             ])
     }
 
+    @Test func aRequestWhoseOpeningWasIgnoredLeavesItsConnectionOnce() {
+        let closed = Line.expect(.fail(reason: "the origin closed the connection before a response"))
+        let toRequest = Self.toOpening + [.response(200), .expect(.send(nil)), .sameConnection(true)]
+        play(
+            .site(hasBody: true),
+            toRequest + [
+                .lostButMayRepeat, .expect(.send(nil)), .sameConnection(false),
+                .response(200), .expect(.deliver(.notChallenged)),
+            ])
+        play(.site(hasBody: true), toRequest + [.lostButMayRepeat, .expect(.send(nil)), .lostButMayRepeat, closed])
+        play(.site(hasBody: true), toRequest + [.lost, closed])
+    }
+
     @Test func aConnectionLostWhileTheAnswerIsMadeStartsAgainWhenThatIsDone() {
         play(
             Self.toAnswer + [

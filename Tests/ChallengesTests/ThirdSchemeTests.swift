@@ -236,7 +236,7 @@ private struct Driver: RequestDescription {
         }
         #expect(
             driver.responded(200, information: ["proof=9"])
-                == .fail(.init(.forgedResponse, "the origin's last authentication token is wrong")))
+                == .fail(.init(.forgedResponse, "the origin's last authentication token is wrong: wrong proof")))
     }
 
     @Test func aStrongerSchemeIsAskedAboutFirst() {
