@@ -9,60 +9,6 @@ import Testing
 
 @testable import CountersignProxy
 
-/// A client that speaks no version of HTTP: it keeps what the exchange sends, in the terms of RFC 9110, as a stream of
-/// HTTP/2 would.
-private final class InMemoryClient: ExchangeClient {
-    enum Event: Equatable {
-        case interim(Int)
-        case head(Int, ContentEnd)
-        case end(trailers: [String])
-        case generated(Int)
-        case reset
-        case upgraded
-    }
-
-    private(set) var events: [Event] = []
-    private(set) var content = ""
-    private(set) var fields: [String] = []
-    private(set) var isRequestPaused = false
-    private(set) var isLast = false
-    var isWritable = true
-    let session = ClientSession(process: ClientProcess(uid: Bench.uid), addresses: nil)
-
-    func sendInterim(_ head: ResponseHead, _ changes: ResponseChanges) {
-        events.append(.interim(head.status))
-    }
-
-    func send(_ response: BufferedResponse, _ changes: ResponseChanges) {
-        events.append(.head(response.head.status, response.content))
-        fields = Self.lines(response.head.fields) + changes.extraFields.map { "\($0.0): \($0.1)" }
-    }
-
-    func send(_ content: ByteBuffer) { self.content += String(buffer: content) }
-
-    func finish(trailers: FieldLines?) {
-        events.append(.end(trailers: trailers.map(Self.lines) ?? []))
-    }
-
-    func finish(with response: OwnResponse) { events.append(.generated(response.status)) }
-    func reset() { events.append(.reset) }
-    func flush() {}
-    func closeAfterResponse() { isLast = true }
-    func pauseRequest() { isRequestPaused = true }
-    func resumeRequest() { isRequestPaused = false }
-
-    func switchProtocols(
-        _ head: ResponseHead, _ changes: ResponseChanges, to origin: UpgradedConnection, tally: TunnelHandler.Tally
-    ) {
-        events.append(.upgraded)
-        content += String(buffer: origin.received)
-    }
-
-    private static func lines(_ fields: FieldLines) -> [String] {
-        fields.lines.map { "\(fields.name(of: $0)): \(fields.value(of: $0))" }
-    }
-}
-
 /// Complete exchanges between an origin and a client that is not an HTTP/1 connection.
 @Suite struct ExchangeClientTests {
     private let bench: Bench
@@ -75,12 +21,16 @@ private final class InMemoryClient: ExchangeClient {
 
     private func start(_ head: String) throws -> (ExchangeDriver, EmbeddedChannel) {
         let origin = try bench.idleOrigin(withCredential: true)
+        return (try start(head, on: bench), origin)
+    }
+
+    private func start(_ head: String, on bench: Bench) throws -> ExchangeDriver {
         let driver = ExchangeDriver(
             client: client, session: client.session, services: bench.services,
             head: try requestHead(head), route: bench.services.route(to: Bench.origin, for: Bench.uid),
             path: Array("/x".utf8)[...], pin: nil)
         driver.start()
-        return (driver, origin)
+        return driver
     }
 
     private static let get = "GET /x HTTP/1.1\r\nHost: a.example\r\n\r\n"
@@ -121,6 +71,63 @@ private final class InMemoryClient: ExchangeClient {
         #expect(second.hasSuffix("\r\n\r\n3\r\nabc\r\n0\r\n\r\n"))
         try origin.receive(Self.ok)
         #expect(client.events == [.head(200, .length(2)), .end(trailers: [])])
+    }
+
+    /// The 401 is delivered when the dialogue takes too long, while its content is being discarded.
+    @Test func contentThatArrivesDuringTheDeliveryOfEarlierContentComesAfterIt() throws {
+        let (driver, origin) = try start(Self.get)
+        try origin.receive(
+            "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"r\"\r\nContent-Length: 8\r\n\r\n")
+        for part in ["ab", "cd", "ef"] { try origin.receive(part) }
+        client.isWritable = false
+        client.contentSent = { [client] part in
+            guard part == "cd" else { return }
+            #expect(throws: Never.self) { try origin.receive("gh") }
+            client.isWritable = true
+            driver.clientWritabilityChanged(true)
+        }
+        driver.secondPassed(now: bench.services.now + bench.services.configuration.dialogueSeconds + 1)
+        #expect(client.content == "abcdefgh")
+        #expect(client.events == [.head(401, .length(8)), .end(trailers: [])])
+    }
+
+    /// The response to an NTLM opening is not a challenge, and its connection cannot carry the request.
+    @Test(arguments: [true, false])
+    func aRequestWhoseOpeningWasIgnoredIsSentOnANewConnection(isLong: Bool) throws {
+        let bench = try Bench(sites: "http://a.example answer=ntlm plaintext=yes", password: "pw")
+        let first = try bench.idleOrigin(withCredential: true)
+        let driver = try start(Self.post, on: bench)
+        driver.clientSent(ByteBuffer(string: "abc"))
+        driver.clientRequestEnded(trailers: nil)
+        _ = try first.sent()
+        try first.receive("HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: NTLM\r\nContent-Length: 0\r\n\r\n")
+        let opening = try first.sent()
+        #expect(opening.contains("\r\nAuthorization: NTLM ") && opening.contains("\r\nContent-Length: 0\r\n"))
+        let second = try bench.idleOrigin(withCredential: true)
+        try first.receive(
+            isLong
+                ? "HTTP/1.1 200 OK\r\nContent-Length: 70000\r\n\r\n" + String(repeating: "x", count: 70_000)
+                : "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")
+        let request = try second.sent()
+        #expect(!request.contains("Authorization") && request.hasSuffix("\r\n\r\n3\r\nabc\r\n0\r\n\r\n"))
+        try second.receive(Self.ok)
+        #expect(client.events == [.head(200, .length(2)), .end(trailers: [])])
+        #expect(!first.isActive && second.isActive)
+    }
+
+    @Test func anUnparsableChallengeToAReusedAnswerEndsItsReuse() throws {
+        let (_, origin) = try start(Self.get)
+        _ = try origin.sent()
+        try origin.receive(
+            "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"r\"\r\nContent-Length: 0\r\n\r\n")
+        try origin.receive(Self.ok)
+        _ = try origin.sent()
+        _ = try start(Self.get, on: bench)
+        #expect(try origin.sent().contains("\r\nAuthorization: Basic "))
+        try origin.receive("HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic a b\r\nContent-Length: 0\r\n\r\n")
+        _ = try start(Self.get, on: bench)
+        #expect(!(try origin.sent()).contains("Authorization"))
+        #expect(client.events.filter { $0 == .head(401, .length(0)) }.count == 1)
     }
 
     @Test func aClientThatIsNotWritablePausesTheOrigin() throws {

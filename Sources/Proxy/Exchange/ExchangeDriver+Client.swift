@@ -69,7 +69,8 @@ extension ExchangeDriver {
 
     /// The client takes more of the response, or wants a pause.
     func clientWritabilityChanged(_ isWritable: Bool) {
-        guard case .delivering = mode else { return }
+        // The origin's next content must come after the buffered one, and reading resumes when that has been sent.
+        guard case .delivering = mode, !delivery.sendsBuffered else { return }
         if isWritable { stream?.resumeReading() } else { stream?.pauseReading() }
     }
 

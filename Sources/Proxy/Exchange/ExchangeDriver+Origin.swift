@@ -143,8 +143,10 @@ extension ExchangeDriver: OriginStreamDelegate {
         }
         mode = .delivering
         if head.hasBody { body.stopKeeping() }
-        client.send(response, changes(to: response))
-        for content in response.pieces { send(content) }
+        let invites = invitesSessionAuthentication(response)
+        if invites || clientBindsConnection { connection?.isAuthenticated = true }
+        client.send(response, changes(to: response, invitesSessionAuthentication: invites))
+        if !response.pieces.isEmpty { send(response.pieces) }
         if response.ended {
             guard !response.wasCut else { return abort() }
             finishDelivery(trailers: response.trailers)
@@ -153,21 +155,31 @@ extension ExchangeDriver: OriginStreamDelegate {
         }
     }
 
-    private func changes(to response: BufferedResponse) -> ResponseChanges {
+    private func changes(
+        to response: BufferedResponse, invitesSessionAuthentication: Bool
+    ) -> ResponseChanges {
         let isExplained = route.isListed || acquisition.trust.decider != nil
         var changes = ResponseDelivery.changes(
             to: response, via: services.shared.via, reason: isExplained ? record.reason : nil)
         changes.dropsAuthentication = wasAccepted && response.head.status != 401
-        if response.head.status == 401, case .proxy = session.role,
-            ResponseDelivery.offersConnectionBoundScheme(response.head)
-        {
-            // RFC 4559 §6: the client may use NTLM or Negotiate through the proxy, on an origin connection of its own.
+        if invitesSessionAuthentication {
             changes.extraFields.append(("Proxy-Support", "Session-Based-Authentication"))
-            connection?.isAuthenticated = true
-        } else if clientBindsConnection {
-            connection?.isAuthenticated = true
         }
         return changes
+    }
+
+    /// Whether the client may answer the response with NTLM or Negotiate through the proxy (RFC 4559 §6), on an origin
+    /// connection of its own.
+    private func invitesSessionAuthentication(_ response: BufferedResponse) -> Bool {
+        guard response.head.status == 401, case .proxy = session.role else { return false }
+        return ResponseDelivery.offersConnectionBoundScheme(response.head)
+    }
+
+    /// Sends content that was buffered. Content that the origin sends meanwhile comes after it.
+    private func send(_ pieces: [ByteBuffer]) {
+        delivery.sendsBuffered = true
+        for content in pieces { send(content) }
+        delivery.sendsBuffered = false
     }
 
     private func send(_ content: ByteBuffer) {

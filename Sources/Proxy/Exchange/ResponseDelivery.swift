@@ -12,6 +12,8 @@ struct ResponseDelivery {
 
     /// The response that the exchange has not yet decided about.
     private(set) var buffered: BufferedResponse?
+    /// The buffered content is being sent to the client.
+    var sendsBuffered = false
     private var interimCount = 0
 
     mutating func buffer(_ head: consuming ResponseHead, content: ContentEnd) {
