@@ -20,7 +20,9 @@ struct ConnectionAcquisition {
     private(set) var slot: UpstreamPool.Slot
     private(set) var connection: OriginConnection?
     /// The evaluation of the connection attempt in progress.
-    private(set) var evaluation: TrustEvaluation?
+    private var evaluation: TrustEvaluation?
+    /// The connection that is being opened.
+    private var opening: ConnectionChain?
     private var hasRetried = false
     private var identityRetry = IdentityRetry()
 
@@ -102,11 +104,25 @@ struct ConnectionAcquisition {
         self.evaluation = evaluation
     }
 
+    /// `chain` opens the connection for `evaluation`, unless that attempt has ended already.
+    mutating func opens(with chain: ConnectionChain, for evaluation: TrustEvaluation) {
+        if self.evaluation === evaluation { opening = chain }
+    }
+
     /// Ends the attempt that `evaluation` belongs to. False if it is no longer the current one.
     mutating func end(_ evaluation: TrustEvaluation) -> Bool {
         guard self.evaluation === evaluation else { return false }
         self.evaluation = nil
+        opening = nil
         return true
+    }
+
+    /// Takes the attempt, if there is one, to be cancelled.
+    mutating func takeAttempt() -> (evaluation: TrustEvaluation?, opening: ConnectionChain?) {
+        let taken = (evaluation, opening)
+        evaluation = nil
+        opening = nil
+        return taken
     }
 
     // MARK: The connection in use

@@ -78,7 +78,7 @@ extension ExchangeDriver {
     func clientGone() {
         if case .done = mode { return }
         mode = .done
-        acquisition.evaluation?.cancel()
+        cancelAttempt()
         endPermit(.inconclusive)
         dropConnection()
         log(status: record.status == 0 ? 499 : record.status)

@@ -28,7 +28,7 @@ extension ExchangeDriver {
         let evaluation = TrustEvaluation(
             origin: origin, isListed: route.isListed, pin: pin, services: services, client: session)
         acquisition.begin(evaluation)
-        services.connector.connect(
+        let chain = services.connector.connect(
             to: origin, tls: policy.originTLS,
             certificateSource: pin == nil || acquisition.trust.answers ? certificateSource : nil,
             trustSource: evaluation.source
@@ -54,6 +54,14 @@ extension ExchangeDriver {
                 }
             }
         }
+        acquisition.opens(with: chain, for: evaluation)
+    }
+
+    /// Gives up the connection that is being opened, if there is one, and the question about it.
+    func cancelAttempt() {
+        let attempt = acquisition.takeAttempt()
+        attempt.evaluation?.cancel()
+        attempt.opening?.cancel()
     }
 
     /// Closes `connection`, on which nothing was sent, and tells the client why. The certificate that an intercepted

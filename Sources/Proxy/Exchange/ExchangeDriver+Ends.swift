@@ -49,7 +49,7 @@ extension ExchangeDriver {
         if case .draining = mode {
             delivery.restore(dialogue?.lastChallenge)
         } else if delivery.buffered == nil {
-            acquisition.evaluation?.cancel()
+            cancelAttempt()
             dropConnection()
             delivery.restore(dialogue?.lastChallenge)
         }
@@ -99,6 +99,7 @@ extension ExchangeDriver {
     func respond(_ response: OwnResponse) {
         if case .done = mode { return }
         mode = .done
+        cancelAttempt()
         dropConnection()
         record.explain(response.detail)
         log(status: response.status)

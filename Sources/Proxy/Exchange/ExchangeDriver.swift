@@ -239,7 +239,7 @@ final class ExchangeDriver {
     }
 
     func dropConnection() {
-        acquisition.release()?.close()
+        acquisition.release()?.reset()
     }
 
     func perform(_ step: Step, on connection: OriginConnection) {
