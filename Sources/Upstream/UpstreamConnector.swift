@@ -19,11 +19,11 @@ package struct ConnectionPath {
     /// The TCP peer: the origin, or the first parent.
     package let host: String
     package let port: UInt16
-    /// The steps between TCP and TLS, in order: one for each parent that tunnels the connection. None if TCP leads to
-    /// the origin.
-    package let tunnels: [any ConnectionStep]
+    /// Makes the steps between TCP and TLS, in order: one for each parent that tunnels the connection. None if TCP
+    /// leads to the origin. Called for each connection, because a step serves only one.
+    package let tunnels: () -> [any ConnectionStep]
 
-    package init(host: String, port: UInt16, tunnels: [any ConnectionStep] = []) {
+    package init(host: String, port: UInt16, tunnels: @escaping () -> [any ConnectionStep] = { [] }) {
         self.host = host
         self.port = port
         self.tunnels = tunnels
@@ -53,7 +53,7 @@ package struct UpstreamConnector {
     package func connect(
         _ path: ConnectionPath, completion: @escaping (Result<any Channel, UpstreamError>) -> Void
     ) -> ConnectionChain {
-        start(path, path.tunnels, completion)
+        start(path, path.tunnels(), completion)
     }
 
     /// A connection that is ready for a request, directly or by another `path`.
@@ -72,14 +72,14 @@ package struct UpstreamConnector {
         switch origin.scheme {
         case .http:
             let spare = spare
-            return start(path, path.tunnels) { result in
+            return start(path, path.tunnels()) { result in
                 completion(result.flatMap { Self.plainConnection(to: origin, over: $0, spare) })
             }
         case .https:
             let tls = TLSStep(
                 origin: origin, context: context, limit: limits.handshake, spare: spare,
                 certificateSource: certificateSource, trustSource: trustSource)
-            return start(path, path.tunnels + [tls]) { result in
+            return start(path, path.tunnels() + [tls]) { result in
                 completion(result.map { _ in tls.establishedConnection })
             }
         }

@@ -213,7 +213,7 @@ private enum PKI {
             let tunnel = ConnectStep(place: "\(host):\(port)", target: target, limit: limit)
             connector.connect(
                 to: Origin(scheme: scheme, host: "localhost", port: 8443),
-                by: ConnectionPath(host: host, port: port, tunnels: [tunnel]), tls: context, certificateSource: nil
+                by: ConnectionPath(host: host, port: port, tunnels: { [tunnel] }), tls: context, certificateSource: nil
             ) { result in
                 switch result {
                 case .success(let connection):
@@ -338,7 +338,7 @@ private enum PKI {
             let connector = UpstreamConnector(loop: loop)
             let cancelling = CancellingStep(closed)
             let chain = connector.connect(
-                ConnectionPath(host: "127.0.0.1", port: parent.port, tunnels: [cancelling])
+                ConnectionPath(host: "127.0.0.1", port: parent.port, tunnels: { [cancelling] })
             ) { _ in Issue.record("a cancelled chain has reported a result") }
             withExtendedLifetime(chain) {}
         }
