@@ -14,6 +14,9 @@ import NIOConcurrencyHelpers
 /// Report each event, and perform the action that it returns. The documentation of an action names the event that must
 /// follow it; any other event results in ``Action/fail(reason:)``. Keep the head of a response until an action decides
 /// about it. If the response is not delivered, read and discard its body.
+///
+/// A call may read files, and wait for a token that a scheme computes on another thread. Do not make it on an event
+/// loop.
 public struct ChallengeExchange: Sendable {
     /// The next action to perform.
     public enum Action: Equatable, Sendable {
@@ -211,6 +214,9 @@ public struct ChallengeExchange: Sendable {
         return .fail(reason: reason)
     }
 
+    /// How long a token may take that is computed on another thread.
+    private static let tokenLimit = DispatchTimeInterval.seconds(60)
+
     /// Performs one step of a scheme's dialogue, and waits if it is computed on another thread.
     private mutating func take(_ request: TokenRequest) -> ExchangeMachine.Action {
         do throws(AuthenticationError) {
@@ -220,7 +226,7 @@ public struct ChallengeExchange: Sendable {
             switch dialogue?.take(request.step, binding: channelBinding, Self.inputs) {
             case .computed(let token): return machine.tokenComputed(token)
             case .failed(let reason): return machine.tokenFailed(reason: reason)
-            case .elsewhere(let start): return machine.tokenComputed(try Self.wait(for: start))
+            case .elsewhere(let start): return machine.tokenComputed(try Self.wait(for: start, atMost: Self.tokenLimit))
             case nil: return machine.tokenFailed(reason: "a token came before the dialogue began")
             }
         } catch {
@@ -228,17 +234,19 @@ public struct ChallengeExchange: Sendable {
         }
     }
 
-    private static func wait(
-        for start: (@escaping @Sendable (Result<DialogueToken, AuthenticationError>) -> Void) -> Void
+    /// Blocks until `start` has called its argument. Throws `tokenFailed` after `limit`; a later token is discarded.
+    static func wait(
+        for start: (@escaping @Sendable (Result<DialogueToken, AuthenticationError>) -> Void) -> Void,
+        atMost limit: DispatchTimeInterval
     ) throws(AuthenticationError) -> DialogueToken {
         let done = DispatchSemaphore(value: 0)
         let result = NIOLockedValueBox(
-            Result<DialogueToken, AuthenticationError>.failure(.init(.tokenFailed, "no token was computed")))
+            Result<DialogueToken, AuthenticationError>.failure(.init(.tokenFailed, "no token was computed in time")))
         start { computed in
             result.withLockedValue { $0 = computed }
             done.signal()
         }
-        done.wait()
+        _ = done.wait(timeout: .now() + limit)
         return try result.withLockedValue { $0 }.get()
     }
 
