@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
 public import Countersign
 public import Foundation
 import Synchronization
@@ -15,8 +14,8 @@ import Synchronization
 /// challenges as a 401, cannot present client certificates, and does not ask about server trust. For these, use
 /// `URLSessionConfiguration.answering(through:)`.
 ///
-/// If a server also offers NTLM or Negotiate, and the site's line permits them, the delegate does not answer Basic,
-/// which would reveal the password needlessly. It never answers challenges from proxies.
+/// If a server also offers a stronger scheme, such as NTLM, and the site's line permits it, the delegate does not
+/// answer Basic, which would reveal the password needlessly. It never answers challenges from proxies.
 ///
 /// On Linux, a task whose Basic challenge is not answered fails with `URLError.cancelled`: with default handling,
 /// URLSession would wait forever if it has no proposed credential.
@@ -90,21 +89,15 @@ public final class URLSessionChallengeAnswerer: NSObject, URLSessionTaskDelegate
         }
     }
 
-    /// Whether the server offers, besides Basic, a scheme that can be answered without revealing the password. True
-    /// also if its challenges cannot be parsed.
+    /// Whether the server offers, besides Basic, a stronger scheme that can be answered. True also if its challenges
+    /// cannot be parsed.
     private func offersBetter(
         _ challenge: URLAuthenticationChallenge, than space: Countersign.ProtectionSpace
     ) -> Bool {
         guard space.authenticationMethod == .basic, let response = challenge.failureResponse as? HTTPURLResponse,
             let field = response.value(forHTTPHeaderField: "WWW-Authenticate")
         else { return false }
-        guard let offers = try? ChallengeParser.parse(fields: [field]) else { return true }
-        let schemes = Set(offers.map { $0.scheme.lowercased() })
-        return [("ntlm", AuthenticationMethod.ntlm), ("negotiate", .negotiate)].contains { scheme, method in
-            var better = space
-            better.authenticationMethod = method
-            return schemes.contains(scheme) && (try? controller.canHandle(better)) == true
-        }
+        return controller.canAnswer(strongerThan: space, offeredIn: field)
     }
 
     /// Default handling, unless URLSession would wait forever.

@@ -30,6 +30,20 @@ extension ChallengeController {
             : try password(for: space.authenticationSpace(scheme, at: origin), rule, policy)
     }
 
+    /// Whether a challenge field offers a scheme that is stronger than the space's (RFC 7616 §5.6) and can be answered,
+    /// too. True also if the field cannot be parsed.
+    package func canAnswer(strongerThan space: ProtectionSpace, offeredIn field: String) -> Bool {
+        guard let challenges = try? ChallengeParser.parse(fields: [field]) else { return true }
+        return AuthenticatorTable.supported.authenticators
+            .prefix { AuthenticationMethod(scheme: $0.schemeName) != space.authenticationMethod }
+            .contains { authenticator in
+                var stronger = space
+                stronger.authenticationMethod = AuthenticationMethod(scheme: authenticator.schemeName)
+                return challenges.contains { $0.isOf(authenticator.schemeName) && authenticator.canAnswer($0) }
+                    && (try? canHandle(stronger)) == true
+            }
+    }
+
     // MARK: The three checks
 
     func listed(_ origin: Origin, in policy: Policy) throws(ChallengeError) -> SiteRule {
