@@ -15,6 +15,7 @@ package enum AuthenticationScheme: String, CaseIterable, Sendable {
     /// RFC 6750.
     case bearer
 
-    /// The schemes that this build implements. The list recognises the others and refuses them with a reason.
+    /// The schemes that this build implements, strongest first. The list recognises the others and refuses them with a
+    /// reason.
     package static let supported: [AuthenticationScheme] = [.certificate, .ntlm, .basic]
 }

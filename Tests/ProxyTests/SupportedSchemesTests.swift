@@ -20,6 +20,13 @@ import Testing
         #expect(Self.differences(.supported) == [])
     }
 
+    /// Both are strongest first.
+    @Test func theTableAndTheListHaveTheSameOrder() {
+        let words = AuthenticationScheme.supported.filter { $0 != .certificate }
+        #expect(AuthenticatorTable.supported.schemes == words)
+        #expect(AuthenticatorTable(AuthenticatorTable.supported.authenticators.reversed()).schemes != words)
+    }
+
     /// The check above finds a scheme that is in one place only.
     @Test func aSchemeInOnePlaceOnlyIsReported() {
         let third = AuthenticatorTable(AuthenticatorTable.supported.authenticators + [ThirdScheme()])

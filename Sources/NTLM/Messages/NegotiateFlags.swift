@@ -17,7 +17,6 @@ package struct NegotiateFlags: OptionSet, Equatable, Sendable {
     package static let ntlm = NegotiateFlags(rawValue: 0x0000_0200)
     package static let anonymous = NegotiateFlags(rawValue: 0x0000_0800)
     package static let alwaysSign = NegotiateFlags(rawValue: 0x0000_8000)
-    package static let targetTypeDomain = NegotiateFlags(rawValue: 0x0001_0000)
     package static let targetTypeServer = NegotiateFlags(rawValue: 0x0002_0000)
     package static let extendedSessionSecurity = NegotiateFlags(rawValue: 0x0008_0000)
     package static let targetInfo = NegotiateFlags(rawValue: 0x0080_0000)
