@@ -97,6 +97,22 @@ package final class Policy: Sendable {
         }
     }
 
+    /// The third check for a password challenge of `space`. Prefers a credential that is stored for the space alone, or
+    /// for its origin alone, unless `isRejected` is true of it.
+    package func passwordDecision(
+        for rule: SiteRule, in space: AuthenticationSpace, isRejected: (PasswordCredential) -> Bool
+    ) -> CredentialDecision {
+        guard hasCredentialsOfOrigins, case .open(let credentials, _) = enrolled else {
+            return passwordDecision(for: rule, at: space.origin)
+        }
+        let names = [OriginCredentialName(space.origin, realm: space.realm), OriginCredentialName(space.origin)]
+        let own = names.compactMap { credentials[$0.text] }.first { !isRejected($0) }
+        guard let credential = own ?? credentials[rule.credential] else {
+            return .performDefaultHandling(reason: "no credential \"\(rule.credential)\" is enrolled")
+        }
+        return .useCredential(.password(credential))
+    }
+
     /// The third check for a certificate request: the identity to present, or the reason that there is none.
     package func identity(
         for request: CertificateRequest?, rule: SiteRule, now: Int64
@@ -133,17 +149,21 @@ package final class Policy: Sendable {
     }
 }
 
-/// The name of a credential that the vault stores for one origin alone: `https_git.corp.example_8443`, or a digest if
-/// that would be too long or contain characters that are not allowed in names.
+/// The name of a credential that the vault stores for one origin alone: `https_git.corp.example_8443`, followed by a
+/// digest of the realm if it is for one realm. Everything after the scheme is a digest if the name would be too long or
+/// contain characters that are not allowed in names.
 package struct OriginCredentialName: Hashable, Sendable {
     package let text: String
 
-    package init(_ origin: Origin) {
+    package init(_ origin: Origin, realm: String? = nil) {
         let scheme = origin.scheme.rawValue
-        let name = "\(scheme)_\(origin.host)_\(origin.port)"
-        text =
-            SiteRule.isStoredName(name)
-            ? name : "\(scheme)_\(Hex.encode(Digest.sha256.hash(Array(origin.description.utf8)).prefix(16)))"
+        let suffix = realm.map { "_\(Self.digest($0).prefix(8))" } ?? ""
+        let name = "\(scheme)_\(origin.host)_\(origin.port)\(suffix)"
+        text = SiteRule.isStoredName(name) ? name : "\(scheme)_\(Self.digest(origin.description))\(suffix)"
+    }
+
+    private static func digest(_ text: String) -> String {
+        Hex.encode(Digest.sha256.hash(Array(text.utf8)).prefix(16))
     }
 
     /// Whether a credential's name has this form.

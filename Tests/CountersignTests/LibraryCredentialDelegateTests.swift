@@ -79,7 +79,8 @@ struct LibraryCredentialDelegateTests {
             let statuses = try await Self.statuses(2, proxy, url)
             #expect(statuses == (isKept ? [200, 200] : [401, 401]))
             let space = ProtectionSpace(
-                host: url.host ?? "", port: url.port, authenticationMethod: kind == "basic" ? .basic : .ntlm)
+                host: url.host ?? "", port: url.port, realm: kind == "basic" ? "Apache" : nil,
+                authenticationMethod: kind == "basic" ? .basic : .ntlm)
             let isAnswered =
                 await controller.handle(AuthenticationChallenge(protectionSpace: space)).0 == .useCredential
             #expect(isAnswered == isKept)
@@ -161,9 +162,53 @@ struct LibraryCredentialDelegateTests {
             let statuses = try await Self.statuses(1, proxy, url)
             #expect(statuses == [401])
         }
-        // The stored password and the three supplied ones, each once.
-        #expect(delegate.asked.withLock { $0.count } == 3)
-        #expect(origin.log.requests.filter { $0.auth == "basic" }.count == 4)
+        // The stored password and the supplied one, each once.
+        #expect(delegate.asked.withLock { $0.count } == 2)
+        #expect(origin.log.requests.filter { $0.auth == "basic" }.count == 2)
+
+        // The next process does not send them either.
+        try await withProxy(home, passwords: delegate) { proxy, _ in
+            let statuses = try await Self.statuses(2, proxy, url)
+            #expect(statuses == [401, 401])
+        }
+        #expect(origin.log.requests.filter { $0.auth == "basic" }.count == 2)
+    }
+
+    @Test func aSuppliedPasswordIsStoredOnlyAfterItWasAccepted() async throws {
+        let origin = try ChallengingOrigin(.basic, user: LibraryHome.user, password: LibraryHome.password)
+        let site = "https://own.test.localhost:\(origin.port)"
+        let home = try LibraryHome(
+            "\(site)\n", credentials: ["enrollment": (LibraryHome.user, "kanarie-elsewhere")],
+            anchors: [try TestPKI.shared.originAnchor])
+        let delegate = Answers(
+            SuppliedCredential(user: LibraryHome.user, password: Password("wrong again"), isKept: true),
+            SuppliedCredential(user: LibraryHome.user, password: Password(LibraryHome.password), isKept: true))
+        let url = try #require(URL(string: "\(site)/echo"))
+        try await withProxy(home, passwords: delegate) { proxy, _ in
+            let statuses = try await Self.statuses(2, proxy, url)
+            #expect(statuses == [200, 200])
+        }
+        let vault = try SealedVault(home: home.path).open { () throws in Secret(utf8: LibraryHome.passphrase) }
+        let stored = vault.contents.credentials.filter { $0.key != "enrollment" }
+        #expect(stored.map(\.value.password.utf8Text) == [LibraryHome.password])
+        #expect(stored.keys.allSatisfy { $0.hasPrefix("https_own.test.localhost_\(origin.port)_") })
+    }
+
+    /// The site has a password of its own, which is replaced by that of its line.
+    @Test func aStoredPasswordThatIsRejectedGivesWayToThatOfTheLine() async throws {
+        let origin = try ChallengingOrigin(.basic, user: LibraryHome.user, password: LibraryHome.password)
+        let site = "https://own.test.localhost:\(origin.port)"
+        let home = try LibraryHome(
+            "\(site)\n",
+            credentials: [
+                "enrollment": (LibraryHome.user, LibraryHome.password),
+                "https_own.test.localhost_\(origin.port)": (LibraryHome.user, "stale"),
+            ], anchors: [try TestPKI.shared.originAnchor])
+        let url = try #require(URL(string: "\(site)/echo"))
+        try await withProxy(home, passwords: FixedPassword(nil)) { proxy, _ in
+            let statuses = try await Self.statuses(3, proxy, url)
+            #expect(statuses == [401, 200, 200])
+        }
     }
 
     /// Never answers, and records whether its task was cancelled.

@@ -123,6 +123,18 @@ final class Route {
         return .useCredential(.password(supplied.standIn(for: credential, at: origin)))
     }
 
+    /// The credential for a password challenge of `space`: one that is stored for the space alone and was not rejected
+    /// there, or that of the site's line; or the one supplied to replace it.
+    func passwordDecision(in space: AuthenticationSpace) -> CredentialDecision {
+        guard let rule else { return .performDefaultHandling(reason: "not on the list") }
+        let decision = policy.passwordDecision(for: rule, in: space) { [shared] credential in
+            shared.breaker.isRejected(Breaker.Key(space: space, credential: credential.reference))
+        }
+        guard case .useCredential(.password(let credential)) = decision, let supplied = shared.delegateCredentials
+        else { return decision }
+        return .useCredential(.password(supplied.standIn(for: credential, in: space)))
+    }
+
     /// The slot of connections opened under the outcome `trust`. `mayBeAnswered`: the proxy may answer challenges on
     /// them if the site is listed.
     func slot(under trust: TrustOutcome, mayBeAnswered: Bool) -> UpstreamPool.Slot {

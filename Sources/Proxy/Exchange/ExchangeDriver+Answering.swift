@@ -18,8 +18,9 @@ extension ExchangeDriver {
                 exchange.decisionReceived(
                     .performDefaultHandling(reason: "the decision about the origin's certificate has ended")))
         }
-        guard case .useCredential(.password(let credential)) = passwordDecision else {
-            return run(exchange.decisionReceived(passwordDecision))
+        let decision = passwordDecision(in: challenge.space)
+        guard case .useCredential(.password(let credential)) = decision else {
+            return run(exchange.decisionReceived(decision))
         }
         guard session.isStillSameUser() else {
             return run(exchange.decisionReceived(.performDefaultHandling(reason: "the client is no longer there")))
@@ -43,6 +44,7 @@ extension ExchangeDriver {
             run(exchange.decisionReceived(.performDefaultHandling(reason: reason)))
         case .go:
             beginDialogue().permit = permit
+            useConnections(of: credential.reference)
             record.answered(challenge.space.scheme.rawValue, with: credential.name)
             run(exchange.decisionReceived(.useCredential(.password(credential))))
         }
@@ -144,7 +146,10 @@ extension ExchangeDriver {
             endPermit(.inconclusive)
         case .accepted(let accepted):
             wasAccepted = true
-            if accepted !== exchange.context.accepted { remember(accepted) }
+            if accepted !== exchange.context.accepted {
+                remember(accepted)
+                services.shared.delegateCredentials?.accepted(accepted.credential, in: accepted.space)
+            }
             record.answered(accepted.space.scheme.rawValue, with: accepted.credential.name)
             endPermit(.accepted)
         case .handedBack(let checks):

@@ -10,9 +10,9 @@ extension ExchangeDriver {
     /// How often one exchange may request a replacement.
     private static let maximumQuestions = 3
 
-    /// The credential of the site's line for a password challenge, or its replacement.
-    var passwordDecision: CredentialDecision {
-        dialogue?.delegateCredential.map { .useCredential(.password($0)) } ?? route.passwordDecision
+    /// The credential for a password challenge of `space`, or its replacement.
+    func passwordDecision(in space: AuthenticationSpace) -> CredentialDecision {
+        dialogue?.delegateCredential.map { .useCredential(.password($0)) } ?? route.passwordDecision(in: space)
     }
 
     /// Requests a replacement for a credential that the origin or the breaker refused. Returns whether it did. If so,
@@ -56,12 +56,11 @@ extension ExchangeDriver {
     /// Returns whether it did. With a replacement, the request is sent again; without one, `otherwise` is called to
     /// deliver the 401.
     func asksAgain(
-        after reference: CredentialReference, at scheme: AuthenticationScheme, otherwise: @escaping () -> Void
+        after reference: CredentialReference, in space: AuthenticationSpace, otherwise: @escaping () -> Void
     ) -> Bool {
         guard case .deciding = mode, !body.hasLostItsStart,
-            case .useCredential(.password(let refused)) = passwordDecision, refused.reference == reference
+            case .useCredential(.password(let refused)) = passwordDecision(in: space), refused.reference == reference
         else { return false }
-        let space = AuthenticationSpace(origin: origin, realm: nil, scheme: scheme)
         return asks(insteadOf: refused, for: space) { [self] answer in
             guard answer != nil, !body.hasLostItsStart else { return otherwise() }
             dialogue?.tokens = nil
@@ -80,9 +79,12 @@ extension ExchangeDriver {
         dialogue.since = services.now
         guard let credential else { return }
         dialogue.delegateCredential = credential
-        acquisition.use(
-            route.slot(
-                like: acquisition.slot.key,
-                with: credential.reference))
+        useConnections(of: credential.reference)
+    }
+
+    /// From now on, the exchange uses the connections and protection spaces of `credential`.
+    func useConnections(of credential: CredentialReference) {
+        guard acquisition.slot.key.credential != credential else { return }
+        acquisition.use(route.slot(like: acquisition.slot.key, with: credential))
     }
 }

@@ -174,7 +174,7 @@ final class ExchangeDriver {
             computeToken(request)
         case .deliver(let outcome):
             if case .rejected(let space, let credential, _) = conclude(outcome),
-                asksAgain(after: credential, at: space.scheme, otherwise: { [self] in deliver() })
+                asksAgain(after: credential, in: space, otherwise: { [self] in deliver() })
             {
                 return
             }

@@ -105,7 +105,10 @@ extension ChallengeController {
             .nothing(reason, listLine: rule.location, rule.credential)
         }
         let enrolled: PasswordCredential
-        switch policy.passwordDecision(for: rule, at: origin) {
+        let decision = policy.passwordDecision(for: rule, in: space) {
+            breaker.isRejected(Breaker.Key(space: space, credential: $0.reference))
+        }
+        switch decision {
         case .useCredential(.password(let credential)): enrolled = credential
         case .useCredential(.identity(let name)):
             throw no("identity \"\(name)\" can answer only a TLS certificate request, not a 401")

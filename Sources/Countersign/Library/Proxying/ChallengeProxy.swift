@@ -139,7 +139,7 @@ public final class ChallengeProxy: Service {
                     ReplacementCredentials(
                         delegate: AskedCredential(
                             delegate: delegate, keeper: controller.keeper, logger: controller.logger),
-                        policy: controller.keeper.policy)
+                        policy: controller.keeper.policy, breaker: controller.breaker)
                 }, observer: controller.observer, renewals: controller.renewals, logger: controller.logger)
             guard let port = runtime.addresses.first?.split(separator: ":").last.flatMap({ Int($0) }) else {
                 await runtime.stop()

@@ -22,8 +22,9 @@ public struct SuppliedCredential: Equatable, Sendable {
     public var user: String
     /// The password.
     public var password: Password
-    /// Whether to store it in the vault for this site, under a name such as `https_git.corp.example_443`, which
-    /// `countersign credential list` shows. Otherwise it is discarded when the proxy stops.
+    /// Whether to store it in the vault for this site and realm once the site has accepted it, under a name such as
+    /// `https_git.corp.example_443_454349e4`, which `countersign credential list` shows. If the site rejects it later,
+    /// the credential of the site's line is used again. Otherwise it is discarded when the proxy stops.
     public var isKept: Bool
 
     /// Creates a password, which is discarded when the proxy stops unless `isKept` is true.
@@ -41,8 +42,8 @@ public protocol CredentialDelegate: Sendable {
     /// The request waits for up to two minutes; after that, the 401 is delivered and the task is cancelled. A client
     /// may time out earlier: `URLSession` does after 60 seconds, unless `timeoutIntervalForRequest` is longer. Requests
     /// to the same site share one question. After nil, the delegate is not asked about the site again until the stored
-    /// credential changes. The supplied password is used for this site only, and the delegate is asked again if the
-    /// site rejects it.
+    /// credential changes. The supplied password is used for this site and realm only, and the delegate is asked again
+    /// if the site rejects it. A user name and password that were rejected before are not sent, and count as nil.
     func credential(for question: CredentialQuestion) async -> SuppliedCredential?
 }
 
@@ -58,31 +59,36 @@ struct AskedCredential: CredentialSupplier {
         let question = CredentialQuestion(
             protectionSpace: ProtectionSpace(space), credential: refused.name, user: refused.user)
         guard let answer = await delegate.credential(for: question), !Task.isCancelled else { return nil }
-        let name = OriginCredentialName(space.origin).text
-        if answer.isKept, let kept = keep(answer, as: name) {
-            return ReplacementCredential(kept, isKept: true)
-        }
-        // A new version, so that the breaker's entry for the rejected credential does not apply.
         let version = Randomness.bytes(8).reduce(0) { $0 << 8 | UInt64($1) }
-        return ReplacementCredential(
-            PasswordCredential(
-                name: name, user: answer.user, password: answer.password.secret, source: .supplied(version)),
-            isKept: false)
+        let credential = PasswordCredential(
+            name: Self.name(for: space), user: answer.user, password: answer.password.secret, source: .supplied(version)
+        )
+        return ReplacementCredential(tagged(credential), storing: answer.isKept ? .onceAccepted : .no)
     }
 
-    private func keep(_ answer: SuppliedCredential, as name: String) -> PasswordCredential? {
+    func store(_ credential: PasswordCredential, for space: AuthenticationSpace) async -> PasswordCredential? {
         guard let vault = keeper.vault else { return nil }
+        let name = Self.name(for: space)
         do {
-            let kept = try vault.update {
-                try $0.setCredential(name: name, user: answer.user, password: answer.password.secret)
+            let stored = try vault.update {
+                try $0.setCredential(name: name, user: credential.user, password: credential.password)
             }
             keeper.refresh(force: true)
-            return kept
+            return tagged(stored)
         } catch {
             for diagnostic in Diagnostic.all(in: error) {
                 logger.error("cannot store the password for \(name): \(diagnostic.message)")
             }
             return nil
         }
+    }
+
+    private static func name(for space: AuthenticationSpace) -> String {
+        OriginCredentialName(space.origin, realm: space.realm).text
+    }
+
+    /// With the tag that the breaker knows from other credentials with the same user name and password.
+    private func tagged(_ credential: PasswordCredential) -> PasswordCredential {
+        keeper.vault.map { credential.tagged(with: $0.tagKey) } ?? credential
     }
 }
