@@ -139,10 +139,14 @@ package struct Breaker: Equatable, Sendable {
         return nil
     }
 
+    /// The reason that the account must not be used in the space for any request, or nil.
+    package func refusal(of key: Key, at now: Int64) -> String? {
+        accounts[key.account].flatMap { refusal(of: key, $0, $0.spaces[key.space], at: now) }
+    }
+
     /// Whether the account must not be used in the space for any request.
     package func isRejected(_ key: Key, at now: Int64) -> Bool {
-        guard let account = accounts[key.account] else { return false }
-        return refusal(of: key, account, account.spaces[key.space], at: now) != nil
+        refusal(of: key, at: now) != nil
     }
 
     /// Whether the account may be sent in the space before a challenge.
@@ -285,11 +289,16 @@ package struct Breaker: Equatable, Sendable {
 
     // MARK: The user
 
+    /// The credential `name` has been changed or removed: records of other accounts no longer bear its name.
+    package mutating func nameChanged(_ name: String, to account: Account?) {
+        for (key, record) in accounts where record.name == name && key != account { accounts[key]?.name = "" }
+    }
+
     /// Permits one more attempt with the credentials named `name`, or with all. Returns the names of those that had
     /// failed. Attempts in progress are not affected.
     package mutating func permitRetry(of name: String?, at now: Int64) -> [String] {
         var names: [String] = []
-        for (key, account) in accounts where name == nil || account.name == name {
+        for (key, account) in accounts where name.map({ $0 == account.name }) ?? !account.name.isEmpty {
             guard account.failures(at: now) > 0 || account.spaces.values.contains(where: { !$0.doubtful.isEmpty })
             else { continue }
             names.append(account.name)

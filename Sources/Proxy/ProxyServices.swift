@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCertificates
+import CountersignChallenges
+import CountersignCryptography
 import CountersignHTTP1
+import NIOConcurrencyHelpers
 
 /// The services that all event loops of a proxy share.
 package final class ProxyServices: Sendable {
@@ -18,6 +22,9 @@ package final class ProxyServices: Sendable {
     let identityRefresher: IdentityRefresher?
     /// Receives the outcome of each challenge.
     let observer: ChallengeObserver?
+    /// Receives a sentence about each origin whose certificate does not verify, once for each certificate and reason.
+    private let untrusted: (@Sendable (String) -> Void)?
+    private let toldUntrusted = NIOLockedValueBox<Set<String>>([])
     /// The name of this process in `Via` (RFC 9110 §7.6.3), which is new in each run.
     let pseudonym: String
     /// Added to every message that is forwarded.
@@ -30,6 +37,7 @@ package final class ProxyServices: Sendable {
         breaker: BreakerBoard? = nil,
         serverTrustDecider: (any ServerTrustDecider)? = nil, delegateCredentials: ReplacementCredentials? = nil,
         identityRefresher: IdentityRefresher? = nil, observer: ChallengeObserver? = nil,
+        untrusted: (@Sendable (String) -> Void)? = nil,
         pseudonym: String,
         wallClock: @escaping @Sendable () -> Int64
     ) {
@@ -41,8 +49,24 @@ package final class ProxyServices: Sendable {
         self.delegateCredentials = delegateCredentials
         self.identityRefresher = identityRefresher
         self.observer = observer
+        self.untrusted = untrusted
         self.pseudonym = pseudonym
         via = ViaField("1.1 \(pseudonym)")
         self.wallClock = wallClock
+    }
+
+    /// The largest number of sentences that are remembered. Beyond it, they may be repeated.
+    private static let untrustedLimit = 1024
+
+    /// Reports an origin whose certificate does not verify.
+    func tellUntrusted(_ origin: Origin, _ trust: ServerTrust) {
+        guard let untrusted else { return }
+        let leaf = trust.leaf.map { ", certificate \(CertificateFingerprint.text($0.sha256Fingerprint))" } ?? ""
+        let sentence = "the certificate of \(origin) does not verify: \(trust.reasons.text)\(leaf)"
+        let isNew = toldUntrusted.withLockedValue { told in
+            if told.count >= Self.untrustedLimit { told.removeAll() }
+            return told.insert(sentence).inserted
+        }
+        if isNew { untrusted(sentence) }
     }
 }

@@ -164,4 +164,46 @@ import Testing
         #expect(answered == true)
         #expect(try user.run(["exec"] + Self.fetch("\(urls[1])/echo")).output == "200")
     }
+
+    // MARK: What the user sees
+
+    @Test func aBlockedCredentialIsShownAndMayBeTriedOnceMore() throws {
+        let origin = try ChallengingOrigin.acme(.basic)
+        let user = try Countersign()
+        try user.enroll(password: Countersign.wrongPassword)
+        let site = "https://shown.test.localhost:\(origin.port)"
+        try user.allow(site)
+        let proxy = try user.serve()
+        #expect(try proxy.get("\(site)/echo").status == 401)
+        let place = "rejected at \(site) (basic, realm \"TestOrigin\") since "
+        let log = "\(site) (basic, realm \"TestOrigin\") rejected credential \"enrollment\", which is not sent there"
+        #expect(TextFile.text(proxy.process.errorPath).contains(log))
+        #expect(try user.succeed("credential", "list").contains(place))
+        #expect(try user.succeed("vault", "status").contains("blocked    enrollment: \(place)"))
+        let explained = try user.succeed("explain", site)
+        #expect(explained.contains("blocked      enrollment: \(place)"))
+        #expect(explained.contains("  yes: may be answered here  no: credential \"enrollment\" was rejected here"))
+        #expect(try user.succeed("credential", "list", "--json").contains("\"everywhere\" : false"))
+
+        let permitted = "credential \"enrollment\" may be tried once more\n"
+        #expect(try user.succeed("credential", "retry", "enrollment") == permitted)
+        #expect(try user.run("credential", "retry", "printer").status == 1)
+        let sent = { origin.log.requests.filter { $0.auth == "basic" }.count }
+        let isTried = try poll(seconds: 10) { try proxy.get("\(site)/echo").status == 401 && sent() == 2 ? true : nil }
+        #expect(isTried == true)
+        for _ in 1...3 { #expect(try proxy.get("\(site)/echo").status == 401) }
+        #expect(sent() == 2)
+        #expect(try user.succeed("credential", "list").contains("; not sent anywhere until it changes"))
+
+        // The same password again is still blocked; another one is not.
+        let again = try user.run(
+            "credential", "set", "--user", Countersign.user, "--password-stdin", input: Countersign.wrongPassword)
+        #expect(again.said.contains("this user name and password are blocked: rejected at "), "\(again.said)")
+        try user.enroll()
+        #expect(try user.succeed("credential", "list") == "enrollment  jdoe\n")
+        #expect(!(try user.succeed("vault", "status")).contains("blocked"))
+        #expect(try user.run("credential", "retry").status == 1)
+        let answered = try poll(seconds: 10) { try proxy.get("\(site)/echo").status == 200 ? true : nil }
+        #expect(answered == true)
+    }
 }

@@ -126,6 +126,12 @@ package final class BreakerFile: Sendable {
         return after
     }
 
+    /// The credential `name` has been changed or removed: the records of other accounts lose its name.
+    package func nameChanged(_ name: String, to account: Breaker.Account?) throws(CountersignError) {
+        guard try read().contains(where: { $1.name == name && $0 != account }) else { return }
+        try update { $0.nameChanged(name, to: account) }
+    }
+
     /// The descriptor of the locked file.
     private func lock() throws(CountersignError) -> Int32 {
         let file = try openLock()

@@ -35,13 +35,17 @@ package struct Explanation: Equatable, Sendable {
 
     /// The trust exceptions for the site that are in effect.
     package let trustExceptions: [TrustException]
+    /// The credential of the site's line, if the breaker blocks it.
+    package let blocked: [BlockedCredential]
 
-    /// `now` is in seconds since 1970.
-    package init(of origin: Origin, policy: Policy, now: Int64) {
+    /// `now` is in seconds since 1970. `records` are those of the breaker.
+    package init(of origin: Origin, policy: Policy, records: BreakerStorage.Records = [:], now: Int64) {
         let verdict = policy.sites.verdict(for: origin)
         self.origin = origin
         site = policy.siteCheck(verdict)
         trustExceptions = policy.trustExceptions(for: origin, now: now)
+        let breaker = Breaker(accounts: records)
+        blocked = Self.blocked(at: origin, policy, verdict, records, now)
         switch verdict {
         case .answer(let rule):
             handling = origin.scheme == .https ? .intercept : .forward
@@ -49,7 +53,8 @@ package struct Explanation: Equatable, Sendable {
             schemes = AuthenticationScheme.supported.map { scheme in
                 Scheme(
                     scheme: scheme,
-                    checks: Self.checks(scheme, at: origin, rule, policy, site: policy.siteCheck(verdict), now))
+                    checks: Self.checks(
+                        scheme, at: origin, rule, policy, breaker, site: policy.siteCheck(verdict), now))
             }
         case .tunnel:
             handling = origin.scheme == .https ? .tunnel : .forward
@@ -63,8 +68,8 @@ package struct Explanation: Equatable, Sendable {
     }
 
     private static func checks(
-        _ scheme: AuthenticationScheme, at origin: Origin, _ rule: SiteRule, _ policy: Policy, site: ThreeChecks.Check,
-        _ now: Int64
+        _ scheme: AuthenticationScheme, at origin: Origin, _ rule: SiteRule, _ policy: Policy, _ breaker: Breaker,
+        site: ThreeChecks.Check, _ now: Int64
     ) -> ThreeChecks {
         var checks = ThreeChecks(site: site)
         guard rule.answer.contains(scheme) else {
@@ -87,12 +92,34 @@ package struct Explanation: Equatable, Sendable {
         } else {
             checks.credential =
                 switch policy.passwordDecision(for: rule, at: origin) {
-                case .useCredential(.password(let credential)): .yes("credential \"\(credential.name)\"")
+                case .useCredential(.password(let credential)):
+                    check(credential, AuthenticationSpace(origin: origin, realm: nil, scheme: scheme), breaker, now)
                 case .useCredential(.identity(let name)): .yes("identity \"\(name)\"")
                 case .performDefaultHandling(let reason), .rejectProtectionSpace(let reason): .no(reason)
                 }
         }
         return checks
+    }
+}
+
+extension Explanation {
+    private static func check(
+        _ credential: PasswordCredential, _ space: AuthenticationSpace, _ breaker: Breaker, _ now: Int64
+    ) -> ThreeChecks.Check {
+        let key = Breaker.Key(space: space, credential: credential.reference)
+        return breaker.refusal(of: key, at: now).map { .no($0) } ?? .yes("credential \"\(credential.name)\"")
+    }
+
+    private static func blocked(
+        at origin: Origin, _ policy: Policy, _ verdict: SiteVerdict, _ records: BreakerStorage.Records, _ now: Int64
+    ) -> [BlockedCredential] {
+        guard case .answer(let rule) = verdict,
+            case .useCredential(.password(let credential)) = policy.passwordDecision(for: rule, at: origin),
+            let tag = credential.tag
+        else { return [] }
+        return BlockedCredential.all(in: records, only: [tag], at: now).filter { blocked in
+            blocked.isBlockedEverywhere || blocked.places.contains { $0.site == origin.description }
+        }
     }
 }
 
@@ -105,6 +132,7 @@ extension Explanation: CustomStringConvertible {
         text += "handling     \(sentence)\n"
         text += "on the list  \(Self.cell(site))\n"
         for exception in trustExceptions { text += "trust        \(Self.cell(exception))\n" }
+        for credential in blocked { text += "blocked      \(credential.name): \(credential.sentence)\n" }
         guard !schemes.isEmpty else { return text }
         var rows = [["challenge", "answered", "permitted", "credential"]]
         for scheme in schemes {
@@ -144,6 +172,7 @@ extension Explanation: Encodable {
         case scheme, answered, challenge, credential, passed
         case location, text
         case trust, fingerprint, answers, until
+        case blocked
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -166,6 +195,7 @@ extension Explanation: Encodable {
                 try nested.encodeIfPresent(exception.until.map(WallClock.rfc3339), forKey: .until)
             }
         }
+        if !blocked.isEmpty { try container.encode(blocked, forKey: .blocked) }
         var list = container.nestedUnkeyedContainer(forKey: .schemes)
         for scheme in schemes {
             var nested = list.nestedContainer(keyedBy: Key.self)

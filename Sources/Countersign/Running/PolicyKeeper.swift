@@ -38,9 +38,13 @@ package final class PolicyKeeper: Sendable {
         var (snapshot, vaultError) = try reader.read(need: need, passphrase: passphrase)
         vaultErrorAtStart = vaultError
         policy = CurrentPolicy(snapshot.makePolicy())
-        breaker = BreakerBoard(now: now, storage: BreakerFile(home: home, now: now).storage) { reason in
-            logger.error("rejected passwords cannot be recorded: \(reason)")
-        }
+        breaker = BreakerBoard(
+            now: now, storage: BreakerFile(home: home, now: now).storage,
+            warn: { logger.error("rejected passwords cannot be recorded: \($0)") },
+            found: { key, finding in
+                guard let sentence = finding.sentence(key) else { return }
+                logger.notice("\(sentence)")
+            })
         self.snapshot = NIOLockedValueBox(snapshot)
     }
 

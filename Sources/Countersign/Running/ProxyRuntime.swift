@@ -59,7 +59,7 @@ package final class ProxyRuntime: Sendable {
             serverTrustDecider: serverTrustDelegate, delegateCredentials: delegateCredentials,
             identityRefresher: IdentityRefresher(
                 rejected: rejectedIdentities.identityRejected, accepted: rejectedIdentities.identityAccepted),
-            observer: observer,
+            observer: observer, untrusted: { logger.notice("\($0)") },
             pseudonym: "countersign-\(Hex.encode(Randomness.bytes(4)))", wallClock: { Int64(time(nil)) })
         let group = MultiThreadedEventLoopGroup(numberOfThreads: threads)
         do {

@@ -40,7 +40,8 @@ struct ExplainCommand: ParsableCommand {
         if let shut = keeper.vaultErrorAtStart {
             Console.warning("\(shut.detail); its credentials are not taken into account", hint: shut.hint)
         }
-        let explanation = Explanation(of: origin, policy: keeper.policy.current, now: now)
+        let records = try BreakerFile(home: home, now: { now }).read()
+        let explanation = Explanation(of: origin, policy: keeper.policy.current, records: records, now: now)
         if output.json {
             try Console.result(json: explanation)
         } else {

@@ -36,7 +36,9 @@ struct VaultCommand: ParsableCommand {
             } catch let error as CountersignError where error.code == .notRunning {
                 server = nil
             }
-            let shown = Shown(status, mode: mode, server)
+            let now = Int64(time(nil))
+            let records = try BreakerFile(home: home, now: { now }).read()
+            let shown = Shown(status, mode: mode, server, BlockedCredential.all(in: records, at: now))
             if output.json { return try Console.result(json: shown) }
             Console.result(shown.text)
             if status.key == .file, !status.hasKey {
@@ -141,14 +143,17 @@ struct VaultCommand: ParsableCommand {
         let hasBackup: Bool
         /// The running server of this home, if there is one.
         let server: ControlReply?
+        /// Nil if there are none.
+        let blocked: [BlockedCredential]?
 
         private enum CodingKeys: String, CodingKey {
-            case path, openedBy, bytes, mode, server
+            case path, openedBy, bytes, mode, server, blocked
             case hasKeyFile = "keyFile"
             case hasBackup = "backup"
         }
 
-        init(_ status: VaultStatus, mode: UInt32, _ server: ControlReply?) {
+        init(_ status: VaultStatus, mode: UInt32, _ server: ControlReply?, _ blocked: [BlockedCredential]) {
+            self.blocked = blocked.isEmpty ? nil : blocked
             path = status.location
             openedBy = status.key == .file ? "key file" : "passphrase"
             bytes = status.sizeBytes
@@ -160,10 +165,12 @@ struct VaultCommand: ParsableCommand {
 
         var text: String {
             let state = server.map { "process \($0.processIdentifier), \($0.isLocked ? "locked" : "open")" }
-            return TextTable(rows: [
-                ["vault", path], ["opened by", openedBy], ["size", "\(bytes) bytes"], ["mode", mode],
-                ["backup", hasBackup ? "yes" : "no"], ["server", state ?? "not running"],
-            ]).text
+            return TextTable(
+                rows: [
+                    ["vault", path], ["opened by", openedBy], ["size", "\(bytes) bytes"], ["mode", mode],
+                    ["backup", hasBackup ? "yes" : "no"], ["server", state ?? "not running"],
+                ] + (blocked ?? []).map { ["blocked", "\($0.name): \($0.sentence)"] }
+            ).text
         }
     }
 }

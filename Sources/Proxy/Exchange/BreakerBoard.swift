@@ -73,6 +73,7 @@ package final class BreakerBoard: Sendable {
     private let now: @Sendable () -> Int64
     private let storage: BreakerStorage?
     private let warn: @Sendable (String) -> Void
+    private let found: @Sendable (Breaker.Key, Breaker.Finding) -> Void
     private let state = NIOLockedValueBox(State())
     /// Whether any credential has failed. If not, ``mayPreempt(_:)`` takes no lock.
     private let hasFailures = Atomic<Bool>(false)
@@ -80,14 +81,16 @@ package final class BreakerBoard: Sendable {
     private let queue = DispatchQueue(label: "countersign.breaker")
 
     /// `now` returns seconds since 1970. `warn` receives the reason if the storage fails, once. Without a storage, the
-    /// records end with the process.
+    /// records end with the process. `found` is called on any thread with every finding that is not unremarkable.
     package init(
         now: @escaping @Sendable () -> Int64, storage: BreakerStorage? = nil,
-        warn: @escaping @Sendable (String) -> Void = { _ in }
+        warn: @escaping @Sendable (String) -> Void = { _ in },
+        found: @escaping @Sendable (Breaker.Key, Breaker.Finding) -> Void = { _, _ in }
     ) {
         self.now = now
         self.storage = storage
         self.warn = warn
+        self.found = found
         if storage != nil { poll() }
     }
 
@@ -129,10 +132,14 @@ package final class BreakerBoard: Sendable {
 
     /// Requests permission and blocks while the attempt is stored, but not for another request's attempt.
     package func requestAtOnce(_ key: Breaker.Key, for request: Breaker.RequestTag = .unknown) -> Breaker.Permission {
-        let first = self.request(key, for: request, again: {})
-        guard first == .wait, storage != nil, key.isShared else { return first }
-        queue.sync {}
-        return self.request(key, for: request, again: {})
+        var permission = self.request(key, for: request, again: {})
+        guard storage != nil, key.isShared else { return permission }
+        // The process that another attempt belongs to may have ended. The second round stores the attempt.
+        for _ in 0..<2 where permission == .wait {
+            queue.sync { store() }
+            permission = self.request(key, for: request, again: {})
+        }
+        return permission
     }
 
     /// Stores that an attempt begins, if the newest records permit it.
@@ -228,6 +235,7 @@ package final class BreakerBoard: Sendable {
             return (finding, ready.flatMap { state.waiting.removeValue(forKey: $0) ?? [] }, mustStore)
         }
         if mustStore { queue.async { self.store() } }
+        if finding != .unremarkable { found(key, finding) }
         for again in waiting { again() }
         return finding
     }

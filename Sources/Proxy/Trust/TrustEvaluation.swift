@@ -69,6 +69,7 @@ final class TrustEvaluation {
         self.connection = connection
         outcome = nil
         note(trust, connection)
+        if isListed { services.shared.tellUntrusted(origin, trust) }
         guard let leaf = trust.leaf?.sha256Fingerprint, pin == nil || pin == leaf else { return answer(.undecided) }
         let shared = services.shared
         if isListed,

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import CountersignChallenges
+import CountersignCryptography
+package import CountersignProxy
+
+/// A credential that the breaker does not permit to be sent, at some site or anywhere: for `explain`, `credential list`
+/// and `vault status`.
+package struct BlockedCredential: Equatable, Sendable, Encodable {
+    /// A site or realm at which it failed.
+    package struct Place: Equatable, Sendable, Encodable {
+        /// `https://host:port`.
+        package let site: String
+        package let realm: String?
+        package let scheme: String
+        /// RFC 3339.
+        package let since: String
+        /// `rejected`, or `no answer` if the origin closed the connection twice.
+        package let reason: String
+    }
+
+    package let name: String
+    /// Whether it is sent nowhere.
+    package let isBlockedEverywhere: Bool
+    /// Oldest first.
+    package let places: [Place]
+
+    private enum CodingKeys: String, CodingKey {
+        case name, places
+        case isBlockedEverywhere = "everywhere"
+    }
+
+    /// The blocked credentials in `records`, sorted by name. `tags` limits them to these, if given. Records of a
+    /// credential that has changed since have no name.
+    package static func all(
+        in records: BreakerStorage.Records, only tags: Set<CredentialTag>? = nil, at now: Int64
+    ) -> [BlockedCredential] {
+        records.compactMap { account, record -> BlockedCredential? in
+            guard case .tag(let tag) = account, tags?.contains(tag) ?? !record.name.isEmpty else { return nil }
+            let rejections = record.rejections
+            guard !rejections.isEmpty || record.isStopped(at: now) else { return nil }
+            return BlockedCredential(
+                name: record.name, isBlockedEverywhere: record.isStopped(at: now),
+                places: rejections.map { space, rejection in
+                    Place(
+                        site: space.origin.description, realm: space.realm, scheme: space.scheme.rawValue,
+                        since: WallClock.rfc3339(rejection.at),
+                        reason: rejection.cause == .challenge ? "rejected" : "no answer")
+                })
+        }.sorted { $0.name < $1.name }
+    }
+
+    /// `rejected at https://git.corp.example:443 (basic, realm "r") since 2026-01-01T00:00:00Z`, and whether it is sent
+    /// anywhere else.
+    package var sentence: String {
+        let places = places.map { place in
+            let realm = place.realm.map { ", realm \($0.debugDescription)" } ?? ""
+            return "\(place.reason) at \(place.site) (\(place.scheme)\(realm)) since \(place.since)"
+        }
+        return (places + (isBlockedEverywhere ? ["not sent anywhere until it changes"] : [])).joined(separator: "; ")
+    }
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+
+extension Breaker.Finding {
+    /// A sentence for the log; nil if there is nothing to say.
+    func sentence(_ key: Breaker.Key) -> String? {
+        let credential = "credential \"\(key.credential.name)\""
+        let realm = key.space.realm.map { ", realm \($0.debugDescription)" } ?? ""
+        let place = "\(key.space.origin) (\(key.space.scheme.rawValue)\(realm))"
+        switch self {
+        case .unremarkable: return nil
+        case .unanswered: return "\(place) closed the connection instead of answering \(credential)"
+        case .handedBack: return "\(place) accepts \(credential), but not for every request: a 401 was handed back"
+        case .rejected(let cause, let everywhere):
+            let what =
+                cause == .challenge
+                ? "\(place) rejected \(credential)"
+                : "\(place) closed the connection twice instead of answering \(credential)"
+            return "\(what), which is not sent \(everywhere ? "anywhere" : "there again") until it changes"
+        }
+    }
+}
