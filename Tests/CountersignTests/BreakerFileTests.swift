@@ -119,6 +119,33 @@ struct BreakerFileTests {
         #expect(sent == 1)
     }
 
+    // MARK: Processes that end
+
+    @Test func anAttemptOfAProcessThatEndedCountsAsUnanswered() async throws {
+        for isSecond in [false, true] {
+            var crashed: Process? = process()
+            let permission = crashed?.board.requestAtOnce(Self.key())
+            #expect(permission == .go)
+            #expect(process().board.requestAtOnce(Self.key()) == .wait)
+            // Closes its files, and with them the lock.
+            crashed = nil
+            if isSecond { break }
+        }
+        #expect(
+            process().board.requestAtOnce(Self.key())
+                == .refused(
+                    reason: "the origin closed the connection twice instead of answering credential \"enrollment\""))
+    }
+
+    @Test func anAttemptThatTakesTooLongKeepsNobodyWaiting() async throws {
+        let slow = process()
+        #expect(slow.board.requestAtOnce(Self.key()) == .go)
+        #expect(process().board.requestAtOnce(Self.key()) == .wait)
+        time.now.withLock { $0 += 601 }
+        #expect(process().board.requestAtOnce(Self.key()) == .go)
+        withExtendedLifetime(slow) {}
+    }
+
     // MARK: The file
 
     @Test func theFileIsPrivateAndContainsNoSecret() async throws {
