@@ -35,7 +35,7 @@ package struct AuthorizationField: Equatable, Sendable {
     package init(scheme: String, credentials: some Collection<UInt8>) {
         self.scheme = scheme
         parameters = []
-        self.credentials = Secret(utf8: Base64.encode(credentials))
+        self.credentials = Base64.encodeSecret(credentials)
     }
 
     /// A scheme and a token68 that is sent unchanged: Bearer.
@@ -55,6 +55,17 @@ package struct AuthorizationField: Equatable, Sendable {
     /// The value of the parameter with this name, ignoring case.
     package func parameter(_ name: String) -> String? {
         parameters.first { $0.name.lowercased() == name.lowercased() }?.value
+    }
+
+    /// The number of bytes in the field's value.
+    package var byteCount: Int { scheme.utf8.count + 1 + credentials.count }
+
+    /// Passes the field's value to `write` in parts, without a copy.
+    package func forEachPart(_ write: (UnsafeRawBufferPointer) -> Void) {
+        var scheme = scheme
+        scheme.withUTF8 { write(UnsafeRawBufferPointer($0)) }
+        withUnsafeBytes(of: UInt8(ascii: " ")) { write($0) }
+        credentials.withBytes { write($0) }
     }
 
     /// The field's value. The string is not wiped from memory, so keep it short-lived.

@@ -12,26 +12,43 @@ package enum Base64 {
 
     /// `bytes` as text.
     package static func encode(_ bytes: some Collection<UInt8>) -> String {
-        var text: [UInt8] = []
-        text.reserveCapacity((bytes.count + 2) / 3 * 4)
+        let length = encodedLength(of: bytes.count)
+        return String(unsafeUninitializedCapacity: length) { output in
+            encode(bytes) { output.initializeElement(at: $0, to: $1) }
+            return length
+        }
+    }
+
+    /// `bytes` as text that is secret, too: no copy of it is made in ordinary memory.
+    package static func encodeSecret(_ bytes: some Collection<UInt8>) -> Secret {
+        Secret(count: encodedLength(of: bytes.count)) { output in encode(bytes) { output[$0] = $1 } }
+    }
+
+    private static func encodedLength(of count: Int) -> Int { (count + 2) / 3 * 4 }
+
+    /// Passes each character with its offset to `write`.
+    private static func encode(_ bytes: some Collection<UInt8>, _ write: (Int, UInt8) -> Void) {
+        var offset = 0
         var accumulator: UInt32 = 0
         var pending = 0
+        func put(_ character: UInt8) {
+            write(offset, character)
+            offset += 1
+        }
         for byte in bytes {
             accumulator = accumulator << 8 | UInt32(byte)
             pending += 1
-            if pending == 3 {
-                for shift in [18, 12, 6, 0] { text.append(alphabet[Int(accumulator >> UInt32(shift)) & 63]) }
-                accumulator = 0
-                pending = 0
-            }
+            guard pending == 3 else { continue }
+            for shift in stride(from: UInt32(18), through: 0, by: -6) { put(alphabet[Int(accumulator >> shift) & 63]) }
+            accumulator = 0
+            pending = 0
         }
-        if pending == 1 {
-            text += [alphabet[Int(accumulator >> 2)], alphabet[Int(accumulator << 4) & 63], 0x3D, 0x3D]
-        } else if pending == 2 {
-            text += [alphabet[Int(accumulator >> 10)], alphabet[Int(accumulator >> 4) & 63]]
-            text += [alphabet[Int(accumulator << 2) & 63], 0x3D]
-        }
-        return String(decoding: text, as: UTF8.self)
+        guard pending > 0 else { return }
+        accumulator <<= pending == 1 ? 16 : 8
+        put(alphabet[Int(accumulator >> 18) & 63])
+        put(alphabet[Int(accumulator >> 12) & 63])
+        put(pending == 1 ? 0x3D : alphabet[Int(accumulator >> 6) & 63])
+        put(0x3D)
     }
 
     /// `bytes` as text in lines of 64 characters, each with a line feed (RFC 7468 §2).

@@ -35,9 +35,15 @@ package final class Secret: @unchecked Sendable {
         self.init(count: bytes.count) { $0.copyBytes(from: bytes) }
     }
 
+    /// A copy of `bytes`, which are overwritten.
+    package convenience init(wiping bytes: inout [UInt8]) {
+        self.init(bytes)
+        bytes.wipe()
+    }
+
     /// The UTF-8 bytes of `text`.
     package convenience init(utf8 text: some StringProtocol) {
-        self.init(Array(text.utf8))
+        self.init(text.utf8)
     }
 
     deinit {
@@ -74,5 +80,13 @@ extension [UInt8] {
     /// Overwrites bytes that were a secret.
     package mutating func wipe() {
         withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) }
+    }
+}
+
+extension String {
+    /// Overwrites text that was a secret. The string must not be a copy of one that is still in use.
+    package mutating func wipe() {
+        withUTF8 { OPENSSL_cleanse(UnsafeMutableRawPointer(mutating: $0.baseAddress), $0.count) }
+        self = ""
     }
 }

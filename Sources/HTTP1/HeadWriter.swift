@@ -76,6 +76,14 @@ struct HeadWriter {
         append("\r\n")
     }
 
+    /// Appends a field line with a secret value. Control characters become spaces.
+    mutating func field(_ name: StaticString, _ value: any SecretFieldValue) {
+        append(name)
+        append(": ")
+        value.forEachPart { append(sanitizing: $0, keepsNonASCII: true) }
+        append("\r\n")
+    }
+
     /// Appends a field line whose name is chosen by the user of this module.
     mutating func extraField(_ name: String, _ value: String) {
         precondition(!name.isEmpty && name.utf8.allSatisfy(Octet.isToken), "a field name of our own is not a token")
@@ -87,20 +95,20 @@ struct HeadWriter {
 
     private mutating func append(sanitizing value: String, keepsNonASCII: Bool) {
         var value = value
-        let isPrintable = value.withUTF8 { octets in
-            guard octets.span.bytes.isPrintable else { return false }
-            append(UnsafeRawBufferPointer(octets))
-            return true
-        }
-        guard !isPrintable else { return }
-        append(
-            value.utf8.map { octet -> UInt8 in
+        value.withUTF8 { append(sanitizing: UnsafeRawBufferPointer($0), keepsNonASCII: keepsNonASCII) }
+    }
+
+    private mutating func append(sanitizing octets: UnsafeRawBufferPointer, keepsNonASCII: Bool) {
+        guard !octets.bytes.isPrintable else { return append(octets) }
+        for octet in octets {
+            let kept: UInt8 =
                 switch octet {
                 case Octet.tab, 0x20..<0x7F: octet
                 case 0x80...: keepsNonASCII ? octet : 0x3F
                 default: Octet.space
                 }
-            })
+            withUnsafeBytes(of: kept) { append($0) }
+        }
     }
 
     /// Appends `run`, a part of the same bytes, and then the lines for which `isKept` is true, unchanged and in order.

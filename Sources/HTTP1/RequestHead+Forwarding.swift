@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+/// A field value that is secret. It is written straight into the head, without a copy elsewhere.
+package protocol SecretFieldValue: Sendable {
+    var byteCount: Int { get }
+
+    /// Passes the value to `write` in parts, in order.
+    func forEachPart(_ write: (UnsafeRawBufferPointer) -> Void)
+}
+
 /// The parts of a request that are written anew for the next hop. Not copyable, so that using it never copies its
 /// fields.
 package struct RequestForwarding: ~Copyable, Sendable {
@@ -11,7 +19,7 @@ package struct RequestForwarding: ~Copyable, Sendable {
     /// The framing of the forwarded body. Never `untilClose`, which is for responses only.
     package var framing: BodyFraming
     /// Replaces the client's own Authorization lines; nil to pass them unchanged.
-    package var authorization: String?
+    package var authorization: (any SecretFieldValue)?
     /// Appended after existing Via lines, unless it is nil.
     package var via: ViaField?
     package var connection: ConnectionOption
@@ -21,7 +29,7 @@ package struct RequestForwarding: ~Copyable, Sendable {
     package var maxForwards: UInt?
 
     package init(
-        target: ArraySlice<UInt8>, host: String, framing: BodyFraming, authorization: String? = nil,
+        target: ArraySlice<UInt8>, host: String, framing: BodyFraming, authorization: (any SecretFieldValue)? = nil,
         via: ViaField? = nil, connection: ConnectionOption = .keepAlive, keepsExpect: Bool = false,
         maxForwards: UInt? = nil
     ) {
@@ -45,7 +53,7 @@ extension RequestHead {
 
     /// The approximate length of ``forwarded(_:)``.
     package func forwardedSize(_ forwarding: borrowing RequestForwarding) -> Int {
-        fields.bytes.count + forwarding.target.count + 512
+        fields.bytes.count + forwarding.target.count + 512 + (forwarding.authorization?.byteCount ?? 0)
     }
 
     /// Writes ``forwarded(_:)`` into `space` and returns its length. If that is more than `space` has, the contents of
@@ -85,7 +93,7 @@ extension RequestHead {
             }
             if let maxForwards = forwarding.maxForwards { writer.field("Max-Forwards", String(maxForwards)) }
             if let authorization = forwarding.authorization {
-                writer.field("Authorization", authorization, keepsNonASCII: true)
+                writer.field("Authorization", authorization)
             }
             if !keepsLength { writer.framing(forwarding.framing) }
             writer.connection(forwarding.connection, upgrade: upgrade)

@@ -95,8 +95,16 @@ final class LoopServices {
         spare.release()
         pool.timePassed(now: now)
         shared.accessLog?.secondPassed(now: now)
-        pool.keepOnly(settings: shared.policy.current.generation)
+        forgetOldPolicy()
         for object in watched.values { object.secondPassed(now: now) }
+    }
+
+    /// Lets go of what belongs to an earlier policy: connections, and the secrets that routes and accepted answers hold.
+    private func forgetOldPolicy() {
+        let policy = shared.policy.current
+        pool.keepOnly(settings: policy.generation)
+        routes.keepOnly(version: shared.policy.version)
+        shared.acceptedAnswers.keepOnly(policy)
     }
 
     static func monotonicSeconds() -> UInt64 {

@@ -50,6 +50,12 @@ package final class Policy: Sendable {
             } else { false }
     }
 
+    /// The credentials that can answer challenges.
+    var credentialReferences: Set<CredentialReference> {
+        guard case .open(let credentials, _) = enrolled else { return [] }
+        return Set(credentials.values.map(\.reference))
+    }
+
     // MARK: Trust exceptions
 
     /// The exceptions for an origin that are in force at `now`, in seconds since 1970.

@@ -8,6 +8,8 @@ struct PendingWrites {
     private struct Write {
         var bytes: ByteBuffer
         let promise: EventLoopPromise<Void>?
+        /// Not joined with others, and overwritten once it is encrypted or dropped.
+        let isSecret: Bool
     }
 
     /// Ciphertext is passed on in bursts of at least this size.
@@ -30,9 +32,9 @@ struct PendingWrites {
     /// There is flushed plaintext.
     var isMarked: Bool { writes.hasMark }
 
-    mutating func append(_ bytes: ByteBuffer, _ promise: EventLoopPromise<Void>?) {
+    mutating func append(_ bytes: ByteBuffer, _ promise: EventLoopPromise<Void>?, isSecret: Bool = false) {
         unflushedBytes += bytes.readableBytes
-        writes.append(Write(bytes: bytes, promise: promise))
+        writes.append(Write(bytes: bytes, promise: promise, isSecret: isSecret))
     }
 
     /// Marks everything appended so far as flushed.
@@ -61,7 +63,7 @@ struct PendingWrites {
         guard writes.hasMark, let first = writes.first, let marked = writes.markedElementIndex else { return nil }
         let start = first.bytes.readerIndex
         let length = first.bytes.readableBytes
-        if writes.startIndex == marked, length <= Self.pieceBytes {
+        if writes.startIndex == marked || first.isSecret, length <= Self.pieceBytes {
             piece = (1, length)
             return first.bytes
         }
@@ -72,9 +74,9 @@ struct PendingWrites {
         }
         var joined = spare.take(room: min(flushedBytes, Self.recordBytes))
         var count = 0
-        for bytes in writes[...marked].lazy.map(\.bytes) {
-            guard joined.readableBytes + bytes.readableBytes <= Self.recordBytes else { break }
-            joined.writeImmutableBuffer(bytes)
+        for write in writes[...marked] {
+            guard !write.isSecret, joined.readableBytes + write.bytes.readableBytes <= Self.recordBytes else { break }
+            joined.writeImmutableBuffer(write.bytes)
             count += 1
         }
         piece = (count, joined.readableBytes)
@@ -88,7 +90,9 @@ struct PendingWrites {
             writes[writes.startIndex].bytes.moveReaderIndex(forwardBy: piece.bytes)
         }
         for _ in 0..<piece.writes {
-            if let promise = writes.popFirst()?.promise { written.append(promise) }
+            guard let write = writes.popFirst() else { break }
+            if write.isSecret { write.bytes.wipe() }
+            if let promise = write.promise { written.append(promise) }
         }
         piece = (0, 0)
     }
@@ -104,6 +108,7 @@ struct PendingWrites {
     /// Fails every write whose ciphertext was not passed on.
     mutating func fail(_ error: any Error) {
         let promises = written + writes.compactMap(\.promise)
+        for write in writes where write.isSecret { write.bytes.wipe() }
         self = PendingWrites()
         for promise in promises { promise.fail(error) }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCOpenSSL
 import NIOCore
 
 extension ByteBuffer {
@@ -15,6 +16,16 @@ extension ByteBuffer {
                 size = count
                 return isWhole ? count : 0
             }
+        }
+    }
+}
+
+extension ByteBuffer {
+    /// Overwrites the bytes written so far, which were a secret. Values that share the memory see it, so none may be in
+    /// use.
+    package func wipe() {
+        withVeryUnsafeBytes { memory in
+            OPENSSL_cleanse(UnsafeMutableRawPointer(mutating: memory.baseAddress), Swift.min(writerIndex, memory.count))
         }
     }
 }

@@ -22,17 +22,24 @@ extension TLSHandler {
         emit(context)
     }
 
-    /// Writes and flushes `bytes` without the round trip through the pipeline.
-    package func send(_ bytes: ByteBuffer) {
-        guard let context, !isClosed, outputClose == nil else { return }
+    /// Writes and flushes `bytes` without the round trip through the pipeline. Secret bytes are overwritten once they
+    /// are encrypted, and if they never will be.
+    package func send(_ bytes: ByteBuffer, isSecret: Bool = false) {
+        guard let context, !isClosed, outputClose == nil else {
+            if isSecret { bytes.wipe() }
+            return
+        }
         do throws(TLSError) {
             let isEncrypted = pending.isEmpty ? try encrypts(bytes) : false
-            if !isEncrypted {
-                pending.append(bytes, nil)
+            if isEncrypted {
+                if isSecret { bytes.wipe() }
+            } else {
+                pending.append(bytes, nil, isSecret: isSecret)
                 pending.mark()
                 if !engine.isSuspended || ask(context) { try encrypt(context) }
             }
         } catch {
+            if isSecret { bytes.wipe() }
             return fail(context, error)
         }
         emit(context)

@@ -15,6 +15,9 @@ package final class MessageOutput {
     private var socket: SocketOutput?
     /// Output that is not in the channel yet.
     private var waiting: ByteBuffer?
+    /// ``waiting`` contains a secret. It goes out before anything else is collected, because a buffer that grows leaves
+    /// its old memory behind, and it is overwritten once it is out.
+    private var waitingIsSecret = false
     /// Whether the channel has output that waits for a flush.
     private var wrote = false
 
@@ -49,11 +52,13 @@ package final class MessageOutput {
 
     // MARK: Writing
 
-    /// Appends the bytes that `write` writes into a memory of about `size` bytes.
-    package func write(about size: Int, _ write: (UnsafeMutableRawBufferPointer) -> Int) {
+    /// Appends the bytes that `write` writes into a memory of about `size` bytes. `isSecret`: they must not stay in
+    /// memory.
+    package func write(about size: Int, isSecret: Bool = false, _ write: (UnsafeMutableRawBufferPointer) -> Int) {
         var bytes = takeWaiting(withRoom: size)
         bytes.write(about: size, write)
         waiting = bytes
+        waitingIsSecret = isSecret
     }
 
     package func write(_ bytes: [UInt8]) {
@@ -69,6 +74,7 @@ package final class MessageOutput {
             waiting = bytes
             return
         }
+        if waitingIsSecret { flush() }
         passWaiting()
         pass(buffer)
     }
@@ -77,8 +83,12 @@ package final class MessageOutput {
         var passed: ByteBuffer?
         if waiting != nil {
             if !wrote, sendDirectly() { return }
-            passed = takeWaiting()
-            if let passed { pass(passed) }
+            if waitingIsSecret {
+                passWaiting()
+            } else {
+                passed = takeWaiting()
+                if let passed { pass(passed) }
+            }
         }
         guard wrote else { return }
         wrote = false
@@ -103,6 +113,7 @@ package final class MessageOutput {
 
     /// The waiting output, or an empty buffer with room for `room` bytes. The caller puts it back.
     private func takeWaiting(withRoom room: Int) -> ByteBuffer {
+        if waitingIsSecret { flush() }
         if let waiting, waiting.readableBytes + room > 4 * Self.smallPiece { passWaiting() }
         return takeWaiting() ?? spare.take(room: room)
     }
@@ -111,15 +122,22 @@ package final class MessageOutput {
         guard let context else { return false }
         if let tls {
             guard let bytes = takeWaiting() else { return false }
-            tls.send(bytes)
+            tls.send(bytes, isSecret: waitingIsSecret)
+            waitingIsSecret = false
             spare.giveBack(bytes)
             return true
         }
         guard socket != nil, var bytes = takeWaiting(), var taken = takeSocket() else { return false }
         let isOut = taken.send(&bytes, in: context)
         socket = taken
-        if isOut { spare.giveBack(bytes) } else { waiting = bytes }
-        return isOut
+        guard isOut else {
+            waiting = bytes
+            return false
+        }
+        if waitingIsSecret { bytes.wipe() }
+        waitingIsSecret = false
+        spare.giveBack(bytes)
+        return true
     }
 
     private func channelWrites() {
@@ -135,12 +153,21 @@ package final class MessageOutput {
     }
 
     private func passWaiting() {
-        if let bytes = takeWaiting() { pass(bytes) }
+        guard let bytes = takeWaiting() else { return }
+        let isSecret = waitingIsSecret
+        waitingIsSecret = false
+        pass(bytes, isSecret: isSecret)
     }
 
     /// The channel's writability may change during the call, and the delegate may then write more.
-    private func pass(_ bytes: ByteBuffer) {
+    private func pass(_ bytes: ByteBuffer, isSecret: Bool = false) {
         wrote = true
-        context?.write(NIOAny(bytes), promise: nil)
+        guard isSecret, let context else {
+            context?.write(NIOAny(bytes), promise: nil)
+            return
+        }
+        let written = context.eventLoop.makePromise(of: Void.self)
+        written.futureResult.whenComplete { _ in bytes.wipe() }
+        context.write(NIOAny(bytes), promise: written)
     }
 }

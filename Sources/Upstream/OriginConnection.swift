@@ -149,26 +149,31 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
             target: changes.target, host: changes.authority, framing: framing, authorization: changes.authorization,
             via: changes.via, connection: head.upgrade != nil && !withholdsContent ? .upgrade : .keepAlive,
             keepsExpect: !withholdsContent, maxForwards: changes.maxForwards)
-        send(about: head.forwardedSize(forwarding), method: head.method) { head.write(forwarding, into: $0) }
+        let isSecret = changes.authorization != nil
+        send(about: head.forwardedSize(forwarding), isSecret: isSecret, method: head.method) {
+            head.write(forwarding, into: $0)
+        }
     }
 
     /// Sends the bytes of a head, which content may follow in the same array. `method` decides how the response is
     /// framed.
     package func send(head: [UInt8], method: Method) {
-        send(about: head.count, method: method) { room in
+        send(about: head.count, isSecret: false, method: method) { room in
             room.copyBytes(from: head.prefix(room.count))
             return head.count
         }
     }
 
-    private func send(about size: Int, method: Method, _ write: (UnsafeMutableRawBufferPointer) -> Int) {
+    private func send(
+        about size: Int, isSecret: Bool, method: Method, _ write: (UnsafeMutableRawBufferPointer) -> Int
+    ) {
         guard case .idle = phase, context != nil else { return }
         phase = .head
         self.method = method
         storedRequestCount += 1
         storedRequestIsWhole = false
         bytesOfResponse = false
-        output.write(about: size, write)
+        output.write(about: size, isSecret: isSecret, write)
     }
 
     package func send(_ content: ByteBuffer) {

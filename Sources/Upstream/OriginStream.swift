@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
+import CountersignChallenges
 import CountersignHTTP1
 import CountersignTLS
 import NIOCore
@@ -100,15 +101,15 @@ package struct RequestChanges: ~Copyable {
     /// authenticates the connection.
     package let withholdsContent: Bool
     /// Replaces the client's Authorization; nil leaves it unchanged.
-    package let authorization: String?
+    package let authorization: AuthorizationField?
     /// Appended to `Via` (RFC 9110 §7.6.3).
     package let via: ViaField
     /// Replaces Max-Forwards; nil leaves it unchanged.
     package let maxForwards: UInt?
 
     package init(
-        target: ArraySlice<UInt8>, authority: String, withholdsContent: Bool, authorization: String?, via: ViaField,
-        maxForwards: UInt?
+        target: ArraySlice<UInt8>, authority: String, withholdsContent: Bool, authorization: AuthorizationField?,
+        via: ViaField, maxForwards: UInt?
     ) {
         self.target = target
         self.authority = authority
@@ -127,3 +128,5 @@ package struct UpgradedConnection {
     /// The origin sends nothing more.
     package let inputEnded: Bool
 }
+
+extension AuthorizationField: SecretFieldValue {}

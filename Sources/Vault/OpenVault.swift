@@ -138,8 +138,10 @@ package final class OpenVault: Sendable {
                 .rolledBack, "\(vault.place) was replaced by an older version: generation \(read), not \(newest)",
                 hint: "if you restored it on purpose, restart this process")
         }
-        adopt(snapshot)
-        return (snapshot, stored)
+        let contents = snapshot.contents.sharingSecrets(with: known.contents)
+        let shared = VaultSnapshot(header: snapshot.header, dataKey: snapshot.dataKey, contents: contents)
+        adopt(shared)
+        return (shared, stored)
     }
 
     /// Remembers `snapshot`, unless another thread has meanwhile read or written a newer one.

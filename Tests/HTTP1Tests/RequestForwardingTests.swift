@@ -122,7 +122,7 @@ import Testing
             try forward(request)
                 == "GET / HTTP/1.1\r\nHost: a\r\nauthorization:NTLM  TlRM\r\nX: 1\r\nAuthorization: Basic eA==\r\n\r\n")
         #expect(
-            try forward(request) { $0.authorization = "Digest username=\"\u{FC}\"" }
+            try forward(request) { $0.authorization = FieldText("Digest username=\"\u{FC}\"") }
                 == "GET / HTTP/1.1\r\nHost: a\r\nX: 1\r\nAuthorization: Digest username=\"\u{C3}\u{BC}\"\r\n\r\n")
     }
 
@@ -176,7 +176,7 @@ import Testing
         let sent = try forward("GET / HTTP/1.1\r\nHost: a\r\n\r\n") {
             $0.target = [0x2F, octet, 0x62][...]
             $0.host = "h" + String(Unicode.Scalar(octet))
-            $0.authorization = value
+            $0.authorization = FieldText(value)
             $0.via = ViaField(value)
         }
         #expect(sent.unicodeScalars.filter { $0 == "\n" }.count == 5)
@@ -191,7 +191,7 @@ import Testing
     @Test func headThatDoesNotFitReturnsItsLength() throws {
         let head = try #require(try readRequest("GET /a HTTP/1.1\r\nHost: a\r\nX-A: 1\r\n\r\n")).head
         let forwarding = RequestForwarding(
-            target: [0x2F][...], host: "a", framing: .none, authorization: String(repeating: "x", count: 2000))
+            target: [0x2F][...], host: "a", framing: .none, authorization: LongField())
         let whole = head.forwarded(forwarding)
         #expect(whole.count > head.forwardedSize(forwarding) + 1000)
         for size in [0, 1, whole.count - 1, whole.count, whole.count + 1] {
@@ -214,5 +214,26 @@ import Testing
         let parsed = try #require(try readRequest(once))
         #expect(parsed.consumedBytes == octets(once).count)
         #expect(try forward(once) == once)
+    }
+}
+
+private struct FieldText: SecretFieldValue {
+    let text: String
+
+    init(_ text: String) { self.text = text }
+
+    var byteCount: Int { text.utf8.count }
+
+    func forEachPart(_ write: (UnsafeRawBufferPointer) -> Void) {
+        Array(text.utf8).withUnsafeBytes { write($0) }
+    }
+}
+
+/// Longer than it says.
+private struct LongField: SecretFieldValue {
+    var byteCount: Int { 0 }
+
+    func forEachPart(_ write: (UnsafeRawBufferPointer) -> Void) {
+        [UInt8](repeating: 0x78, count: 2000).withUnsafeBytes { write($0) }
     }
 }

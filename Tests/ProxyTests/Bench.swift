@@ -75,7 +75,7 @@ final class Bench {
     }
 
     private func origin() throws -> (EmbeddedChannel, OriginConnection) {
-        let channel = EmbeddedChannel(loop: loop)
+        let channel = EmbeddedChannel(handler: Wire(), loop: loop)
         let connection = OriginConnection(place: "a.example:80", tlsHandler: nil)
         try channel.pipeline.syncOperations.addHandler(connection)
         try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 80)).wait()
@@ -99,6 +99,16 @@ final class Bench {
 
     /// Everything sent to the client since the last call.
     func answer() throws -> String { try client.sent() }
+}
+
+/// Copies what is written, as a socket does: output with a secret is overwritten once it has been written.
+private final class Wire: ChannelOutboundHandler {
+    typealias OutboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        context.write(wrapOutboundOut(ByteBuffer(bytes: unwrapOutboundIn(data).readableBytesView)), promise: promise)
+    }
 }
 
 extension EmbeddedChannel {

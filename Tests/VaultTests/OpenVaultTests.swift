@@ -23,6 +23,17 @@ import Testing
         try vault.update { try $0.setCredential(name: name, user: "u", password: Secret(utf8: "p")) }
     }
 
+    @Test func readingAgainKeepsOneCopyOfEachSecret() throws {
+        try set("a")
+        let before = try #require(vault.contents.credentials["a"]?.password)
+        try file.open(passphrase: unasked).update {
+            try $0.setCredential(name: "b", user: "u", password: Secret(utf8: "p"))
+        }
+        #expect(try vault.reload())
+        #expect(vault.contents.credentials["a"]?.password === before)
+        #expect(vault.contents.credentials["b"] != nil)
+    }
+
     // MARK: Updating
 
     @Test func anUpdateIsWrittenAndTheVersionBeforeKept() throws {

@@ -14,9 +14,8 @@ package enum NTLMv2 {
         guard let text = UTF16Text.encode(utf8: password) else {
             throw NTLMError(.unusableCredential, "the password is not UTF-8 text")
         }
-        let passwordHash = text.bytes.withBytes { bytes in
-            Secret(MD4.hash(UnsafeRawBufferPointer(rebasing: bytes[..<text.count])))
-        }
+        var hash = text.bytes.withBytes { MD4.hash(UnsafeRawBufferPointer(rebasing: $0[..<text.count])) }
+        let passwordHash = Secret(wiping: &hash)
         return hmacMD5(UTF16Text.uppercase(user) + UTF16Text.encode(domain), key: passwordHash)
     }
 
@@ -62,6 +61,7 @@ package enum NTLMv2 {
     }
 
     static func hmacMD5(_ bytes: [UInt8], key: Secret) -> Secret {
-        Secret(key.withBytes { Digest.md5.hmac(bytes, key: $0) })
+        var code = key.withBytes { Digest.md5.hmac(bytes, key: $0) }
+        return Secret(wiping: &code)
     }
 }

@@ -50,6 +50,7 @@ extension ClientConnection {
     // MARK: Limits
 
     func secondPassed(now: UInt64) {
+        forgetOldPolicy()
         let limits = services.configuration
         switch phase {
         case .head:
@@ -69,6 +70,14 @@ extension ClientConnection {
         case .connecting, .closed:
             break
         }
+    }
+
+    /// An idle client must not keep the secrets of a policy that is no longer in force, above all not after the vault
+    /// was locked.
+    private func forgetOldPolicy() {
+        guard exchange == nil, let route = lastRoute, !services.isInForce(route) else { return }
+        lastRoute = nil
+        session.keepOnly(settings: services.shared.policy.current.generation)
     }
 
     func drain() {

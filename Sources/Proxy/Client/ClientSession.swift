@@ -109,6 +109,9 @@ final class ClientSession {
     }
 
     func closeBound() { bound.closeAll() }
+
+    /// Closes the kept connections with other settings, which no request will use again.
+    func keepOnly(settings: UInt64) { bound.keepOnly(settings: settings) }
 }
 
 /// The origin connections of one client: those that were authenticated for it, one per key, the oldest first.
@@ -135,6 +138,14 @@ struct BoundConnections {
         take(for: key)?.close()
         entries.append((key, connection))
         if entries.count > Self.capacity { entries.removeFirst().connection.close() }
+    }
+
+    /// Closes the connections with other settings.
+    mutating func keepOnly(settings: UInt64) {
+        let closed = entries.filter { $0.key.settings != settings }
+        guard !closed.isEmpty else { return }
+        entries.removeAll { $0.key.settings != settings }
+        for entry in closed { entry.connection.close() }
     }
 
     mutating func closeAll() {

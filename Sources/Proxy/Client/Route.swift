@@ -203,6 +203,11 @@ struct RouteTable {
         return route
     }
 
+    /// Discards the routes of an earlier policy.
+    mutating func keepOnly(version current: Int) {
+        if current != version { removeAll() }
+    }
+
     /// Discards all routes.
     mutating func removeAll() {
         for route in routes.values { route.isInTable = false }

@@ -32,7 +32,7 @@ extension ExchangeDriver {
             head,
             RequestChanges(
                 target: path, authority: route.authority, withholdsContent: isOpening,
-                authorization: authorization?.fieldValue, via: services.shared.via, maxForwards: maxForwards))
+                authorization: authorization, via: services.shared.via, maxForwards: maxForwards))
         if sendsContent {
             for content in body.buffered { stream.send(content) }
         }

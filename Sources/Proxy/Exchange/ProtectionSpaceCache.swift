@@ -44,6 +44,8 @@ package final class ProtectionSpaceCache: Sendable {
     /// Counts additions and removals.
     private let changes = Atomic<UInt64>(0)
     private let spaces = NIOLockedValueBox<[Key: [Space]]>([:])
+    /// The generation of the policy that ``keepOnly(_:)`` was last called with.
+    private let generation = Atomic<UInt64>(0)
     private static let spacesPerKey = 32
     private static let keyLimit = 4096
 
@@ -63,6 +65,21 @@ package final class ProtectionSpaceCache: Sendable {
             known.append(space)
             if known.count > Self.spacesPerKey { known.removeFirst() }
             spaces[key] = known
+        }
+        changes.wrappingAdd(1, ordering: .releasing)
+    }
+
+    /// Removes the answers of credentials that `policy` no longer has. Called often, works once per policy.
+    func keepOnly(_ policy: Policy) {
+        guard generation.exchange(policy.generation, ordering: .acquiringAndReleasing) != policy.generation else {
+            return
+        }
+        let credentials = policy.credentialReferences
+        spaces.withLockedValue { spaces in
+            spaces = spaces.filter { space in
+                guard case .vault = space.key.credential.source else { return true }
+                return credentials.contains(space.key.credential)
+            }
         }
         changes.wrappingAdd(1, ordering: .releasing)
     }

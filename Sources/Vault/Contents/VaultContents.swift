@@ -66,6 +66,22 @@ package struct VaultContents: Equatable, Sendable {
         identityOrder = identityKeys.keys.sorted()
     }
 
+    /// These contents, with the objects of `known` in place of equal ones: whoever uses the older contents and whoever
+    /// uses these then refer to one copy of each secret.
+    func sharingSecrets(with known: VaultContents) -> VaultContents {
+        guard self != known else { return known }
+        func share<Record: Equatable>(_ records: inout [String: Record], _ known: [String: Record]) {
+            for (name, record) in known where records[name] == record { records[name] = record }
+        }
+        var shared = self
+        share(&shared.credentials, known.credentials)
+        share(&shared.identityKeys, known.identityKeys)
+        share(&shared.pendingEnrollments, known.pendingEnrollments)
+        share(&shared.tokenKeys, known.tokenKeys)
+        if interception == known.interception { shared.interception = known.interception }
+        return shared
+    }
+
     /// The number of records in the encoded contents.
     package var recordCount: Int {
         credentials.count + identityKeys.count + (interception == nil ? 0 : 1) + trustExceptions.count
