@@ -30,6 +30,14 @@ struct RefreshTests {
         #expect(requests.contains { $0.operation == "simplereenroll" })
     }
 
+    @Test func refreshRemovesTheTemporaryFilesOfKilledWriters() throws {
+        let place = try enrolled()
+        let abandoned = try place.sandbox.folder.write("home/Certs/identities/laptop.pem.4711.1.new", "x")
+        try #require(abandoned == "\(place.chainPath()).4711.1.new")
+        #expect(try place.refresh("laptop").status == 0)
+        #expect(access(abandoned, F_OK) != 0)
+    }
+
     @Test func reuseKeyKeepsTheKey() throws {
         let place = try enrolled()
         let before = try place.leaf()

@@ -29,6 +29,18 @@ struct ServeTests {
         try #require(isLogged == true, "no \(text.debugDescription) in: \(server.errorOutput)")
     }
 
+    @Test func startRemovesTheTemporaryFilesOfKilledWriters() throws {
+        let abandoned = [
+            "AllowedSites/work.sites.4711.1.new", "Certs/identities/laptop.pem.4711.1.new", "vault.key.new",
+        ]
+        for name in abandoned { try sandbox.folder.write("home/\(name)", "x") }
+        try #require(abandoned.allSatisfy { access("\(sandbox.home)/\($0)", F_OK) == 0 })
+        let server = try sandbox.serve()
+        #expect(abandoned.filter { access("\(sandbox.home)/\($0)", F_OK) == 0 } == [])
+        server.send(SIGTERM)
+        #expect(server.waitForExit(seconds: 15) == 0)
+    }
+
     // MARK: Listening addresses
 
     @Test
