@@ -99,7 +99,7 @@ final class LoopServices {
         for object in watched.values { object.secondPassed(now: now) }
     }
 
-    /// Lets go of what belongs to an earlier policy: connections, and the secrets that routes and accepted answers hold.
+    /// Releases what belongs to an earlier policy: connections, and the secrets that routes and accepted answers hold.
     private func forgetOldPolicy() {
         let policy = shared.policy.current
         pool.keepOnly(settings: policy.generation)

@@ -100,7 +100,8 @@ import Testing
         let password = Countersign.password
         let pair = Data("\(Countersign.user):\(password)".utf8)
         return [
-            ("password", Array(password.utf8)), ("utf16", password.utf16.flatMap { [UInt8($0 & 0xff), UInt8($0 >> 8)] }),
+            ("password", Array(password.utf8)),
+            ("utf16", password.utf16.flatMap { [UInt8($0 & 0xff), UInt8($0 >> 8)] }),
             ("base64", Array(pair.base64EncodedString().utf8)),
         ]
             + zip(["nt-hash", "ntowfv2"], hashes.output.split(separator: "\n")).map { ($0, Hex.bytes($1)) }
