@@ -68,10 +68,12 @@ enum ChallengeBenchmarks {
 
         let path = "/reports/2024/q3?view=summary"
         let scope = try require(PathScope(challengedPath: "/reports/index.html"), "the path has no scope")
-        let key = Breaker.Key(origin: origin, credential: credential.reference)
+        let space = AuthenticationSpace(origin: origin, realm: "ACME intranet", scheme: .basic)
+        let key = Breaker.Key(space: space, credential: credential.reference)
+        let request = Breaker.RequestTag(method: "GET", target: path)
         var breaker = Breaker()
-        _ = breaker.attemptRequested(key)
-        _ = breaker.attemptEnded(key, .accepted)
+        breaker.attemptBegan(key, owner: 1, at: 0)
+        _ = breaker.attemptEnded(key, for: request, .accepted, owner: 1, at: 0)
         return [
             Benchmark("exchange-unlisted") { keep(opened(unlisted)) },
             Benchmark("exchange-learned") {
@@ -80,8 +82,8 @@ enum ChallengeBenchmarks {
             },
             Benchmark("exchange-scope") { keep(scope.contains(path)) },
             Benchmark("exchange-breaker") {
-                keep(breaker.attemptRequested(key))
-                keep(breaker.attemptEnded(key, .accepted))
+                keep(breaker.decide(key, for: request, at: 0))
+                keep(breaker.attemptEnded(key, for: request, .accepted, owner: 1, at: 0))
             },
         ]
     }
