@@ -43,35 +43,6 @@ final class JavaStoreTests: StoreBench {
         #expect(listing("\(tree)/usr/lib/jvm/one/lib/security").keys.sorted() == [".keep", "cacerts"])
     }
 
-    /// Debian's keystore follows the system's anchors, and keeps the entries of deleted files. A script takes the place
-    /// of update-ca-certificates and its hook.
-    @Test(arguments: [true, false]) func keystoreThatFollowsTheSystemIsRestored(_ hasHook: Bool) throws {
-        let store = try makeKeystore("JKS")
-        let anchors = "tree/etc/pki/ca-trust/source/anchors"
-        let bundle = "tree/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"
-        try folder.write("\(anchors)/.keep", "")
-        try folder.write(bundle, "")
-        let hook = """
-            for file in \(folder.file(anchors))/*.pem; do
-                [ ! -e "$file" ] || keytool -importcert -noprompt -alias "debian:${file##*/}" -keystore \(store) \
-                -storepass changeit -file "$file"
-            done
-            """
-        try script(
-            "update-ca-trust",
-            "cat \(folder.file(anchors))/*.pem > \(folder.file(bundle)) || :; \(hasHook ? hook : "")")
-        let before = digests(tree)
-        let installer = installer(path: "\(folder.file("bin")):/usr/bin:/bin")
-        for (goal, state) in [(TrustInstaller.Goal.present(root), true), (.absent(root), false)] {
-            for step in installer.steps(to: goal, in: [.system, .java]) {
-                let outcome = installer.perform(step, to: goal)
-                #expect(outcome == .done || outcome == .unchanged, "\(outcome)")
-            }
-            #expect(try aliases(store).contains { $0.contains(name) } == state)
-        }
-        #expect(digests(tree) == before)
-    }
-
     @Test func lastOfSeveralRootsRestoresTheKeystore() throws {
         let store = try makeKeystore("PKCS12")
         let original = TextFile.bytes(store)

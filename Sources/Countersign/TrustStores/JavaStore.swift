@@ -127,7 +127,7 @@ struct JavaStore: TrustStore {
     /// `$1` is the keystore, `$2` the purpose, the rest is the keytool command. keytool modifies files in place, so it
     /// is run on a copy. The first line of standard input is the password. The original is put back only if its digest
     /// shows that nobody else has changed the keystore since Countersign did.
-    private static let changing = """
+    private static let script = """
         IFS= read -r COUNTERSIGN_STOREPASS; export COUNTERSIGN_STOREPASS
         store=$1 purpose=$2; shift 2
         kept=$store.countersign-original digest=$store.countersign-digest
@@ -142,33 +142,6 @@ struct JavaStore: TrustStore {
             sha256sum < "$store" > "$digest"
         fi
         """
-
-    /// `$1` is the keystore, `$2` the purpose. Keeps the original before another program changes the keystore.
-    private static let keeping = """
-        store=$1 purpose=$2 kept=$1.countersign-original digest=$1.countersign-digest
-        [ -e "$kept" ] && sha256sum < "$store" | cmp -s - "$digest" || rm -f "$kept" "$digest"
-        [ -e "$kept" ] || [ "$purpose" != first ] || cp -p "$store" "$kept" || exit
-        [ ! -e "$kept" ] || sha256sum < "$store" > "$digest"
-        """
-
-    /// `$1` is the keystore. The other program's change is Countersign's.
-    private static let adopting = """
-        store=$1 kept=$1.countersign-original digest=$1.countersign-digest
-        [ -e "$kept" ] || exit 0
-        if cmp -s "$store" "$kept"; then rm -f "$kept" "$digest"; else sha256sum < "$store" > "$digest"; fi
-        """
-
-    func whileSystemChanges(_ root: Certificate?, _ change: () throws(CountersignError) -> Void)
-        throws(CountersignError)
-    {
-        guard let roots = try? roots(like: root), obstacle == nil, layout.privilege != .none || isWritable else {
-            return try change()
-        }
-        let purpose: Purpose = roots.isEmpty ? .first : .further
-        _ = try? layout.script(Self.keeping, [place, purpose.rawValue], asRoot: !isWritable).succeed()
-        defer { _ = try? layout.script(Self.adopting, [place], asRoot: !isWritable).succeed() }
-        try change()
-    }
 
     func make(_ change: StoreChange) throws(CountersignError) {
         switch change {
@@ -188,7 +161,7 @@ struct JavaStore: TrustStore {
 
     private func write(_ arguments: [String], _ purpose: Purpose, input: [UInt8] = []) throws(CountersignError) {
         let program = try layout.script(
-            Self.changing, [place, purpose.rawValue] + words(arguments), asRoot: !isWritable)
+            Self.script, [place, purpose.rawValue] + words(arguments), asRoot: !isWritable)
         try program.succeed(input: Array("\(Self.password)\n".utf8) + input)
     }
 

@@ -91,8 +91,7 @@ package struct TrustInstaller: Sendable {
         let now = self.step(for: store, goal)
         guard case .write = now.plan, let change = now.change else { return Self.outcome(of: now) }
         do {
-            let dependent = store.kind == .system ? stores(.java) : []
-            try Self.make(change, in: store, noting: dependent[...], goal.root)
+            try store.make(change)
         } catch {
             return .failed(Diagnostic(error.detail, hint: error.hint))
         }
@@ -101,16 +100,6 @@ package struct TrustInstaller: Sendable {
         case .unknown(let diagnostic), .blocked(let diagnostic): return .failed(diagnostic)
         case .write:
             return .failed(Diagnostic("\(store.place) was changed, but does not contain the expected certificates"))
-        }
-    }
-
-    private static func make(
-        _ change: StoreChange, in store: any TrustStore, noting dependent: ArraySlice<any TrustStore>,
-        _ root: Certificate?
-    ) throws(CountersignError) {
-        guard let first = dependent.first else { return try store.make(change) }
-        try first.whileSystemChanges(root) { () throws(CountersignError) in
-            try make(change, in: store, noting: dependent.dropFirst(), root)
         }
     }
 

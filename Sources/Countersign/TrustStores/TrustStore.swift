@@ -36,11 +36,6 @@ protocol TrustStore: Sendable {
     func roots(like root: Certificate?) throws(CountersignError) -> [StoredRoot]
     /// The store does not contain any of Countersign's roots, but its original files are still to be put back.
     var hasOriginalsToRestore: Bool { get }
-    /// Makes a change to the system's anchors, which on some systems changes this store too. `root` is the root that is
-    /// added or removed.
-    func whileSystemChanges(
-        _ root: Certificate?, _ change: () throws(CountersignError) -> Void
-    ) throws(CountersignError)
     /// What the change will do, in a clause without a full stop.
     func description(of change: StoreChange) -> String
     /// Makes the change, completely or not at all.
@@ -56,10 +51,4 @@ enum StoreChange: Equatable, Sendable {
 
 extension TrustStore {
     var hasOriginalsToRestore: Bool { false }
-
-    func whileSystemChanges(
-        _ root: Certificate?, _ change: () throws(CountersignError) -> Void
-    ) throws(CountersignError) {
-        try change()
-    }
 }
