@@ -50,6 +50,14 @@ package final class Policy: Sendable {
             } else { false }
     }
 
+    /// Whether an answer with `credential` may be kept: it does not come from the vault, or the vault is open and still
+    /// has it.
+    func mayKeep(_ credential: CredentialReference) -> Bool {
+        guard case .vault = credential.source else { return true }
+        guard case .open(let credentials, _) = enrolled else { return false }
+        return credentials[credential.name]?.reference == credential
+    }
+
     /// The credentials that can answer challenges.
     var credentialReferences: Set<CredentialReference> {
         guard case .open(let credentials, _) = enrolled else { return [] }

@@ -29,7 +29,8 @@ package final class OpenVault: Sendable {
     /// so that it is as well protected as the passwords.
     package var tagKey: Secret {
         let dataKey = state.withLock { $0.dataKey }
-        return Secret(dataKey.withBytes { Digest.sha256.hmac(Array("countersign credential tags 1".utf8), key: $0) })
+        var key = dataKey.withBytes { Digest.sha256.hmac(Array("countersign credential tags 1".utf8), key: $0) }
+        return Secret(wiping: &key)
     }
 
     /// Reads the vault again and returns whether its contents are different. Throws `rolledBack` if the stored vault is

@@ -41,6 +41,7 @@ package struct Home: Sendable, Equatable {
     package func removeAbandonedFiles() {
         let folders = [Self.sitesFolder, Self.anchorsFolder, Self.identitiesFolder, Self.interceptionFolder, "run"]
         for folder in folders { HomeFile.removeAbandoned(in: "\(path)/\(folder)") }
+        HomeFile.removeAbandoned(in: path)
         vault.storage.removeAbandonedFiles()
     }
 

@@ -206,7 +206,9 @@ extension ExchangeDriver {
     }
 
     private func remember(_ accepted: AcceptedAnswer) {
-        guard let cacheKey, accepted.preemption != .none else { return }
+        // The vault may have been locked since the answer was sent.
+        guard let cacheKey, accepted.preemption != .none, services.shared.policy.current.mayKeep(cacheKey.credential)
+        else { return }
         let scopes = accepted.offer.authenticator.scopes(
             of: accepted.offer.challenge, challengedTarget: String(decoding: path, as: UTF8.self))
         for scope in scopes { services.shared.acceptedAnswers.add(.init(accepted, scope: scope), key: cacheKey) }
