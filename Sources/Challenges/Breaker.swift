@@ -68,9 +68,11 @@ package struct Breaker: Equatable, Sendable {
     static let maximumFailures = 2
     /// How many further requests may try an account after a challenge that did not reject it.
     static let maximumDoubts = 2
+    /// How long a challenge that did not reject an account keeps other requests from trying it.
+    static let doubtSeconds: Int64 = 1800
     /// How long an acceptance by another process counts as if it were by this one.
     static let freshSeconds: Int64 = 60
-    /// How long an unanswered attempt counts.
+    /// How long an unanswered attempt counts, and how long two of them stop an account.
     static let silenceSeconds: Int64 = 86_400
     /// How long an attempt of another process may take.
     static let pendingSeconds: Int64 = 600
@@ -101,7 +103,7 @@ package struct Breaker: Equatable, Sendable {
         let record = account.spaces[key.space]
         let hasAccepted = record?.acceptedAt != nil
         if let refusal = refusal(of: key, account, record, at: now) { return .refused(reason: refusal) }
-        if let record, hasAccepted, !record.doubtful.isEmpty, !record.accepted.contains(request) {
+        if let record, hasAccepted, record.isDoubted(at: now), !record.accepted.contains(request) {
             guard record.doubtful.count < Self.maximumDoubts, !record.doubtful.contains(request) else {
                 return .unsuitable(
                     reason: "credential \"\(key.credential.name)\" was accepted here before, but not for this request")
@@ -113,7 +115,8 @@ package struct Breaker: Equatable, Sendable {
             return .free
         }
         guard record?.pending == nil else { return .wait }
-        if !hasAccepted, account.failures(at: now) + account.pendingCount >= Self.maximumFailures { return .wait }
+        let failures = hasAccepted ? 0 : account.failures(at: now)
+        if failures + account.pendingCount >= Self.maximumFailures { return .wait }
         return record == nil ? room(for: key) : .mayTry
     }
 
@@ -125,8 +128,8 @@ package struct Breaker: Equatable, Sendable {
     /// The reason not to use the account in the space for any request.
     private func refusal(of key: Key, _ account: AccountRecord, _ record: SpaceRecord?, at now: Int64) -> String? {
         let name = "credential \"\(key.credential.name)\""
-        let rejection =
-            record?.rejection ?? account.spaces.first { $0.overlaps(key.space) && $1.rejection != nil }?.value.rejection
+        let overlapping = account.spaces.first { $0.overlaps(key.space) && $1.rejection?.isInForce(at: now) == true }
+        let rejection = record?.rejection.flatMap { $0.isInForce(at: now) ? $0 : nil } ?? overlapping?.value.rejection
         switch rejection?.cause {
         case .challenge: return "\(name) was rejected here and has not changed since"
         case .silence: return "the origin closed the connection twice instead of answering \(name)"
@@ -309,14 +312,23 @@ package struct Breaker: Equatable, Sendable {
     }
 }
 
+extension Breaker.Rejection {
+    /// Silence counts for a limited time: the origin may have had an outage.
+    func isInForce(at now: Int64) -> Bool { cause == .challenge || now - at < Breaker.silenceSeconds }
+}
+
 extension Breaker.SpaceRecord {
+    /// Whether a request that the space has not accepted before must not try now.
+    func isDoubted(at now: Int64) -> Bool { !doubtful.isEmpty && now - changedAt < Breaker.doubtSeconds }
+
     fileprivate mutating func end(_ owner: UInt64) {
         if pending?.owner == owner { pending = nil }
     }
 
     fileprivate mutating func accept(_ request: Breaker.RequestTag, at now: Int64) {
-        // A rejection outlives the acceptance of another request in flight.
-        guard rejection == nil else { return }
+        // A rejection outlives the acceptance of another request in flight, but silence is refuted by an answer.
+        guard rejection?.cause != .challenge else { return }
+        rejection = nil
         acceptedAt = now
         isConfirmed = true
         doubtful = []
@@ -330,7 +342,8 @@ extension Breaker.SpaceRecord {
     @discardableResult
     fileprivate mutating func addUnanswered(at now: Int64) -> Bool {
         // A site that has accepted the account before may have an outage.
-        guard acceptedAt == nil, rejection == nil else { return false }
+        guard acceptedAt == nil, rejection?.isInForce(at: now) != true else { return false }
+        rejection = nil
         if now - unansweredAt >= Breaker.silenceSeconds { unanswered = 0 }
         unanswered += 1
         unansweredAt = now

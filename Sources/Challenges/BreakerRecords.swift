@@ -24,8 +24,10 @@ extension Breaker {
         package init(space: AuthenticationSpace, credential: CredentialReference) {
             if let realm = space.realm, realm.utf8.count > Self.longestRealm {
                 let digest = Hex.encode(Digest.sha256.hash(Array(realm.utf8)).prefix(16))
+                // Bytes and not characters: a character with combining marks may have any length.
+                let beginning = String(decoding: realm.utf8.prefix(32), as: UTF8.self)
                 self.space = AuthenticationSpace(
-                    origin: space.origin, realm: "\(realm.prefix(32))… \(digest)", scheme: space.scheme)
+                    origin: space.origin, realm: "\(beginning)… \(digest)", scheme: space.scheme)
             } else {
                 self.space = space
             }
@@ -155,7 +157,8 @@ extension Breaker {
         func failures(at now: Int64) -> Int {
             spaces.values.reduce(carriedFailures) { sum, record in
                 let isRecent = now - record.unansweredAt < Breaker.silenceSeconds
-                return sum + (record.rejection?.count ?? 0) + (isRecent ? record.unanswered : 0)
+                let rejected = record.rejection.map { $0.isInForce(at: now) ? $0.count : 0 } ?? 0
+                return sum + rejected + (isRecent ? record.unanswered : 0)
             }
         }
 

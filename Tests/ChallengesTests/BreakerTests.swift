@@ -269,6 +269,34 @@ private final class SharedBreaker {
         #expect(breaker.attempt(Self.key, .unanswered) == .rejected(.silence, everywhere: false))
     }
 
+    @Test func aSilentOriginIsTriedAgainAfterADay() {
+        let breaker = SharedBreaker()
+        for _ in 1...2 { breaker.attempt(Self.key, .unanswered) }
+        breaker.now += 86_399
+        #expect(breaker.ask(Self.key) != .mayTry)
+        breaker.now += 1
+        #expect(breaker.attempt(Self.key, .unanswered) == .unanswered)
+    }
+
+    @Test func anAnswerRefutesSilence() {
+        let breaker = SharedBreaker()
+        for _ in 1...2 { breaker.attempt(Self.key, .unanswered) }
+        breaker.end(Self.key, .accepted)
+        #expect(breaker.ask(Self.key) == .free)
+    }
+
+    @Test func otherRequestsMayTryAgainHalfAnHourAfterAChallengeThatRejectedNothing() {
+        let breaker = SharedBreaker()
+        breaker.attempt(Self.key, .accepted)
+        for path in ["/a", "/b"] { #expect(breaker.end(Self.key, path, .rejected) == .handedBack) }
+        guard case .unsuitable = breaker.ask(Self.key, "/c") else {
+            Issue.record("a third request tries")
+            return
+        }
+        breaker.now += 1800
+        #expect(breaker.ask(Self.key, "/c") == .mayTry)
+    }
+
     // MARK: Another attempt
 
     @Test func theUserMayPermitOneMoreAttempt() {
@@ -321,6 +349,8 @@ private final class SharedBreaker {
     // MARK: Keys
 
     @Test func aLongRealmIsShortened() {
+        let marked = "a" + String(repeating: "\u{301}", count: 10_000)
+        #expect((Self.key(realm: marked).space.realm ?? "").utf8.count < 100)
         let long = String(repeating: "a", count: 10_000)
         let keys = [Self.key(realm: long), Self.key(realm: long + "b"), Self.key(realm: long)]
         #expect(keys[0] == keys[2] && keys[0] != keys[1])

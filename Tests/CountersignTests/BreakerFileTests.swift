@@ -194,7 +194,12 @@ struct BreakerFileTests {
         #expect(process().board.requestAtOnce(Self.key()) == .go)
     }
 
-    @Test(arguments: ["", "{", "{\"format\":2,\"accounts\":[]}", "{\"format\":1,\"accounts\":[{}]}"])
+    private static let overflowing = """
+        {"format":1,"accounts":[{"tag":"\(String(repeating: "00", count: 16))","name":"x","spaces":[{
+        "site":"https://a.example","scheme":"basic","changedAt":1,"attemptBy":1,"attemptSince":-9223372036854775808}]}]}
+        """
+
+    @Test(arguments: ["", "{", "{\"format\":2,\"accounts\":[]}", "{\"format\":1,\"accounts\":[{}]}", overflowing])
     func aDamagedFilePermitsNothing(_ text: String) async throws {
         try folder.write("home/breaker.json", text)
         let process = process()

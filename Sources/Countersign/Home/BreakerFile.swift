@@ -120,6 +120,10 @@ package final class BreakerFile: Sendable {
             guard let bytes = try? JSONEncoder.records.encode(StoredRecords(after)) else {
                 throw CountersignError(.environment, "cannot encode \(file.name)")
             }
+            guard bytes.count <= Self.limitBytes else {
+                throw CountersignError(
+                    .environment, "\(file.path.debugDescription) would become too large to be read again")
+            }
             try file.replace(with: Array(bytes), mode: 0o600)
         }
         state.withLockedValue { $0.version = version() }

@@ -19,6 +19,10 @@ struct StoredRecords: Codable {
     }
 
     struct Space: Codable {
+        /// Later times and larger numbers are damage; sums of valid ones do not overflow.
+        static let end: Int64 = 1 << 40
+        static let mostFailures = 1000
+
         let site: String
         let realm: String?
         let scheme: String
@@ -58,7 +62,9 @@ struct StoredRecords: Codable {
         for account in accounts {
             guard let tag = Hex.decode(account.tag).flatMap({ CredentialTag(bytes: $0) }) else { return nil }
             var record = Breaker.AccountRecord(name: account.name)
-            record.carriedFailures = max(0, account.carriedFailures ?? 0)
+            let carriedFailures = account.carriedFailures ?? 0
+            guard (0...Space.mostFailures).contains(carriedFailures) else { return nil }
+            record.carriedFailures = carriedFailures
             for space in account.spaces {
                 guard let (key, value) = space.decoded else { return nil }
                 record.spaces[key] = value
@@ -99,7 +105,11 @@ extension StoredRecords.Space {
         record.acceptedAt = acceptedAt
         record.accepted = (accepted ?? []).map { Breaker.RequestTag(number: $0) }
         record.doubtful = (doubtful ?? []).map { Breaker.RequestTag(number: $0) }
-        record.unanswered = max(0, unanswered ?? 0)
+        let times = [rejectedAt, acceptedAt, unansweredAt, attemptSince, changedAt].compactMap(\.self)
+        guard times.allSatisfy((0..<Self.end).contains), (0...Self.mostFailures).contains(unanswered ?? 0),
+            (0...Self.mostFailures).contains(count ?? 0)
+        else { return nil }
+        record.unanswered = unanswered ?? 0
         record.unansweredAt = unansweredAt ?? 0
         if let attemptBy, let attemptSince { record.pending = Breaker.Pending(owner: attemptBy, since: attemptSince) }
         return (AuthenticationSpace(origin: origin, realm: realm, scheme: scheme), record)
