@@ -94,11 +94,4 @@ extension EmbeddedChannel {
         while let piece = try readOutbound(as: ByteBuffer.self) { count += piece.readableBytes }
         return count
     }
-
-    /// The bytes flushed to the network, as text.
-    func takeText() throws -> String {
-        var text = ""
-        while let piece = try readOutbound(as: ByteBuffer.self) { text += String(buffer: piece) }
-        return text
-    }
 }

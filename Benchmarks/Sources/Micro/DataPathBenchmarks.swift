@@ -41,23 +41,22 @@ enum DataPathBenchmarks {
         let path = try DataPath(sites: "http://\(DataPath.host) answer=basic plaintext=yes\n")
         path.makeOriginIdle()
         path.client.receive(ByteBuffer(bytes: HeadSamples.curl))
-        let unasked = try path.origin.takeText()
+        // Output with a secret is overwritten once it is written, so only its length tells.
+        let unasked = try path.origin.drain()
         path.origin.receive(ByteBuffer(bytes: challenge))
-        let answer = try path.origin.takeText()
+        let answer = try path.origin.drain()
         path.origin.receive(ByteBuffer(bytes: response))
-        guard !unasked.contains(authorization), answer.contains(authorization), try path.client.drain() > 1024 else {
+        guard unasked > 0, answer > unasked, try path.client.drain() > 1024 else {
             throw SetUpFailure("the Basic challenge is not answered")
         }
         path.client.receive(ByteBuffer(bytes: HeadSamples.curl))
-        let learned = try path.origin.takeText()
+        let learned = try path.origin.drain()
         path.origin.receive(ByteBuffer(bytes: response))
-        guard learned.contains(authorization), try path.client.drain() > 1024 else {
+        guard learned == answer, try path.client.drain() > 1024 else {
             throw SetUpFailure("the accepted credential is not sent")
         }
         return [try benchmark("path-basic", path.client, path.origin)]
     }
-
-    private static let authorization = "\r\nAuthorization: Basic "
 
     /// A request through TLS on both sides. The figures include the time of the client and the origin, but not their
     /// allocations. OpenSSL's allocations for the proxy are included; they are the same for each record.
