@@ -7,10 +7,11 @@
 //      failures, the account is used nowhere.
 //   3. A challenge does not reject an account that the space has accepted, unless it is for a request that the space
 //      has accepted before: the request may need a permission that the account does not have. The response is handed
-//      back. Until the space accepts the account again, one further request may try, and any that was accepted before.
-//   4. A connection that the origin closes instead of answering is a failure. Two in one space stop the account there,
-//      and in every space that has not accepted it.
-//   5. Only another user name or password, or the user, lifts a rejection.
+//      back. One further request may then try, and after half an hour another one; any that was accepted before may
+//      always try. The next acceptance ends this.
+//   4. A connection that ends without an answer is a failure, unless the space has accepted the account. Two in one
+//      space stop the account there for a day, and in every space that has not accepted it. An answer lifts this.
+//   5. Only another user name or password, or the user, lifts a rejection by a challenge.
 
 /// Prevents a wrong password from locking its account. Pure: the caller provides the time, and shares the records with
 /// other processes.
