@@ -101,7 +101,11 @@ let package = Package(
                 [
                     "Countersign", "Demo", "Proxy", "TLS", "Vault", "Enrollment", "SitePolicy", "Certificates",
                     "Challenges", "Cryptography", "CLinux",
-                ], nio + [argumentParser, logging])),
+                ], nio + [argumentParser, logging]),
+            // Resolves every function before any secret is read. The dynamic linker otherwise resolves a function in
+            // its first call, and stores the vector registers on the stack meanwhile: with the secret that the last
+            // memcpy left there.
+            linkerSettings: [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"])]),
         // Real servers in temporary folders, for the tests.
         .target(name: "CountersignTestOrigin", path: "Tests/TestOrigin", exclude: ["Servers", "Clients"]),
         .executableTarget(
