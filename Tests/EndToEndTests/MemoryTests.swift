@@ -40,8 +40,8 @@ import Testing
         withExtendedLifetime(origin) {}
     }
 
-    /// The dynamic linker resolves a function in its first call, and stores the vector registers on the stack meanwhile:
-    /// with the secret that the last memcpy left there.
+    /// The dynamic linker resolves a function in its first call, and meanwhile stores the vector registers on the
+    /// stack: with the secret that the last memcpy left there.
     @Test func theExecutableResolvesItsFunctionsBeforeItReadsASecret() throws {
         let section = try Command.run(
             Tool.path("readelf"), ["-d", Countersign.executable], in: TemporaryFolder())
