@@ -18,8 +18,10 @@ package struct ProxyConfiguration: Sendable {
     /// Whether descendants of this process are served without the token. They have it in their environment, but some
     /// of them, such as Java, cannot send it.
     package var admitsDescendants = false
-    /// Whether a client must run as the same user as this process.
+    /// Whether a client must run as the same user as this process, or as one of ``allowedUsers``.
     package var requiresSameUser = true
+    /// The numbers of the other users that are served.
+    package var allowedUsers: Set<UInt32> = []
     /// The time until the origin's first byte.
     package var originTimeoutSeconds: UInt64 = 300
     /// The time without a byte of a request's or response's content.

@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct RefusedConnectionsTests {
     @Test func theFirstIsReportedAtOnceAndFurtherOnesOnceAMinute() {
-        var refused = RefusedConnections(servedUser: 1000)
+        var refused = RefusedConnections(servedUsers: [1000])
         #expect(
             refused.note(.user(1001), now: 10)
                 == "closed a connection from user 1001: this proxy serves only user 1000")
@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test func causesAreCountedSeparately() {
-        var refused = RefusedConnections(servedUser: 0)
+        var refused = RefusedConnections(servedUsers: [0])
         let causes: [RefusedConnections.Cause] = [.user(1), .user(2), .unknownUser, .noDescriptors, .notAccepted]
         #expect(Set(causes.compactMap { refused.note($0, now: 0) }).count == causes.count)
         for cause in causes + causes { #expect(refused.note(cause, now: 1) == nil) }
@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test func manyUsersDoNotFillTheLogEither() {
-        var refused = RefusedConnections(servedUser: 0)
+        var refused = RefusedConnections(servedUsers: [0])
         let lines = (1...10_000).compactMap { refused.note(.user(UInt32($0)), now: 0) }
         #expect(lines.count == 17)
         #expect(lines.last == "closed a connection from another user: this proxy serves only user 0")
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test func theRestIsReportedAtTheEnd() {
-        var refused = RefusedConnections(servedUser: 0)
+        var refused = RefusedConnections(servedUsers: [0])
         _ = refused.note(.user(1), now: 0)
         #expect(refused.ended().isEmpty)
         _ = refused.note(.user(1), now: 0)

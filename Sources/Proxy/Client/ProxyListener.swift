@@ -15,7 +15,9 @@ package final class ProxyListener: Sendable {
     private let loops: [ObjectIdentifier: NIOLoopBound<LoopServices>]
     private let channels = NIOLockedValueBox<[any Channel]>([])
     private let unixPaths = NIOLockedValueBox<[String]>([])
-    private let refusals = NIOLockedValueBox(RefusedConnections(servedUser: getuid()))
+    private let refusals: NIOLockedValueBox<RefusedConnections>
+    /// The connections that wait for a ``RefusalHandler``'s response.
+    private let refusing = NIOLockedValueBox(0)
     private let refused: @Sendable (String) -> Void
     private let tick: RepeatedTask
 
@@ -26,6 +28,8 @@ package final class ProxyListener: Sendable {
         self.services = services
         self.group = group
         self.refused = refused
+        refusals = NIOLockedValueBox(
+            RefusedConnections(servedUsers: [getuid()] + services.configuration.allowedUsers.sorted()))
         var loops: [ObjectIdentifier: NIOLoopBound<LoopServices>] = [:]
         for loop in group.makeIterator() {
             loops[ObjectIdentifier(loop)] = try await loop.submit {
@@ -137,9 +141,15 @@ package final class ProxyListener: Sendable {
                 throw Refused(reason: "a client closed its connection before it was accepted")
             }
             let owner = try self.owner(client, server)
-            try self.checkUser(ClientProcess(uid: owner?.uid))
+            do {
+                try self.checkUser(ClientProcess(uid: owner?.uid))
+            } catch {
+                guard let uid = owner?.uid, try self.explainRefusal(to: uid, channel) else { throw error }
+                return nil
+            }
             return (client, server, owner)
-        }.flatMap { (client: SocketAddress, server: SocketAddress, owner: SocketOwner.Owner?) in
+        }.flatMap { (accepted: (client: SocketAddress, server: SocketAddress, owner: SocketOwner.Owner?)?) in
+            guard let (client, server, owner) = accepted else { return loop.makeSucceededVoidFuture() }
             guard self.services.configuration.admitsDescendants, let inode = owner?.inode else {
                 return loop.makeCompletedFuture {
                     try self.addTCP(channel, (client, server), owner, isAdmitted: false)
@@ -184,8 +194,24 @@ package final class ProxyListener: Sendable {
 
     private func checkUser(_ process: ClientProcess) throws {
         guard services.configuration.requiresSameUser, process.uid != getuid() else { return }
+        if let uid = process.uid, services.configuration.allowedUsers.contains(uid) { return }
         note(process.uid.map { .user($0) } ?? .unknownUser)
         throw Refused(reason: "the client's user")
+    }
+
+    /// Answers the connection of another user with a 403. Returns whether it does.
+    private func explainRefusal(to uid: UInt32, _ channel: any Channel) throws -> Bool {
+        let mayAnswer = refusing.withLockedValue { count in
+            guard count < RefusalHandler.limit else { return false }
+            count += 1
+            return true
+        }
+        guard mayAnswer else { return false }
+        let handler = RefusalHandler(uid: uid, servedUser: getuid()) { [refusing] in
+            refusing.withLockedValue { $0 -= 1 }
+        }
+        try channel.pipeline.syncOperations.addHandler(handler)
+        return true
     }
 
     private func owner(_ client: SocketAddress, _ server: SocketAddress) throws -> SocketOwner.Owner? {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Connections that the proxy closes without a response, as lines for its log.
+/// Connections that the proxy closes without serving them, as lines for its log.
 ///
 /// Any local user can cause any number of them. So the first of each cause is reported at once, and further ones are
 /// counted and reported once a minute. Times are monotonic seconds.
@@ -36,11 +36,14 @@ struct RefusedConnections {
     /// A user with subordinate user ids has thousands.
     private static let separateUsers = 16
 
-    /// The user whom the proxy serves.
-    let servedUser: UInt32
+    /// The users whom the proxy serves: `user 1000`, `users 1000, 1001`.
+    private let served: String
     private var tallies: [Cause: Tally] = [:]
 
-    init(servedUser: UInt32) { self.servedUser = servedUser }
+    init(servedUsers: [UInt32]) {
+        let numbers = servedUsers.map(String.init).joined(separator: ", ")
+        served = servedUsers.count == 1 ? "user \(numbers)" : "users \(numbers)"
+    }
 
     /// Counts a connection. Returns the line to report now, if any.
     mutating func note(_ cause: Cause, now: UInt64) -> String? {
@@ -78,11 +81,11 @@ struct RefusedConnections {
     private func first(_ cause: Cause) -> String {
         switch cause {
         case .user(let uid):
-            "closed a connection from user \(uid): this proxy serves only user \(servedUser)"
+            "closed a connection from user \(uid): this proxy serves only \(served)"
         case .otherUser:
-            "closed a connection from another user: this proxy serves only user \(servedUser)"
+            "closed a connection from another user: this proxy serves only \(served)"
         case .unknownUser:
-            "closed a connection from an unknown user: this proxy serves only user \(servedUser)"
+            "closed a connection from an unknown user: this proxy serves only \(served)"
         case .noDescriptors:
             "closed a connection whose user could not be looked up: out of file descriptors (see `ulimit -n`)"
         case .notAccepted:
