@@ -274,7 +274,21 @@ struct ServeTests {
         }
         let status = try #require(try answer(to: #"{"command":"status"}"#))
         let reply = try JSONDecoder().decode(ControlReply.self, from: Data(status))
-        #expect(reply == ControlReply(isLocked: false, processIdentifier: server.pid))
+        let address = server.output.split(separator: " ").last.map { $0.trimmingCharacters(in: .newlines) }
+        #expect(
+            reply
+                == ControlReply(isLocked: false, processIdentifier: server.pid, addresses: [try #require(address)]))
+    }
+
+    @Test
+    func envFindsTheRunningProxyAndItsToken() throws {
+        let token = "0123456789abcdef"
+        _ = try sandbox.sh("umask 077; echo \(token) > token")
+        let server = try sandbox.serve("--client-token-file", "token")
+        let address = try #require(server.output.split(separator: " ").last).trimmingCharacters(in: .newlines)
+        let printed = try sandbox.sh("cd /; countersign env | sed -n 2p")
+        #expect(printed.output == "export http_proxy='http://countersign:\(token)@\(address)'\n", "\(printed.said)")
+        #expect(printed.error.isEmpty)
     }
 
     private func answer(to line: String) throws -> [UInt8]? {

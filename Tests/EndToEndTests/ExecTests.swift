@@ -14,12 +14,7 @@ import Testing
         let command =
             switch client {
             case .curl: [try Tool.path("curl"), "-q", "-sSf", "-o", out, url]
-            // wget with GnuTLS has no variable for trust anchors.
-            case .wget:
-                [
-                    "sh", "-c", "wget --no-config --no-hsts -nv --ca-certificate=\"$SSL_CERT_FILE\" -O \"$0\" \"$1\"",
-                    out, url,
-                ]
+            case .wget: ["wget", "--no-hsts", "-nv", "-O", out, url]
             case .requests: [try Tool.python(), Tool.server("client.py"), "GET", url, "env", "-", "-", out]
             }
         let done = try setting.user.run(["exec", "--"] + command)
@@ -49,7 +44,7 @@ import Testing
         for name in ["http_proxy", "https_proxy", "HTTPS_PROXY"] {
             #expect(lines.contains { $0.hasPrefix("\(name)=http://") && $0.contains("127.0.0.1:") }, "\(done.said)")
         }
-        #expect(!done.output.contains("/nonexistent\n") || !done.output.contains("CURL_CA_BUNDLE=/nonexistent"))
+        #expect(!lines.contains("CURL_CA_BUNDLE=/nonexistent"), "\(done.said)")
     }
 
     @Test func standardInputReachesTheCommand() throws {

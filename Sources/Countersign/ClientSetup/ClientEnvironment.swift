@@ -3,10 +3,15 @@
 import CountersignChallenges
 
 /// The environment variables that configure programs to use the proxy and to trust its CA, without changing a trust
-/// store.
+/// store or a user's configuration.
 ///
 /// | Variable | Read by | Documented in |
 /// |---|---|---|
+/// | `http_proxy`, `https_proxy`, `all_proxy` | most programs | curl(1), "ENVIRONMENT" |
+/// | `ws_proxy`, `wss_proxy` | WebSocket clients: curl, Python's websockets | curl(1); websockets, "Proxies" |
+/// | `PIP_PROXY` | pip, before pip.conf | pip, "Configuration" |
+/// | `CARGO_HTTP_PROXY` | Cargo, before its configuration and git's | cargo, http.proxy |
+/// | `GIT_CONFIG_COUNT` and its keys | git, before `http.proxy` of its configuration files | git-config(1) |
 /// | `SSL_CERT_FILE` | OpenSSL and its users: Python, Ruby, PHP, .NET | SSL_CTX_load_verify_locations(3) |
 /// | | Go | crypto/x509, root_unix.go |
 /// | | Rust: rustls-native-certs, native-tls; uv | openssl-probe; uv, "TLS certificates" |
@@ -23,17 +28,24 @@ import CountersignChallenges
 /// | `NIX_SSL_CERT_FILE` | programs of Nixpkgs, before `SSL_CERT_FILE` | Nix, nix.conf(5) |
 /// | `NODE_USE_ENV_PROXY` | Node 24 and later, to enable `https_proxy` | node(1) |
 /// | `JAVA_TOOL_OPTIONS` | Java | ``JavaOptions`` |
+/// | `WGETRC`, `CURL_HOME`, `APT_CONFIG` | wget, curl, apt | ``ClientFiles`` |
 ///
-/// On systems that build GNU Wget with GnuTLS, it does not read any of these variables. Use `ca install` there.
+/// Node before version 24 (22.21) reads no variable for a proxy. The proxies of git's configuration that are for one
+/// URL or one remote (`http.<url>.proxy`, `remote.<name>.proxy`) take precedence over this one.
 package struct ClientEnvironment: Equatable, Sendable {
     /// In the order in which they are printed.
     package let set: [(name: String, value: String)]
     /// The variables to remove: `NO_PROXY` in both spellings, because sites that it lists would bypass the proxy, and
     /// `HTTP_PROXY`, which some programs prefer to `http_proxy`, and which CGI sets from a request's `Proxy` field.
     package static let unset = ["HTTP_PROXY", "NO_PROXY", "no_proxy"]
+    /// The user's own settings of a proxy that ``set`` and ``unset`` replace.
+    package let replaced: ReplacedSettings
 
     /// The variables that name the proxy. `http_proxy` in lower case only: see ``unset``.
-    private static let proxyNames = ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
+    static let proxyNames = [
+        "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "ws_proxy", "WS_PROXY", "wss_proxy",
+        "WSS_PROXY", "PIP_PROXY", "CARGO_HTTP_PROXY",
+    ]
     private static let anchorNames = [
         "SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "PIP_CERT", "NODE_EXTRA_CA_CERTS",
         "DENO_CERT", "CARGO_HTTP_CAINFO", "AWS_CA_BUNDLE", "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
@@ -59,15 +71,23 @@ package struct ClientEnvironment: Equatable, Sendable {
         }
     }
 
-    /// `bundlePath` and `javaBundlePath` are absolute. `inherited` is the environment that will be extended.
-    package init(proxy: Proxy, bundlePath: String, javaBundlePath: String, inherited: [String: String]) {
-        let name = "JAVA_TOOL_OPTIONS"
+    /// `bundlePath` and `javaBundlePath` are absolute. `files` are the variables of ``ClientFiles``. `inherited` is the
+    /// environment that will be extended.
+    package init(
+        proxy: Proxy, bundlePath: String, javaBundlePath: String, files: [(name: String, value: String)] = [],
+        inherited: [String: String]
+    ) {
         let java = JavaOptions(
             trustStore: javaBundlePath, host: proxy.host, port: proxy.port, asksForPassword: proxy.token != nil,
-            after: inherited[name])
-        set =
+            after: inherited[JavaOptions.variable])
+        let settings =
             Self.proxyNames.map { ($0, proxy.url) } + Self.anchorNames.map { ($0, bundlePath) }
-            + [("NODE_USE_ENV_PROXY", "1"), (name, java.text)]
+            + [("NODE_USE_ENV_PROXY", "1"), (JavaOptions.variable, java.text)] + files
+        let replaced = ReplacedSettings(
+            inherited, names: settings.map(\.0).filter { $0 != JavaOptions.variable } + Self.unset)
+        let git = GitSettings(proxy: proxy.url, after: inherited, replacesOwn: replaced.isRepeated)
+        self.replaced = replaced
+        set = settings + git.variables + replaced.variables
     }
 
     /// The environment for a child process.
@@ -87,24 +107,40 @@ package struct ClientEnvironment: Equatable, Sendable {
     package enum Shell: String, CaseIterable, Sendable {
         /// Any shell with POSIX syntax.
         case sh
+        case bash
+        case zsh
         case fish
+
+        /// Commands that remove `unset` and set `set`, one per line.
+        func script(unset: [String], set: [(name: String, value: String)]) -> String {
+            var lines: [String] = []
+            switch self {
+            case .sh, .bash, .zsh:
+                if !unset.isEmpty { lines.append("unset \(unset.joined(separator: " "))") }
+                lines += set.map { "export \($0.name)=\(Self.quoted($0.value, escapes: ["'": "'\\''"]))" }
+            case .fish:
+                if !unset.isEmpty { lines.append("set -e \(unset.joined(separator: " "))") }
+                lines += set.map { "set -gx \($0.name) \(Self.quoted($0.value, escapes: ["'": "\\'", "\\": "\\\\"]))" }
+            }
+            return lines.map { $0 + "\n" }.joined()
+        }
+
+        private static func quoted(_ value: String, escapes: [Character: String]) -> String {
+            "'" + value.map { escapes[$0] ?? String($0) }.joined() + "'"
+        }
     }
 
     /// Shell commands that set the variables, one per line.
-    package func script(for shell: Shell) -> String {
-        var lines: [String] = []
-        switch shell {
-        case .sh:
-            lines.append("unset \(Self.unset.joined(separator: " "))")
-            lines += set.map { "export \($0.name)=\(Self.quoted($0.value, escapes: ["'": "'\\''"]))" }
-        case .fish:
-            lines.append("set -e \(Self.unset.joined(separator: " "))")
-            lines += set.map { "set -gx \($0.name) \(Self.quoted($0.value, escapes: ["'": "\\'", "\\": "\\\\"]))" }
-        }
-        return lines.map { $0 + "\n" }.joined()
-    }
+    package func script(for shell: Shell) -> String { shell.script(unset: Self.unset, set: set) }
 
-    private static func quoted(_ value: String, escapes: [Character: String]) -> String {
-        "'" + value.map { escapes[$0] ?? String($0) }.joined() + "'"
+    /// Shell commands that undo ``script(for:)``; nil if `inherited` was not made by it.
+    package static func scriptOff(for shell: Shell, inherited: [String: String]) -> String? {
+        guard let saved = ReplacedSettings(savedIn: inherited) else { return nil }
+        var unset = saved.names.filter { saved.values[$0] == nil } + saved.variables.map(\.name)
+        var set = saved.names.compactMap { name in saved.values[name].map { (name: name, value: $0) } }
+        let java = JavaOptions.withoutOwn(inherited[JavaOptions.variable] ?? "")
+        if java.isEmpty { unset.append(JavaOptions.variable) } else { set.append((JavaOptions.variable, java)) }
+        let git = GitSettings.off(in: inherited)
+        return shell.script(unset: unset + git.unset, set: set + git.set)
     }
 }

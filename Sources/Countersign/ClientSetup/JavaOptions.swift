@@ -7,6 +7,7 @@ struct JavaOptions {
     /// The variable's value.
     let text: String
 
+    static let variable = "JAVA_TOOL_OPTIONS"
     private static let first = "-Djavax.net.ssl.trustStore="
     private static let last = "-Dhttp.nonProxyHosts="
 
@@ -34,7 +35,8 @@ struct JavaOptions {
             .joined(separator: "\"'\"")
     }
 
-    private static func withoutOwn(_ inherited: String) -> String {
+    /// `inherited` without the options that an earlier value of this type has added.
+    static func withoutOwn(_ inherited: String) -> String {
         var words = inherited[...]
         for marker in ["'\(first)", first] {
             guard let start = words.firstRange(of: marker)?.lowerBound,

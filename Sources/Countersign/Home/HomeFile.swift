@@ -66,22 +66,24 @@ package struct HomeFile: Sendable {
     private static let written = Atomic(0)
 
     /// Replaces the contents atomically, creating the folders above the file. Does nothing if the contents are the same
-    /// already.
-    package func replace(with bytes: [UInt8], mode: mode_t = 0o644) throws(CountersignError) {
+    /// already. Without `isDurable`, the contents may be lost in a crash of the system.
+    package func replace(
+        with bytes: [UInt8], mode: mode_t = 0o644, isDurable: Bool = true
+    ) throws(CountersignError) {
         if (try? readIfThere(upTo: bytes.count)) == bytes { return }
         try Self.makeFolders(above: path)
         let (temporary, file) = try temporaryFile(mode)
         do throws(CountersignError) {
             defer { close(file) }
             try write(bytes, to: file)
-            guard fchmod(file, mode) == 0, fsync(file) == 0, rename(temporary, path) == 0 else {
+            guard fchmod(file, mode) == 0, !isDurable || fsync(file) == 0, rename(temporary, path) == 0 else {
                 throw .system(errno, "cannot write \(name)")
             }
         } catch {
             _ = unlink(temporary)
             throw error
         }
-        Self.syncFolder(above: path)
+        if isDurable { Self.syncFolder(above: path) }
     }
 
     private static let temporarySuffix = ".new"

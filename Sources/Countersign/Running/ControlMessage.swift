@@ -18,9 +18,19 @@ package struct ControlReply: Equatable, Sendable, Codable {
     package var error: String?
     package var hint: String?
     package var processIdentifier: Int32
+    /// The addresses on which the server accepts clients, as `host:port` or `unix:PATH`. Servers of earlier versions do
+    /// not report them.
+    package var addresses: [String]?
+    /// The absolute path of the file with the token that clients must send, if they must.
+    package var clientTokenFile: String?
 
-    package init(isLocked: Bool, error: String? = nil, hint: String? = nil, processIdentifier: Int32 = getpid()) {
+    package init(
+        isLocked: Bool, error: String? = nil, hint: String? = nil, processIdentifier: Int32 = getpid(),
+        addresses: [String]? = nil, clientTokenFile: String? = nil
+    ) {
         self.isLocked = isLocked
+        self.addresses = addresses
+        self.clientTokenFile = clientTokenFile
         self.error = error
         self.hint = hint
         self.processIdentifier = processIdentifier
@@ -28,7 +38,7 @@ package struct ControlReply: Equatable, Sendable, Codable {
 
     private enum CodingKeys: String, CodingKey {
         case isLocked = "locked"
-        case error, hint
+        case error, hint, addresses, clientTokenFile
         case processIdentifier = "pid"
     }
 }

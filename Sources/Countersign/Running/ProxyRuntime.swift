@@ -28,11 +28,11 @@ package final class ProxyRuntime: Sendable {
 
     /// Starts listening. With `hasControlSocket`, accepts commands on the home's control socket, and logs a warning if
     /// that is not possible. `serverTrustDelegate` decides about listed origins that cannot be verified. `observer` is
-    /// notified of challenges. `renewals` is the keeper of the home's certificates if the caller runs one; otherwise
-    /// the runtime runs its own.
+    /// notified of challenges. `clientTokenFile` is the path that the control socket reports. `renewals` is the keeper
+    /// of the home's certificates if the caller runs one; otherwise the runtime runs its own.
     package init(
         keeper: PolicyKeeper, configuration: ProxyConfiguration, accessLog: AccessLog?, threads: Int,
-        hasControlSocket: Bool,
+        hasControlSocket: Bool, clientTokenFile: String? = nil,
         serverTrustDelegate: (any CountersignProxy.ServerTrustDecider)? = nil,
         delegateCredentials: ReplacementCredentials? = nil, observer: ChallengeObserver? = nil,
         renewals: RenewalKeeper? = nil, logger: Logger
@@ -80,7 +80,7 @@ package final class ProxyRuntime: Sendable {
         self.rejectedIdentities = rejectedIdentities
         self.ownRenewals = ownRenewals
         self.group = group
-        control = hasControlSocket ? Self.control(keeper, logger) : nil
+        control = hasControlSocket ? Self.control(keeper, addresses, clientTokenFile, logger) : nil
         let queue = DispatchQueue(label: "countersign.home")
         self.queue = queue
         refreshTask = group.next().scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
@@ -112,9 +112,16 @@ package final class ProxyRuntime: Sendable {
 
     // MARK: Control socket
 
-    private static func control(_ keeper: PolicyKeeper, _ logger: Logger) -> ControlSocket? {
+    private static func control(
+        _ keeper: PolicyKeeper, _ addresses: [String], _ clientTokenFile: String?, _ logger: Logger
+    ) -> ControlSocket? {
         do {
-            return try ControlSocket(home: keeper.home) { answer($0, keeper) }
+            return try ControlSocket(home: keeper.home) { request in
+                var reply = answer(request, keeper)
+                reply.addresses = addresses
+                reply.clientTokenFile = clientTokenFile
+                return reply
+            }
         } catch {
             logger.warning("\(error.detail)", metadata: error.hint.map { ["hint": "\($0)"] })
             return nil

@@ -15,7 +15,8 @@ struct ExecCommand: AsyncParsableCommand {
         discussion: """
             Starts a proxy on a free loopback port, sets the variables that `countersign env` prints, and runs the \
             command. The proxy serves only the command and its child processes, which it recognises by process ID, and \
-            clients that send the token contained in the proxy variables.
+            clients that send the token contained in the proxy variables. Processes of other users need --allow-user: \
+            apt, run by root, downloads as the user _apt.
 
             The command uses the terminal directly; SIGINT, SIGTERM and SIGHUP are forwarded to it. Exit status: the \
             command's own; 127 if it is not found; 126 if it cannot be run; 128+N if signal N ended it.
@@ -23,11 +24,14 @@ struct ExecCommand: AsyncParsableCommand {
             EXAMPLES:
               countersign exec -- curl https://git.corp.example/
               countersign exec --home ./work -- sh -c 'git pull && make'
+              sudo countersign exec --allow-user _apt -- apt-get update
             """)
 
     @OptionGroup var homeOption: HomeOption
 
     @OptionGroup var logOptions: AccessLogOptions
+
+    @OptionGroup var allowedUsers: AllowedUserOption
 
     @OptionGroup var secrets: SecretOption
 
@@ -62,15 +66,20 @@ struct ExecCommand: AsyncParsableCommand {
         configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]
         configuration.clientToken = token
         configuration.admitsDescendants = true
+        configuration.allowedUsers = try allowedUsers.numbers()
         configuration.drainSeconds = 0
         let runtime = try await ProxyRuntime(
             keeper: keeper, configuration: configuration,
             accessLog: try logOptions.open(logger), threads: 1, hasControlSocket: false, logger: logger)
         let listening = try ListenAddress(parsing: runtime.addresses.first ?? "")
-        let environment = try ClientTrust(home: home, access: access).environment(
-            for: listening.address, token: token, inherited: inherited)
+        let trust = ClientTrust(home: home, access: access)
         let status: Int32
         do {
+            let files = try trust.files(named: ClientFiles.nameOfThisProcess())
+            defer { files.remove() }
+            let environment = try trust.environment(
+                for: listening.address, token: token, files: files, inherited: inherited)
+            if let warning = environment.replaced.warning { Console.warning(warning) }
             status = try await ChildProcess.run(
                 words, environment: environment.applied(to: inherited), descriptors: descriptors)
         } catch {

@@ -17,7 +17,7 @@ struct ServeCommand: AsyncParsableCommand {
             systemd (Type=notify). Changes to the home take effect within a second or two; SIGHUP reloads everything. \
             On SIGTERM and SIGINT, requests in progress get 10 seconds to finish; a second signal stops immediately.
 
-            Only processes of your own user may use the proxy. If the vault needs a passphrase and there is no \
+            Only processes of your own user may use the proxy, and those of --allow-user. Others get a 403. If the vault needs a passphrase and there is no \
             terminal to ask for it, the proxy starts with a locked vault and answers no challenge until `countersign \
             vault unlock`.
 
@@ -57,6 +57,8 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Run this many event loops. (default: one per core, at most two)", valueName: "n"))
     var threads: Int?
 
+    @OptionGroup var allowedUsers: AllowedUserOption
+
     @OptionGroup var secrets: SecretOption
 
     func validate() throws {
@@ -89,6 +91,7 @@ struct ServeCommand: AsyncParsableCommand {
         configuration.originTimeoutSeconds = originTimeout
         configuration.clientToken = try clientTokenFile.map { try ClientTokenFile(path: $0).read() }
         configuration.requiresSameUser = !unsafeListen
+        configuration.allowedUsers = try allowedUsers.numbers()
         let log = try logOptions.open(logger)
         let access = VaultAccess(home: home, secrets: secrets.input)
         Startup.reportHardening()
@@ -102,7 +105,7 @@ struct ServeCommand: AsyncParsableCommand {
         Self.keepMemoryOfBodies()
         let runtime = try await ProxyRuntime(
             keeper: keeper, configuration: configuration, accessLog: log, threads: threads ?? Self.defaultThreads,
-            hasControlSocket: true, logger: logger)
+            hasControlSocket: true, clientTokenFile: clientTokenFile.flatMap(Self.absolutePath), logger: logger)
         for name in runtime.addresses { Console.result("countersign: listening on \(name)\n") }
         ServiceManager.notify("READY=1")
         await Self.waitForStop(runtime)
@@ -133,6 +136,12 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     static var defaultThreads: Int { max(1, min(2, ProcessInfo.processInfo.activeProcessorCount)) }
+
+    private static func absolutePath(_ name: String) -> String? {
+        guard let path = realpath(name, nil) else { return nil }
+        defer { free(path) }
+        return String(cString: path)
+    }
 
     /// A request body that is buffered for replay takes up to 1 MiB for milliseconds. By default the C library returns
     /// that memory to the kernel each time, and the kernel zeroes the pages again for the next body.

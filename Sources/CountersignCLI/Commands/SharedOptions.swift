@@ -37,6 +37,28 @@ struct JSONOption: ParsableArguments {
     var json = false
 }
 
+/// `--allow-user`, for commands that run a proxy.
+struct AllowedUserOption: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Also serve processes of this user, by name or number; may be repeated. They use your credentials.",
+            valueName: "user"))
+    var allowUser: [String] = []
+
+    func validate() throws { _ = try numbers() }
+
+    /// The users' numbers.
+    func numbers() throws -> Set<UInt32> {
+        Set(
+            try allowUser.map { name in
+                guard let number = SystemUsers.number(of: name) ?? UInt32(name) else {
+                    throw ValidationError("--allow-user \(name.debugDescription): there is no such user")
+                }
+                return number
+            })
+    }
+}
+
 /// `--access-log` and `--access-log-required`, for commands that run a proxy.
 struct AccessLogOptions: ParsableArguments {
     @Option(

@@ -20,18 +20,27 @@ struct ClientTrust {
         return try store.authority(for: hosts, in: try access.openOrCreate(), at: Int64(time(nil))).authority.root
     }
 
-    /// Writes the bundles, and returns the variables that point programs at them and at the proxy on `address`, to be
-    /// applied to the `inherited` environment.
+    /// Writes the bundles and the files of clients, and returns the variables that point programs at them and at the
+    /// proxy on `address`, to be applied to the `inherited` environment.
     func environment(
-        for address: ProxyConfiguration.ListeningAddress, token: Secret?, inherited: [String: String]
+        for address: ProxyConfiguration.ListeningAddress, token: Secret?, files: ClientFiles,
+        inherited: [String: String]
     ) throws -> ClientEnvironment {
         try writeBundle()
         guard case .tcp(let host, let port) = address else {
             throw CountersignError(.configuration, "a proxy variable needs HOST:PORT")
         }
+        let proxy = ClientEnvironment.Proxy(host: host, port: port, token: token.flatMap(\.utf8Text))
+        let bundle = try absolute(home.bundle.path)
         return ClientEnvironment(
-            proxy: .init(host: host, port: port, token: token.flatMap(\.utf8Text)),
-            bundlePath: try absolute(home.bundle), javaBundlePath: try absolute(home.javaBundle), inherited: inherited)
+            proxy: proxy, bundlePath: bundle, javaBundlePath: try absolute(home.javaBundle.path),
+            files: try files.write(proxy: proxy, bundlePath: bundle, inherited: inherited), inherited: inherited)
+    }
+
+    /// The files of the clients of one proxy, of which `name` is the name.
+    func files(named name: String) throws -> ClientFiles {
+        try home.prepare()
+        return ClientFiles(home: Home(path: try absolute(home.path)), name: name)
     }
 
     /// Writes the CA bundles for the current root and anchors.
@@ -40,9 +49,9 @@ struct ClientTrust {
         try bundle.write(root: try root(), anchors: try home.anchors())
     }
 
-    private func absolute(_ file: HomeFile) throws -> String {
-        guard let path = realpath(file.path, nil) else {
-            throw CountersignError(.environment, "cannot find \(file.path)")
+    private func absolute(_ name: String) throws -> String {
+        guard let path = realpath(name, nil) else {
+            throw CountersignError(.environment, "cannot find \(name)")
         }
         defer { free(path) }
         return String(cString: path)
