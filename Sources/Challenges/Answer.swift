@@ -7,13 +7,21 @@ package indirect enum Answer: Equatable, Sendable {
     /// A field computed for each request, including each repetition of it.
     case perRequest(any RequestSigner)
 
-    /// The field for `request`.
+    /// The field for `request`; nil if it depends on content that is not available.
     package func field(
         for request: some RequestDescription, _ inputs: @autoclosure () -> AnswerInputs
-    ) -> AuthorizationField {
+    ) -> AuthorizationField? {
         switch self {
         case .fixed(let field): field
         case .perRequest(let signer): signer.field(for: request, inputs())
+        }
+    }
+
+    /// Whether ``field(for:_:)`` depends on the content.
+    package var needsContent: Bool {
+        switch self {
+        case .fixed: false
+        case .perRequest(let signer): signer.needsContent
         }
     }
 
@@ -29,7 +37,15 @@ package indirect enum Answer: Equatable, Sendable {
 /// Computes the field of each request in one protection space, and stores the state that these requests share, such as
 /// the nonce and its count. Requests on several threads use one signer.
 package protocol RequestSigner: AnyObject, Sendable {
-    func field(for request: some RequestDescription, _ inputs: AnswerInputs) -> AuthorizationField
+    /// Whether the field depends on the content.
+    var needsContent: Bool { get }
+
+    /// The field for `request`; nil if it depends on content that is not available.
+    func field(for request: some RequestDescription, _ inputs: AnswerInputs) -> AuthorizationField?
+}
+
+extension RequestSigner {
+    package var needsContent: Bool { false }
 }
 
 /// The parts of a request that an answer may depend on. Nothing is copied unless a signer reads it.

@@ -17,5 +17,5 @@ package enum AuthenticationScheme: String, CaseIterable, Sendable {
 
     /// The schemes that this build implements, strongest first. The list recognises the others and refuses them with a
     /// reason.
-    package static let supported: [AuthenticationScheme] = [.certificate, .ntlm, .basic]
+    package static let supported: [AuthenticationScheme] = [.certificate, .ntlm, .digest, .basic]
 }

@@ -10,7 +10,7 @@ import CountersignCryptography
 //   question                                              requirement
 //   Which challenges can it answer?                       schemeName, canAnswer(_:), scheme
 //   How strong is it?                                     its position in the AuthenticatorTable
-//   What does an answer protect, and where is it valid?   realm(of:), scopes(of:challengedTarget:), bindsConnection
+//   What does an answer protect, and where is it valid?   realm(of:), scopes(of:at:challengedTarget:), bindsConnection
 //   Which credentials can it use?                         obstacle(to:_:)
 //   What answers a challenge?                             reply(to:with:_:), makeDialogue(_:_:)
 //   Is the answer bound to the server's certificate?      usesChannelBinding
@@ -52,9 +52,9 @@ package protocol Authenticator: AnyObject, Sendable {
     /// The realm that separates protection spaces; nil if the whole origin is one space.
     func realm(of challenge: Challenge) -> String?
 
-    /// The paths for which an answer to `challenge` may be reused; empty if there are none. `challengedTarget` is the
-    /// target of the challenged request, in origin-form.
-    func scopes(of challenge: Challenge, challengedTarget: String) -> [PathScope]
+    /// The paths of `origin` for which an answer to `challenge` may be reused; empty if there are none.
+    /// `challengedTarget` is the target of the challenged request, in origin-form.
+    func scopes(of challenge: Challenge, at origin: Origin, challengedTarget: String) -> [PathScope]
 
     /// The reason that the scheme cannot carry the credential, or nil.
     func obstacle(to credential: EnrolledCredential, _ context: RequestContext) -> String?
@@ -170,7 +170,7 @@ extension Authenticator {
     package func realm(of challenge: Challenge) -> String? { challenge.realm }
 
     /// The directory of the challenged path and everything below it.
-    package func scopes(of challenge: Challenge, challengedTarget: String) -> [PathScope] {
+    package func scopes(of challenge: Challenge, at origin: Origin, challengedTarget: String) -> [PathScope] {
         PathScope(challengedPath: challengedTarget).map { [$0] } ?? []
     }
 

@@ -18,44 +18,47 @@ package struct AuthorizationField: Equatable, Sendable {
             self.isQuoted = isQuoted
         }
 
-        fileprivate var text: String {
-            guard isQuoted else { return "\(name)=\(value)" }
-            let escaped = value.flatMap { $0 == "\"" || $0 == "\\" ? ["\\", $0] : [$0] }
-            return "\(name)=\"\(String(escaped))\""
+        fileprivate var text: [UInt8] {
+            var text = Array(name.utf8)
+            text.append(UInt8(ascii: "="))
+            if isQuoted { text.appendQuoted(value.utf8) } else { text.append(contentsOf: value.utf8) }
+            return text
         }
     }
 
     package let scheme: String
-    /// The parameters in order, if the field was created from parameters.
-    package let parameters: [Parameter]
     /// Everything after the scheme.
     private let credentials: Secret
 
     /// A scheme and `credentials` encoded as a token68 in Base64: Basic, NTLM, Negotiate.
     package init(scheme: String, credentials: some Collection<UInt8>) {
         self.scheme = scheme
-        parameters = []
         self.credentials = Base64.encodeSecret(credentials)
     }
 
     /// A scheme and a token68 that is sent unchanged: Bearer.
     package init(scheme: String, token68: Secret) {
         self.scheme = scheme
-        parameters = []
         credentials = token68
     }
 
     /// A scheme and parameters: Digest.
     package init(scheme: String, parameters: [Parameter]) {
         self.scheme = scheme
-        self.parameters = parameters
-        credentials = Secret(utf8: parameters.map(\.text).joined(separator: ", "))
+        credentials = Secret(Array(parameters.map(\.text).joined(separator: ", ".utf8)))
     }
 
-    /// The value of the parameter with this name, ignoring case.
-    package func parameter(_ name: String) -> String? {
-        parameters.first { $0.name.lowercased() == name.lowercased() }?.value
+    /// A scheme and parameters that are written already.
+    init(scheme: String, parameters: [UInt8]) {
+        self.scheme = scheme
+        credentials = Secret(parameters)
     }
+
+    /// The value of the parameter with this name, ignoring case; nil also if the field has a token68.
+    package func parameter(_ name: String) -> String? { parsed?.parameter(name) }
+
+    /// The scheme and the parameters. Credentials have the syntax of a challenge (RFC 9110 §11.4).
+    var parsed: Challenge? { (try? ChallengeParser.parse(fields: [fieldValue]))?.first }
 
     /// The number of bytes in the field's value.
     package var byteCount: Int { scheme.utf8.count + 1 + credentials.count }
@@ -77,6 +80,20 @@ package struct AuthorizationField: Equatable, Sendable {
                 return buffer[end...].initialize(fromContentsOf: credentials)
             }
         }
+    }
+}
+
+extension [UInt8] {
+    /// Appends `value` as a quoted-string (RFC 9110 §5.6.4).
+    mutating func appendQuoted(_ value: some Sequence<UInt8>) {
+        let quote = UInt8(ascii: "\"")
+        let backslash = UInt8(ascii: "\\")
+        append(quote)
+        for octet in value {
+            if octet == quote || octet == backslash { append(backslash) }
+            append(octet)
+        }
+        append(quote)
     }
 }
 

@@ -2,7 +2,8 @@
 
 import CountersignCryptography
 
-/// The paths to which a Basic challenge applies (RFC 7617 §2.2): all at or below the directory of the challenged path.
+/// The paths to which a challenge applies: all at or below a directory. For Basic, it is that of the challenged path
+/// (RFC 7617 §2.2).
 package struct PathScope: Hashable, Sendable {
     /// The path up to and including the last slash: `/docs/` for `/docs/index.html`.
     package let directory: String
@@ -16,6 +17,18 @@ package struct PathScope: Hashable, Sendable {
         else { return nil }
         self.directory = String(decoding: path[...slash], as: UTF8.self)
     }
+
+    /// All paths of an origin.
+    package static let wholeOrigin = PathScope(directory: "/")
+
+    /// The scope of `path` and all below it, for a path that names a directory with or without a last slash. Nil if it
+    /// contains a dot segment.
+    package init?(below path: String) {
+        let path = String(decoding: Self.path(of: path), as: UTF8.self)
+        self.init(challengedPath: path.hasSuffix("/") ? path : path + "/")
+    }
+
+    private init(directory: String) { self.directory = directory }
 
     /// Whether the request target `target`, in origin-form, is in the scope. Paths are compared byte by byte, without
     /// decoding; a path with a dot segment, percent-encoded or not, is in no scope.

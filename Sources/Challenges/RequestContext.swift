@@ -24,6 +24,8 @@ package struct RequestContext: Sendable {
     package var accepted: AcceptedAnswer?
     /// The domain for a user name without one (`ACME\jdoe`).
     package var domain: String?
+    /// How user names and passwords beyond ASCII are sent, unless the challenge says it.
+    package var charset: CredentialCharset
     /// The service principal name of the site's line, if it has one.
     package var configuredServicePrincipalName: String?
 
@@ -31,7 +33,7 @@ package struct RequestContext: Sendable {
         origin: Origin, source: ChallengeSource = .origin, authenticators: AuthenticatorTable,
         site: ThreeChecks.Check, permitted: [AuthenticationScheme], plaintextPermitted: Bool, clientAuthorizes: Bool,
         originTrusted: Bool, hasBody: Bool, accepted: AcceptedAnswer? = nil, domain: String? = nil,
-        servicePrincipalName: String? = nil
+        charset: CredentialCharset = .utf8, servicePrincipalName: String? = nil
     ) {
         self.origin = origin
         self.source = source
@@ -44,6 +46,7 @@ package struct RequestContext: Sendable {
         self.hasBody = hasBody
         self.accepted = accepted
         self.domain = domain
+        self.charset = charset
         configuredServicePrincipalName = servicePrincipalName
     }
 

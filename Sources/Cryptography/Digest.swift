@@ -9,6 +9,8 @@ package enum Digest: String, CaseIterable, Sendable {
     case sha256
     case sha384
     case sha512
+    /// SHA-512/256 (FIPS 180-4 §5.3.6.2).
+    case sha512_256
 
     var evp: OpaquePointer {
         switch self {
@@ -17,6 +19,7 @@ package enum Digest: String, CaseIterable, Sendable {
         case .sha256: EVP_sha256()
         case .sha384: EVP_sha384()
         case .sha512: EVP_sha512()
+        case .sha512_256: EVP_sha512_256()
         }
     }
 
@@ -25,7 +28,7 @@ package enum Digest: String, CaseIterable, Sendable {
         switch self {
         case .md5: 16
         case .sha1: 20
-        case .sha256: 32
+        case .sha256, .sha512_256: 32
         case .sha384: 48
         case .sha512: 64
         }

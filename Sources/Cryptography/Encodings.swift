@@ -89,7 +89,18 @@ package enum Base64 {
 
 /// Hexadecimal, two digits per byte.
 package enum Hex {
-    private static let digits = Array("0123456789abcdef".utf8)
+    private static let alphabet = Array("0123456789abcdef".utf8)
+
+    /// The lower-case digits of `bytes`, in ASCII.
+    package static func digits(_ bytes: some Collection<UInt8>) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: 2 * bytes.count) { output, count in
+            for byte in bytes {
+                output.initializeElement(at: count, to: alphabet[Int(byte >> 4)])
+                output.initializeElement(at: count + 1, to: alphabet[Int(byte & 15)])
+                count += 2
+            }
+        }
+    }
 
     /// `bytes` in lower-case digits, with `separator` between bytes.
     package static func encode(_ bytes: some Sequence<UInt8>, separator: String = "") -> String {
@@ -97,8 +108,8 @@ package enum Hex {
         text.reserveCapacity(bytes.underestimatedCount * (2 + separator.utf8.count))
         for byte in bytes {
             if !text.isEmpty { text.append(contentsOf: separator.utf8) }
-            text.append(digits[Int(byte >> 4)])
-            text.append(digits[Int(byte & 15)])
+            text.append(alphabet[Int(byte >> 4)])
+            text.append(alphabet[Int(byte & 15)])
         }
         return String(decoding: text, as: UTF8.self)
     }

@@ -6,9 +6,7 @@ import CountersignNTLM
 extension AuthenticatorTable {
     /// The schemes that this build answers a 401 with, strongest first. A new scheme is one line here, and its word in
     /// `AuthenticationScheme.supported`.
-    package static let supported = AuthenticatorTable([
-        NTLMAuthenticator.raw,
-        NTLMAuthenticator.spnego,
-        BasicAuthenticator.shared,
-    ])
+    package static let supported = AuthenticatorTable(
+        [NTLMAuthenticator.raw, NTLMAuthenticator.spnego] + DigestAuthenticator.strongestFirst
+            + [BasicAuthenticator.shared])
 }

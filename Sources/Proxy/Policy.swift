@@ -85,7 +85,8 @@ package final class Policy: Sendable {
         return RequestContext(
             origin: origin, authenticators: .supported, site: siteCheck(verdict), permitted: rule?.answer ?? [],
             plaintextPermitted: rule?.answersPlaintext ?? false, clientAuthorizes: false, originTrusted: true,
-            hasBody: false, domain: rule?.domain, servicePrincipalName: rule?.servicePrincipalName)
+            hasBody: false, domain: rule?.domain, charset: rule?.charset ?? .utf8,
+            servicePrincipalName: rule?.servicePrincipalName)
     }
 
     /// The first check: is the site on the list?

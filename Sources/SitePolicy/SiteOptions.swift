@@ -16,6 +16,7 @@ struct SiteOptions {
         case credential
         case identity
         case domain
+        case charset
         case spn
         case plaintext
         case preempt
@@ -29,6 +30,7 @@ struct SiteOptions {
     private var credential: String?
     private var identity: String?
     private var domain: String?
+    private var charset: CredentialCharset?
     private var servicePrincipalName: String?
     private var preempts = true
     private var intercepts = true
@@ -59,6 +61,7 @@ struct SiteOptions {
         case .credential: credential = try value.storedName()
         case .identity: identity = try value.storedName()
         case .domain: domain = try value.domain()
+        case .charset: charset = try value.charset()
         case .spn: servicePrincipalName = try value.servicePrincipalName()
         case .plaintext: plaintextColumn = try value.yesOrNo() ? word.column : nil
         case .preempt: preempts = try value.yesOrNo()
@@ -72,6 +75,7 @@ struct SiteOptions {
         if let credential { rule.credential = credential }
         rule.identity = identity
         rule.domain = domain
+        if let charset { rule.charset = charset }
         rule.servicePrincipalName = servicePrincipalName
         rule.answersPlaintext = plaintextColumn != nil
         rule.preempts = preempts
@@ -85,6 +89,7 @@ struct SiteOptions {
         case .credential: "enrollment"
         case .identity: "NAME"
         case .domain: "ACME"
+        case .charset: "latin1"
         case .spn: "HTTP/host"
         case .plaintext: "yes"
         case .preempt, .intercept: "no"
@@ -121,6 +126,12 @@ struct SiteOptions {
                 itemColumn += item.count + 1
             }
             return supported.filter(schemes.contains)
+        }
+
+        func charset() throws(Fault) -> CredentialCharset {
+            if let charset = CredentialCharset(rawValue: text) { return charset }
+            let known = CredentialCharset.allCases.map(\.rawValue).joined(separator: " or ")
+            throw fault("unknown value \(quoted(text)) of \(name.rawValue)", hint: "write \(known)")
         }
 
         func yesOrNo() throws(Fault) -> Bool {

@@ -18,6 +18,8 @@ package struct SiteRule: Equatable, Sendable {
     package var identity: String?
     /// The domain for user names without one.
     package var domain: String?
+    /// How user names and passwords beyond ASCII are sent to servers that do not say it.
+    package var charset = CredentialCharset.utf8
     /// `HTTP/host`; nil: derived from the host.
     package var servicePrincipalName: String?
     /// Whether a challenge over `http://` may be answered.

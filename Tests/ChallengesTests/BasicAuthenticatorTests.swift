@@ -17,22 +17,34 @@ import Testing
     /// The first value is from RFC 7617 §2, the second from §2.1; the others were computed with `printf | iconv |
     /// base64`.
     @Test(arguments: [
-        ("Aladdin", "open sesame", plain, "QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),
-        ("test", "123\u{A3}", utf8, "dGVzdDoxMjPCow=="),
-        ("test", "123\u{A3}", plain, "dGVzdDoxMjOj"),
-        ("test", "e\u{301}", plain, "dGVzdDrp"),
-        ("test", "e\u{301}", utf8, "dGVzdDrDqQ=="),
-        ("test", "\u{20AC}", plain, "dGVzdDrigqw="),
-        ("\u{E9}", "\u{20AC}", plain, "w6k64oKs"),
-        ("", "", plain, "Og=="),
-        ("u", "a:b", plain, "dTphOmI="),
+        ("Aladdin", "open sesame", CredentialCharset.utf8, plain, "QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),
+        ("test", "123\u{A3}", .utf8, utf8, "dGVzdDoxMjPCow=="),
+        ("test", "123\u{A3}", .utf8, plain, "dGVzdDoxMjPCow=="),
+        ("test", "123\u{A3}", .latin1, plain, "dGVzdDoxMjOj"),
+        ("test", "123\u{A3}", .latin1, utf8, "dGVzdDoxMjPCow=="),
+        ("test", "e\u{301}", .latin1, plain, "dGVzdDrp"),
+        ("test", "e\u{301}", .utf8, plain, "dGVzdDrDqQ=="),
+        ("\u{E9}", "\u{20AC}", .utf8, plain, "w6k64oKs"),
+        ("", "", .utf8, plain, "Og=="),
+        ("u", "a:b", .utf8, plain, "dTphOmI="),
     ])
-    func userAndPasswordAreEncodedAsTheChallengeSays(
-        user: String, password: String, challenge: Challenge, expected: String
+    func userAndPasswordAreEncodedAsTheChallengeOrTheLineSays(
+        user: String, password: String, charset: CredentialCharset, challenge: Challenge, expected: String
     ) throws {
         let authorization = try BasicAuthenticator.field(
-            for: Self.credential(user, password), domain: nil, challenge: challenge)
+            for: Self.credential(user, password), domain: nil, charset: charset, challenge: challenge)
         #expect(authorization.fieldValue == "Basic \(expected)")
+    }
+
+    @Test(arguments: [("test", "\u{20AC}"), ("\u{20AC}", "test"), ("\u{20AC}", "\u{E9}")])
+    func textThatLatin1LacksIsRefusedWhereTheLineDemandsIt(user: String, password: String) {
+        let error = #expect(throws: AuthenticationError.self) {
+            try BasicAuthenticator.field(
+                for: Self.credential(user, password), domain: nil, charset: .latin1, challenge: Self.plain)
+        }
+        #expect(
+            error?.detail
+                == "the user name or the password cannot be written in ISO 8859-1 (charset=latin1)")
     }
 
     @Test(arguments: [

@@ -19,7 +19,7 @@ private final class TokenAuthenticator: Authenticator {
 
     func canAnswer(_ challenge: Challenge) -> Bool { challenge.parameter("nonce") != nil }
 
-    func scopes(of challenge: Challenge, challengedTarget: String) -> [PathScope] {
+    func scopes(of challenge: Challenge, at origin: Origin, challengedTarget: String) -> [PathScope] {
         PathScope(challengedPath: "/").map { [$0] } ?? []
     }
 
@@ -68,7 +68,7 @@ private final class TokenSigner: RequestSigner {
 
     func roll(to nonce: String) { state.withLock { $0 = (nonce, 0) } }
 
-    func field(for request: some RequestDescription, _ inputs: AnswerInputs) -> AuthorizationField {
+    func field(for request: some RequestDescription, _ inputs: AnswerInputs) -> AuthorizationField? {
         let (nonce, count) = state.withLock { state in
             state.count += 1
             return state

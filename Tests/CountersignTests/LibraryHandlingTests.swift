@@ -87,7 +87,7 @@ struct LibraryHandlingTests {
 
     @Test(arguments: [
         AuthenticationChallenge(protectionSpace: .git(.serverTrust)),
-        AuthenticationChallenge(protectionSpace: .git(.digest)),
+        AuthenticationChallenge(protectionSpace: .git(.bearer)),
         AuthenticationChallenge(protectionSpace: .git(.basic), previousFailureCount: 1),
         AuthenticationChallenge(protectionSpace: ProtectionSpace(host: "", authenticationMethod: .basic)),
     ])

@@ -40,6 +40,8 @@ import Testing
         switch row.outcome {
         case .answered where row.path == "/basic/index":
             #expect(last.auth == "Basic" && last.user == Countersign.user)
+        case .answered where row.path == "/digest/index":
+            #expect(last.auth == "Digest" && last.user == Countersign.user)
         case .answered where row.path == "/file":
             #expect(last.user == "ACME\\jdoe" && last.auth == "authenticate")
         case .answered where row.path == "/certificate/index":
@@ -58,7 +60,7 @@ import Testing
         let port = setting.origins.apache.httpsPort
         let path = "/digest/index?handed-\(client)"
         let listed = try setting.proxy.send(
-            client, HTTPClient.Request(url: "https://digest.test.localhost:\(port)\(path)"))
+            client, HTTPClient.Request(url: "https://undigested.test.localhost:\(port)\(path)"))
         #expect(listed.status == 401, "\(listed.said)")
         // wget discards the body of a 401.
         #expect(client == .wget || listed.text.contains("<title>401 Unauthorized</title>"), "\(listed.said)")

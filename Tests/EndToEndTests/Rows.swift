@@ -98,8 +98,11 @@ struct Row: Sendable, CustomStringConvertible {
             "basic http without plaintext=yes", "http://careful.test.localhost", \.apache.httpPort, "/basic/index",
             "answer=basic", .handedBack),
         Row(
-            "digest https, which this build does not answer", "https://digest.test.localhost", \.apache.httpsPort,
-            "/digest/index", "", .handedBack),
+            "digest https", "https://digest.test.localhost", \.apache.httpsPort, "/digest/index", "",
+            .answered("apache digest/index\n")),
+        Row(
+            "digest https with answer=basic", "https://undigested.test.localhost", \.apache.httpsPort, "/digest/index",
+            "answer=basic", .handedBack),
         Row(
             "basic https with answer=ntlm", "https://only.test.localhost", \.apache.httpsPort, "/basic/index",
             "answer=ntlm", .handedBack),

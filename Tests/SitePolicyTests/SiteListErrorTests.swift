@@ -27,15 +27,19 @@ import Testing
         ("a.example answer=basic answer=ntlm", 24, #"the option "answer" is given twice"#, "keep one"),
         ("a.example answer=bassic", 18, #"unknown scheme "bassic""#, #"did you mean "basic"?"#),
         ("a.example answer=ntlm,bassic", 23, #"unknown scheme "bassic""#, #"did you mean "basic"?"#),
-        ("a.example answer=kerberos", 18, #"unknown scheme "kerberos""#, "known words: certificate, ntlm, basic"),
         (
-            "a.example answer=digest", 18, #"the scheme "digest" is not supported yet"#,
-            "the supported schemes are certificate, ntlm, basic"
+            "a.example answer=kerberos", 18, #"unknown scheme "kerberos""#,
+            "known words: certificate, ntlm, digest, basic"
+        ),
+        (
+            "a.example answer=negotiate", 18, #"the scheme "negotiate" is not supported yet"#,
+            "the supported schemes are certificate, ntlm, digest, basic"
         ),
         (
             "a.example answer=basic,negotiate", 24, #"the scheme "negotiate" is not supported yet"#,
             "the supported schemes are"
         ),
+        ("a.example charset=latin-1", 19, #"unknown value "latin-1" of charset"#, "write utf-8 or latin1"),
         ("a.example answer=bearer", 18, #"the scheme "bearer" is not supported yet"#, "the supported schemes are"),
         ("a.example answer=basic,basic", 24, #"the scheme "basic" is given twice"#, nil),
         ("a.example answer=basic,", 24, #"unknown scheme """#, "known words:"),

@@ -15,7 +15,7 @@ import Testing
     @Test func theLinesOfTheContractAreRead() throws {
         let list = try Self.list(
             """
-            https://git.corp.example:8443                answer=basic
+            https://git.corp.example:8443                answer=basic charset=latin1
             https://*.sharepoint.corp.example            answer=ntlm,certificate domain=ACME
             wiki.corp.example                            # no scheme: https
             http://printer.corp.example                  answer=ntlm plaintext=yes
@@ -33,6 +33,7 @@ import Testing
                 AuthenticationScheme.supported,
             ])
         #expect(list.rules.map(\.domain) == [nil, "ACME", nil, nil, nil, nil])
+        #expect(list.rules.map(\.charset) == [.latin1] + Array(repeating: .utf8, count: 5))
         #expect(list.rules.map(\.answersPlaintext) == [false, false, false, true, false, false])
         #expect(list.rules.map(\.identity) == [nil, nil, nil, nil, "laptop", nil])
         #expect(list.rules.map(\.credential) == Array(repeating: "enrollment", count: 5) + ["other"])

@@ -71,6 +71,31 @@ package final class ChallengingOrigin: Sendable {
     package func stop() { process.stop() }
 }
 
+/// An origin that challenges for Digest; Servers/digest_origin.py lists what `control` may contain.
+package final class DigestOrigin: Sendable {
+    package let port: Int
+    package let log: RequestLog
+    private let folder: TemporaryFolder
+    private let process: ChildProcess
+
+    package init(_ control: [String: any Sendable], user: String, password: String) throws {
+        folder = try TemporaryFolder("digest")
+        log = RequestLog(path: folder.file("requests"))
+        let all = control.merging(["user": user, "password": password]) { $1 }
+        let pki = try TestPKI.shared
+        process = try ChildProcess(
+            try Tool.python(),
+            [
+                Tool.server("digest_origin.py"),
+                String(decoding: try JSONSerialization.data(withJSONObject: all), as: UTF8.self), log.path,
+                pki.certificate("server"), pki.key("server"),
+            ], capture: folder.file("server"))
+        port = try Int(process.line(after: "listening ")) ?? 0
+    }
+
+    package var url: String { "https://digest.test.localhost:\(port)" }
+}
+
 /// A server that misbehaves in one way; Servers/misbehave.py lists them.
 package final class MisbehavingOrigin: Sendable {
     package let port: Int

@@ -125,6 +125,7 @@ private struct ListedSite: Encodable {
     let credential: String
     let identity: String?
     let domain: String?
+    let charset: String
     let spn: String?
     let plaintext: Bool
     let preempt: Bool
@@ -137,6 +138,7 @@ private struct ListedSite: Encodable {
         credential = rule.credential
         identity = rule.identity
         domain = rule.domain
+        charset = rule.charset.rawValue
         spn = rule.servicePrincipalName
         plaintext = rule.answersPlaintext
         preempt = rule.preempts
@@ -154,6 +156,7 @@ extension SiteRule {
         if credential != "enrollment" { words.append("credential=\(credential)") }
         if let identity { words.append("identity=\(identity)") }
         if let domain { words.append("domain=\(domain)") }
+        if charset != .utf8 { words.append("charset=\(charset.rawValue)") }
         if let servicePrincipalName { words.append("spn=\(servicePrincipalName)") }
         if answersPlaintext { words.append("plaintext=yes") }
         if !preempts { words.append("preempt=no") }

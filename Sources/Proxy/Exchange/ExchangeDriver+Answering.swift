@@ -210,7 +210,7 @@ extension ExchangeDriver {
         guard let cacheKey, accepted.preemption != .none, services.shared.policy.current.mayKeep(cacheKey.credential)
         else { return }
         let scopes = accepted.offer.authenticator.scopes(
-            of: accepted.offer.challenge, challengedTarget: String(decoding: path, as: UTF8.self))
+            of: accepted.offer.challenge, at: origin, challengedTarget: String(decoding: path, as: UTF8.self))
         for scope in scopes { services.shared.acceptedAnswers.add(.init(accepted, scope: scope), key: cacheKey) }
     }
 

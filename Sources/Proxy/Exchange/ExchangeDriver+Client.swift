@@ -19,6 +19,9 @@ extension ExchangeDriver {
     /// authenticates the connection.
     func transmit(_ answer: Answer?, isOpening: Bool, on stream: any OriginStream) {
         let authorization = answer?.field(for: self, answerInputs)
+        if answer != nil, authorization == nil {
+            return run(exchange.replayImpossible(reason: "the answer depends on content that is no longer available"))
+        }
         let sendsContent = !isOpening && head.hasBody
         if clientBindsConnection || isOpening { connection?.isAuthenticated = true }
         sentField = authorization
@@ -50,6 +53,7 @@ extension ExchangeDriver {
         if case .done = mode { return }
         let sends = body.received(content, isOpen: takesContent)
         if sends, let stream { stream.send(content) }
+        if stepAwaitingContent != nil, body.hasLostItsStart || body.isFull { continueWithContent() }
         pace()
     }
 
@@ -60,6 +64,15 @@ extension ExchangeDriver {
             stream.finish(trailers: trailers)
             stream.flush()
         }
+        continueWithContent()
+    }
+
+    /// Continues with the answer that waits for the content, or hands the challenge back if there is too much of it.
+    private func continueWithContent() {
+        guard let step = stepAwaitingContent else { return }
+        stepAwaitingContent = nil
+        guard case .deciding = mode else { return }
+        if body.hasEnded { prepare(step) } else { run(exchange.replayImpossible(reason: tooMuchContent)) }
     }
 
     /// Everything that one read delivered has been reported.

@@ -22,6 +22,9 @@ final class ExchangeDriver {
     enum Step {
         case transmit(Answer?, isOpening: Bool)
         indirect case openDialogue(TokenRequest)
+
+        /// Whether all of the request's content must be here first.
+        var needsContent: Bool { if case .transmit(let answer?, _) = self { answer.needsContent } else { false } }
     }
 
     enum Mode {
@@ -62,6 +65,8 @@ final class ExchangeDriver {
     /// The last `Authorization` sent: a scheme may verify the response against it.
     var sentField: AuthorizationField?
     var lastStep: Step?
+    /// The step for whose answer the rest of the request's content is needed.
+    var stepAwaitingContent: Step?
     /// The client sends NTLM or Negotiate credentials of its own, so that its connection to the origin cannot be
     /// shared.
     let clientBindsConnection: Bool
@@ -209,9 +214,11 @@ final class ExchangeDriver {
     /// connection.
     func prepare(_ step: Step) {
         if delivery.buffered != nil, body.hasLostItsStart {
-            return run(
-                exchange.replayImpossible(
-                    reason: "the request body is larger than the \(body.limitBytes) bytes that can be sent again"))
+            return run(exchange.replayImpossible(reason: tooMuchContent))
+        }
+        if step.needsContent, !body.hasEnded {
+            stepAwaitingContent = step
+            return pace()
         }
         if let response = delivery.buffered, !response.ended, let stream, requestIsWhole {
             mode = .draining(step, swallowedBytes: response.pieces.reduce(0) { $0 + $1.readableBytes })
@@ -220,6 +227,8 @@ final class ExchangeDriver {
         }
         drained(step)
     }
+
+    var tooMuchContent: String { "the request body is larger than the \(body.limitBytes) bytes that can be sent again" }
 
     /// The request that is being answered was sent to its end, so that its connection can carry another one.
     var requestIsWhole: Bool { stream?.requestIsWhole ?? true }

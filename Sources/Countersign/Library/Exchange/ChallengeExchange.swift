@@ -63,25 +63,32 @@ public struct ChallengeExchange: Sendable {
     private let rule: SiteRule?
     private let isEnabled: Bool
     private let permit: BreakerPermit
+    private let request: SignedRequest
     private var machine: ExchangeMachine
     private var due = Due.start
     /// The space of the last challenge that was asked about.
     private var space: AuthenticationSpace?
     /// An answer was sent, and the server has not responded yet.
     private var awaitsVerdict = false
+    /// The field that was sent last.
+    private var sent: AuthorizationField?
     private var dialogue: (any TokenDialogue)?
     private var channelBinding: ChannelBinding?
 
     /// Creates an exchange for a request to `url`, an absolute http or https URL.
     ///
+    /// `method` is the request's, as it will be sent: the answer of some schemes depends on it (Digest).
     /// `serverIsTrusted` is the caller's verdict on an https server's certificate; if false, no challenge is answered.
     /// Throws `invalidProtectionSpace` if the URL does not identify a site. For a site that is not on the list,
     /// challenges are delivered unchanged. Reads changed files of the home on the calling thread.
     public init(
-        url: String, hasBody: Bool = false, serverIsTrusted: Bool = false, controller: ChallengeController
+        url: String, method: String = "GET", hasBody: Bool = false, serverIsTrusted: Bool = false,
+        controller: ChallengeController
     ) throws(ChallengeError) {
         do throws(HostNameError) {
-            origin = try AbsoluteURL(parsing: url).origin
+            let url = try AbsoluteURL(parsing: url)
+            origin = url.origin
+            request = SignedRequest(method: method, target: url.path)
         } catch {
             throw .invalid(error.detail, "write an absolute URL, such as https://git.corp.example/")
         }
@@ -128,10 +135,17 @@ public struct ChallengeExchange: Sendable {
 
     /// The head of a response to the last request was received. `challenges` are the values of its `WWW-Authenticate`
     /// fields, in order.
-    public mutating func responseReceived(status: Int, challenges: [String]) -> Action {
+    ///
+    /// `authenticationInfo` are the values of its `Authentication-Info` fields (RFC 7615), with which a server proves
+    /// that it knows the password, too (Digest).
+    public mutating func responseReceived(
+        status: Int, challenges: [String], authenticationInfo: [String] = []
+    ) -> Action {
         guard due == .response else { return outOfTurn("responseReceived") }
         if !(100..<200).contains(status) { awaitsVerdict = false }
-        return run(machine.responseReceived(status: status, challengeFields: challenges))
+        return run(
+            machine.responseReceived(
+                status: status, challengeFields: challenges, informationFields: authenticationInfo, sent: sent))
     }
 
     /// The challenge was answered, with the result of ``ChallengeController/handle(_:)``.
@@ -180,10 +194,16 @@ public struct ChallengeExchange: Sendable {
         case .send(let answer):
             due = .response
             awaitsVerdict = answer != nil
-            return .send(answer.map(authorization))
+            sent = answer?.field(for: request, Self.inputs)
+            guard answer == nil || sent != nil else {
+                awaitsVerdict = false
+                return run(machine.replayImpossible(reason: "the answer depends on the request's body (qop=auth-int)"))
+            }
+            return .send(sent.map { Authorization($0) })
         case .sendOpening(let answer):
             due = .response
-            return .sendOpening(authorization(answer))
+            guard let opening = answer.field(for: request, Self.inputs) else { return fail("the opening has no token") }
+            return .sendOpening(Authorization(opening))
         case .ask(let question):
             if origin.scheme == .https, question.offer.authenticator.usesChannelBinding, channelBinding == nil {
                 return fail("the server's certificate was not passed to connected(serverCertificate:)")
@@ -250,10 +270,6 @@ public struct ChallengeExchange: Sendable {
         return try result.withLockedValue { $0 }.get()
     }
 
-    private func authorization(_ answer: Answer) -> Authorization {
-        Authorization(answer.field(for: UnknownRequest(), Self.inputs))
-    }
-
     private static var inputs: AnswerInputs {
         AnswerInputs(fileTime: WallClock.fileTime(), random: { Randomness.bytes($0) })
     }
@@ -316,10 +332,11 @@ public struct ChallengeExchange: Sendable {
     }
 }
 
-/// The public API does not provide the request's method and content, which no scheme needs yet.
-private struct UnknownRequest: RequestDescription {
-    var method: String { "GET" }
-    var target: String { "/" }
+/// The parts of a request that an answer may depend on. The public API does not provide the content.
+private struct SignedRequest: RequestDescription {
+    let method: String
+    let target: String
+
     func readContent(_ body: (UnsafeRawBufferPointer) -> Void) -> Bool { false }
 }
 

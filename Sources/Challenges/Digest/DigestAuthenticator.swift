@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+
+// Digest
+//
+//   DigestChallenge       what the server asks for
+//   DigestAlgorithm       MD5, SHA-256 and SHA-512-256, each also per session
+//   DigestSecret          H(user:realm:password): enough to answer, and as secret as the password in this realm
+//   DigestSigner          the nonce and its count, which concurrent requests share, and the field of each request
+//   DigestAuthenticator   plugs it in: which challenges, how far an answer reaches, what a repeated challenge means
+
+/// Digest with one hash function (RFC 7616, and servers of RFC 2617 and RFC 2069).
+package final class DigestAuthenticator: Authenticator {
+    static let word = "Digest"
+
+    /// The functions, strongest first (§3.7).
+    package static let strongestFirst = DigestAlgorithm.Function.allCases.map { DigestAuthenticator($0) }
+
+    private let function: DigestAlgorithm.Function
+
+    private init(_ function: DigestAlgorithm.Function) {
+        self.function = function
+    }
+
+    package var schemeName: String { Self.word }
+    package var scheme: AuthenticationScheme { .digest }
+    package var verifiesAcceptance: Bool { true }
+
+    package func canAnswer(_ challenge: Challenge) -> Bool {
+        DigestChallenge(challenge)?.algorithm.function == function
+    }
+
+    /// What `domain` lists of this origin, and all below it; without `domain`, the whole origin (§3.3). No other origin
+    /// receives an answer before it challenges.
+    package func scopes(of challenge: Challenge, at origin: Origin, challengedTarget: String) -> [PathScope] {
+        let uris = (challenge.parameter("domain") ?? "").split(separator: " ").map(String.init)
+        guard !uris.isEmpty else { return [.wholeOrigin] }
+        return uris.compactMap { uri in Self.path(of: uri, at: origin).flatMap { PathScope(below: $0) } }
+    }
+
+    /// The path of a URI, or nil if it belongs to another origin.
+    private static func path(of uri: String, at origin: Origin) -> String? {
+        guard !uri.hasPrefix("/") else { return uri.hasPrefix("//") ? nil : uri }
+        let prefixes = [origin.description, "\(origin.scheme.rawValue)://\(origin.authority)"]
+        for prefix in prefixes where uri.lowercased().hasPrefix(prefix) {
+            let rest = uri.dropFirst(prefix.count)
+            if rest.isEmpty { return "/" }
+            if rest.hasPrefix("/") { return String(rest) }
+        }
+        return nil
+    }
+
+    package func obstacle(to credential: EnrolledCredential, _ context: RequestContext) -> String? {
+        do throws(AuthenticationError) {
+            _ = try CredentialText.user(of: try password(credential), domain: context.domain)
+            return nil
+        } catch {
+            return error.detail
+        }
+    }
+
+    package func reply(
+        to challenge: Challenge, with credential: EnrolledCredential, _ context: RequestContext
+    ) throws(AuthenticationError) -> Reply {
+        guard let asked = DigestChallenge(challenge) else {
+            throw AuthenticationError(.unsupportedChallenge, "a Digest challenge that this version cannot answer")
+        }
+        let secret = try DigestSecret(
+            of: try password(credential), domain: context.domain, asked,
+            context.charset.required(by: challenge))
+        return .answer(.perRequest(DigestSigner(asked, secret)))
+    }
+
+    private func password(_ credential: EnrolledCredential) throws(AuthenticationError) -> PasswordCredential {
+        guard case .password(let password) = credential else {
+            throw AuthenticationError(.unusableCredential, "Digest needs a user name and password")
+        }
+        return password
+    }
+
+    /// A nonce that is out of date says nothing about the password (§3.3).
+    package func verdict(on repeated: RepeatedChallenge) -> ChallengeVerdict {
+        guard case .perRequest(let signer as DigestSigner) = repeated.answer else { return .rejected }
+        let renewed = repeated.challenges.lazy.filter(canAnswer).compactMap(DigestChallenge.init).first {
+            $0.isStale && $0.realm == signer.challenge.realm
+        }
+        guard let renewed else { return .rejected }
+        return .stale(.perRequest(DigestSigner(renewed, signer.secret)))
+    }
+
+    /// Verifies `rspauth`, and takes the next nonce (§3.5).
+    package func acceptance(_ response: AcceptingResponse) -> AcceptanceVerdict {
+        guard !response.informationFields.isEmpty, case .perRequest(let signer as DigestSigner) = response.answer else {
+            return .accepted
+        }
+        guard let information = DigestInformation(response.informationFields) else {
+            return .forged("the Authentication-Info field cannot be read")
+        }
+        if let proof = information.responseDigest, let sent = response.sent, !signer.verifies(proof, of: sent) {
+            return .forged("the server does not know the password (rspauth)")
+        }
+        if let nonce = information.nextNonce { signer.use(nonce) }
+        return .accepted
+    }
+
+    /// Content can be hashed only when all of it is here, which the first send of a request does not wait for.
+    package func preemption(after answer: Answer) -> Preemption {
+        answer.needsContent ? .none : .answer(answer)
+    }
+}
+
+/// The parameters of `Authentication-Info` (RFC 7616 §3.5) that concern a client.
+private struct DigestInformation {
+    let nextNonce: String?
+    let responseDigest: String?
+
+    init?(_ fields: [String]) {
+        // The field is a list of parameters, without a scheme.
+        guard let parsed = try? ChallengeParser.parse(fields: ["Digest " + fields.joined(separator: ", ")]),
+            parsed.count == 1, let parameters = parsed.first
+        else { return nil }
+        nextNonce = parameters.parameter("nextnonce")
+        responseDigest = parameters.parameter("rspauth")
+    }
+}

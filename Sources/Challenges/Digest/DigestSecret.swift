@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+
+/// A user's secret in one realm: H(user:realm:password) (RFC 7616 §3.4.2). Whoever has it can answer every challenge of
+/// the realm.
+final class DigestSecret: Sendable {
+    /// In hexadecimal digits.
+    let digits: Secret
+    /// The parameters that name the user, without what separates them from others.
+    let userParameters: [UInt8]
+
+    /// Throws `unusableCredential` as ``CredentialText`` does.
+    init(
+        of credential: PasswordCredential, domain: String?, _ challenge: DigestChallenge, _ charset: CredentialCharset
+    ) throws(AuthenticationError) {
+        let user = try CredentialText.user(of: credential, domain: domain)
+        let name = try CredentialText.bytes(user, charset)
+        let colon = UInt8(ascii: ":")
+        let prefix = name + [colon] + Array(challenge.realm.utf8) + [colon]
+        let algorithm = challenge.algorithm
+        digits = try CredentialText.withPassword(of: credential, after: prefix, charset) { text in
+            var digest = algorithm.function.digest.hash(text)
+            var digits = Hex.digits(digest)
+            digest.wipe()
+            return Secret(wiping: &digits)
+        }
+        if challenge.hashesUser {
+            let hash = algorithm.hash(prefix.dropLast())
+            userParameters = Self.parameter("username", hash) + Array(", userhash=true".utf8)
+        } else if challenge.statesCharset, name.contains(where: { $0 >= 0x80 }) {
+            userParameters = Array("username*=UTF-8''".utf8) + Self.percentEncoded(name)
+        } else {
+            userParameters = Self.parameter("username", name)
+        }
+    }
+
+    /// `name="value"`.
+    private static func parameter(_ name: String, _ value: [UInt8]) -> [UInt8] {
+        var text = Array(name.utf8)
+        text.append(UInt8(ascii: "="))
+        text.appendQuoted(value)
+        return text
+    }
+
+    /// RFC 8187 §3.2.1.
+    private static func percentEncoded(_ bytes: [UInt8]) -> [UInt8] {
+        bytes.flatMap { octet -> [UInt8] in
+            let isPlain =
+                switch octet {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"):
+                    true
+                default: Array("!#$&+-.^_`|~".utf8).contains(octet)
+                }
+            return isPlain ? [octet] : [UInt8(ascii: "%")] + Hex.digits([octet]).map(uppercased)
+        }
+    }
+
+    private static func uppercased(_ digit: UInt8) -> UInt8 { digit >= UInt8(ascii: "a") ? digit - 32 : digit }
+}

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An origin that challenges for Digest (RFC 7616) and verifies every part of the answer with hashlib.
+
+Usage: digest_origin.py CONTROL LOG CERT KEY    Prints `listening PORT`. CONTROL is a JSON object:
+
+    user, password            the account
+    realm                     (default: one with quotation marks in it)
+    algorithms                one challenge each, in this order (default: ["SHA-256"])
+    qop                       "auth", "auth-int", both, or null for RFC 2069 (default: "auth")
+    domain, userhash, charset parameters of the challenge
+    uses                      after so many requests, a nonce is stale (default: no limit)
+    nextnonce                 announces another nonce with every response
+    rspauth                   "right", "wrong" or null (default: null)
+    basic                     also offers Basic, after Digest
+
+A nonce count that was used before is an error, and is never accepted. /echo answers with the method, the length and the
+SHA-256 of the content. Under /forbidden/ nobody is accepted. Writes one JSON object per request to LOG.
+"""
+
+import hashlib
+import http.server
+import json
+import re
+import secrets
+import ssl
+import sys
+import threading
+import urllib.parse
+
+NAMES = {"MD5": "md5", "SHA-256": "sha256", "SHA-512-256": "sha512_256"}
+PARAMETER = re.compile(r'\s*([\w*!#$%&\'+.^`|~-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))\s*(?:,|$)')
+
+
+def digest(algorithm, text):
+    data = text if isinstance(text, bytes) else text.encode()
+    return hashlib.new(NAMES[algorithm.removesuffix("-sess")], data).hexdigest()
+
+
+def parse(text):
+    """The parameters of an answer; raises ValueError for anything beyond the grammar."""
+    found, at = {}, 0
+    while at < len(text):
+        match = PARAMETER.match(text, at)
+        if not match or match[1].lower() in found:
+            raise ValueError("not a list of parameters: " + text)
+        value = match[3] if match[3] is not None else re.sub(r"\\(.)", r"\1", match[2])
+        found[match[1].lower()] = value
+        at = match.end()
+    return found
+
+
+def quoted(text):
+    return '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    timeout = 120
+
+    def setup(self):
+        self.request = self.server.tls.wrap_socket(self.request, server_side=True)
+        super().setup()
+
+    def log_message(self, *_):
+        pass
+
+    def handle_any(self):
+        self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.info = None
+        value = self.headers.get("Authorization")
+        why = "no answer" if value is None else self.fault(value)
+        if why == "" and self.path.startswith("/forbidden/"):
+            why = "forbidden"
+        self.server.log({
+            "method": self.command, "path": self.path, "auth": None if value is None else "digest", "why": why or None,
+            "status": 401 if why else 200, "received": len(self.body), "authorization": value,
+        })
+        if why:
+            return self.reply(401, why.encode(), self.server.challenges(why == "stale"))
+        self.reply(200, json.dumps({
+            "method": self.command, "length": len(self.body), "sha256": hashlib.sha256(self.body).hexdigest(),
+        }).encode())
+
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = handle_any
+
+    def fault(self, value):
+        """Why the answer is wrong; empty if it is right."""
+        control = self.server.control
+        scheme, _, rest = value.partition(" ")
+        if scheme != "Digest":
+            return "not Digest"
+        answer = parse(rest)
+        realm = control["realm"]
+        algorithm = answer.get("algorithm", "MD5")
+        if algorithm not in control["algorithms"] or answer["realm"] != realm or answer["uri"] != self.path:
+            return "wrong algorithm, realm or uri"
+        if answer.get("opaque") != "the opaque":
+            return "wrong opaque"
+        user = control["user"]
+        if "username*" in answer:
+            prefix = "UTF-8''"
+            if not control.get("charset") or not answer["username*"].startswith(prefix):
+                return "an encoded user that was not asked for"
+            name = urllib.parse.unquote(answer["username*"][len(prefix):], errors="strict")
+        elif answer.get("userhash") == "true":
+            name = user if answer["username"] == digest(algorithm, f"{user}:{realm}") else "?"
+        else:
+            name = answer["username"].encode("latin1").decode()
+        if bool(control.get("userhash")) != (answer.get("userhash") == "true"):
+            return "userhash was not followed"
+        if name != user:
+            return "wrong user"
+        qop = answer.get("qop")
+        if (qop is None) != (control["qop"] is None) or qop and qop not in re.split(", *", control["qop"]):
+            return "wrong qop"
+        secret = digest(algorithm, f"{user}:{realm}:{control['password']}")
+        if algorithm.endswith("-sess"):
+            secret = digest(algorithm, f"{secret}:{answer['nonce']}:{answer['cnonce']}")
+        middle = f":{answer['nc']}:{answer['cnonce']}:{qop}" if qop else ""
+        content = ":" + digest(algorithm, self.body) if qop == "auth-int" else ""
+
+        def response(method):
+            request = digest(algorithm, f"{method}:{self.path}{content}")
+            return digest(algorithm, f"{secret}:{answer['nonce']}{middle}:{request}")
+
+        if answer["response"] != response(self.command):
+            return "wrong response"
+        stale = self.server.use(answer["nonce"], answer.get("nc"))
+        if stale:
+            return stale
+        info = []
+        if control.get("rspauth"):
+            proof = response("") if control["rspauth"] == "right" else "0" * 32
+            info += [f'rspauth="{proof}"', f'cnonce="{answer["cnonce"]}"', f"nc={answer['nc']}", f"qop={qop}"]
+        if control.get("nextnonce"):
+            info.append(f'nextnonce="{self.server.new_nonce()}"')
+        self.info = ", ".join(info)
+        return ""
+
+    def reply(self, status, body, challenges=()):
+        self.send_response(status)
+        for challenge in challenges:
+            self.send_header("WWW-Authenticate", challenge)
+        if self.info:
+            self.send_header("Authentication-Info", self.info)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, control, log, certificate, key):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.control = {"realm": 'Test "Digest"', "algorithms": ["SHA-256"], "qop": "auth"} | control
+        self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.tls.load_cert_chain(certificate, key)
+        self.log_file = open(log, "a", encoding="utf-8")
+        self.lock = threading.Lock()
+        self.nonces = {}
+
+    def new_nonce(self):
+        nonce = secrets.token_urlsafe(24)
+        with self.lock:
+            self.nonces[nonce] = set()
+        return nonce
+
+    def use(self, nonce, count):
+        """Takes one count of a nonce. Returns why not, or nothing."""
+        with self.lock:
+            used = self.nonces.get(nonce)
+            if used is None or len(used) >= self.control.get("uses", 1 << 30):
+                return "stale"
+            if count is not None and (count in used or not re.fullmatch("[0-9a-f]{8}", count)):
+                return "a count was used twice"
+            used.add(count or str(len(used)))
+            return ""
+
+    def challenges(self, is_stale):
+        control = self.control
+        for algorithm in control["algorithms"]:
+            parts = ["realm=" + quoted(control["realm"]), f'nonce="{self.new_nonce()}"', 'opaque="the opaque"']
+            if algorithm != "MD5":
+                parts.append(f"algorithm={algorithm}")
+            if control["qop"]:
+                parts.append(f'qop="{control["qop"]}"')
+            if control.get("domain"):
+                parts.append(f'domain="{control["domain"]}"')
+            if control.get("charset"):
+                parts.append("charset=UTF-8")
+            if control.get("userhash"):
+                parts.append("userhash=true")
+            if is_stale:
+                parts.append("stale=true")
+            yield "Digest " + ", ".join(parts)
+        if control.get("basic"):
+            yield 'Basic realm="weaker"'
+
+    def log(self, entry):
+        with self.lock:
+            self.log_file.write(json.dumps(entry) + "\n")
+            self.log_file.flush()
+
+    def handle_error(self, request, client_address):
+        self.log({"error": repr(sys.exc_info()[1])})
+
+
+def main():
+    server = Server(json.loads(sys.argv[1]), *sys.argv[2:5])
+    print("listening", server.server_address[1], flush=True)
+    server.serve_forever()
+
+
+main()
