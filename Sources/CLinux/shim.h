@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Functions that <fcntl.h> and <unistd.h> declare only under _GNU_SOURCE, and those of <malloc.h> and <sys/xattr.h>,
-// which the Glibc module leaves out, as static inline functions named csn_<the C name>.
+// Functions that <fcntl.h>, <stdio.h> and <unistd.h> declare only under _GNU_SOURCE, and those of <malloc.h> and
+// <sys/xattr.h>, which the Glibc module leaves out, as static inline functions named csn_<the C name>.
 
 #ifndef COUNTERSIGN_CLINUX_SHIM_H
 #define COUNTERSIGN_CLINUX_SHIM_H
@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 extern int fallocate(int file, int mode, off_t offset, off_t size);
+extern int renameat2(int from, const char *name, int to, const char *new_name, unsigned int flags);
 extern int pipe2(int ends[2], int flags);
 extern ssize_t splice(int from, long *from_offset, int to, long *to_offset, size_t count, unsigned int flags);
 
@@ -28,8 +29,20 @@ static inline ssize_t csn_splice(int from, int to, size_t count) { return splice
 // F_SETPIPE_SZ: returns the capacity in bytes, or -1.
 static inline int csn_set_pipe_size(int pipe, int size) { return fcntl(pipe, 1031, size); }
 
-// The size in bytes of an extended attribute, or -1.
-static inline ssize_t csn_getxattr_size(const char *path, const char *name) { return getxattr(path, name, NULL, 0); }
+// Moves an entry to a name that is free: RENAME_NOREPLACE.
+static inline int csn_rename_new(int from, const char *name, int to, const char *new_name) {
+    return renameat2(from, name, to, new_name, 1);
+}
+
+// Exchanges two entries in one step: RENAME_EXCHANGE.
+static inline int csn_rename_exchange(int from, const char *name, int to, const char *other) {
+    return renameat2(from, name, to, other, 2);
+}
+
+// The size in bytes of an extended attribute, or -1. Copies nothing if its value is longer than `size`.
+static inline ssize_t csn_getxattr(const char *path, const char *name, void *value, size_t size) {
+    return getxattr(path, name, value, size);
+}
 
 // M_TRIM_THRESHOLD and M_MMAP_THRESHOLD, both in bytes: the heap is trimmed if more is unused at its end, and larger
 // allocations are mapped.

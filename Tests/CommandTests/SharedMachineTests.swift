@@ -62,4 +62,33 @@ struct SharedMachineTests {
                 poll(seconds: 30) { server.errorOutput.contains(text) ? true : nil } == true, "\(server.errorOutput)")
         }
     }
+
+    // MARK: Read-only file systems
+
+    /// Whether this user can mount file systems in a namespace of its own.
+    private static let canMount: Bool = {
+        guard let sandbox = try? Sandbox() else { return false }
+        return (try? sandbox.sh("unshare -rm mount -t tmpfs none /mnt").status) == 0
+    }()
+
+    /// As Kubernetes mounts a ConfigMap: a read-only file system whose folders every user may write to, with a link to
+    /// the current version of the files.
+    @Test(.enabled(if: canMount, "unshare(1) cannot mount here"), arguments: [true, false])
+    func aReadOnlyFileSystemIsAccepted(isReadOnly: Bool) throws {
+        let sandbox = try Sandbox()
+        try sandbox.folder.write("home/AllowedSites/.keep", "")
+        let script = """
+            mount -t tmpfs none home/AllowedSites && cd home/AllowedSites && umask 0 && chmod 777 . \
+            && mkdir ..2026_01 && echo 'https://git.corp.example' > ..2026_01/work.sites && ln -s ..2026_01 ..data \
+            && ln -s ..data/work.sites work.sites || exit 9
+            \(isReadOnly ? "mount -o remount,ro ." : ":") && cd ../.. && exec countersign sites list
+            """
+        try sandbox.folder.write("mount.sh", script)
+        let result = try sandbox.sh("unshare -rm sh mount.sh")
+        if isReadOnly {
+            #expect(result.status == 0 && result.output.contains("git.corp.example"), "\(result.said)")
+        } else {
+            #expect(result.status == 1 && result.error.contains("can be written by every user"), "\(result.said)")
+        }
+    }
 }

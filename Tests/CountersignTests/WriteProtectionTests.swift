@@ -28,7 +28,9 @@ import Testing
         privateGroup: Bool = false, user: uid_t = geteuid(), sudoUser: uid_t? = nil
     ) -> CountersignError? {
         do throws(CountersignError) {
-            try WriteProtection(home: home, user: user, sudoUser: sudoUser) { _, _ in privateGroup }.check()
+            try WriteProtection(home: home, user: user, sudoUser: sudoUser) { group, _ in
+                privateGroup && group != 65_534
+            }.check()
             return nil
         } catch {
             return error
@@ -143,11 +145,10 @@ import Testing
         #expect(!PrivateGroup.isPrivate(group: 4_000_000_000, owner: geteuid()))
     }
 
-    @Test func anAccessListIsNotAPrivateGroup() throws {
-        // As `setfacl -m u:65534:rw` writes it: version 2, then tag, permissions and number of each entry.
-        let entries: [(tag: UInt16, permissions: UInt16, number: UInt32)] = [
-            (1, 6, .max), (2, 6, 65_534), (4, 4, .max), (16, 6, .max), (32, 4, .max),
-        ]
+    // MARK: Access control lists
+
+    /// As `setfacl` writes it: version 2, then tag, permissions and number of each entry.
+    private func setList(_ entries: [(tag: UInt16, permissions: UInt16, number: UInt32)]) throws {
         var list: [UInt8] = [2, 0, 0, 0]
         for entry in entries {
             withUnsafeBytes(of: entry.tag.littleEndian) { list += $0 }
@@ -157,10 +158,50 @@ import Testing
         try folder.write("list", list)
         let set = "os.setxattr('home/AllowedSites/a.sites', 'system.posix_acl_access', open('list', 'rb').read())"
         try sh("/usr/bin/python3 -c \"import os; \(set)\"")
+    }
+
+    private static let (owner, user, owningGroup, group, mask, others) = (
+        UInt16(1), UInt16(2), UInt16(4), UInt16(8), UInt16(16), UInt16(32)
+    )
+
+    /// With a list, the group's bits of the mode are the mask (acl(5)), so they say nothing about the group.
+    @Test(arguments: [user, group])
+    func theEntryOfAnAccessListIsNamed(_ tag: UInt16) throws {
+        try setList(
+            [
+                (Self.owner, 6, .max), (tag, 6, 65_534), (Self.owningGroup, 4, .max), (Self.mask, 6, .max),
+                (Self.others, 4, .max),
+            ].sorted { $0.0 < $1.0 })
         let found = error(privateGroup: true)
-        #expect(found != nil)
+        let who =
+            tag == Self.user
+            ? "user \(SystemAccounts.userName(of: 65_534))"
+            : "the members of group \(SystemAccounts.groupName(of: 65_534))"
+        let text = "AllowedSites/a.sites can be written by \(who) through its access control list, who could"
+        #expect(found?.detail.hasPrefix(text) == true, "\(found?.detail ?? "accepted")")
         try sh(command(in: found))
         #expect(error(privateGroup: true) == nil)
+    }
+
+    @Test func theOwningGroupOfAnAccessListIsNamed() throws {
+        try setList([
+            (Self.owner, 6, .max), (Self.user, 4, 65_534), (Self.owningGroup, 6, .max), (Self.mask, 6, .max),
+            (Self.others, 4, .max),
+        ])
+        #expect(error(privateGroup: true) == nil)
+        let text = "AllowedSites/a.sites can be written by the members of group"
+        #expect(error()?.detail.hasPrefix(text) == true, "\(error()?.detail ?? "accepted")")
+    }
+
+    /// Entries for the user and for root, and entries that the mask makes harmless.
+    @Test func anAccessListThatAddsNobodyIsAccepted() throws {
+        for (user, mask) in [(0, 6), (geteuid(), 6), (65_534, 4)] as [(UInt32, UInt16)] {
+            try setList([
+                (Self.owner, 6, .max), (Self.user, 6, user), (Self.owningGroup, 4, .max), (Self.mask, mask, .max),
+                (Self.others, 4, .max),
+            ])
+            #expect(error() == nil, "\(error()?.detail ?? "")")
+        }
     }
 
     // MARK: Symbolic links
@@ -174,6 +215,40 @@ import Testing
             let found = error()
             #expect(try command(in: found).hasSuffix(name))
             try sh(command(in: found))
+            #expect(error() == nil)
+        }
+    }
+
+    /// Each link of a chain can be replaced by those who may write to its folder.
+    @Test func everyLinkOfAChainIsChecked() throws {
+        try folder.write("lists/c.sites", "https://c.example\n")
+        try sh("mkdir -p hop/one hop/two; ln -s ../one/c.sites hop/two/c.sites; ln -s ../../lists hop/one/all")
+        try sh("ln -s all/c.sites hop/one/c.sites; ln -s ../../hop/two/c.sites home/AllowedSites/c.sites")
+        try sh("chmod -R go-w hop lists")
+        try #require(error() == nil)
+        for name in ["hop/two", "hop/one", "hop", "lists", "lists/c.sites"] {
+            try sh("chmod o+w \(name)")
+            let found = error()
+            try #require(found != nil, "\(name) is accepted")
+            #expect(try command(in: found) == "chmod go-w \(folder.file(name))")
+            try sh(command(in: found))
+            #expect(error() == nil)
+        }
+    }
+
+    /// The owner of a sticky folder may replace what is in it, and the owner of a link there may replace the link.
+    @Test(.enabled(if: geteuid() == 0, "only root can give files away"))
+    func aStickyFolderProtectsOnlyFromThoseWhoOwnNothingOfIt() throws {
+        try folder.write("open/lists/c.sites", "https://c.example\n")
+        try sh("ln -s lists open/link; ln -s ../../open/link/c.sites home/AllowedSites/c.sites")
+        try sh("chmod -R go-w open; chmod a+rwxt open")
+        #expect(error() == nil)
+        for (name, flag) in [("open", ""), ("open/link", "-h"), ("open/lists", "")] {
+            try sh("chown \(flag) 65534 \(name)")
+            let found = error()
+            #expect(found?.detail.contains("\(folder.file(name)) belongs to user") == true, "\(name)")
+            #expect(found?.hint?.contains("replace \(folder.file("home/AllowedSites/c.sites")) with a copy") == true)
+            try sh("chown \(flag) 0 \(name)")
             #expect(error() == nil)
         }
     }

@@ -6,8 +6,12 @@ import Glibc
 /// Refuses a home whose list of sites or trust anchors other users could change, as ssh refuses such a `~/.ssh`.
 ///
 /// The home, `AllowedSites`, `Certs`, `Certs/anchors` and their files must belong to this user, to root or, for root,
-/// to the user who ran sudo, and nobody else may write to them. The target of a symbolic link is checked with every
-/// folder above it, up to the home or the root of the file system. The folders above the home are not checked.
+/// to the user who ran sudo, and nobody else may write to them. If one is a symbolic link, its target is checked, and
+/// every folder on the way to it, with the folders above them up to the home or the root of the file system. Otherwise
+/// the folders above the home are not checked.
+///
+/// A file system that is mounted read-only protects everything on it, whatever the permissions are: Kubernetes mounts
+/// ConfigMaps in this way, with folders that every user may write to.
 ///
 /// Write permission for a group is accepted if the group is the owner's private group, as Debian's ssh does: with
 /// umask 002, which is the default on systems with such groups, git and editors create all files with it.
@@ -16,6 +20,8 @@ struct WriteProtection {
     private let user: uid_t
     private let owners: [uid_t]
     private let isPrivateGroup: (_ group: gid_t, _ owner: uid_t) -> Bool
+    /// The resolved path of the home.
+    private let end: String
 
     /// `sudoUser` is the user who ran sudo, which only counts for root.
     init(
@@ -26,6 +32,7 @@ struct WriteProtection {
         self.user = user
         owners = [user, 0] + (user == 0 ? [sudoUser].compactMap(\.self) : [])
         self.isPrivateGroup = isPrivateGroup
+        end = StoreLayout.resolved(home.path) ?? home.path
     }
 
     private static var sudoUser: uid_t? { getenv("SUDO_UID").flatMap { uid_t(String(cString: $0)) } }
@@ -74,50 +81,61 @@ struct WriteProtection {
         guard found.st_mode & S_IFMT == S_IFLNK else {
             return fault(of: found, path, name).map { [$0] } ?? []
         }
-        guard let target = Self.resolved(path) else { return [] }
+        guard let way = LinkWay(from: path) else { return [] }
         var faults: [Fault] = []
-        let end = Self.resolved(home.path)
-        var current = target
-        while stat(current, &found) == 0 {
-            // Others cannot replace what is in a sticky folder, such as /tmp.
-            let isHarmless = current != target && found.st_mode & S_ISVTX != 0
-            if !isHarmless, var fault = fault(of: found, current, current) {
+        for place in way.places(upTo: end) where stat(place, &found) == 0 {
+            if var fault = fault(of: found, place, place, isTarget: place == way.target) {
                 fault.link = path
                 faults.append(fault)
             }
-            if current == end || current == "/" { break }
-            current = HomeFile.folder(of: current)
+        }
+        // The owner of a link in a sticky folder may replace it.
+        for link in way.links where lstat(link.path, &found) == 0 && !owners.contains(found.st_uid) {
+            var folder = stat()
+            guard stat(link.folder, &folder) == 0, folder.st_mode & S_ISVTX != 0, !Self.isReadOnly(link.folder) else {
+                continue
+            }
+            var fault = foreign(found, link.path, link.path)
+            fault.link = path
+            faults.append(fault)
         }
         return faults
     }
 
-    private func fault(of found: stat, _ path: String, _ name: String) -> Fault? {
-        if !owners.contains(found.st_uid) {
-            let owner = SystemAccounts.userName(of: found.st_uid)
-            return Fault(name: name, path: path, reason: "belongs to user \(owner)", isForeign: true)
+    /// `isTarget` is false for a folder on the way of a link.
+    private func fault(of found: stat, _ path: String, _ name: String, isTarget: Bool = true) -> Fault? {
+        if Self.isReadOnly(path) { return nil }
+        if !owners.contains(found.st_uid) { return foreign(found, path, name) }
+        // Others cannot replace what is in a sticky folder, such as /tmp, if it is not theirs.
+        if !isTarget, found.st_mode & S_ISVTX != 0 { return nil }
+        func writable(by who: String) -> Fault {
+            Fault(name: name, path: path, reason: "can be written by \(who)", isForeign: false)
         }
-        if found.st_mode & S_IWOTH != 0 {
-            return Fault(name: name, path: path, reason: "can be written by every user", isForeign: false)
+        if found.st_mode & S_IWOTH != 0 { return writable(by: "every user") }
+        guard found.st_mode & S_IWGRP != 0 else { return nil }
+        let list = AccessList(of: path)
+        if list?.owningGroupMayWrite != false, !isPrivateGroup(found.st_gid, found.st_uid) {
+            return writable(by: "the members of group \(SystemAccounts.groupName(of: found.st_gid))")
         }
-        if found.st_mode & S_IWGRP != 0,
-            Self.hasAccessList(path) || !isPrivateGroup(found.st_gid, found.st_uid)
-        {
-            let group = SystemAccounts.groupName(of: found.st_gid)
-            return Fault(
-                name: name, path: path, reason: "can be written by the members of group \(group)", isForeign: false)
+        let means = "through its access control list"
+        if let user = list?.writers.first(where: { !owners.contains($0) }) {
+            return writable(by: "user \(SystemAccounts.userName(of: user)) \(means)")
+        }
+        if let group = list?.writingGroups.first(where: { !isPrivateGroup($0, found.st_uid) }) {
+            return writable(by: "the members of group \(SystemAccounts.groupName(of: group)) \(means)")
         }
         return nil
     }
 
-    /// Whether the file has an access control list. The group's bits are then the largest permission of any entry.
-    private static func hasAccessList(_ path: String) -> Bool {
-        csn_getxattr_size(path, "system.posix_acl_access") > 0
+    private func foreign(_ found: stat, _ path: String, _ name: String) -> Fault {
+        let owner = SystemAccounts.userName(of: found.st_uid)
+        return Fault(name: name, path: path, reason: "belongs to user \(owner)", isForeign: true)
     }
 
-    private static func resolved(_ path: String) -> String? {
-        guard let resolved = realpath(path, nil) else { return nil }
-        defer { free(resolved) }
-        return String(cString: resolved)
+    /// Whether the file system is mounted read-only: ST_RDONLY.
+    private static func isReadOnly(_ path: String) -> Bool {
+        var found = statvfs()
+        return statvfs(path, &found) == 0 && found.f_flag & 1 != 0
     }
 
     // MARK: Repairing
