@@ -9,17 +9,6 @@ import Testing
 
 /// The root in the NSS databases of Firefox and Chromium, using certutil.
 final class NSSStoreTests: StoreBench {
-    private func makeDatabase(_ path: String, method: String = "sql") throws {
-        let place = folder.file("user/\(path)")
-        try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
-        let made = try tool("certutil", "-N", "--empty-password", "-d", "\(method):\(place)")
-        guard made.status == 0 else { throw HarnessError(made.said) }
-    }
-
-    private func certutilLists(_ path: String, method: String = "sql") throws -> String {
-        try tool("certutil", "-L", "-d", "\(method):\(folder.file("user/\(path)"))").output
-    }
-
     @Test func rootIsAddedToAllDatabasesOfTheUser() throws {
         let places = [
             ".mozilla/firefox/abc.default", "snap/firefox/common/.mozilla/firefox/def.default",
@@ -115,73 +104,6 @@ final class NSSStoreTests: StoreBench {
         #expect(!StoreLayout.exists(folder.file("user/.pki")))
         let list = try certutilLists(".local/share/pki/nssdb")
         #expect(list.contains(name) && list.contains("client-a-root.pem"))
-    }
-
-    // MARK: Restoring
-
-    private func addRoot(of fixture: String, to path: String, method: String = "sql") throws {
-        let added = try tool(
-            "certutil", "-A", "-n", fixture, "-t", "C,,", "-a", "-i", Tool.fixture(fixture), "-d",
-            "\(method):\(folder.file("user/\(path)"))")
-        guard added.status == 0 else { throw HarnessError(added.said) }
-    }
-
-    @Test(arguments: ["sql", "dbm"])
-    func uninstallRestoresAllFilesByteForByte(_ method: String) throws {
-        let place = ".mozilla/firefox/abc.default"
-        try makeDatabase(place, method: method)
-        try addRoot(of: "client-a-root.pem", to: place, method: method)
-        let before = digests(folder.file("user"))
-        #expect(run(installer(), .present(root), .nss) == [.done])
-        #expect(digests(folder.file("user")) != before)
-        #expect(run(installer(), .absent(root), .nss) == [.done])
-        #expect(digests(folder.file("user")) == before)
-        #expect(run(installer(), .absent(root), .nss) == [.unchanged])
-    }
-
-    @Test func lastOfSeveralRootsRestoresTheFiles() throws {
-        try makeDatabase(".pki/nssdb")
-        let before = digests(folder.file("user"))
-        let other = try InterceptionAuthority.create(at: Int64(time(nil))).root
-        let elsewhere = installer(home: Home(path: folder.file("elsewhere")))
-        #expect(run(installer(), .present(root), .nss) == [.done])
-        #expect(run(elsewhere, .present(other), .nss) == [.done])
-        #expect(run(installer(), .absent(root), .nss) == [.done])
-        #expect(try certutilLists(".pki/nssdb").contains("countersign-"))
-        #expect(run(elsewhere, .absent(other), .nss) == [.done])
-        #expect(digests(folder.file("user")) == before)
-    }
-
-    @Test(arguments: [true, false])
-    func changesOfOthersSurvive(_ isCreated: Bool) throws {
-        let place = isCreated ? ".local/share/pki/nssdb" : ".pki/nssdb"
-        chmod(try folder.write("tree/bin/chromium", "#!/bin/sh\n"), 0o755)
-        if !isCreated { try makeDatabase(place) }
-        let installer = installer(path: "\(tree)/bin:/usr/bin:/bin")
-        #expect(run(installer, .present(root), .nss) == [.done])
-        try addRoot(of: "client-a-root.pem", to: place)
-        #expect(run(installer, .absent(root), .nss) == [.done])
-        let list = try certutilLists(place)
-        #expect(list.contains("client-a-root.pem") && !list.contains("countersign"))
-        #expect(listing(folder.file("user/\(place)")).keys.sorted() == ["cert9.db", "key4.db", "pkcs11.txt"])
-        #expect(run(installer, .absent(root), .nss) == [.unchanged])
-    }
-
-    /// A browser that runs would go on writing to the replaced file.
-    @Test func openDatabaseIsRestoredLater() throws {
-        try makeDatabase(".pki/nssdb")
-        let before = digests(folder.file("user"))
-        #expect(run(installer(), .present(root), .nss) == [.done])
-        let browser = open(folder.file("user/.pki/nssdb/cert9.db"), O_RDWR | O_CLOEXEC)
-        #expect(run(installer(), .absent(root), .nss) == [.done])
-        #expect(try !certutilLists(".pki/nssdb").contains("countersign"))
-        var (opened, present) = (stat(), stat())
-        #expect(fstat(browser, &opened) == 0 && stat(folder.file("user/.pki/nssdb/cert9.db"), &present) == 0)
-        #expect(opened.st_ino == present.st_ino)
-        #expect(run(installer(), .absent(root), .nss) == [.unchanged])
-        close(browser)
-        #expect(run(installer(), .absent(root), .nss) == [.done])
-        #expect(digests(folder.file("user")) == before)
     }
 
     @Test func errorNamesThePackageOfAMissingCertutil() throws {

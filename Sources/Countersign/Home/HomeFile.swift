@@ -135,7 +135,8 @@ package struct HomeFile: Sendable {
         return true
     }
 
-    private func write(_ bytes: [UInt8], to file: Int32) throws(CountersignError) {
+    /// Writes all bytes to an open file.
+    func write(_ bytes: [UInt8], to file: Int32) throws(CountersignError) {
         var written = 0
         while written < bytes.count {
             let count = bytes.withUnsafeBytes {

@@ -96,12 +96,9 @@ struct NSSStore: TrustStore {
         switch change {
         case .add(_, let name):
             (isMissing ? "create the database \(place) for Chromium, and " : "in \(place) ") + "add \(name.text)"
-        case .remove(let roots) where roots.isEmpty: "put back the original files of \(place)"
         case .remove(let roots): "in \(place) remove \(roots.map(\.entry).joined(separator: ", "))"
         }
     }
-
-    var hasOriginalsToRestore: Bool { originals.areCurrent && !originals.areInUse }
 
     private var originals: OriginalFiles {
         OriginalFiles(
@@ -114,25 +111,40 @@ struct NSSStore: TrustStore {
     func roots(like root: Certificate?) throws(CountersignError) -> [StoredRoot] {
         guard !isMissing else { return [] }
         var roots: [StoredRoot] = []
-        let list = String(decoding: try certutil(["-L"]), as: UTF8.self)
-        for line in list.split(whereSeparator: \.isNewline) {
-            // A nickname, which may contain spaces, and `C,,`: trust for TLS, mail and code signing (certutil(1)).
-            let line = Self.trimmed(line)
-            guard let space = line.lastIndex(of: " ") else { continue }
-            let flags = line[line.index(after: space)...].split(separator: ",", omittingEmptySubsequences: false)
-            let nickname = Self.trimmed(line[..<space])
-            // A root that was imported by hand has its common name as the nickname.
-            guard flags.count == 3, nickname.lowercased().hasPrefix("countersign") else { continue }
-            let text = try certutil(["-L", "-n", String(nickname), "-a"])
+        // A root that was imported by hand has its common name as the nickname.
+        for entry in try entries(in: place) where entry.nickname.lowercased().hasPrefix("countersign") {
+            let name = entry.nickname
+            let text = try certutil(["-L", "-n", name, "-a"], in: place)
             for certificate in (try? Certificate.readPEM(text)) ?? []
-            where RootName(parsing: String(nickname)) != nil || certificate == root {
+            where RootName(parsing: name) != nil || certificate == root {
                 roots.append(
                     StoredRoot(
-                        entry: String(nickname), name: String(nickname), certificate: certificate,
-                        isInForce: flags[0].contains("C")))
+                        entry: name, name: name, certificate: certificate,
+                        isInForce: entry.flags.prefix { $0 != "," }.contains("C")))
             }
         }
         return roots
+    }
+
+    private struct Entry: Equatable {
+        let nickname: String
+        /// `C,,`: trust for TLS, mail and code signing (certutil(1)).
+        let flags: String
+    }
+
+    /// The entries of the database in `folder`, in its order.
+    private func entries(in folder: String) throws(CountersignError) -> [Entry] {
+        let list = String(decoding: try certutil(["-L"], in: folder), as: UTF8.self)
+        return list.split(whereSeparator: \.isNewline).compactMap { line in
+            // A nickname, which may contain spaces, and the flags.
+            let line = Self.trimmed(line)
+            guard let space = line.lastIndex(of: " ") else { return nil }
+            let flags = line[line.index(after: space)...]
+            guard flags.split(separator: ",", omittingEmptySubsequences: false).count == 3 else { return nil }
+            let nickname = String(Self.trimmed(line[..<space]))
+            // The second line of the heading consists of the names of the flags.
+            return nickname.isEmpty ? nil : Entry(nickname: nickname, flags: String(flags))
+        }
     }
 
     /// Removes trailing spaces.
@@ -147,65 +159,93 @@ struct NSSStore: TrustStore {
     func make(_ change: StoreChange) throws(CountersignError) {
         switch change {
         case .add(let root, let name):
-            if isMissing {
-                try makeDatabase { () throws(CountersignError) in try add(root, name) }
-            } else {
-                let hasOwn = try !roots(like: root).isEmpty
-                try keepingOriginals(isNew: !hasOwn) { () throws(CountersignError) in try add(root, name) }
+            if isMissing { return try makeDatabase(with: root, name) }
+            let stored = try roots(like: root)
+            let before = try entries(in: place)
+            let isDone = try originals.replaceFiles(isFirst: stored.isEmpty) { folder throws(CountersignError) in
+                try add(root, name, besides: stored, in: folder)
+                return try isAdded(name, besides: stored, to: before, in: folder)
             }
+            if !isDone { try add(root, name, besides: stored, in: place) }
         case .remove(let roots):
-            try keepingOriginals(isNew: false) { () throws(CountersignError) in
-                for root in roots { try certutil(["-D", "-n", root.entry]) }
+            let left = Set(try self.roots(like: nil).map(\.entry)).subtracting(roots.map(\.entry))
+            if left.isEmpty {
+                if originals.restore() { return }
+                originals.discard()
+                return try remove(roots, in: place)
             }
-            if originals.areCurrent, try self.roots(like: nil).isEmpty { originals.restore() }
+            let isDone = try originals.replaceFiles(isFirst: false) { folder throws(CountersignError) in
+                try remove(roots, in: folder)
+                return true
+            }
+            if !isDone { try remove(roots, in: place) }
         }
     }
 
-    /// `isNew`: none of Countersign's roots is in the database yet, so that its files are original.
-    private func keepingOriginals(
-        isNew: Bool, _ change: () throws(CountersignError) -> Void
+    func removeRemains() {
+        if let roots = try? roots(like: nil), roots.isEmpty { originals.discard() }
+    }
+
+    private func remove(_ roots: [StoredRoot], in folder: String) throws(CountersignError) {
+        for root in roots { try certutil(["-D", "-n", root.entry], in: folder) }
+    }
+
+    /// `stored` are Countersign's roots that the database contains.
+    private func add(
+        _ root: Certificate, _ name: RootName, besides stored: [StoredRoot], in folder: String
     ) throws(CountersignError) {
-        if isNew { originals.keep() }
-        let areCurrent = originals.areCurrent
-        defer { if areCurrent { originals.changed() } else { originals.discard() } }
-        try change()
-    }
-
-    private func add(_ root: Certificate, _ name: RootName) throws(CountersignError) {
         // If the certificate exists without being trusted, certutil would ignore the new nickname.
-        for stored in try roots(like: root) where stored.certificate == root {
-            try certutil(["-M", "-n", stored.entry, "-t", "C,,"])
-            return
+        if let present = stored.first(where: { $0.certificate == root }) {
+            try certutil(["-M", "-n", present.entry, "-t", "C,,"], in: folder)
+        } else {
+            try certutil(["-A", "-n", name.text, "-t", "C,,", "-a"], in: folder, input: Array(root.pem.utf8))
         }
-        try certutil(["-A", "-n", name.text, "-t", "C,,", "-a"], input: Array(root.pem.utf8))
     }
 
-    /// Creates the database and fills it. Removes it again if that fails.
-    private func makeDatabase(_ fill: () throws(CountersignError) -> Void) throws(CountersignError) {
+    /// Whether the root's entry is the only difference.
+    private func isAdded(
+        _ name: RootName, besides stored: [StoredRoot], to before: [Entry], in folder: String
+    ) throws(CountersignError) -> Bool {
+        let own = Set(stored.map(\.entry) + [name.text])
+        let after = try entries(in: folder)
+        return after.filter { !own.contains($0.nickname) } == before.filter { !own.contains($0.nickname) }
+    }
+
+    /// Creates the database with the root as its only entry. Removes it again if that fails.
+    private func makeDatabase(with root: Certificate, _ name: RootName) throws(CountersignError) {
         var newFolders: [String] = []
         var folder = place
         while !StoreLayout.exists(folder) {
             newFolders.insert(folder, at: 0)
             folder = HomeFile.folder(of: folder)
         }
+        let isNew = originals.names.allSatisfy { !StoreLayout.exists("\(place)/\($0)") }
         try HomeFile.makeFolder(place, mode: 0o700)
-        originals.keep(newFolders: newFolders)
         do throws(CountersignError) {
-            try certutil(["-N", "--empty-password"])
-            try fill()
-            originals.changed()
+            try certutil(["-N", "--empty-password"], in: place)
+            try add(root, name, besides: [], in: place)
         } catch {
-            originals.changed()
-            originals.restore()
+            if isNew, hasOnly(name) {
+                originals.recordCreation(newFolders: newFolders)
+                _ = originals.restore()
+            }
             throw error
         }
+        if isNew, hasOnly(name) { originals.recordCreation(newFolders: newFolders) } else { originals.discard() }
+    }
+
+    /// Whether no other program has added an entry to a new database.
+    private func hasOnly(_ name: RootName) -> Bool {
+        ((try? entries(in: place)) ?? []).allSatisfy { $0.nickname == name.text }
     }
 
     @discardableResult
-    private func certutil(_ arguments: [String], input: [UInt8] = []) throws(CountersignError) -> [UInt8] {
+    private func certutil(
+        _ arguments: [String], in folder: String, input: [UInt8] = []
+    ) throws(CountersignError) -> [UInt8] {
         guard let program = layout.program("certutil") else {
             throw CountersignError(.environment, "certutil is not installed")
         }
-        return try layout.helper([program] + arguments + ["-d", "\(method):\(place)"]).succeed(input: input)
+        return try layout.helper([program] + arguments + ["-d", "\(method):\(folder)"]).succeed(input: input)
     }
 }

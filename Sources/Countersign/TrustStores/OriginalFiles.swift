@@ -6,10 +6,10 @@ import Glibc
 /// A store's files as they were before Countersign's first entry, kept in a folder beside them until its last entry is
 /// removed.
 ///
-/// A database's bytes change even if an entry is added and removed again, so removal ends with the original files. They
-/// are put back only if nobody else has changed the store in between, which a digest of the files shows, and if no
-/// other program has them open, which would go on using the replaced files. In all other cases the files stay as they
-/// are without the entry.
+/// A database's bytes change even if an entry is added and removed again, so removal ends with the original files. That
+/// must never undo a change by anybody else, so a change is made on a copy, which takes the place of the files only if
+/// they are still the same and no other program has them open. The originals are put back under the same conditions.
+/// In all other cases, and after a crash, they are discarded, and the store is changed in place.
 struct OriginalFiles {
     /// The store's folder.
     let place: String
@@ -17,77 +17,142 @@ struct OriginalFiles {
     let names: [String]
 
     private static let limitBytes = 64 << 20
-    private var folder: String { "\(place)/countersign-original" }
-    private var stateFile: HomeFile { HomeFile(path: "\(folder)/state") }
+    /// The folder beside the files, in it the folder for a copy, and the file that makes the originals valid.
+    private static let (folderName, copyName, stateName) = ("countersign-original", "next", "state")
 
-    /// The originals are kept, and nobody else has changed the files since Countersign did.
-    var areCurrent: Bool {
-        guard let state = readState(), let digest = digest() else { return false }
-        return state.digest == digest
-    }
+    // MARK: Changing
 
-    /// Whether another program has one of the files open.
-    var areInUse: Bool {
-        let leases = leases()
-        defer { leases.release() }
-        return leases.hasConflict
-    }
-
-    // MARK: Around a change
-
-    /// Keeps the current files, unless the originals are kept already. `newFolders` were created for the store, the
-    /// topmost first. Keeps nothing if the files cannot be restored faithfully.
-    func keep(newFolders: [String] = []) {
-        guard !areCurrent else { return }
-        discard()
-        // A symbolic link leads out of the folder, and a journal means that the database is being changed.
-        for name in names where Self.isLink("\(place)/\(name)") || StoreLayout.exists("\(place)/\(name)-journal") {
-            return
+    /// Lets `change` modify a copy of the files, whose folder it receives, and puts the copy in their place. `isFirst`
+    /// says that the present files are the original ones. `change` returns whether its result is as expected. Returns
+    /// false if the files cannot be changed in this way; they are unchanged then, and the originals are discarded.
+    func replaceFiles(
+        isFirst: Bool, _ change: (_ folder: String) throws(CountersignError) -> Bool
+    ) throws(CountersignError) -> Bool {
+        guard let store = OpenFolder(place) else { return false }
+        store.lock()
+        if isFirst { Self.discard(in: store) }
+        guard let kept = isFirst ? store.makeFolder(Self.folderName) : store.folder(Self.folderName),
+            let before = copyFiles(of: store, to: kept, isFirst: isFirst)
+        else {
+            Self.discard(in: store)
+            return false
         }
-        guard let before = digest(), mkdir(folder, 0o700) == 0 else { return }
-        for name in names where StoreLayout.exists("\(place)/\(name)") {
-            guard Self.copy("\(place)/\(name)", to: "\(folder)/\(name)") else { return discard() }
+        do throws(CountersignError) {
+            guard try change("\(place)/\(Self.folderName)/\(Self.copyName)"),
+                exchange(store, kept, since: before, isFirst: isFirst)
+            else {
+                Self.discard(in: store)
+                return false
+            }
+            return true
+        } catch {
+            if isFirst { Self.discard(in: store) } else { kept.removeAll(Self.copyName) }
+            throw error
         }
-        guard digest() == before else { return discard() }
-        write(State(digest: before, newFolders: newFolders))
     }
 
-    /// Countersign has changed the files, whose originals were current before.
-    func changed() {
-        guard let digest = digest(), let state = readState() else { return discard() }
-        write(State(digest: digest, newFolders: state.newFolders))
+    /// Copies the files and returns their digest. Nil if they are in use or being changed, or if the originals of an
+    /// earlier change are not those of these files.
+    private func copyFiles(of store: OpenFolder, to kept: OpenFolder, isFirst: Bool) -> String? {
+        kept.removeAll(Self.copyName)
+        guard !hasJournal(in: store), let leases = FileLeases.taken(on: names, in: store), !leases.names.isEmpty,
+            let digest = digest(of: leases), isFirst || readState(in: kept)?.digest == digest,
+            let copy = kept.makeFolder(Self.copyName)
+        else { return nil }
+        for name in leases.names {
+            guard let bytes = leases.contents(of: name, upTo: Self.limitBytes), let status = leases.status(of: name),
+                copy.create(name, with: bytes, like: status)
+            else { return nil }
+        }
+        return leases.areIntact ? digest : nil
+    }
+
+    private func exchange(_ store: OpenFolder, _ kept: OpenFolder, since before: String, isFirst: Bool) -> Bool {
+        let earlier = readState(in: kept)
+        guard let copy = kept.folder(Self.copyName), !hasJournal(in: copy), !hasJournal(in: store),
+            let leases = FileLeases.taken(on: names, in: store), digest(of: leases) == before,
+            let copied = FileLeases.taken(on: names, in: copy), copied.names == leases.names,
+            let after = digest(of: copied), isFirst || earlier != nil,
+            exchange(names.filter(leases.names.contains), of: store, with: copy, while: leases)
+        else { return false }
+        var state = State(digest: after, kept: leases.names.sorted())
+        if let earlier, !isFirst { (state.kept, state.newFolders) = (earlier.kept, earlier.newFolders) }
+        let isKept = !isFirst || leases.names.allSatisfy { copy.move($0, to: kept) }
+        kept.removeAll(Self.copyName)
+        if !isKept || !write(state, in: kept) { Self.discard(in: store) }
+        return true
+    }
+
+    /// Exchanges the files, or moves those that the other folder does not have. Undoes that if somebody tries to open
+    /// one meanwhile, who would otherwise have got a file that is no longer the store's.
+    private func exchange(
+        _ names: [String], of store: OpenFolder, with other: OpenFolder, while leases: FileLeases
+    ) -> Bool {
+        var undo: [() -> Bool] = []
+        for name in names {
+            if store.exchange(name, with: other) {
+                undo.append { store.exchange(name, with: other) }
+            } else if !other.has(name), store.move(name, to: other) {
+                undo.append { other.move(name, to: store) }
+            } else {
+                break
+            }
+        }
+        store.sync()
+        if undo.count == names.count, leases.areIntact { return true }
+        for step in undo.reversed() { _ = step() }
+        return false
+    }
+
+    private func hasJournal(in folder: OpenFolder) -> Bool {
+        names.contains { name in ["-journal", "-wal"].contains { folder.has(name + $0) } }
+    }
+
+    // MARK: A new store
+
+    /// Records that Countersign has created all files, and the folders `newFolders`, the topmost first. Records nothing
+    /// if another program has the files open already.
+    func recordCreation(newFolders: [String]) {
+        guard let store = OpenFolder(place) else { return }
+        store.lock()
+        Self.discard(in: store)
+        guard let leases = FileLeases.taken(on: names, in: store), let digest = digest(of: leases),
+            let kept = store.makeFolder(Self.folderName)
+        else { return }
+        if !write(State(digest: digest, kept: [], newFolders: newFolders), in: kept) { Self.discard(in: store) }
+    }
+
+    // MARK: Restoring
+
+    /// Puts the originals back, and removes the folders that were created for them. Returns false if that could undo a
+    /// change by anybody else; nothing has changed then.
+    func restore() -> Bool {
+        guard let store = OpenFolder(place) else { return false }
+        store.lock()
+        guard let kept = store.folder(Self.folderName), let state = readState(in: kept), !hasJournal(in: store),
+            let leases = FileLeases.taken(on: names, in: store), digest(of: leases) == state.digest,
+            state.kept.allSatisfy({ kept.hasFile($0) })
+        else { return false }
+        // The certificates last: if this is interrupted, the root is still in the store, and is found.
+        guard leases.names.isSuperset(of: state.kept),
+            exchange(names.reversed().filter(leases.names.contains), of: store, with: kept, while: leases)
+        else { return false }
+        Self.discard(in: store)
+        for folder in state.newFolders.reversed() {
+            guard rmdir(folder) == 0 else { break }
+        }
+        return true
     }
 
     /// Discards the originals.
     func discard() {
-        for name in names + ["state"] { _ = unlink("\(folder)/\(name)") }
-        _ = rmdir(folder)
+        if let store = OpenFolder(place) { Self.discard(in: store) }
     }
 
-    /// Puts the originals back, and removes the folders that were created for them. Keeps the originals for another
-    /// attempt if the files are in use, and discards them if somebody else has changed the files.
-    func restore() {
-        var leases = leases()
-        // certutil, or a child that has not closed its copy of a descriptor yet, has the files open for a moment only.
-        for _ in 0..<10 where leases.hasConflict {
-            leases.release()
-            usleep(20_000)
-            leases = self.leases()
-        }
-        defer { leases.release() }
-        guard !leases.hasConflict else { return }
-        guard let state = readState(), digest(of: leases) == state.digest else { return discard() }
-        for name in names {
-            if StoreLayout.exists("\(folder)/\(name)") {
-                guard rename("\(folder)/\(name)", "\(place)/\(name)") == 0 else { return }
-            } else {
-                _ = unlink("\(place)/\(name)")
-            }
-        }
-        discard()
-        for folder in state.newFolders.reversed() {
-            guard rmdir(folder) == 0 else { return }
-        }
+    private static func discard(in store: OpenFolder) {
+        // Without its state, the rest of the folder means nothing, should this be interrupted.
+        store.folder(folderName)?.remove(stateName)
+        store.removeAll(folderName)
     }
 
     // MARK: The state
@@ -95,95 +160,53 @@ struct OriginalFiles {
     private struct State {
         /// Of the files as Countersign left them.
         var digest: String
-        var newFolders: [String]
+        /// The names of the original files. The store's other files did not exist.
+        var kept: [String]
+        var newFolders: [String] = []
     }
 
-    private func readState() -> State? {
-        guard let bytes = try? stateFile.readIfThere(upTo: 64 << 10) else { return nil }
-        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
-        guard let digest = lines.first else { return nil }
-        return State(digest: digest, newFolders: Array(lines.dropFirst()))
-    }
-
-    private func write(_ state: State) {
-        let text = ([state.digest] + state.newFolders).map { "\($0)\n" }.joined()
-        do {
-            try stateFile.replace(with: Array(text.utf8), mode: 0o600)
-        } catch {
-            discard()
+    /// Each line is a word and a value.
+    private func readState(in kept: OpenFolder) -> State? {
+        guard let bytes = kept.contents(of: Self.stateName, upTo: 64 << 10) else { return nil }
+        var state = State(digest: "", kept: [])
+        for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
+            let parts = line.split(separator: " ", maxSplits: 1).map(String.init)
+            switch (parts.first, parts.last) {
+            case ("digest", let value?): state.digest = value
+            case ("file", let value?) where names.contains(value): state.kept.append(value)
+            case ("folder", let value?): state.newFolders.append(value)
+            default: return nil
+            }
         }
+        return state.digest.isEmpty ? nil : state
+    }
+
+    private func write(_ state: State, in kept: OpenFolder) -> Bool {
+        let lines =
+            ["digest \(state.digest)"] + state.kept.map { "file \($0)" } + state.newFolders.map { "folder \($0)" }
+        let temporary = "\(Self.stateName).new"
+        kept.remove(temporary)
+        guard var model = kept.status(of: ".") else { return false }
+        model.st_mode = 0o600
+        let bytes = Array(lines.map { "\($0)\n" }.joined().utf8)
+        guard kept.create(temporary, with: bytes, like: model), kept.rename(temporary, to: Self.stateName) else {
+            return false
+        }
+        kept.sync()
+        return true
     }
 
     /// The digest of all files. Nil if one cannot be read.
-    private func digest() -> String? {
-        digest { name throws(CountersignError) in
-            try HomeFile(path: "\(place)/\(name)").readIfThere(upTo: Self.limitBytes)
-        }
-    }
-
-    /// The same through the descriptors that hold the leases: another descriptor would have to wait for them.
-    private func digest(of leases: Leases) -> String? {
-        digest { name throws(CountersignError) in
-            guard let descriptor = leases.descriptors[name] else { return nil }
-            return try HomeFile(path: "\(place)/\(name)").contents(of: descriptor, about: 0, upTo: Self.limitBytes)
-        }
-    }
-
-    private func digest(_ read: (String) throws(CountersignError) -> [UInt8]?) -> String? {
+    private func digest(of leases: FileLeases) -> String? {
         var parts: [UInt8] = []
         for name in names {
-            do throws(CountersignError) {
-                parts += try read(name).map { Digest.sha256.hash($0) } ?? [UInt8](repeating: 0, count: 32)
-            } catch {
-                return nil
+            guard leases.names.contains(name) else {
+                parts += [UInt8](repeating: 0, count: 32)
+                continue
             }
+            guard let bytes = leases.contents(of: name, upTo: Self.limitBytes) else { return nil }
+            parts += Digest.sha256.hash(bytes)
         }
         return Hex.encode(Digest.sha256.hash(parts))
-    }
-
-    // MARK: Files
-
-    /// Copies the bytes, the permissions and the times.
-    private static func copy(_ source: String, to target: String) -> Bool {
-        var found = stat()
-        guard stat(source, &found) == 0, let bytes = try? HomeFile(path: source).read(upTo: limitBytes) else {
-            return false
-        }
-        let copy = HomeFile(path: target)
-        guard (try? copy.replace(with: bytes, mode: found.st_mode & 0o777)) != nil else { return false }
-        if geteuid() == 0 { _ = chown(target, found.st_uid, found.st_gid) }
-        let times = [found.st_atim, found.st_mtim]
-        return utimensat(AT_FDCWD, target, times, 0) == 0
-    }
-
-    private static func isLink(_ path: String) -> Bool {
-        var found = stat()
-        return lstat(path, &found) == 0 && found.st_mode & S_IFMT == S_IFLNK
-    }
-
-    /// Write leases (fcntl(2), F_SETLEASE), which the kernel grants only for a file that nobody else has open, and
-    /// which delay anybody who opens it until they are released.
-    private struct Leases {
-        var descriptors: [String: Int32] = [:]
-        var hasConflict = false
-
-        func release() { for descriptor in descriptors.values { close(descriptor) } }
-    }
-
-    // F_SETLEASE and F_SETSIG of <fcntl.h>, which are invisible to Swift.
-    private static let (setLease, setSignal): (Int32, Int32) = (1024, 10)
-
-    private func leases() -> Leases {
-        var leases = Leases()
-        for name in names {
-            let descriptor = open("\(place)/\(name)", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-            guard descriptor >= 0 else { continue }
-            leases.descriptors[name] = descriptor
-            // The kernel tells the holder of a lease that somebody waits: SIGIO would end the process, SIGURG does not.
-            _ = fcntl(descriptor, Self.setSignal, SIGURG)
-            // Other errors come from file systems without leases, whose files are replaced all the same.
-            if fcntl(descriptor, Self.setLease, Int32(F_WRLCK)) != 0, errno == EAGAIN { leases.hasConflict = true }
-        }
-        return leases
     }
 }

@@ -89,7 +89,10 @@ package struct TrustInstaller: Sendable {
         guard let store = step.store else { return Self.outcome(of: step) }
         // An earlier step may have done this already: on Debian, Java's keystore follows the system's anchors.
         let now = self.step(for: store, goal)
-        guard case .write = now.plan, let change = now.change else { return Self.outcome(of: now) }
+        guard case .write = now.plan, let change = now.change else {
+            if case .absent = goal, now.plan == .unchanged { store.removeRemains() }
+            return Self.outcome(of: now)
+        }
         do {
             try store.make(change)
         } catch {
@@ -132,8 +135,7 @@ package struct TrustInstaller: Sendable {
             return .add(root, name: RootName(of: root, in: home))
         case .absent(let root):
             let own = roots.filter { isOwn($0, root) }
-            if own.isEmpty { return roots.isEmpty && store.hasOriginalsToRestore ? .remove([]) : nil }
-            return .remove(own)
+            return own.isEmpty ? nil : .remove(own)
         }
     }
 

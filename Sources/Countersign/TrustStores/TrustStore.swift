@@ -34,21 +34,20 @@ protocol TrustStore: Sendable {
     func barrier(to change: StoreChange) -> Diagnostic?
     /// The certificates in it whose names are Countersign's, and `root` under any name.
     func roots(like root: Certificate?) throws(CountersignError) -> [StoredRoot]
-    /// The store does not contain any of Countersign's roots, but its original files are still to be put back.
-    var hasOriginalsToRestore: Bool { get }
     /// What the change will do, in a clause without a full stop.
     func description(of change: StoreChange) -> String
     /// Makes the change, completely or not at all.
     func make(_ change: StoreChange) throws(CountersignError)
+    /// Removes what a killed process has left in a store that contains none of Countersign's roots.
+    func removeRemains()
+}
+
+extension TrustStore {
+    func removeRemains() {}
 }
 
 /// A change to a trust store.
 enum StoreChange: Equatable, Sendable {
     case add(Certificate, name: RootName)
-    /// Without roots, puts back the original files.
     case remove([StoredRoot])
-}
-
-extension TrustStore {
-    var hasOriginalsToRestore: Bool { false }
 }

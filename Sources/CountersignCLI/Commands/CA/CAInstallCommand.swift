@@ -45,8 +45,8 @@ struct CAUninstallCommand: ParsableCommand {
             Removes the certificate that has the root's fingerprint, whatever its entry is named, and the roots that \
             `ca install` added for this home's path before a `ca rotate`. Works even if the home's files are gone. \
             Leaves all other entries alone. Puts back the original files of a database or keystore, or removes the \
-            database that `ca install` created, if nothing else has changed it since. A database that a running \
-            browser has open is put back by the next `ca uninstall`.
+            database that `ca install` created, if it is certain that nothing else has changed it since. A browser \
+            that runs meanwhile may change its database at any time, so only the root is removed from it.
 
             EXAMPLES:
               countersign ca uninstall
