@@ -68,6 +68,83 @@ final class JavaStoreTests: StoreBench {
         #expect(listing("\(tree)/usr/lib/jvm/one/lib/security").keys.sorted() == [".keep", "cacerts"])
     }
 
+    /// A program that changes the keystore while keytool runs for Countersign.
+    @Test func changeDuringACommandSurvives() throws {
+        let store = try makeKeystore("PKCS12")
+        try script(
+            "keytool",
+            """
+            PATH=/usr/bin:/bin
+            case "$*" in *-importcert*) [ -e \(folder.file("changed")) ] || {
+                : > \(folder.file("changed"))
+                COUNTERSIGN_STOREPASS= keytool -importcert -noprompt -alias another -keystore \(store) -storepass \
+                changeit -file \(Tool.fixture("client-a-root.pem"))
+            } ;; esac
+            exec keytool "$@"
+            """)
+        let wrapped = installer(path: "\(folder.file("bin")):/usr/bin:/bin")
+        guard case .failed(let diagnostic)? = run(wrapped, .present(root), .java).first else {
+            Issue.record("it did not fail: \(try aliases(store))")
+            return
+        }
+        #expect(diagnostic.message.contains("another program has changed"), "\(diagnostic.message)")
+        #expect(try aliases(store) == ["another", "other"])
+        #expect(run(wrapped, .present(root), .java) == [.done])
+        #expect(run(wrapped, .absent(root), .java) == [.done])
+        #expect(try aliases(store) == ["another", "other"])
+        #expect(listing("\(tree)/usr/lib/jvm/one/lib/security").keys.sorted() == [".keep", "cacerts"])
+    }
+
+    @Test func withoutADigestNothingIsRestored() throws {
+        let store = try makeKeystore("PKCS12")
+        try script("sha256sum", "exit 1")
+        let wrapped = installer(path: "\(folder.file("bin")):/usr/bin:/bin")
+        #expect(run(wrapped, .present(root), .java) == [.done])
+        try tool(
+            "keytool", "-importcert", "-noprompt", "-alias", "another", "-keystore", store, "-storepass", "changeit",
+            "-file", Tool.fixture("client-a-root.pem"))
+        #expect(run(wrapped, .absent(root), .java) == [.done])
+        #expect(try aliases(store) == ["another", "other"])
+    }
+
+    /// Root must not write where somebody has put a link into the keystore's folder.
+    @Test(arguments: ["link", "dangling", "folder"])
+    func plantedNamesAreNotFollowed(_ kind: String) throws {
+        let store = try makeKeystore("PKCS12")
+        let original = TextFile.bytes(store)
+        let victim = folder.file("victim")
+        for name in ["countersign", "countersign-original", "countersign-digest"] {
+            if kind == "folder" {
+                #expect(mkdir("\(store).\(name)", 0o755) == 0)
+            } else {
+                #expect(symlink(victim, "\(store).\(name)") == 0)
+            }
+        }
+        if kind == "link" { try folder.write("victim", "theirs") }
+        #expect(run(installer(), .present(root), .java) == [.done])
+        #expect(try aliases(store) == [name, "other"])
+        #expect(run(installer(), .absent(root), .java) == [.done])
+        #expect(try aliases(store) == ["other"])
+        if kind == "link" { #expect(folder.text("victim") == "theirs") }
+        if kind == "dangling" { #expect(!StoreLayout.exists(victim)) }
+        if kind != "folder" { #expect(TextFile.bytes(store) == original) }
+        for name in ["countersign", "countersign-original", "countersign-digest"] where kind == "folder" {
+            #expect(StoreLayout.names(in: "\(store).\(name)").isEmpty)
+        }
+    }
+
+    /// An original that is a link would be put in the place of the keystore.
+    @Test func linkIsNotRestored() throws {
+        let store = try makeKeystore("PKCS12")
+        #expect(run(installer(), .present(root), .java) == [.done])
+        let victim = try folder.write("victim", "theirs")
+        #expect(unlink("\(store).countersign-original") == 0)
+        #expect(symlink(victim, "\(store).countersign-original") == 0)
+        #expect(run(installer(), .absent(root), .java) == [.done])
+        #expect(try aliases(store) == ["other"])
+        #expect(listing("\(tree)/usr/lib/jvm/one/lib/security").keys.sorted() == [".keep", "cacerts"])
+    }
+
     @Test func runtimesSharingAKeystoreAreOneStore() throws {
         let store = try makeKeystore("JKS")
         for name in ["two", "three"] {

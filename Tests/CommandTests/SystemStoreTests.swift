@@ -47,6 +47,19 @@ final class SystemStoreTests: StoreBench {
         #expect(run(installer(), .absent(root), .system) == [.unchanged])
     }
 
+    /// On Debian, the members of the group staff may write to the folder.
+    @Test func plantedLinkIsNotFollowed() throws {
+        try makeDebian()
+        let victim = try folder.write("victim", "theirs")
+        let link = "\(tree)/usr/local/share/ca-certificates/\(name).crt.new"
+        #expect(symlink(victim, link) == 0)
+        #expect(run(installer(), .present(root), .system) == [.done])
+        #expect(folder.text("victim") == "theirs")
+        #expect(try opensslTrusts(root, "-CAfile", "/ca-certificates.crt"))
+        #expect(run(installer(), .absent(root), .system) == [.done])
+        #expect(folder.text("victim") == "theirs")
+    }
+
     @Test func uninstallRemovesEarlierRootsOfThisHomeOnly() throws {
         try makeDebian()
         let (earlier, foreign) = try (root, InterceptionAuthority.create(at: Int64(time(nil))).root)

@@ -124,23 +124,38 @@ struct JavaStore: TrustStore {
         case last
     }
 
-    /// `$1` is the keystore, `$2` the purpose, the rest is the keytool command. keytool modifies files in place, so it
-    /// is run on a copy. The first line of standard input is the password. The original is put back only if its digest
-    /// shows that nobody else has changed the keystore since Countersign did.
+    /// `$1` is the keystore, `$2` the purpose, the rest is the keytool command. The first line of standard input is the
+    /// password. keytool modifies files in place, so it is run on a copy, which replaces the keystore only if that is
+    /// still the same. The original is put back only if its digest shows that nobody else has changed the keystore
+    /// since Countersign did.
+    ///
+    /// Root writes only in a new folder of its own, and from there moves files over names in the keystore's folder,
+    /// which does not follow a link that somebody has put there.
     private static let script = """
         IFS= read -r COUNTERSIGN_STOREPASS; export COUNTERSIGN_STOREPASS
-        store=$1 purpose=$2; shift 2
+        store=$1 purpose=$2; shift 2; umask 077; set -C
         kept=$store.countersign-original digest=$store.countersign-digest
-        trap 'rm -f "$store.countersign"; [ -e "$digest" ] || rm -f "$kept"' EXIT
-        [ -e "$kept" ] && sha256sum < "$store" | cmp -s - "$digest" || rm -f "$kept" "$digest"
-        if [ "$purpose" = first ] && [ ! -e "$kept" ]; then cp -p "$store" "$kept" || exit; fi
-        cp -p "$store" "$store.countersign" && "$@" -keystore "$store.countersign" \
-        && mv -f "$store.countersign" "$store" || exit
-        if [ "$purpose" = last ]; then
-            [ ! -e "$kept" ] || mv -f "$kept" "$store" && rm -f "$digest"
-        elif [ -e "$kept" ]; then
-            sha256sum < "$store" > "$digest"
+        sum() { line=$(sha256sum < "$1" 2>/dev/null) && line=${line%% *} && [ ${#line} = 64 ] && echo "$line"; }
+        is_file() { [ -f "$1" ] && [ ! -L "$1" ]; }
+        discard() { rm -f "$kept" "$digest" 2>/dev/null; }
+        rm -rf "$store".countersign.??????
+        work=$(mktemp -d "$store.countersign.XXXXXX") || exit
+        trap 'rm -rf "$work"' EXIT; trap 'exit 1' HUP INT TERM
+        cp -p "$store" "$work/before" && before=$(sum "$work/before"); [ -e "$work/before" ] || exit 1
+        is_file "$kept" && is_file "$digest" && [ -n "$before" ] && [ "$(cat "$digest")" = "$before" ] || discard
+        if [ "$purpose" = last ] && is_file "$kept"; then
+            mv -fT "$kept" "$store" && rm -f "$digest"; exit
         fi
+        cp -p "$work/before" "$work/store" && "$@" -keystore "$work/store" && after=$(sum "$work/store" || :) || exit
+        cmp -s "$store" "$work/before" || { echo "another program has changed $store; try again" >&2; exit 1; }
+        mv -fT "$work/store" "$store" || exit
+        [ "$purpose" != first ] || [ -z "$before" ] || mv -fT "$work/before" "$kept" 2>/dev/null
+        if is_file "$kept" && [ -n "$after" ] && echo "$after" > "$work/digest"; then
+            mv -fT "$work/digest" "$digest" 2>/dev/null || discard
+        else
+            discard
+        fi
+        exit 0
         """
 
     func make(_ change: StoreChange) throws(CountersignError) {

@@ -119,22 +119,28 @@ struct SystemStore: TrustStore {
 
     private func path(of name: RootName) -> String { "\(place)/\(name.text)\(family.suffix)" }
 
-    /// `$1` is the file, the rest is the update command. Removes the file if the command fails.
+    /// `$1` is the file, the rest is the update command. Removes the file if the command fails. Root writes only in a
+    /// new folder of its own, because a link may wait in one that others may write to, as on Debian.
     private static let adding = """
-        file=$1; shift; umask 022
-        trap 'rm -f "$file.new"' EXIT
-        cat > "$file.new" && mv -f "$file.new" "$file" || exit
+        file=$1; shift; umask 022; set -C
+        rm -rf "$file".countersign.??????
+        work=$(mktemp -d "$file.countersign.XXXXXX") || exit
+        trap 'rm -rf "$work"' EXIT; trap 'exit 1' HUP INT TERM
+        cat > "$work/root" && mv -fT "$work/root" "$file" && rmdir "$work" || exit
         "$@" && exit
         status=$?; rm -f "$file"; "$@" >/dev/null 2>&1; exit $status
         """
 
-    /// `$1` is the file, `$2` the folder with links or empty, the rest is the update command. Restores the file if the
+    /// `$1` is the file, `$2` the folder with links or empty, the rest is the update command. Puts the file back if the
     /// command fails. Removes only the links to the deleted file, first the one by name and then the one by hash:
     /// `update-ca-certificates --fresh` would temporarily remove all links.
     private static let removing = """
         file=$1; links=$2; shift 2; umask 022
-        kept=$(cat "$file") && rm "$file" || exit
-        "$@" || { status=$?; printf '%s\\n' "$kept" > "$file"; exit $status; }
+        rm -rf "$file".countersign.??????
+        work=$(mktemp -d "$file.countersign.XXXXXX") || exit
+        trap 'rm -rf "$work"' EXIT; trap 'exit 1' HUP INT TERM
+        mv -fT "$file" "$work/root" || exit
+        "$@" || { status=$?; mv -fT "$work/root" "$file"; exit $status; }
         [ -n "$links" ] || exit 0
         target=$file
         for pass in 1 2; do
