@@ -87,6 +87,37 @@ struct RefreshTests {
         #expect(try place.identity() != nil)
     }
 
+    /// The server ends the handshake with "handshake failure" or "illegal parameter" if the new certificate is
+    /// presented, although it accepts the present one.
+    @Test(arguments: [40, 47])
+    func certificateThatTheServerCannotUseIsNotInstalled(alert: Int) throws {
+        let place = try enrolled()
+        let before = try place.leaf()
+        try place.control(["tls": "1.2", "alert": alert, "alertUnless": [before.serialNumberHex]])
+        for attempt in 1...2 as ClosedRange<UInt32> {
+            let result = try place.refresh("laptop")
+            #expect(result.status == 1, "\(result.said)")
+            #expect(result.error.contains("does not accept the certificate that it issued"), "\(result.said)")
+            #expect(try place.leaf() == before && place.identity()?.leaf == before)
+            #expect(try place.vault.contents.pendingEnrollments["laptop"]?.attempts == attempt)
+        }
+        #expect(place.server.requests("simplereenroll").count == 1)
+        try place.control()
+        #expect(try place.refresh("laptop").status == 0)
+        #expect(try place.leaf() != before && place.isVerified())
+    }
+
+    /// An identity that is to be replaced works elsewhere, whatever this server makes of it.
+    @Test func replacementThatTheServerCannotUseIsNotInstalled() throws {
+        let place = try enrolled()
+        let before = try place.leaf()
+        try place.control(["tls": "1.2", "curve": "prime256v1"])
+        let result = try place.enroll("--replace", "--key", "ec-p384")
+        #expect(result.status == 1, "\(result.said)")
+        #expect(result.error.contains("does not accept the certificate that it issued"), "\(result.said)")
+        #expect(try place.leaf() == before && place.identity()?.leaf == before)
+    }
+
     @Test(arguments: ["1.2", "1.3"])
     func serverThatClosesAtTheCertificateGetsTheCredential(version: String) throws {
         let place = try enrolled()

@@ -40,6 +40,8 @@ extension RenewalAttempt {
 
     private func pendingToken(in contents: VaultContents) -> TokenKey? { contents.pendingEnrollments[name]?.token }
 
+    /// Presents the new certificate to the server that has issued it. Throws if the server does not accept it, and the
+    /// identity is better off with the present one.
     private func verify(_ identity: Identity) async throws {
         let record = try record()
         do {
@@ -47,13 +49,8 @@ extension RenewalAttempt {
                 return context.report(.notVerified(server: record.server))
             }
         } catch let error as EnrollmentError {
-            // If there is no working identity, an unverified one is better than none. A server that cannot use the new
-            // key in TLS, such as P-384 with libest, has issued a certificate that other servers may still accept.
-            let isLenient = try error.code == .identityUnusable || error.isTransient && workingIdentity() == nil
-            if isLenient {
-                return context.report(.notVerified(server: record.server))
-            }
-            guard error.code == .identityRefused else { throw error }
+            if try await !hasBetterIdentity(than: error) { return context.report(.notVerified(server: record.server)) }
+            guard error.code == .identityRefused || error.code == .identityUnusable else { throw error }
             try vault.update { contents in
                 guard var pending = contents.pendingEnrollments[name] else { return }
                 pending.attempts = pending.attempts &+ 1
@@ -62,6 +59,33 @@ extension RenewalAttempt {
             throw EnrollmentError(
                 .wrongCertificate, "\(record.server) does not accept the certificate that it issued: \(error.detail)",
                 hint: "the identity is unchanged")
+        }
+    }
+
+    /// Whether the present identity is to be preferred to one that failed its test with this error.
+    private func hasBetterIdentity(than error: EnrollmentError) async throws -> Bool {
+        switch error.code {
+        case .identityUnusable:
+            guard let present = try workingIdentity() else { return false }
+            // One that is to be replaced may be for other servers. Otherwise, a server that cannot use the present key
+            // in TLS either, such as P-384 with libest, has not tested the new certificate.
+            if plan(in: vault.contents) != nil { return true }
+            return try await canBeUsed(present)
+        default:
+            // If there is no working identity, an unverified one is better than none.
+            return try !error.isTransient || workingIdentity() != nil
+        }
+    }
+
+    /// Whether the server can use the identity's key in TLS.
+    private func canBeUsed(_ identity: Identity) async throws -> Bool {
+        do {
+            _ = try await session().verify(identity)
+            return true
+        } catch let error as EnrollmentError {
+            if error.code == .identityUnusable { return false }
+            guard error.code == .identityRefused else { throw error }
+            return true
         }
     }
 

@@ -34,6 +34,8 @@ DEFAULTS = {
     "clientCertificate": "none",  # none, optional, required
     "clientAuthorities": ["ca"],  # accepted issuers of client certificates
     "hangsUp": False,  # close the connection without an alert when it has the client certificate
+    "alert": None,  # number of an alert to send for other client certificates than those in alertUnless; only TLS 1.2
+    "alertUnless": [],  # hexadecimal serial numbers
     "revoked": [],  # hexadecimal serial numbers that get the alert certificate_revoked
     "auth": None,  # basic, digest, digest-sha256, both, negotiate, or None for no password
     "authFor": ["csrattrs", "simpleenroll", "simplereenroll"],  # operations that require it
@@ -235,6 +237,13 @@ class Connection:
     def judge(self, connection, certificate, error, depth, passed):
         if self.values["hangsUp"]:
             self.raw.shutdown(socket.SHUT_RDWR)
+        serial = f"{certificate.get_serial_number():X}"
+        accepted = [text.lstrip("0").upper() for text in self.values["alertUnless"]]
+        if depth == 0 and self.values["alert"] and serial not in accepted:
+            # Not encrypted yet in TLS 1.2 (RFC 5246 section 7.2).
+            self.raw.sendall(bytes([21, 3, 3, 0, 2, 2, self.values["alert"]]))
+            self.raw.shutdown(socket.SHUT_RDWR)
+            return False
         return bool(passed)
 
     def handshake(self):
