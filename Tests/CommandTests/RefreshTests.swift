@@ -34,8 +34,9 @@ struct RefreshTests {
         let place = try enrolled()
         let abandoned = try place.sandbox.folder.write("home/Certs/identities/laptop.pem.4711.1.new", "x")
         try #require(abandoned == "\(place.chainPath()).4711.1.new")
+        let inRoot = try place.sandbox.folder.write("home/breaker.4711.1.new", "x")
         #expect(try place.refresh("laptop").status == 0)
-        #expect(access(abandoned, F_OK) != 0)
+        #expect(access(abandoned, F_OK) != 0 && access(inRoot, F_OK) != 0)
     }
 
     @Test func reuseKeyKeepsTheKey() throws {

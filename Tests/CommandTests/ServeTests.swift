@@ -31,7 +31,8 @@ struct ServeTests {
 
     @Test func startRemovesTheTemporaryFilesOfKilledWriters() throws {
         let abandoned = [
-            "AllowedSites/work.sites.4711.1.new", "Certs/identities/laptop.pem.4711.1.new", "vault.key.new",
+            "AllowedSites/work.sites.4711.1.new", "Certs/identities/laptop.pem.4711.1.new",
+            "Certs/anchors/a.pem.4711.1.new", "breaker.4711.1.new", "vault.key.new",
         ]
         for name in abandoned { try sandbox.folder.write("home/\(name)", "x") }
         try #require(abandoned.allSatisfy { access("\(sandbox.home)/\($0)", F_OK) == 0 })
