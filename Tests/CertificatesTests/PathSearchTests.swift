@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCOpenSSL
+import CountersignTestOrigin
 import Testing
 
 @testable import CountersignCertificates
@@ -138,6 +139,34 @@ struct PathSearchTests {
                 == [.nameConstraint])
     }
 
+    /// One of two certificates of the leaf's issuer is revoked.
+    @Test(arguments: [true, false]) func aRevokedIntermediateIsAvoided(isFirst: Bool) throws {
+        let authority = try OpenSSLAuthority()
+        try authority.make("one", of: "one", OpenSSLAuthority.authority)
+        try authority.make("two", of: "two", OpenSSLAuthority.authority)
+        try authority.make("middle", of: "one", OpenSSLAuthority.authority)
+        try authority.make("leaf", of: "middle", OpenSSLAuthority.server)
+        try authority.certify("middle", of: "two", as: "bridge", OpenSSLAuthority.authority)
+        func certificate(_ name: String) throws -> Certificate {
+            try #require(try Certificate.readPEM(authority.bytes("\(name).pem")).first)
+        }
+        let middles = try [certificate("middle"), certificate("bridge")]
+        let chain = try [certificate("leaf")] + (isFirst ? middles : middles.reversed())
+        let anchors = try TrustAnchors(system: false, additional: [certificate("one"), certificate("two")])
+        func trust(_ lists: [[UInt8]]) throws -> ServerTrust {
+            ChainVerifier(anchors: anchors, revocationLists: try lists.flatMap(RevocationList.read)).evaluate(
+                chain: chain, host: "localhost", at: Self.now)
+        }
+        func list(of issuer: String) throws -> [UInt8] {
+            try authority.makeList("crl", of: issuer, from: "20251201000000Z", until: "20260201000000Z")
+        }
+        try authority.revoke("middle", of: "one")
+        #expect(try trust([list(of: "one")]).reasons == [])
+        try authority.revoke("bridge", of: "two")
+        let both = try trust([list(of: "one"), list(of: "two")])
+        #expect(both.reasons == [.revoked] && both.revocation == .revoked(by: .revocationList))
+    }
+
     /// A mesh of CAs that have certified each other has more paths than can be tried.
     @Test func theNumberOfPathsIsLimited() throws {
         let names = ["leaf"] + (0..<12).map { "ca \($0)" }
@@ -160,7 +189,7 @@ struct PathSearchTests {
         let anchors = try TrustAnchors(system: false, additional: [#require(roots["ca 0"])])
         var search = PathSearch([leaf] + chain.dropFirst(2), leaf: leaf, anchors: anchors, at: Self.now)
         var signatures = 0
-        while let material = search.next() { signatures += material.chain.count + (material.trusted?.count ?? 0) }
+        while let material = search.next() { signatures += material.chain.count + (material.trusted?.count ?? 0) - 1 }
         #expect((1...100).contains(signatures), "\(signatures)")
         let stranger = try TrustAnchors(system: false, additional: TestPKI.chain("unknown-root"))
         var fruitless = PathSearch([leaf] + chain.dropFirst(2), leaf: leaf, anchors: stranger, at: Self.now)

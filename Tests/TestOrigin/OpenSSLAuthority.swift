@@ -46,6 +46,17 @@ package final class OpenSSLAuthority: Sendable {
         if issuer != name, extensions.contains(where: { $0.hasSuffix("CA:TRUE") }) { try openDatabase(of: name) }
     }
 
+    /// Creates `file` as another certificate of `name`, by another issuer.
+    package func certify(_ name: String, of issuer: String, as file: String, _ extensions: [String]) throws {
+        let identifiers = ["subjectKeyIdentifier=hash", "authorityKeyIdentifier=keyid"]
+        try folder.write("\(file).ext", (extensions + identifiers).joined(separator: "\n") + "\n")
+        try openssl(
+            authority(issuer) + [
+                "-in", path("\(name).csr"), "-extfile", path("\(file).ext"), "-startdate", "20240101000000Z",
+                "-enddate", "20440101000000Z", "-out", path("\(file).pem"),
+            ])
+    }
+
     package func revoke(_ name: String, of issuer: String) throws {
         try openssl(authority(issuer) + ["-revoke", path("\(name).pem")])
     }

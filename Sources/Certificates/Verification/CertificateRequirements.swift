@@ -16,14 +16,14 @@ enum CertificateRequirements {
         case anchor
     }
 
-    /// The reasons against one certificate of a path.
-    static func reasons(against certificate: Certificate, as role: Role) -> [ServerTrust.Reason] {
+    /// The reasons against one certificate of a path. Checks whether it is self-signed within the budget.
+    static func reasons(
+        against certificate: Certificate, as role: Role, within budget: VerificationBudget = VerificationBudget()
+    ) -> [ServerTrust.Reason] {
         var reasons: [ServerTrust.Reason] = []
         if role != .anchor {
             if !certificate.hasStrongKey { reasons.append(.weakKey) }
-            if !certificate.hasStrongSignature, certificate.withX509({ X509_self_signed($0, 1) }) != 1 {
-                reasons.append(.weakSignature)
-            }
+            if !certificate.hasStrongSignature, !isSelfSigned(certificate, budget) { reasons.append(.weakSignature) }
         }
         if role == .leaf {
             if certificate.isCertificateAuthority { reasons.append(.caAsLeaf) }
@@ -36,6 +36,14 @@ enum CertificateRequirements {
             case .anchor: "trust anchor not accepted"
             }
         return reasons + faults(of: certificate, as: role).map { .other("\(subject): \($0)") }
+    }
+
+    /// False if the budget does not permit to find out.
+    private static func isSelfSigned(_ certificate: Certificate, _ budget: VerificationBudget) -> Bool {
+        guard certificate.withX509({ X509_self_signed($0, 0) }) == 1, let cost = certificate.signatureCost,
+            budget.spend(cost)
+        else { return false }
+        return certificate.withX509 { X509_self_signed($0, 1) } == 1
     }
 
     /// Whether the extended key usage includes serverAuth and not anyExtendedKeyUsage.

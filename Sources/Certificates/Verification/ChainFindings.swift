@@ -7,10 +7,18 @@ import CountersignCOpenSSL
 /// An unusable revocation list is not a reason against the chain. But a list that another CA has issued, or that is for
 /// other certificates, cannot revoke a certificate either.
 final class ChainFindings {
-    private var found: [(reason: ServerTrust.Reason, depth: Int32)] = []
+    private var found: [Finding] = []
     private var unusableLists: Set<ListUse> = []
     /// Why no list determines whether the leaf is revoked; nil if one does.
     private(set) var leafListFault: String?
+
+    private struct Finding {
+        let reason: ServerTrust.Reason
+        /// 0 is the leaf.
+        var depth: Int32
+        /// Whether another path from the same leaf may lack the reason.
+        var dependsOnPath: Bool
+    }
 
     /// The reasons, those of the leaf first, otherwise in the order of detection.
     var reasons: [ServerTrust.Reason] {
@@ -18,21 +26,31 @@ final class ChainFindings {
             \.element.reason)
     }
 
-    /// Whether another path from the same leaf may have fewer reasons.
-    var dependsOnPath: Bool {
-        found.contains { item in
-            switch item.reason {
-            case .unknownIssuer, .incompleteChain, .nameConstraint, .pathLength, .other: true
-            case .selfSigned, .expired, .notYetValid, .hostMismatch, .revoked, .wrongPurpose, .weakKey,
-                .weakSignature, .caAsLeaf:
-                item.depth > 0
-            }
+    /// Whether another path from the same leaf may have fewer reasons. A revoked leaf is revoked on every path.
+    var dependOnPath: Bool {
+        found.contains(where: \.dependsOnPath) && !found.contains { $0.reason == .revoked && $0.depth == 0 }
+    }
+
+    /// `isOfLeaf` says that the reason concerns the leaf alone, whatever its issuer is.
+    func add(_ reason: ServerTrust.Reason, depth: Int32, isOfLeaf: Bool = false) {
+        let depth = max(0, depth)
+        let dependsOnPath = !isOfLeaf && (depth > 0 || Self.dependsOnPath(reason))
+        if let index = found.firstIndex(where: { $0.reason == reason }) {
+            found[index].depth = min(found[index].depth, depth)
+            if !dependsOnPath { found[index].dependsOnPath = false }
+        } else {
+            found.append(Finding(reason: reason, depth: depth, dependsOnPath: dependsOnPath))
         }
     }
 
-    func add(_ reason: ServerTrust.Reason, depth: Int32) {
-        guard !found.contains(where: { $0.reason == reason }) else { return }
-        found.append((reason, max(0, depth)))
+    /// Whether another path may lack the reason, although it was found at the leaf.
+    private static func dependsOnPath(_ reason: ServerTrust.Reason) -> Bool {
+        switch reason {
+        case .unknownIssuer, .incompleteChain, .nameConstraint, .pathLength, .other: true
+        case .selfSigned, .expired, .notYetValid, .hostMismatch, .revoked, .wrongPurpose, .weakKey, .weakSignature,
+            .caAsLeaf:
+            false
+        }
     }
 
     /// Records the current error of the context.
@@ -52,8 +70,24 @@ final class ChainFindings {
         if error == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE, found.contains(where: { missing.contains($0.reason) }) {
             return
         }
-        add(Self.reason(for: error, at: certificate, depth: depth), depth: depth)
+        add(
+            Self.reason(for: error, at: certificate, depth: depth), depth: depth,
+            isOfLeaf: depth == 0 && Self.contentErrors.contains(error))
     }
+
+    /// Errors about one certificate's own content.
+    private static let contentErrors: Set = [
+        X509_V_ERR_ERROR_IN_CERT_NOT_BEFORE_FIELD, X509_V_ERR_ERROR_IN_CERT_NOT_AFTER_FIELD,
+        X509_V_ERR_UNHANDLED_CRITICAL_EXTENSION, X509_V_ERR_INVALID_EXTENSION, X509_V_ERR_ISSUER_NAME_EMPTY,
+        X509_V_ERR_SUBJECT_NAME_EMPTY, X509_V_ERR_MISSING_AUTHORITY_KEY_IDENTIFIER,
+        X509_V_ERR_MISSING_SUBJECT_KEY_IDENTIFIER, X509_V_ERR_AUTHORITY_KEY_IDENTIFIER_CRITICAL,
+        X509_V_ERR_SUBJECT_KEY_IDENTIFIER_CRITICAL, X509_V_ERR_EMPTY_SUBJECT_ALT_NAME,
+        X509_V_ERR_EMPTY_SUBJECT_SAN_NOT_CRITICAL, X509_V_ERR_CA_BCONS_NOT_CRITICAL,
+        X509_V_ERR_CA_CERT_MISSING_KEY_USAGE, X509_V_ERR_KU_KEY_CERT_SIGN_INVALID_FOR_NON_CA,
+        X509_V_ERR_PATHLEN_INVALID_FOR_NON_CA, X509_V_ERR_PATHLEN_WITHOUT_KU_KEY_CERT_SIGN,
+        X509_V_ERR_EXTENSIONS_REQUIRE_VERSION_3, X509_V_ERR_EC_KEY_EXPLICIT_PARAMS,
+        X509_V_ERR_UNSUPPORTED_SIGNATURE_ALGORITHM,
+    ]
 
     /// The use of a list for one certificate of the path.
     private struct ListUse: Hashable {

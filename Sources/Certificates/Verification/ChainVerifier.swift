@@ -40,6 +40,8 @@ package struct ChainVerifier: Sendable {
         case awaited
         /// In DER.
         case received([UInt8])
+
+        fileprivate var isReceived: Bool { if case .received = self { true } else { false } }
     }
 
     /// A verdict and the time until which it stays the same.
@@ -71,24 +73,37 @@ package struct ChainVerifier: Sendable {
         }
         ERR_clear_error()
         defer { ERR_clear_error() }
-        let question = Question(chain: chain, leaf: leaf, host: host, time: time, staple: staple)
-        var best = judge(ChainPath.Material(chain: chain), question)
-        var search = PathSearch(chain, leaf: leaf, anchors: anchors, at: time)
-        while best.mayHaveBetterPath, let other = search.next() {
-            let found = judge(other, question)
-            if found.isBetter(than: best) { best = found }
+        let question = Question(
+            leaf: leaf, host: host, time: time, staple: staple, requirements: PathRequirements())
+        let unusable = chain.dropFirst().filter { $0.signatureCost == nil }
+        let usable = unusable.isEmpty ? chain : [leaf] + chain.dropFirst().filter { $0.signatureCost != nil }
+        var best = judge(ChainPath.Material(chain: usable), question)
+        var anchorsFound: [Certificate] = []
+        if best.findings.dependOnPath {
+            var search = PathSearch(
+                usable, leaf: leaf, anchors: anchors, at: time, requirements: question.requirements,
+                extraCost: (!revocationLists.isEmpty, staple.isReceived ? StapledResponse.cost : 0))
+            search.charge(best.path.whole)
+            while best.findings.dependOnPath, let other = search.next() {
+                let found = judge(other, question)
+                if found.isBetter(than: best) { best = found }
+            }
+            anchorsFound = search.anchorsFound
+        }
+        if !best.path.reachesAnchor {
+            for issuer in unusable { best.findings.add(.unusableKey(of: issuer), depth: 1) }
         }
         return Appraisal(
             trust: ServerTrust(chain: chain, reasons: best.findings.reasons, revocation: best.revocation),
-            holdsUntil: min(best.holdsUntil, lastSecond(of: chain + best.path.whole + search.anchorsFound, at: time)))
+            holdsUntil: min(best.holdsUntil, lastSecond(of: chain + best.path.whole + anchorsFound, at: time)))
     }
 
     private struct Question {
-        let chain: [Certificate]
         let leaf: Certificate
         let host: String
         let time: Int64
         let staple: Staple
+        let requirements: PathRequirements
     }
 
     /// The judgement on one path.
@@ -97,9 +112,6 @@ package struct ChainVerifier: Sendable {
         let findings: ChainFindings
         let revocation: ServerTrust.Revocation
         let holdsUntil: Int64
-
-        /// Whether another path may have fewer reasons. A revoked leaf is revoked on every path.
-        var mayHaveBetterPath: Bool { findings.dependsOnPath && !findings.reasons.contains(.revoked) }
 
         func isBetter(than other: Judgement) -> Bool {
             if path.reachesAnchor != other.path.reachesAnchor { return path.reachesAnchor }
@@ -115,8 +127,8 @@ package struct ChainVerifier: Sendable {
         for (depth, certificate) in path.whole.enumerated() {
             let role: CertificateRequirements.Role =
                 depth == 0 ? .leaf : depth < path.belowAnchor.count ? .issuer : .anchor
-            for reason in CertificateRequirements.reasons(against: certificate, as: role) {
-                findings.add(reason, depth: Int32(depth))
+            for reason in question.requirements.reasons(against: certificate, as: role) {
+                findings.add(reason, depth: Int32(depth), isOfLeaf: role == .leaf)
             }
         }
         let refusedKeys = Set(refused.map(\.publicKeyDER))
@@ -144,5 +156,12 @@ package struct ChainVerifier: Sendable {
             certificates.flatMap { [$0.notBefore, $0.notAfter] }
             + revocationLists.flatMap { [$0.thisUpdate, $0.nextUpdate] }.compactMap(\.self)
         return turningPoints.filter { $0 > time }.map { $0 - 1 }.min() ?? .max
+    }
+}
+
+extension ServerTrust.Reason {
+    /// ``Certificate/signatureCost`` has the limits.
+    fileprivate static func unusableKey(of issuer: Certificate) -> Self {
+        .other("issuer not accepted: checking signatures by its key (\(issuer.keyDescription)) takes too long")
     }
 }

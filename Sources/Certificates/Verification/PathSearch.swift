@@ -6,8 +6,8 @@ import CountersignCOpenSSL
 /// and those in the store.
 ///
 /// A path consists of certificates of which each one's issuer is the next one's subject; OpenSSL then validates it.
-/// Sound certificates are tried first. The number of paths in a mesh of cross-certificates is exponential, so the
-/// number of steps is limited, and the number of signatures that validation has to check.
+/// Sound certificates are tried first. The number of paths in a mesh of cross-certificates is exponential, so a
+/// ``VerificationBudget`` limits the work for the search and for the validation of the paths that it finds.
 struct PathSearch {
     /// The trust anchors at which a path was found to end.
     private(set) var anchorsFound: [Certificate] = []
@@ -16,6 +16,8 @@ struct PathSearch {
     private let chain: [Certificate]
     private let anchors: TrustAnchors
     private let time: Int64
+    private let requirements: PathRequirements
+    private let extraCost: ExtraCost
     /// The certificates that were sent, by the hash of the subject.
     private var sent: [UInt: [Candidate]] = [:]
     /// The certificates in the store, by the issuer's name for which they were looked up.
@@ -23,22 +25,38 @@ struct PathSearch {
     /// The incomplete paths, the one to be continued first at the end.
     private var unfinished: [[Candidate]] = []
     private var hasStarted = false
-    private var steps = 0
-    private var signatures = 0
 
-    /// In a mesh, the first complete path is found after a few dozen steps.
-    private static let stepLimit = 1000
-    /// Go's limit. Each takes less than a tenth of a millisecond with P-256 and RSA.
-    private static let signatureLimit = 100
+    /// The work for a path besides its signatures: whether the lists of each issuer are checked, and for the stapled
+    /// response.
+    typealias ExtraCost = (isPerLink: Bool, perPath: Int)
 
-    init(_ chain: [Certificate], leaf: Certificate, anchors: TrustAnchors, at time: Int64) {
+    init(
+        _ chain: [Certificate], leaf: Certificate, anchors: TrustAnchors, at time: Int64,
+        requirements: PathRequirements = PathRequirements(), extraCost: ExtraCost = (false, 0)
+    ) {
         self.leaf = leaf
         self.chain = chain
         self.anchors = anchors
         self.time = time
+        self.requirements = requirements
+        self.extraCost = extraCost
     }
 
-    /// The certificates of the next path; nil if there is none, or after the limits.
+    private var budget: VerificationBudget { requirements.budget }
+
+    /// Counts a path that has been validated already.
+    func charge(_ path: [Certificate]) {
+        budget.charge(cost(of: path.dropFirst().map { $0.signatureCost ?? VerificationBudget.total / 4 }))
+    }
+
+    /// `issuers` are the costs of one signature by each.
+    private func cost(of issuers: [Int]) -> Int {
+        let signatures = issuers.reduce(0, +) * (extraCost.isPerLink ? 2 : 1)
+        let response = extraCost.perPath == 0 ? 0 : extraCost.perPath + (issuers.first ?? 0)
+        return signatures + response + (issuers.count + 1) * VerificationBudget.signatureOverhead
+    }
+
+    /// The certificates of the next path; nil if there is none, or if the budget does not permit it.
     mutating func next() -> ChainPath.Material? {
         if !hasStarted {
             hasStarted = true
@@ -48,27 +66,28 @@ struct PathSearch {
             unfinished = [[Candidate(leaf, isStored: false)]]
         }
         while let path = unfinished.popLast() {
-            guard signatures + path.count <= Self.signatureLimit else { return nil }
             if path.count > 1, let end = path.last, end.isStored, end.isSelfSigned {
-                signatures += path.count
+                guard budget.spend(cost(of: path.dropFirst().map(\.signatureCost))) else { return nil }
                 if !anchorsFound.contains(end.certificate) { anchorsFound.append(end.certificate) }
                 return ChainPath.Material(
                     chain: path.filter { !$0.isStored }.map(\.certificate),
                     trusted: path.filter(\.isStored).map(\.certificate))
             }
-            steps += 1
-            guard steps <= Self.stepLimit else { return nil }
             // The leaf, the intermediate certificates and the anchor.
-            if path.count < Int(ChainVerifier.maximumDepth) + 2 { unfinished += continuations(of: path) }
+            guard path.count < Int(ChainVerifier.maximumDepth) + 2 else { continue }
+            guard let longer = continuations(of: path) else { return nil }
+            unfinished += longer
         }
         return nil
     }
 
-    /// The paths that are longer by one certificate, the most promising one last.
-    private mutating func continuations(of path: [Candidate]) -> [[Candidate]] {
+    /// The paths that are longer by one certificate, the most promising one last. Nil if the budget does not permit to
+    /// find them.
+    private mutating func continuations(of path: [Candidate]) -> [[Candidate]]? {
         guard let end = path.last else { return [] }
-        let named = sent[end.certificate.withX509 { X509_issuer_name_hash($0) }] ?? []
-        let issuers = (storedIssuers(of: end) + named).filter { issuer in
+        let named = storedIssuers(of: end) + (sent[end.certificate.withX509 { X509_issuer_name_hash($0) }] ?? [])
+        guard budget.spend((named.count + 1) * VerificationBudget.examination) else { return nil }
+        let issuers = named.filter { issuer in
             // A path has no two certificates of one CA (RFC 4158 §5.2).
             issuer.hasIssued(end) && !path.contains { $0.isOfSameAuthority(as: issuer) }
         }
@@ -81,7 +100,7 @@ struct PathSearch {
 
     /// Sound certificates before others, and among these anchors before others.
     private func rank(of candidate: Candidate) -> Int {
-        (candidate.isSound(at: time) ? 2 : 0) + (candidate.isStored ? 1 : 0)
+        (candidate.isSound(at: time, requirements) ? 2 : 0) + (candidate.isStored ? 1 : 0)
     }
 
     private mutating func storedIssuers(of candidate: Candidate) -> [Candidate] {
@@ -99,6 +118,8 @@ private final class Candidate {
     /// Whether it comes from the store of trust anchors.
     let isStored: Bool
     let isSelfSigned: Bool
+    /// One that is not known is that of an anchor, which its owner has chosen.
+    let signatureCost: Int
     private let key: [UInt8]
     private var soundness: Bool?
 
@@ -106,6 +127,7 @@ private final class Candidate {
         self.certificate = certificate
         self.isStored = isStored
         key = certificate.publicKeyDER
+        signatureCost = certificate.signatureCost ?? VerificationBudget.total / 4
         isSelfSigned = certificate.withX509 { X509_self_signed($0, 0) } == 1
     }
 
@@ -123,11 +145,11 @@ private final class Candidate {
     }
 
     /// Whether there is no reason against the certificate that every path through it would have.
-    func isSound(at time: Int64) -> Bool {
+    func isSound(at time: Int64, _ requirements: PathRequirements) -> Bool {
         if let soundness { return soundness }
         let isSound =
             certificate.isValid(at: time) && certificate.isCertificateAuthority
-            && CertificateRequirements.reasons(against: certificate, as: isStored ? .anchor : .issuer).isEmpty
+            && requirements.reasons(against: certificate, as: isStored ? .anchor : .issuer).isEmpty
         soundness = isSound
         return isSound
     }

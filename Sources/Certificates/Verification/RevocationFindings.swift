@@ -12,7 +12,8 @@ enum RevocationFindings {
         let (stapled, holdsUntil) = judge(staple, path, at: time)
         if case .unusable = stapled, staple != .awaited, path.whole.first?.demandsStapledResponse == true {
             findings.add(
-                .other("certificate requires a stapled OCSP response, and none that is valid was sent"), depth: 0)
+                .other("certificate requires a stapled OCSP response, and none that is valid was sent"), depth: 0,
+                isOfLeaf: staple == .absent)
         }
         if stapled == .revoked {
             findings.add(.revoked, depth: 0)

@@ -20,6 +20,11 @@ enum StapledResponse {
     /// The validity of a good status without nextUpdate (RFC 6960 §4.2.2.1), in seconds.
     static let undatedLifetime: Int64 = 86_400
 
+    /// The maximum number of certificates in a response. One is enough for an authorised responder.
+    private static let certificateLimit = 4
+    /// The approximate time for the signatures of a response and its responder, see ``VerificationBudget``.
+    static let cost = 2000
+
     /// Evaluates `response`, in DER, for `leaf` of `issuer`, at `time` in seconds since 1970. Also returns the last
     /// second for which the result stays the same.
     static func judge(
@@ -41,6 +46,10 @@ enum StapledResponse {
         guard !entries.isEmpty else { return .unusable("about another certificate") }
         guard OCSP_BASICRESP_get_ext_by_critical(basic, 1, -1) < 0, !entries.contains(where: \.hasCriticalExtension)
         else { return .unusable("has an unknown critical extension") }
+        let sent = certificates(of: basic)
+        guard sent.count <= certificateLimit, sent.allSatisfy({ $0.signatureCost != nil }) else {
+            return .unusable("contains too many certificates, or one with an unusual key")
+        }
         guard isStronglySigned(basic), isSigned(basic, onBehalfOf: issuer, at: time) else {
             return .unusable("not signed by the issuer or a responder that it has authorised")
         }
