@@ -43,8 +43,8 @@ package enum AESGCM {
 }
 
 /// Owns one EVP_CIPHER_CTX.
-private final class CipherContext {
-    private let context: OpaquePointer
+final class CipherContext {
+    let context: OpaquePointer
 
     init(key: Secret, nonce: [UInt8], encrypt: Bool) throws(CryptographyError) {
         guard key.count == AESGCM.keyBytes, nonce.count == AESGCM.nonceBytes else {

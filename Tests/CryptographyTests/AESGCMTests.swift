@@ -55,6 +55,30 @@ import Testing
         #expect(opened == Secret(plaintext))
     }
 
+    @Test(arguments: cases.filter { $0.header.isEmpty })
+    func sealsAndOpensTheVectorsInBuffers(_ vector: Case) throws {
+        let (key, nonce) = (Secret(try bytes(vector.key)), try bytes(vector.nonce))
+        let (plaintext, wanted) = (try bytes(vector.plaintext), try bytes(vector.sealed))
+        var sealed = [UInt8](repeating: 0, count: plaintext.count + AESGCM.tagBytes)
+        var opened = [UInt8](repeating: 1, count: plaintext.count)
+        try plaintext.withUnsafeBytes { plaintext in
+            try sealed.withUnsafeMutableBytes { try AESGCM.seal(plaintext, into: $0, key: key, nonce: nonce) }
+        }
+        #expect(sealed == wanted)
+        func open() throws {
+            try sealed.withUnsafeBytes { sealed in
+                try opened.withUnsafeMutableBytes { try AESGCM.open(sealed, into: $0, key: key, nonce: nonce) }
+            }
+        }
+        try open()
+        #expect(opened == plaintext)
+        for index in sealed.indices {
+            sealed[index] ^= 1
+            #expect(throws: CryptographyError(.authenticationFailed, "")) { try open() }
+            sealed[index] ^= 1
+        }
+    }
+
     @Test func everyFlippedBitIsRefused() throws {
         let vector = Self.cases[1]
         let key = Secret(try bytes(vector.key))
