@@ -25,13 +25,15 @@ package struct RequestForwarding: ~Copyable, Sendable {
     package var connection: ConnectionOption
     /// Whether Expect is forwarded.
     package var keepsExpect: Bool
+    /// Whether `Expect: 100-continue` is added. Only for a request that has no Expect.
+    package var expectsContinue: Bool
     /// Replaces Max-Forwards; nil to pass it unchanged.
     package var maxForwards: UInt?
 
     package init(
         target: ArraySlice<UInt8>, host: String, framing: BodyFraming, authorization: (any SecretFieldValue)? = nil,
         via: ViaField? = nil, connection: ConnectionOption = .keepAlive, keepsExpect: Bool = false,
-        maxForwards: UInt? = nil
+        expectsContinue: Bool = false, maxForwards: UInt? = nil
     ) {
         self.target = target
         self.host = host
@@ -40,6 +42,7 @@ package struct RequestForwarding: ~Copyable, Sendable {
         self.via = via
         self.connection = connection
         self.keepsExpect = keepsExpect
+        self.expectsContinue = expectsContinue
         self.maxForwards = maxForwards
     }
 }
@@ -95,6 +98,7 @@ extension RequestHead {
             if let authorization = forwarding.authorization {
                 writer.field("Authorization", authorization)
             }
+            if forwarding.expectsContinue { writer.append("Expect: 100-continue\r\n") }
             if !keepsLength { writer.framing(forwarding.framing) }
             writer.connection(forwarding.connection, upgrade: upgrade)
             if let via = forwarding.via { writer.append(via.line) }

@@ -100,6 +100,8 @@ package struct RequestChanges: ~Copyable {
     /// The request goes out without its content, and without Expect and Upgrade: it only opens a dialogue that
     /// authenticates the connection.
     package let withholdsContent: Bool
+    /// `Expect: 100-continue` is added: the content follows when the origin invites it (RFC 9110 §10.1.1).
+    package let expectsContinue: Bool
     /// Replaces the client's Authorization; nil leaves it unchanged.
     package let authorization: AuthorizationField?
     /// Appended to `Via` (RFC 9110 §7.6.3).
@@ -109,11 +111,12 @@ package struct RequestChanges: ~Copyable {
 
     package init(
         target: ArraySlice<UInt8>, authority: String, withholdsContent: Bool, authorization: AuthorizationField?,
-        via: ViaField, maxForwards: UInt?
+        via: ViaField, maxForwards: UInt?, expectsContinue: Bool = false
     ) {
         self.target = target
         self.authority = authority
         self.withholdsContent = withholdsContent
+        self.expectsContinue = expectsContinue
         self.authorization = authorization
         self.via = via
         self.maxForwards = maxForwards
