@@ -8,11 +8,13 @@
 
 #include <fcntl.h>
 #include <malloc.h>
+#include <stdlib.h>
 #include <sys/types.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 extern int fallocate(int file, int mode, off_t offset, off_t size);
+extern int mkostemp(char *name, int flags);
 extern int renameat2(int from, const char *name, int to, const char *new_name, unsigned int flags);
 extern int pipe2(int ends[2], int flags);
 extern ssize_t splice(int from, long *from_offset, int to, long *to_offset, size_t count, unsigned int flags);
@@ -22,6 +24,14 @@ static inline int csn_reserve(int file, off_t offset, off_t size) { return fallo
 
 // A pipe that is non-blocking and closed by exec.
 static inline int csn_pipe2(int ends[2]) { return pipe2(ends, O_CLOEXEC | O_NONBLOCK); }
+
+// A file without a name in a folder, for reading and writing by this process alone: O_TMPFILE | O_EXCL.
+static inline int csn_open_unnamed(const char *folder) {
+    return open(folder, 020000000 | O_DIRECTORY | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
+}
+
+// The same with a name, which replaces the XXXXXX at the end of `name`.
+static inline int csn_open_temporary(char *name) { return mkostemp(name, O_CLOEXEC); }
 
 // Does not block: SPLICE_F_MOVE | SPLICE_F_NONBLOCK.
 static inline ssize_t csn_splice(int from, int to, size_t count) { return splice(from, NULL, to, NULL, count, 1 | 2); }

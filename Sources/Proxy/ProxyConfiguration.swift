@@ -36,6 +36,12 @@ package struct ProxyConfiguration: Sendable {
     package var clientHandshakeSeconds: UInt64 = 10
     /// How much of a request's content is buffered so that it can be sent again.
     package var replayLimitBytes = 1024 * 1024
+    /// How much more of it is kept in encrypted files, over all exchanges, if the origin may challenge it; 0 for none.
+    package var spoolLimitBytes = 256 << 20
+    /// The folders in which these files may be, in order of preference. They have no names there.
+    package var spoolFolders: [String] = []
+    /// The time that an origin has to invite a request's content before it is sent uninvited.
+    package var invitationWait = TimeAmount.seconds(1)
     /// How much of a challenge's content is read and discarded so that its connection can carry the next request.
     package var swallowedBodyBytes = 64 * 1024
     /// The time that exchanges in progress have to finish when the proxy stops.

@@ -13,6 +13,7 @@ package final class ProxyServices: Sendable {
     package let breaker: BreakerBoard
     package let acceptedAnswers = ProtectionSpaceCache()
     let leaves = LeafCache()
+    let spoolBudget: SpoolBudget
     let accessLog: AccessLog?
     /// Decides about listed origins whose certificate does not verify and for which there is no trust exception.
     let serverTrustDecider: (any ServerTrustDecider)?
@@ -42,6 +43,7 @@ package final class ProxyServices: Sendable {
         wallClock: @escaping @Sendable () -> Int64
     ) {
         self.configuration = configuration
+        spoolBudget = SpoolBudget(limitBytes: configuration.spoolLimitBytes)
         self.policy = policy
         self.accessLog = accessLog
         self.breaker = breaker ?? BreakerBoard(now: wallClock)

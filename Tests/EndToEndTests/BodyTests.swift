@@ -13,14 +13,14 @@ import Testing
         let proxy: RunningProxy
         let url: String
 
-        init(_ mode: ChallengingOrigin.Mode, isTLS: Bool = true) throws {
+        init(_ mode: ChallengingOrigin.Mode, isTLS: Bool = true, flags: [String] = []) throws {
             origin = try .acme(mode, certificate: isTLS ? "server" : nil)
             let user = try Countersign()
             try user.enroll()
             url = "\(isTLS ? "https" : "http")://body.test.localhost:\(origin.port)"
             let options = (mode == .basic ? "" : " domain=ACME") + (isTLS ? "" : " plaintext=yes")
             try user.allow(url + options)
-            proxy = try user.serve()
+            proxy = try RunningProxy(user, flags)
         }
 
         func post(_ body: String, _ method: String = "POST", flags: [String] = []) throws -> HTTPClient.Response {
@@ -65,9 +65,53 @@ import Testing
         }
     }
 
-    @Test(arguments: modes)
-    func bodyOverTheReplayLimitPassesOnceTheSpaceIsKnown(_ mode: ChallengingOrigin.Mode) throws {
+    /// The origin invites every body and challenges afterwards.
+    @Test(arguments: modes, [(1 << 20) + 1, 5 << 20, 40 << 20])
+    func bodyOverTheReplayLimitIsSentAgain(_ mode: ChallengingOrigin.Mode, _ count: Int) throws {
         let site = try Site(mode)
+        let body = try body(count)
+        let seen = try site.post(body.path)
+        #expect(seen.status == 200 && seen.text.contains(body.sum), "\(seen.said)")
+        let bodies = site.origin.log.requests.map { $0.received ?? -1 }
+        #expect(bodies == (mode == .basic ? [count, count] : [count, 0, count]))
+    }
+
+    /// curl then neither waits for an invitation nor announces the length.
+    @Test(arguments: modes)
+    func largeChunkedUploadArrivesComplete(_ mode: ChallengingOrigin.Mode) throws {
+        let site = try Site(mode)
+        let body = try body(5 << 20)
+        let seen = try site.post(body.path, flags: ["-H", "Transfer-Encoding: chunked", "-H", "Expect:"])
+        #expect(seen.status == 200 && seen.text.contains(body.sum), "\(seen.said)")
+    }
+
+    /// Apache challenges without an invitation, so the body is sent once, however large it is.
+    @Test func bodyThatIsNotInvitedIsSentOnce() throws {
+        let origins = try Origins.shared
+        let user = try Countersign()
+        try user.enroll()
+        let url = "https://once.test.localhost:\(origins.apache.httpsPort)"
+        try user.allow(url)
+        let proxy = try user.serve("--spool", "0")
+        let body = try body(20 << 20)
+        let seen = try proxy.send(
+            .curl,
+            HTTPClient.Request(
+                method: "POST", url: "\(url)/basic/index?once", body: body.path, flags: ["-H", "Expect:"]))
+        #expect(seen.status == 200, "\(seen.said)")
+    }
+
+    @Test func uploadIsNotSpooledWithoutAChallenge() throws {
+        let site = try Site(.open, flags: ["--spool", "0"])
+        let body = try body(5 << 20)
+        let seen = try site.post(body.path)
+        #expect(seen.status == 200 && seen.text.contains(body.sum), "\(seen.said)")
+        #expect(site.origin.log.requests.count == 1)
+    }
+
+    @Test(arguments: modes, ["0", "2M"])
+    func bodyOverTheSpoolsLimitPassesOnceTheSpaceIsKnown(_ mode: ChallengingOrigin.Mode, _ spool: String) throws {
+        let site = try Site(mode, flags: ["--spool", spool])
         let body = try body(5 << 20)
         let first = try site.post(body.path)
         #expect(first.status == 401, "\(first.said)")

@@ -146,6 +146,7 @@ import Testing
 
     @Test func anOriginThatIsNotWritablePausesTheClient() throws {
         let (driver, origin) = try start(Self.post)
+        try origin.receive("HTTP/1.1 100 Continue\r\n\r\n")
         origin.isWritable = false
         origin.pipeline.fireChannelWritabilityChanged()
         driver.clientSent(ByteBuffer(string: "abc"))

@@ -300,6 +300,7 @@ import Testing
         let first = try bench.idleOrigin(withCredential: true)
         let (a, b) = (String(repeating: "a", count: 5000), String(repeating: "b", count: 5000))
         try bench.send("PUT http://a.example/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        try first.receive("HTTP/1.1 100 Continue\r\n\r\n")
         try bench.send("1388\r\n\(a)\r\n")
         first.isWritable = false
         first.pipeline.fireChannelWritabilityChanged()

@@ -54,6 +54,8 @@ package final class ProxyRuntime: Sendable {
             ownRenewals = renewals
             rejectedIdentities = RejectedIdentities(renewals: renewals)
         }
+        var configuration = configuration
+        if configuration.spoolFolders.isEmpty { configuration.spoolFolders = [keeper.home.path] }
         let services = ProxyServices(
             configuration: configuration, policy: keeper.policy, accessLog: accessLog, breaker: keeper.breaker,
             serverTrustDecider: serverTrustDelegate, delegateCredentials: delegateCredentials,

@@ -32,6 +32,7 @@ struct ExecCommand: AsyncParsableCommand {
     @OptionGroup var logOptions: AccessLogOptions
 
     @OptionGroup var allowedUsers: AllowedUserOption
+    @OptionGroup var spool: SpoolOption
 
     @OptionGroup var secrets: SecretOption
 
@@ -67,6 +68,7 @@ struct ExecCommand: AsyncParsableCommand {
         configuration.clientToken = token
         configuration.admitsDescendants = true
         configuration.allowedUsers = try allowedUsers.numbers()
+        spool.apply(to: &configuration, home)
         configuration.drainSeconds = 0
         let runtime = try await ProxyRuntime(
             keeper: keeper, configuration: configuration,

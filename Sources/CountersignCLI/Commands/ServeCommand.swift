@@ -58,6 +58,7 @@ struct ServeCommand: AsyncParsableCommand {
     var threads: Int?
 
     @OptionGroup var allowedUsers: AllowedUserOption
+    @OptionGroup var spool: SpoolOption
 
     @OptionGroup var secrets: SecretOption
 
@@ -92,6 +93,7 @@ struct ServeCommand: AsyncParsableCommand {
         configuration.clientToken = try clientTokenFile.map { try ClientTokenFile(path: $0).read() }
         configuration.requiresSameUser = !unsafeListen
         configuration.allowedUsers = try allowedUsers.numbers()
+        spool.apply(to: &configuration, home)
         let log = try logOptions.open(logger)
         let access = VaultAccess(home: home, secrets: secrets.input)
         Startup.reportHardening()

@@ -59,6 +59,42 @@ struct AllowedUserOption: ParsableArguments {
     }
 }
 
+/// `--spool`, for commands that run a proxy.
+struct SpoolOption: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Keep up to this much of large uploads in encrypted files, in case the site challenges them; K, M or G. 0 "
+                + "keeps none. (default: 256M)",
+            valueName: "size"))
+    var spool = ByteCount(bytes: 256 << 20)
+
+    /// Puts the files into `$TMPDIR`, else into the home.
+    func apply(to configuration: inout ProxyConfiguration, _ home: Home) {
+        configuration.spoolLimitBytes = spool.bytes
+        let temporary = ProcessInfo.processInfo.environment["TMPDIR"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+        configuration.spoolFolders = [temporary, home.path].compactMap(\.self)
+    }
+}
+
+/// A number of bytes, with the suffix K, M or G for powers of 1024.
+struct ByteCount: ExpressibleByArgument {
+    let bytes: Int
+
+    init(bytes: Int) { self.bytes = bytes }
+
+    init?(argument: String) {
+        let units: [Character: Int] = ["K": 10, "M": 20, "G": 30]
+        let shift = argument.last.flatMap { units[Character($0.uppercased())] }
+        let digits = shift == nil ? argument[...] : argument.dropLast()
+        guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let count = Int(digits),
+            count <= 1 << 20 || shift == nil
+        else { return nil }
+        bytes = count << (shift ?? 0)
+    }
+
+    var defaultValueDescription: String { "256M" }
+}
+
 /// `--access-log` and `--access-log-required`, for commands that run a proxy.
 struct AccessLogOptions: ParsableArguments {
     @Option(

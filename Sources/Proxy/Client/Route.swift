@@ -72,6 +72,8 @@ final class Route {
     var hostSpelling: [UInt8] = []
     /// Whether the origin is this proxy itself.
     let leadsBack: Bool
+    /// The origin has ignored or rejected an expectation (RFC 9110 §10.1.1), so that waiting for it is in vain.
+    var ignoresExpectations = false
     /// False once the route is out of date.
     fileprivate(set) var isInTable = true
 
@@ -122,6 +124,15 @@ final class Route {
         else { return disposition }
         return .useCredential(.password(supplied.standIn(for: credential, at: origin)))
     }
+
+    /// Whether there is a credential for a challenge of the origin, and the site's line permits answering one.
+    private(set) lazy var answersPasswords: Bool = {
+        guard let rule, origin.scheme == .https || rule.answersPlaintext,
+            !Set(rule.answer).isDisjoint(with: AuthenticatorTable.supported.schemes),
+            case .useCredential = passwordDecision
+        else { return false }
+        return true
+    }()
 
     /// The credential for a password challenge of `space`: one that is stored for the space alone and was not rejected
     /// there, or that of the site's line; or the one supplied to replace it.

@@ -233,7 +233,7 @@ extension ExchangeDriver: RequestDescription {
     var target: String { String(decoding: path, as: UTF8.self) }
 
     func readContent(_ read: (UnsafeRawBufferPointer) -> Void) -> Bool {
-        guard body.hasEnded, !body.hasLostItsStart else { return false }
+        guard body.hasEnded, !body.hasLostItsStart, !body.hasSpooledContent else { return false }
         for piece in body.buffered { piece.withUnsafeReadableBytes(read) }
         return true
     }

@@ -23,6 +23,8 @@ extension ExchangeDriver {
             return run(exchange.replayImpossible(reason: "the answer depends on content that is no longer available"))
         }
         let sendsContent = !isOpening && head.hasBody
+        guard !sendsContent || !body.hasLostItsStart else { return contentLost() }
+        let withholds = sendsContent && withholdsContent(with: answer)
         if clientBindsConnection || isOpening { connection?.isAuthenticated = true }
         sentField = authorization
         if let dialogue, dialogue.permit != nil { dialogue.awaitsVerdict = authorization != nil && !isOpening }
@@ -30,18 +32,18 @@ extension ExchangeDriver {
         mode = .waiting
         waitingSince = services.now
         lastProgress = services.now
-        body.beginRequest(withContent: sendsContent)
+        body.beginRequest(withContent: sendsContent, isWithheld: withholds, spools: answer == nil)
+        upload?.begin()
         stream.send(
             head,
             RequestChanges(
                 target: path, authority: route.authority, withholdsContent: isOpening,
-                authorization: authorization, via: services.shared.via, maxForwards: maxForwards))
-        if sendsContent {
-            for content in body.buffered { stream.send(content) }
-        }
-        if !sendsContent || body.hasEnded { stream.finish(trailers: sendsContent ? body.trailers : nil) }
+                authorization: authorization, via: services.shared.via, maxForwards: maxForwards,
+                expectsContinue: withholds))
+        if withholds { return awaitInvitation(on: stream) }
+        if sendsContent { return self.sendContent(to: stream) }
+        stream.finish(trailers: nil)
         body.requestWritten()
-        if sendsContent { pace() }
         stream.flush()
     }
 
@@ -60,6 +62,11 @@ extension ExchangeDriver {
     /// The request is complete.
     func clientRequestEnded(trailers: FieldLines?) {
         waitingSince = services.now
+        // All of the content is in memory and can be sent again, so there is nothing to wait for.
+        if body.isWithheld, case .waiting = mode {
+            _ = body.ended(trailers: trailers, isOpen: false)
+            return releaseContent()
+        }
         if body.ended(trailers: trailers, isOpen: takesContent), let stream {
             stream.finish(trailers: trailers)
             stream.flush()
@@ -100,7 +107,7 @@ extension ExchangeDriver {
     // MARK: Back-pressure
 
     /// Whether the request that was sent last may still receive content.
-    private var takesContent: Bool {
+    var takesContent: Bool {
         switch mode {
         case .waiting, .delivering: connection != nil
         case .preparing, .deciding, .draining, .done: false
@@ -114,7 +121,7 @@ extension ExchangeDriver {
         if body.sendsContent(isOpen: takesContent), let stream {
             // Content that waits for a flush would keep the connection from becoming writable again.
             if !stream.isWritable { stream.flush() }
-            mustWait = !stream.isWritable
+            mustWait = !stream.isWritable || body.isSpoolBehind
         } else {
             mustWait = body.isFull
         }

@@ -10,7 +10,7 @@ extension ExchangeDriver: OriginStreamDelegate {
     func originResponded(_ response: consuming ResponseHead, content: ContentEnd) {
         lastProgress = services.now
         if response.isInformational { return informational(response) }
-        guard case .waiting = mode else { return }
+        guard case .waiting = mode, !repeatsWithoutExpectation(status: response.status) else { return }
         mode = .deciding
         dialogue?.awaitsVerdict = false
         let status = response.status
@@ -32,7 +32,9 @@ extension ExchangeDriver: OriginStreamDelegate {
             return originFailed(UpstreamError(.malformedResponse, "more than 32 interim responses"))
         }
         // A request that only opens a dialogue is the proxy's own, and so are the interim responses to it.
-        guard case .waiting = mode, body.streams || !head.hasBody else { return }
+        guard case .waiting = mode, body.streams || body.isWithheld || !head.hasBody,
+            !consumesInterim(status: response.status)
+        else { return }
         client.sendInterim(response, ResponseChanges(via: services.shared.via))
     }
 
@@ -77,6 +79,7 @@ extension ExchangeDriver: OriginStreamDelegate {
 
     func originWritabilityChanged(_ isWritable: Bool) {
         pace()
+        if body.isReplaying { sendSpooledContent() }
         stream?.flush()
     }
 
@@ -90,7 +93,7 @@ extension ExchangeDriver: OriginStreamDelegate {
                 return run(exchange.connectionLost(requestMayRepeat: head.method.isIdempotent && mayAnswerAgain()))
             }
             if error.code == .closedBeforeResponse, wasReused, head.method.isIdempotent,
-                !body.hasLostItsStart, body.hasEnded, acquisition.retries(), mayAnswerAgain()
+                !body.hasLostItsStart, body.hasEnded || body.isWithheld, acquisition.retries(), mayAnswerAgain()
             {
                 // The origin closed an idle connection. RFC 9112 §9.3.1 permits one more attempt.
                 if let lastStep { return drained(lastStep) }

@@ -60,6 +60,8 @@ final class ExchangeDriver {
     var mode = Mode.preparing
     /// Nil until there is something to keep in it.
     private(set) var dialogue: Dialogue?
+    /// Nil unless the request has large content that may have to be sent again.
+    let upload: Upload?
     /// The origin accepted an answer of the proxy's.
     var wasAccepted = false
     /// The last `Authorization` sent: a scheme may verify the response against it.
@@ -115,13 +117,17 @@ final class ExchangeDriver {
             path: path)
         self.prepared = prepared
         exchange = prepared.exchange
+        let keeps = mayBeAnswered && acquisition.trust.answers
+        let upload = hasContent && keeps ? Self.upload(of: head, route, services) : nil
+        self.upload = upload
         body = RequestBodyRelay(
-            hasContent: hasContent, keeps: mayBeAnswered && acquisition.trust.answers,
-            limitBytes: services.configuration.replayLimitBytes)
+            hasContent: hasContent, keeps: keeps, limitBytes: services.configuration.replayLimitBytes,
+            spool: upload?.spool)
         record = ExchangeRecord(in: services.shared.accessLog)
         waitingSince = services.now
         lastProgress = services.now
         self.head = head
+        upload?.spool?.changed = { [weak self] in self?.spoolChanged() }
     }
 
     private static func bindsConnection(_ authorization: String) -> Bool {
@@ -214,6 +220,9 @@ final class ExchangeDriver {
     /// connection.
     func prepare(_ step: Step) {
         if delivery.buffered != nil, body.hasLostItsStart {
+            return run(exchange.replayImpossible(reason: body.lossReason))
+        }
+        if step.needsContent, body.hasSpooledContent {
             return run(exchange.replayImpossible(reason: tooMuchContent))
         }
         if step.needsContent, !body.hasEnded {
@@ -228,7 +237,7 @@ final class ExchangeDriver {
         drained(step)
     }
 
-    var tooMuchContent: String { "the request body is larger than the \(body.limitBytes) bytes that can be sent again" }
+    var tooMuchContent: String { "the answer covers the request body, which is larger than \(body.limitBytes) bytes" }
 
     /// The request that is being answered was sent to its end, so that its connection can carry another one.
     var requestIsWhole: Bool { stream?.requestIsWhole ?? true }

@@ -21,11 +21,19 @@ struct RequestBodyRelay {
     private var isTransmitting = false
     /// Content arrived while it could not be sent: the request that was sent last will never be complete.
     private var missesContent = false
+    /// The content of the request that was sent last waits for the origin's invitation.
+    private(set) var isWithheld = false
+    /// Content from the spool is being sent. Content that arrives meanwhile comes after it.
+    private(set) var isReplaying = false
+    /// The response is final, and content that was not sent before will not be.
+    private var discards = false
+    /// Why the spool was given up.
+    private(set) var spoolFailure: String?
 
-    /// `keeps`: the content may have to be sent again.
-    init(hasContent: Bool, keeps: Bool, limitBytes: Int) {
+    /// `keeps`: the content may have to be sent again. `spool` keeps what exceeds the limit.
+    init(hasContent: Bool, keeps: Bool, limitBytes: Int, spool: ContentSpool? = nil) {
         hasEnded = !hasContent
-        replay = ReplayBuffer(keeps: keeps, limitBytes: limitBytes)
+        replay = ReplayBuffer(keeps: keeps, limitBytes: limitBytes, spool: spool)
     }
 
     /// The content can no longer be sent from its start.
@@ -35,19 +43,43 @@ struct RequestBodyRelay {
     // MARK: A request goes out
 
     /// A request's head is about to be sent. `withContent`: the content follows, beginning with ``buffered``.
-    mutating func beginRequest(withContent: Bool) {
+    /// `isWithheld`: but not before ``release()``. `spools`: it may have to be sent again after this.
+    mutating func beginRequest(withContent: Bool, isWithheld: Bool = false, spools: Bool = true) {
         isTransmitting = true
-        streams = withContent
+        streams = withContent && !isWithheld
+        self.isWithheld = withContent && isWithheld
+        isReplaying = false
         missesContent = false
+        replay.spools = spools
+    }
+
+    /// The withheld content is about to be sent.
+    mutating func release() {
+        isTransmitting = true
+        isWithheld = false
+        streams = true
     }
 
     /// The content received so far, to be sent before any that arrives later.
     var buffered: [ByteBuffer] { replay.pieces }
 
+    /// Content in a spool follows ``buffered``.
+    var hasSpooledContent: Bool { replay.isSpooled }
+
+    /// The content in memory has been sent, and that in the spool is next.
+    mutating func beginReplay() { isReplaying = true }
+
+    /// All content received so far has been sent.
+    mutating func endReplay() {
+        isReplaying = false
+        if discards { replay.stopKeeping() } else { replay.allSent() }
+        discards = false
+    }
+
     /// The buffered content has been sent. Content may follow as it arrives.
     mutating func requestWritten() {
         isTransmitting = false
-        if streams { replay.allSent() }
+        if streams, !isReplaying { replay.allSent() }
     }
 
     // MARK: Content arrives
@@ -55,8 +87,9 @@ struct RequestBodyRelay {
     /// `isOpen`: the request that was sent last takes content. Returns whether the content must be sent now.
     mutating func received(_ content: ByteBuffer, isOpen: Bool) -> Bool {
         speed.received(byteCount: content.readableBytes)
+        if discards, !isReplaying { return false }
         let sends = sendsContent(isOpen: isOpen)
-        if streams, !sends { missesContent = true }
+        if streams, !sends, !isReplaying { missesContent = true }
         replay.append(content, sent: sends)
         return sends
     }
@@ -68,7 +101,7 @@ struct RequestBodyRelay {
         return sendsContent(isOpen: isOpen)
     }
 
-    func sendsContent(isOpen: Bool) -> Bool { isOpen && streams && !missesContent }
+    func sendsContent(isOpen: Bool) -> Bool { isOpen && streams && !missesContent && !isReplaying }
 
     // MARK: Back-pressure
 
@@ -85,13 +118,31 @@ struct RequestBodyRelay {
     }
 
     /// The buffer holds as much as it should while nothing is sent.
-    var isFull: Bool { replay.isFull }
+    var isFull: Bool { !discards && replay.isFull || isReplaying }
+
+    /// The spool is slower than the client.
+    var isSpoolBehind: Bool { replay.spool?.isBehind ?? false }
 
     // MARK: Repeats
 
     /// No origin may challenge the request after all. Content that has not been sent is kept until it is.
     mutating func wantNoRepeat() { replay.wantNoRepeat() }
 
-    /// The response is final: the content is no longer needed.
-    mutating func stopKeeping() { replay.stopKeeping() }
+    /// The response is final: the content is no longer needed, but for that which is being sent.
+    mutating func stopKeeping() {
+        discards = isReplaying || !streams || missesContent
+        if !isReplaying { replay.stopKeeping() }
+    }
+
+    /// The spool has failed for this reason, so the content cannot be sent again.
+    mutating func giveUpRepeats(because reason: String) {
+        spoolFailure = reason
+        replay.giveUp()
+    }
+
+    /// Why the content can no longer be sent from its start.
+    var lossReason: String {
+        if let spoolFailure { return "the request body could not be stored: \(spoolFailure)" }
+        return "the request body is larger than what can be kept to send it again"
+    }
 }

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import CountersignHTTP1
+import CountersignUpstream
+import NIOCore
+
+/// Large content: when it is sent, and how it is sent again.
+extension ExchangeDriver {
+    /// The upload of a request with large content that the proxy may have to send again; nil for any other.
+    static func upload(
+        of head: borrowing RequestHead, _ route: Route, _ services: LoopServices
+    ) -> Upload? {
+        let configuration = services.configuration
+        switch head.framing {
+        case .none, .untilClose: return nil
+        case .length(let count): guard count > UInt64(configuration.replayLimitBytes) else { return nil }
+        case .chunked: break
+        }
+        guard route.answersPasswords else { return nil }
+        let budget = services.shared.spoolBudget
+        let spool =
+            budget.limitBytes > 0
+            ? ContentSpool(folders: configuration.spoolFolders, budget: budget, loop: services.loop) : nil
+        return Upload(spool: spool, clientExpects: head.fields.contains(.expect) || head.upgrade != nil)
+    }
+
+    /// Whether the content of a request with `answer` waits for the origin's invitation. If an answer was accepted here
+    /// before, the origin has no reason to reject it; if it was computed in this exchange, only an origin that honours
+    /// the expectation is asked again.
+    func withholdsContent(with answer: Answer?) -> Bool {
+        guard let upload, !upload.clientExpects, !upload.isRejected, !route.ignoresExpectations,
+            acquisition.trust.answers, !body.hasEnded || body.hasSpooledContent
+        else { return false }
+        return answer == nil || upload.isHonoured
+    }
+
+    /// The head has been sent with an expectation.
+    func awaitInvitation(on stream: any OriginStream) {
+        guard let upload else { return }
+        upload.isExpecting = true
+        let driver = NIOLoopBound(self, eventLoop: services.loop)
+        let transmission = upload.transmission
+        upload.wait = services.loop.scheduleTask(in: services.configuration.invitationWait) {
+            driver.value.invitationMissing(transmission)
+        }
+        body.requestWritten()
+        pace()
+        stream.flush()
+    }
+
+    /// The origin has not invited the content of this transmission in time.
+    private func invitationMissing(_ transmission: Int) {
+        guard upload?.transmission == transmission, case .waiting = mode, body.isWithheld else { return }
+        route.ignoresExpectations = true
+        releaseContent()
+    }
+
+    /// Sends the content that was withheld.
+    func releaseContent() {
+        upload?.wait?.cancel()
+        guard case .waiting = mode, body.isWithheld, let stream else { return }
+        guard !body.hasLostItsStart else { return contentLost() }
+        lastProgress = services.now
+        body.release()
+        sendContent(to: stream)
+    }
+
+    /// Handles an interim response. Returns whether it was for the proxy only: the client did not send the expectation
+    /// (RFC 9110 §15.2).
+    func consumesInterim(status: Int) -> Bool {
+        guard status == 100, let upload, upload.isExpecting else { return false }
+        releaseContent()
+        return true
+    }
+
+    /// Handles a final response to a request whose content has not been sent. Returns whether the request is sent again
+    /// without the expectation, which the origin rejects (RFC 9110 §15.5.18).
+    func repeatsWithoutExpectation(status: Int) -> Bool {
+        guard let upload, upload.isExpecting else { return false }
+        upload.wait?.cancel()
+        if status == 417 { route.ignoresExpectations = true }
+        guard body.isWithheld else { return false }
+        guard status == 417, let lastStep else {
+            upload.isHonoured = true
+            return false
+        }
+        upload.isRejected = true
+        dropConnection()
+        drained(lastStep)
+        return true
+    }
+
+    /// Sends the content received so far.
+    func sendContent(to stream: any OriginStream) {
+        for content in body.buffered { stream.send(content) }
+        if body.hasSpooledContent {
+            body.beginReplay()
+            body.requestWritten()
+            stream.flush()
+            pace()
+            return sendSpooledContent()
+        }
+        if body.hasEnded { stream.finish(trailers: body.trailers) }
+        body.requestWritten()
+        pace()
+        stream.flush()
+    }
+
+    /// Sends the next records while the origin takes them, and then the rest. Meanwhile the client is paused.
+    func sendSpooledContent() {
+        guard body.isReplaying, takesContent, let stream, let upload, let spool = upload.spool, !upload.isReading else {
+            return
+        }
+        guard stream.isWritable else { return }
+        guard upload.nextRecord < spool.recordCount else {
+            for content in spool.tail { stream.send(content) }
+            body.endReplay()
+            if body.hasEnded { stream.finish(trailers: body.trailers) }
+            stream.flush()
+            return pace()
+        }
+        upload.isReading = true
+        let transmission = upload.transmission
+        spool.read(upload.nextRecord) { [self] result in
+            upload.isReading = false
+            guard upload.transmission == transmission, body.isReplaying, takesContent, let stream = self.stream else {
+                return sendSpooledContent()
+            }
+            switch result {
+            case .failure:
+                contentLost()
+            case .success(let content):
+                upload.nextRecord += 1
+                lastProgress = services.now
+                stream.send(content)
+                stream.flush()
+                sendSpooledContent()
+            }
+        }
+    }
+
+    /// More content is in the file, or the file has failed.
+    func spoolChanged() {
+        if case .done = mode { return }
+        // A record that is being sent again reports the failure when it is read.
+        if let failure = upload?.spool?.failure, !body.isReplaying { body.giveUpRepeats(because: failure) }
+        pace()
+    }
+
+    /// The content cannot be sent from its start, and the origin needs it.
+    func contentLost() {
+        if case .delivering = mode { return abort() }
+        endPermit(.inconclusive)
+        respond(OwnResponse(status: 502, detail: "the request's content could not be sent again"))
+    }
+}
