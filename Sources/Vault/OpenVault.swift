@@ -25,13 +25,9 @@ package final class OpenVault: Sendable {
     /// The kind of key that opens the vault.
     package var key: VaultKey { state.withLock { $0.header.derivation.key } }
 
-    /// The key of the tags by which the breaker identifies a user name and password. It is derived from the data key,
-    /// so that it is as well protected as the passwords.
-    package var tagKey: Secret {
-        let dataKey = state.withLock { $0.dataKey }
-        var key = dataKey.withBytes { Digest.sha256.hmac(Array("countersign credential tags 1".utf8), key: $0) }
-        return Secret(wiping: &key)
-    }
+    /// The key of the tags by which the breaker identifies a user name and password. It is as well protected as the
+    /// passwords, and does not change when the vault is rekeyed.
+    package var tagKey: Secret { state.withLock { $0.tagKey } }
 
     /// Reads the vault again and returns whether its contents are different. Throws `rolledBack` if the stored vault is
     /// older than the contents known here, and `passphraseNeeded` if another process has changed the passphrase.
@@ -80,6 +76,7 @@ package final class OpenVault: Sendable {
             let (current, stored) = try reread(after: state.withLock { $0 })
             var contents = current.contents
             contents.advance()
+            contents.tagKey = current.tagKey
             let dataKey = Randomness.secret(AESGCM.keyBytes)
             let header: VaultHeader
             if let wrapping {

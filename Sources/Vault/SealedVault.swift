@@ -7,6 +7,13 @@ struct VaultSnapshot: Sendable {
     let header: VaultHeader
     let dataKey: Secret
     let contents: VaultContents
+
+    /// The stored key of the breaker's tags, or the one that is derived from the data key.
+    var tagKey: Secret {
+        if let stored = contents.tagKey { return stored }
+        var key = dataKey.withBytes { Digest.sha256.hmac(Array("countersign credential tags 1".utf8), key: $0) }
+        return Secret(wiping: &key)
+    }
 }
 
 /// A vault that has not been opened, in any storage.

@@ -215,6 +215,19 @@ import Testing
         #expect(try code { _ = try file.open(passphrase: unasked) } == .wrongKey)
     }
 
+    /// Rejected passwords are identified by tags with this key.
+    @Test func rekeyingKeepsTheKeyOfTags() throws {
+        let key = vault.tagKey
+        #expect(vault.contents.tagKey == nil)
+        for new in [NewVaultKey.file, .passphrase(Secret(utf8: "p")), .file] {
+            try vault.rekey(to: new)
+            #expect(vault.tagKey == key)
+            #expect(try file.open { () throws in Secret(utf8: "p") }.tagKey == key)
+        }
+        try vault.update { _ = $0.removeCredential(named: "enrollment") }
+        #expect(try file.open(passphrase: unasked).tagKey == key)
+    }
+
     @Test func rekeyingChangesTheDataKey() throws {
         func dataKey() throws -> Secret { try file.fittingKey(of: VaultHeader(of: home.bytes("vault"))).dataKey }
         let old = try dataKey()
@@ -244,8 +257,8 @@ import Testing
             for _ in 0..<2 {
                 group.addTask {
                     for _ in 0..<300 {
-                        let records = try file.open(passphrase: unasked).contents.recordCount
-                        #expect(records == 3)
+                        let contents = try file.open(passphrase: unasked).contents
+                        #expect(contents.recordCount == (contents.tagKey == nil ? 3 : 4))
                     }
                 }
             }

@@ -51,6 +51,19 @@ import Testing
         #expect(try VaultRecords.encode(try VaultRecords.decode(encoded)) == encoded)
     }
 
+    @Test func theKeyOfTagsComesBack() throws {
+        let key = (0..<32).map { UInt8($0) }
+        let read = try VaultRecords.decode(payload(interception, [17] + field(field(key))))
+        #expect(read.tagKey == Secret(key) && read.recordCount == 2)
+        #expect(try VaultRecords.decode(try VaultRecords.encode(read)) == read)
+        for malformed in [
+            payload([17] + field(field(key.dropLast()))), payload([17] + field(field(key + [0]))),
+            payload([17] + field(field(key)), [17] + field(field(key))),
+        ] {
+            #expect(try code { try VaultRecords.decode(malformed) } == .altered)
+        }
+    }
+
     @Test func nothingComesBack() throws {
         #expect(try VaultRecords.decode(try VaultRecords.encode(VaultContents())) == VaultContents())
     }

@@ -49,6 +49,9 @@ package struct VaultContents: Equatable, Sendable {
     /// The names of ``identityKeys`` and ``tokenKeys`` in the order in which they were added. Replacing a key keeps its
     /// place.
     package internal(set) var identityOrder: [String] = []
+    /// The key of the tags by which the breaker identifies a user name and password; nil in a vault that was never
+    /// rekeyed, in which it is derived from the data key.
+    package internal(set) var tagKey: Secret?
 
     package init() {
         self.init(generation: 1, credentials: [:], identityKeys: [:], interception: nil)
@@ -79,6 +82,7 @@ package struct VaultContents: Equatable, Sendable {
         share(&shared.pendingEnrollments, known.pendingEnrollments)
         share(&shared.tokenKeys, known.tokenKeys)
         if interception == known.interception { shared.interception = known.interception }
+        if tagKey == known.tagKey { shared.tagKey = known.tagKey }
         return shared
     }
 
@@ -87,6 +91,7 @@ package struct VaultContents: Equatable, Sendable {
         credentials.count + identityKeys.count + (interception == nil ? 0 : 1) + trustExceptions.count
             + enrollments.count + pendingEnrollments.count + tokenKeys.count
             + serverAnchors.reduce(0) { $0 + $1.records.count } + pendingTokens.count + (hasOwnOrder ? 1 : 0)
+            + (tagKey == nil ? 0 : 1)
     }
 
     /// Adds a password, or replaces the one of that name. The credential gets a new generation even if its values are

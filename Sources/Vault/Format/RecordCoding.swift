@@ -15,6 +15,7 @@ enum RecordKind: UInt8 {
     case pendingServer = 9
     case pendingToken = 10
     case identityOrder = 16
+    case tagKey = 17
 }
 
 /// Writes integers and fields one after the other. Without an output it only counts the bytes.

@@ -30,6 +30,7 @@ import CountersignCryptography
 ///         one zero byte then, and only then
 ///     kind 16, the order in which the identities with a key were added, if that is not the order of their names: a
 ///         list of all their names
+///     kind 17, the key of the breaker's tags: 32 bytes in a field; only in a vault that has been rekeyed
 ///
 /// Records are sorted by kind, then by name (kind 4: host, port and leaf), and no two are equal in these: contents have
 /// exactly one encoding. An unknown kind is an error. Ignoring it would lose the record when the vault is written
@@ -110,6 +111,7 @@ enum VaultRecords {
                 for name in contents.identityOrder { writer.field(name) }
             }
         }
+        if let key = contents.tagKey { writer.record(.tagKey) { $0.field(key) } }
     }
 
     private static func read(_ reader: inout RecordReader) throws(VaultError) -> VaultContents {
@@ -140,6 +142,7 @@ enum VaultRecords {
         contents.enrollments = parts.enrollments
         contents.pendingEnrollments = parts.pendingEnrollments
         contents.tokenKeys = parts.tokenKeys
+        contents.tagKey = parts.tagKey
         let names = (Array(parts.identityKeys.keys) + parts.tokenKeys.keys).sorted()
         contents.identityOrder = parts.identityOrder ?? names
         guard contents.identityOrder.sorted() == names else { throw RecordReader.malformed("the order of identities") }
@@ -215,6 +218,11 @@ enum VaultRecords {
             for _ in 0..<(try body.number(UInt32.self)) { names.append(try body.text()) }
             guard names != names.sorted() else { throw RecordReader.malformed("the order of identities") }
             parts.identityOrder = names
+        case .tagKey:
+            try parts.advance(to: (kind, ""))
+            let key = try body.secret(upTo: VaultLimits.digestBytes)
+            guard key.count == VaultLimits.digestBytes else { throw RecordReader.malformed("the key of tags") }
+            parts.tagKey = key
         }
         guard body.isAtEnd else { throw RecordReader.malformed("a record of kind \(code) is too long") }
     }
@@ -230,6 +238,7 @@ private struct DecodedRecords {
     var pendingEnrollments: [String: PendingEnrollment] = [:]
     var tokenKeys: [String: TokenKey] = [:]
     var identityOrder: [String]?
+    var tagKey: Secret?
     var last: (kind: RecordKind, name: String) = (.password, "")
 
     mutating func name(of kind: RecordKind, in body: inout RecordReader) throws(VaultError) -> String {
