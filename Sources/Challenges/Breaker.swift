@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Rules:
-//   1. Until a space has accepted an account in this run, one request at a time tries it there, and at most as many in
-//      all spaces as may still fail.
-//   2. A rejection stops the account in its realm, or at the whole site if the scheme has no realms. After two
-//      failures, the account is used nowhere.
+//   1. Until a space has accepted an account in this run, or another process has seen it accepted in the last minute,
+//      one request at a time tries it there, and at most two in all such spaces.
+//   2. A challenge to an answer rejects the account in its realm, or at the whole site if the scheme has no realms.
+//      After two failures, the account is used nowhere.
 //   3. A challenge does not reject an account that the space has accepted, unless it is for a request that the space
 //      has accepted before: the request may need a permission that the account does not have. The response is handed
-//      back. One further request may then try, and after half an hour another one; any that was accepted before may
-//      always try. The next acceptance ends this.
-//   4. A connection that ends without an answer is a failure, unless the space has accepted the account. Two in one
-//      space stop the account there for a day, and in every space that has not accepted it. An answer lifts this.
-//   5. Only another user name or password, or the user, lifts a rejection by a challenge.
+//      back, and requests for that path are not answered for half an hour, or until the next acceptance.
+//   4. In a space that has never accepted the account, a connection that ends without a response is a failure for a
+//      day. Two stop the account there, and in all other such spaces. Any answer lifts this.
+//   5. Every answer that is not accepted counts, for its space until that accepts the account, and for the account
+//      until any space does, but for a day at most: rule 2, 3 or 4, and also if nobody knows what the origin thought
+//      of it, because the client gave up, a time limit passed, or the process ended. Answers that were sent before
+//      the first of them was known count as one per space.
+//      a. While any count, the account is sent only after a challenge, and by one request at a time.
+//      b. After two in a space, or three in all, the next attempt waits for half an hour, the following ones for an
+//         hour, two hours, and then four. A space that has never accepted the account waits after two in all.
+//      c. A request that the space has accepted before, at least with another query, may be tried before, unless its
+//         latest answer counts: its outcome decides. It waits after four in all.
+//   6. An acceptance ends what rule 3, 4 and 5 say only if a challenge preceded the answer, because a page may be
+//      public.
+//   7. Only another user name or password, or the user, lifts a rejection by a challenge.
 
 /// Prevents a wrong password from locking its account. Pure: the caller provides the time, and shares the records with
 /// other processes.
@@ -20,13 +30,13 @@ package struct Breaker: Equatable, Sendable {
     package enum Decision: Equatable, Sendable {
         /// Answer, together with others: the space has accepted the account.
         case free
-        /// Answer, after ``attemptBegan(_:owner:at:)``.
+        /// Answer, after ``attemptBegan(_:for:owner:at:)``.
         case mayTry
         /// Ask again after another attempt has ended.
         case wait
         /// Do not answer, for the given reason, which appears in `Proxy-Status`.
         case refused(reason: String)
-        /// Do not answer this request; the account is not known to be wrong.
+        /// Do not answer this request now; the account is not known to be wrong.
         case unsuitable(reason: String)
     }
 
@@ -42,14 +52,18 @@ package struct Breaker: Equatable, Sendable {
         case unsuitable(reason: String)
     }
 
-    /// How an attempt ended.
+    /// How an attempt, or the use of an answer without a challenge, ended.
     package enum Result: Equatable, Sendable {
         case accepted
+        /// An answer that was sent without a challenge got a response that is not a challenge. The page may be public.
+        case acceptedUnasked
         /// The origin challenged again.
         case rejected
-        /// The answer was sent, and the connection ended without a response.
+        /// The answer was sent, and the origin ended the connection without a response.
         case unanswered
-        /// The origin neither accepted nor rejected it, or it was not sent.
+        /// The answer was sent, and nobody waited for the response: the client gave up, or a time limit passed.
+        case unknown
+        /// The answer was not sent, or the response says nothing about it.
         case inconclusive
     }
 
@@ -61,29 +75,38 @@ package struct Breaker: Equatable, Sendable {
         case rejected(Rejection.Cause, everywhere: Bool)
         /// The origin did not answer, which may happen once.
         case unanswered
+        /// The origin did not answer, or nobody waited for it, and there is no further attempt for so long.
+        case paused(seconds: Int64)
         /// The space has accepted the account before, and does not for this request: the response is handed back.
         case handedBack
     }
 
-    /// After so many failures, an account is used nowhere.
+    /// After so many failures, an account is used nowhere. So many requests may try it at the same time.
     static let maximumFailures = 2
-    /// How many further requests may try an account after a challenge that did not reject it.
-    static let maximumDoubts = 2
-    /// How long a challenge that did not reject an account keeps other requests from trying it.
-    static let doubtSeconds: Int64 = 1800
+    /// After so many answers that were not accepted, further attempts wait: in the space, ...
+    static let spaceLimit = 2
+    /// ... or in all spaces, if this one has accepted the account, ...
+    static let accountLimit = 3
+    /// ... or for a request that it has accepted, too.
+    static let familiarLimit = 4
+    /// How long the first attempt after the limit waits. Each following one waits twice as long.
+    static let shortestPauseSeconds: Int64 = 1800
+    static let longestPauseSeconds: Int64 = 14_400
     /// How long an acceptance by another process counts as if it were by this one.
     static let freshSeconds: Int64 = 60
-    /// How long an unanswered attempt counts, and how long two of them stop an account.
-    static let silenceSeconds: Int64 = 86_400
-    /// How long an attempt of another process may take.
-    static let pendingSeconds: Int64 = 600
+    /// How long an answer that was not accepted counts, and how long silence stops an account.
+    static let daySeconds: Int64 = 86_400
+    /// How long other requests wait for an attempt.
+    static let patienceSeconds: Int64 = 600
     /// How many accepted requests of a space are stored.
-    static let acceptedRequests = 8
+    static let acceptedRequests = 16
+    /// How many requests are stored that a space has not accepted since it last accepted the account.
+    static let unacceptedRequests = 8
 
     /// The largest number of spaces of all accounts. Beyond it, the record that was not changed for the longest time is
     /// evicted. Records of failures are never evicted.
     package let capacity: Int
-    package private(set) var accounts: [Account: AccountRecord] = [:]
+    package internal(set) var accounts: [Account: AccountRecord] = [:]
 
     package init(capacity: Int = 4096, accounts: [Account: AccountRecord] = [:]) {
         self.capacity = capacity
@@ -102,22 +125,19 @@ package struct Breaker: Equatable, Sendable {
     package func decide(_ key: Key, for request: RequestTag, at now: Int64) -> Decision {
         guard let account = accounts[key.account] else { return room(for: key) }
         let record = account.spaces[key.space]
-        let hasAccepted = record?.acceptedAt != nil
         if let refusal = refusal(of: key, account, record, at: now) { return .refused(reason: refusal) }
-        if let record, hasAccepted, record.isDoubted(at: now), !record.accepted.contains(request) {
-            guard record.doubtful.count < Self.maximumDoubts, !record.doubtful.contains(request) else {
-                return .unsuitable(
-                    reason: "credential \"\(key.credential.name)\" was accepted here before, but not for this request")
-            }
+        let unaccepted = account.unaccepted.count(at: now)
+        if let record, unaccepted == 0, record.isFree(at: now) { return .free }
+        if let pending = record?.pending {
+            guard abs(now - pending.since) > Self.patienceSeconds else { return .wait }
+            return .unsuitable(reason: "another request has been trying \(Self.name(key)) for more than ten minutes")
         }
-        if let record, let acceptedAt = record.acceptedAt, record.doubtful.isEmpty,
-            record.isConfirmed || (0..<Self.freshSeconds).contains(now - acceptedAt)
-        {
-            return .free
+        if let obstacle = obstacle(of: key, account, record, for: request, at: now) {
+            return .unsuitable(reason: obstacle)
         }
-        guard record?.pending == nil else { return .wait }
-        let failures = hasAccepted ? 0 : account.failures(at: now)
-        if failures + account.pendingCount >= Self.maximumFailures { return .wait }
+        let failures = record?.acceptedAt == nil ? max(unaccepted, account.failures(at: now)) : unaccepted
+        let attempts = account.pendingCount
+        if attempts > 0, failures + attempts >= Self.maximumFailures { return .wait }
         return record == nil ? room(for: key) : .mayTry
     }
 
@@ -126,9 +146,11 @@ package struct Breaker: Equatable, Sendable {
         return hasRoom ? .mayTry : .refused(reason: "too many rejected credentials are remembered")
     }
 
+    private static func name(_ key: Key) -> String { "credential \"\(key.credential.name)\"" }
+
     /// The reason not to use the account in the space for any request.
     private func refusal(of key: Key, _ account: AccountRecord, _ record: SpaceRecord?, at now: Int64) -> String? {
-        let name = "credential \"\(key.credential.name)\""
+        let name = Self.name(key)
         let overlapping = account.spaces.first { $0.overlaps(key.space) && $1.rejection?.isInForce(at: now) == true }
         let rejection = record?.rejection.flatMap { $0.isInForce(at: now) ? $0 : nil } ?? overlapping?.value.rejection
         switch rejection?.cause {
@@ -143,6 +165,35 @@ package struct Breaker: Equatable, Sendable {
         return nil
     }
 
+    /// The reason not to use the account in the space for `request` now.
+    private func obstacle(
+        of key: Key, _ account: AccountRecord, _ record: SpaceRecord?, for request: RequestTag, at now: Int64
+    ) -> String? {
+        let hasAccepted = record?.acceptedAt != nil
+        let decides = hasAccepted && record?.isFamiliar(request) == true
+        if let record, !decides {
+            let pause = record.pause(at: now)
+            if !record.silent.isEmpty, pause > 0 {
+                return "\(Self.name(key)) was sent here without a response, and is not sent for "
+                    + Self.duration(pause)
+            }
+            if pause > 0 || record.isDoubtful(request, at: now) {
+                return "\(Self.name(key)) was accepted here before, but not for this request"
+            }
+        }
+        let limit = !hasAccepted ? Self.spaceLimit : decides ? Self.familiarLimit : Self.accountLimit
+        let pause = account.unaccepted.pause(after: limit, at: now)
+        guard pause > 0 else { return nil }
+        return "\(Self.name(key)) was not accepted the last \(account.unaccepted.count) times, and is not sent for "
+            + Self.duration(pause)
+    }
+
+    /// At least a minute.
+    package static func duration(_ seconds: Int64) -> String {
+        let minutes = max(1, (seconds + 59) / 60)
+        return minutes == 1 ? "a minute" : "\(minutes) minutes"
+    }
+
     /// The reason that the account must not be used in the space for any request, or nil.
     package func refusal(of key: Key, at now: Int64) -> String? {
         accounts[key.account].flatMap { refusal(of: key, $0, $0.spaces[key.space], at: now) }
@@ -155,218 +206,21 @@ package struct Breaker: Equatable, Sendable {
 
     /// Whether the account may be sent in the space before a challenge.
     package func mayPreempt(_ key: Key, at now: Int64) -> Bool {
-        record(of: key)?.doubtful.isEmpty != false && !isRejected(key, at: now)
+        guard let account = accounts[key.account] else { return true }
+        let isInDoubt = account.spaces[key.space]?.isInDoubt(at: now) == true
+        return account.unaccepted.count(at: now) == 0 && !isInDoubt && !isRejected(key, at: now)
     }
 
-    /// Whether any account must not be used in some space, or any space is in doubt.
+    /// Whether the space did not accept the latest answer.
+    package func isInDoubt(_ key: Key, at now: Int64) -> Bool { record(of: key)?.isInDoubt(at: now) == true }
+
+    /// Whether any account is not free to be used in every space that has accepted it.
     package var hasFailures: Bool {
         accounts.values.contains { account in
-            account.carriedFailures > 0
-                || account.spaces.values.contains { $0.rejection != nil || !$0.doubtful.isEmpty || $0.unanswered > 0 }
-        }
-    }
-
-    // MARK: Attempts
-
-    /// An attempt that ``decide(_:for:at:)`` permits begins.
-    package mutating func attemptBegan(_ key: Key, owner: UInt64, at now: Int64) {
-        change(key, at: now) { $0.pending = Pending(owner: owner, since: now) }
-    }
-
-    /// An attempt ended, or a pre-emptive answer was rejected. `owner` is the process that made it.
-    package mutating func attemptEnded(
-        _ key: Key, for request: RequestTag, _ result: Result, owner: UInt64, at now: Int64
-    ) -> Finding {
-        switch result {
-        case .accepted:
-            change(key, at: now) { record in
-                record.end(owner)
-                record.accept(request, at: now)
-            }
-            accounts[key.account]?.carriedFailures = 0
-            return .unremarkable
-        case .inconclusive:
-            if record(of: key) != nil { change(key, at: now) { $0.end(owner) } }
-            return .unremarkable
-        case .rejected:
-            return rejected(key, for: request, owner, at: now)
-        case .unanswered:
-            return unanswered(key, owner, at: now)
-        }
-    }
-
-    private mutating func rejected(_ key: Key, for request: RequestTag, _ owner: UInt64, at now: Int64) -> Finding {
-        var isDoubt = false
-        change(key, at: now) { record in
-            record.end(owner)
-            guard record.rejection?.cause != .challenge else { return }
-            if record.acceptedAt != nil, record.rejection == nil, !record.accepted.contains(request) {
-                isDoubt = true
-                if record.doubtful.count < Self.maximumDoubts, !record.doubtful.contains(request) {
-                    record.doubtful.append(request)
+            account.carriedFailures > 0 || account.unaccepted.count > 0
+                || account.spaces.values.contains {
+                    $0.rejection != nil || !$0.doubtful.isEmpty || $0.unaccepted.count > 0
                 }
-            } else {
-                record.reject(.challenge, at: now)
-            }
         }
-        return isDoubt
-            ? .handedBack : .rejected(.challenge, everywhere: accounts[key.account]?.isStopped(at: now) ?? false)
-    }
-
-    private mutating func unanswered(_ key: Key, _ owner: UInt64, at now: Int64) -> Finding {
-        var isCounted = false
-        change(key, at: now) { record in
-            record.end(owner)
-            isCounted = record.addUnanswered(at: now)
-        }
-        guard isCounted else { return .unremarkable }
-        guard record(of: key)?.rejection != nil else { return .unanswered }
-        return .rejected(.silence, everywhere: accounts[key.account]?.isStopped(at: now) ?? false)
-    }
-
-    /// Changes the record of `key`, which is created if there is room.
-    private mutating func change(_ key: Key, at now: Int64, _ body: (inout SpaceRecord) -> Void) {
-        if record(of: key) == nil, !makeRoom() { return }
-        var account = accounts[key.account] ?? AccountRecord(name: key.credential.name)
-        var record = account.spaces[key.space] ?? SpaceRecord(changedAt: now)
-        body(&record)
-        record.changedAt = now
-        account.spaces[key.space] = record
-        account.name = key.credential.name
-        accounts[key.account] = account
-    }
-
-    private mutating func makeRoom() -> Bool {
-        guard count >= capacity else { return true }
-        var oldest: (account: Account, space: AuthenticationSpace, at: Int64)?
-        for (account, record) in accounts {
-            for (space, record) in record.spaces where !record.isKept && record.changedAt < oldest?.at ?? .max {
-                oldest = (account, space, record.changedAt)
-            }
-        }
-        guard let oldest else { return false }
-        accounts[oldest.account]?.spaces[oldest.space] = nil
-        if let record = accounts[oldest.account], record.spaces.isEmpty, record.carriedFailures == 0 {
-            accounts[oldest.account] = nil
-        }
-        return true
-    }
-
-    // MARK: Other processes
-
-    /// Turns the attempts whose processes have ended, and those that take too long, into unanswered ones.
-    package mutating func abandonAttempts(at now: Int64, isRunning: (UInt64) -> Bool) {
-        for (account, record) in accounts {
-            for (space, record) in record.spaces {
-                guard let pending = record.pending,
-                    abs(now - pending.since) > Self.pendingSeconds || !isRunning(pending.owner)
-                else { continue }
-                accounts[account]?.spaces[space]?.end(pending.owner)
-                accounts[account]?.spaces[space]?.addUnanswered(at: now)
-            }
-        }
-    }
-
-    /// Removes records without failures that have not changed since the first time, and rejections from before the
-    /// second.
-    package mutating func removeRecords(unchangedSince time: Int64, rejectionsSince rejected: Int64) {
-        for (account, record) in accounts {
-            let spaces = record.spaces.filter { _, record in
-                record.rejection.map { $0.at >= rejected } ?? (record.pending != nil || record.changedAt >= time)
-            }
-            accounts[account]?.spaces = spaces
-            if spaces.isEmpty { accounts[account] = nil }
-        }
-    }
-
-    /// Spaces that `known` has seen to accept an account, and that still do, are free for all requests.
-    package mutating func confirm(as known: Breaker) {
-        for (account, record) in known.accounts {
-            for (space, record) in record.spaces where record.isConfirmed {
-                guard let new = accounts[account]?.spaces[space], new.acceptedAt != nil, new.doubtful.isEmpty else {
-                    continue
-                }
-                accounts[account]?.spaces[space]?.isConfirmed = true
-            }
-        }
-    }
-
-    // MARK: The user
-
-    /// The credential `name` has been changed or removed: records of other accounts no longer bear its name.
-    package mutating func nameChanged(_ name: String, to account: Account?) {
-        for (key, record) in accounts where record.name == name && key != account { accounts[key]?.name = "" }
-    }
-
-    /// Permits one more attempt with the credentials named `name`, or with all. Returns the names of those that had
-    /// failed. Attempts in progress are not affected.
-    package mutating func permitRetry(of name: String?, at now: Int64) -> [String] {
-        var names: [String] = []
-        for (key, account) in accounts where name.map({ $0 == account.name }) ?? !account.name.isEmpty {
-            guard account.failures(at: now) > 0 || account.spaces.values.contains(where: { !$0.doubtful.isEmpty })
-            else { continue }
-            names.append(account.name)
-            accounts[key]?.carriedFailures = Self.maximumFailures - 1
-            for space in account.spaces.keys { accounts[key]?.spaces[space]?.forgive() }
-        }
-        return names.sorted()
-    }
-}
-
-extension Breaker.Rejection {
-    /// Silence counts for a limited time: the origin may have had an outage.
-    func isInForce(at now: Int64) -> Bool { cause == .challenge || now - at < Breaker.silenceSeconds }
-}
-
-extension Breaker.SpaceRecord {
-    /// Whether a request that the space has not accepted before must not try now.
-    func isDoubted(at now: Int64) -> Bool { !doubtful.isEmpty && now - changedAt < Breaker.doubtSeconds }
-
-    fileprivate mutating func end(_ owner: UInt64) {
-        if pending?.owner == owner { pending = nil }
-    }
-
-    fileprivate mutating func accept(_ request: Breaker.RequestTag, at now: Int64) {
-        // A rejection outlives the acceptance of another request in flight, but silence is refuted by an answer.
-        guard rejection?.cause != .challenge else { return }
-        rejection = nil
-        acceptedAt = now
-        isConfirmed = true
-        doubtful = []
-        unanswered = 0
-        guard !accepted.contains(request) else { return }
-        accepted.append(request)
-        if accepted.count > Breaker.acceptedRequests { accepted.removeFirst() }
-    }
-
-    /// Returns whether the attempt counts.
-    @discardableResult
-    fileprivate mutating func addUnanswered(at now: Int64) -> Bool {
-        // A site that has accepted the account before may have an outage.
-        guard acceptedAt == nil, rejection?.isInForce(at: now) != true else { return false }
-        rejection = nil
-        if now - unansweredAt >= Breaker.silenceSeconds { unanswered = 0 }
-        unanswered += 1
-        unansweredAt = now
-        changedAt = now
-        if unanswered >= Breaker.maximumFailures { reject(.silence, at: now) }
-        return true
-    }
-
-    fileprivate mutating func reject(_ cause: Breaker.Rejection.Cause, at now: Int64) {
-        let count = cause == .challenge ? 1 + doubtful.count + unanswered : unanswered
-        rejection = Breaker.Rejection(at: now, cause: cause, count: count)
-        acceptedAt = nil
-        accepted = []
-        isConfirmed = false
-        doubtful = []
-        unanswered = 0
-    }
-
-    fileprivate mutating func forgive() {
-        rejection = nil
-        doubtful = []
-        unanswered = 0
-        isConfirmed = false
     }
 }

@@ -1,71 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCryptography
-
 extension Breaker {
-    /// A user name and password, as far as the breaker distinguishes them.
-    package enum Account: Hashable, Sendable {
-        case tag(CredentialTag)
-        /// A version of a credential without a tag. It is known to this process only.
-        case version(CredentialReference)
-
-        /// Whether other processes know the account, too.
-        package var isShared: Bool { if case .tag = self { true } else { false } }
-    }
-
-    /// An account in one protection space. The credential's name is only for messages.
-    package struct Key: Hashable, Sendable {
-        /// A longer realm is replaced by its beginning and its digest.
-        private static let longestRealm = 200
-
-        package let space: AuthenticationSpace
-        package let credential: CredentialReference
-
-        package init(space: AuthenticationSpace, credential: CredentialReference) {
-            if let realm = space.realm, realm.utf8.count > Self.longestRealm {
-                let digest = Hex.encode(Digest.sha256.hash(Array(realm.utf8)).prefix(16))
-                // Bytes and not characters: a character with combining marks may have any length.
-                let beginning = String(decoding: realm.utf8.prefix(32), as: UTF8.self)
-                self.space = AuthenticationSpace(
-                    origin: space.origin, realm: "\(beginning)… \(digest)", scheme: space.scheme)
-            } else {
-                self.space = space
-            }
-            self.credential = credential
-        }
-
-        package var isShared: Bool { credential.tag != nil }
-
-        package var account: Account { credential.tag.map { .tag($0) } ?? .version(credential) }
-
-        package static func == (left: Self, right: Self) -> Bool {
-            left.space == right.space && left.account == right.account
-        }
-
-        package func hash(into hasher: inout Hasher) {
-            hasher.combine(space)
-            hasher.combine(account)
-        }
-    }
-
-    /// Identifies the method and path of a request, without revealing the path.
-    package struct RequestTag: Hashable, Sendable {
-        package let number: UInt64
-
-        package init(number: UInt64) {
-            self.number = number
-        }
-
-        /// `target` is in origin-form. Its query is ignored.
-        package init(method: String, target: String) {
-            let path = target.prefix { $0 != "?" && $0 != "#" }
-            number = Digest.sha256.hash(Array("\(method) \(path)".utf8)).prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
-        }
-
-        /// A request that the caller did not describe.
-        package static let unknown = RequestTag(number: 0)
-    }
-
     /// Why an account is no longer used in a space.
     package struct Rejection: Equatable, Sendable {
         package enum Cause: String, Equatable, Sendable {
@@ -86,18 +21,58 @@ extension Breaker {
             self.cause = cause
             self.count = count
         }
+
+        /// When it ends by itself. Silence counts for a limited time: the origin may have had an outage.
+        package var end: Int64? { cause == .challenge ? nil : at + Breaker.daySeconds }
+
+        package func isInForce(at now: Int64) -> Bool { end.map { now < $0 } ?? true }
     }
 
     /// An attempt whose outcome is not known yet.
     package struct Pending: Equatable, Sendable {
         /// Identifies the process.
         package let owner: UInt64
+        package let request: RequestTag
         /// Seconds since 1970.
         package let since: Int64
 
-        package init(owner: UInt64, since: Int64) {
+        package init(owner: UInt64, request: RequestTag, since: Int64) {
             self.owner = owner
+            self.request = request
             self.since = since
+        }
+    }
+
+    /// Answers that were sent, one after the other, and not accepted.
+    package struct UnacceptedAnswers: Equatable, Sendable {
+        /// More are not counted.
+        package static let maximum = 1000
+
+        package private(set) var count = 0
+        /// The latest one, in seconds since 1970.
+        package private(set) var at: Int64 = 0
+
+        package init() {}
+
+        package init(count: Int, at: Int64) {
+            self.count = count
+            self.at = at
+        }
+
+        /// Those that count at that time.
+        func count(at now: Int64) -> Int { abs(now - at) < Breaker.daySeconds ? count : 0 }
+
+        mutating func add(at now: Int64) {
+            count = min(count(at: now) + 1, Self.maximum)
+            at = now
+        }
+
+        /// How many seconds the next attempt must wait.
+        func pause(after limit: Int, at now: Int64) -> Int64 {
+            let count = count(at: now)
+            guard count >= limit else { return 0 }
+            let whole = min(Breaker.shortestPauseSeconds << min(count - limit, 8), Breaker.longestPauseSeconds)
+            return max(0, whole - abs(now - at))
         }
     }
 
@@ -106,13 +81,17 @@ extension Breaker {
         package var rejection: Rejection?
         /// When the space last accepted the account; nil if it never did.
         package var acceptedAt: Int64?
-        /// Some of the requests for which the space has accepted the account.
+        /// Some of the requests for which the space has accepted the account, the latest one last.
         package var accepted: [RequestTag] = []
-        /// The requests for which a space that had accepted the account challenged again, since it last accepted it.
+        /// Some of the requests for which a space that had accepted the account challenged again, since it last
+        /// accepted it.
         package var doubtful: [RequestTag] = []
-        /// How often the origin did not answer, since the space last accepted the account.
+        /// The answers that the space did not accept, since it last accepted one.
+        package var unaccepted = UnacceptedAnswers()
+        /// Some of the requests with the latest of them, to which the space has not responded.
+        package var silent: [RequestTag] = []
+        /// How many of those the origin ended by closing the connection.
         package var unanswered = 0
-        package var unansweredAt: Int64 = 0
         package var pending: Pending?
         /// The last change.
         package var changedAt: Int64
@@ -124,15 +103,41 @@ extension Breaker {
         }
 
         /// Whether other processes need not know the difference between the records.
-        package func isEqualForOthers(to other: SpaceRecord?) -> Bool {
+        fileprivate func isEqualForOthers(to other: SpaceRecord?) -> Bool {
             guard let other else { return !isKept && acceptedAt == nil }
-            return rejection == other.rejection && accepted == other.accepted && doubtful == other.doubtful
-                && unanswered == other.unanswered && pending == other.pending
-                && (acceptedAt == nil) == (other.acceptedAt == nil)
+            return rejection == other.rejection && Set(accepted) == Set(other.accepted) && doubtful == other.doubtful
+                && unaccepted == other.unaccepted && silent == other.silent && unanswered == other.unanswered
+                && pending == other.pending && (acceptedAt == nil) == (other.acceptedAt == nil)
         }
 
         /// Whether the record must not be evicted for another.
-        var isKept: Bool { rejection != nil || pending != nil || unanswered > 0 || !doubtful.isEmpty }
+        var isKept: Bool { rejection != nil || pending != nil || unaccepted.count > 0 || !doubtful.isEmpty }
+
+        /// Whether every request may answer, unless the account failed elsewhere.
+        func isFree(at now: Int64) -> Bool {
+            guard let acceptedAt, !isInDoubt(at: now) else { return false }
+            return isConfirmed || (0..<Breaker.freshSeconds).contains(now - acceptedAt)
+        }
+
+        /// Whether the space did not accept the latest answer.
+        func isInDoubt(at now: Int64) -> Bool { !doubtful.isEmpty || unaccepted.count(at: now) > 0 }
+
+        /// Whether the space has accepted the account for `request`, or at least for its path, and has not refused it
+        /// since. Its outcome will probably say whether the account is still right.
+        func isFamiliar(_ request: RequestTag) -> Bool {
+            if accepted.contains(request) { return !silent.contains(request) }
+            func have(_ requests: [RequestTag]) -> Bool { requests.contains { $0.path == request.path } }
+            return have(accepted) && !have(doubtful) && !have(silent)
+        }
+
+        /// Whether the space has handed back a request for that path, and `request` must not try again yet.
+        func isDoubtful(_ request: RequestTag, at now: Int64) -> Bool {
+            doubtful.contains { $0.path == request.path } && !accepted.contains(request)
+                && abs(now - unaccepted.at) < Breaker.shortestPauseSeconds
+        }
+
+        /// How many seconds the next attempt in the space must wait.
+        func pause(at now: Int64) -> Int64 { unaccepted.pause(after: Breaker.spaceLimit, at: now) }
     }
 
     /// What is known about an account.
@@ -141,24 +146,38 @@ extension Breaker {
         package var name: String
         /// The failures that still count after the user has permitted one more attempt.
         package var carriedFailures = 0
+        /// The answers that were not accepted anywhere, since one was.
+        package var unaccepted = UnacceptedAnswers()
         package var spaces: [AuthenticationSpace: SpaceRecord] = [:]
 
         package init(name: String) {
             self.name = name
         }
 
-        /// The rejections, oldest first.
-        package var rejections: [(space: AuthenticationSpace, rejection: Rejection)] {
-            spaces.compactMap { space, record in record.rejection.map { (space, $0) } }
-                .sorted { ($0.1.at, $0.0.origin.description) < ($1.1.at, $1.0.origin.description) }
+        /// The rejections that are in force, oldest first.
+        package func rejections(at now: Int64) -> [(space: AuthenticationSpace, rejection: Rejection)] {
+            spaces.compactMap { space, record in
+                record.rejection.flatMap { $0.isInForce(at: now) ? (space, $0) : nil }
+            }.sorted { ($0.1.at, $0.0.origin.description) < ($1.1.at, $1.0.origin.description) }
         }
 
-        /// The number of answers that no origin accepted.
+        /// The spaces that did not respond to the latest answers, and in which the next attempt must wait; sorted by
+        /// origin. Both times are in seconds since 1970.
+        package func pauses(at now: Int64) -> [(space: AuthenticationSpace, since: Int64, until: Int64)] {
+            spaces.compactMap { space, record in
+                let pause = record.pause(at: now)
+                guard !record.silent.isEmpty, pause > 0 else { return nil }
+                return (space, record.unaccepted.at, now + pause)
+            }.sorted { $0.0.origin.description < $1.0.origin.description }
+        }
+
+        /// The number of failures: answers that were rejected, and recent ones without a response at spaces that have
+        /// never accepted the account.
         func failures(at now: Int64) -> Int {
             spaces.values.reduce(carriedFailures) { sum, record in
-                let isRecent = now - record.unansweredAt < Breaker.silenceSeconds
                 let rejected = record.rejection.map { $0.isInForce(at: now) ? $0.count : 0 } ?? 0
-                return sum + rejected + (isRecent ? record.unanswered : 0)
+                let counts = record.acceptedAt == nil && record.unaccepted.count(at: now) > 0
+                return sum + rejected + (counts ? record.unanswered : 0)
             }
         }
 
@@ -171,5 +190,13 @@ extension Breaker {
         package func hasAttempt(of owner: UInt64) -> Bool { spaces.values.contains { $0.pending?.owner == owner } }
 
         var pendingCount: Int { spaces.values.count { $0.pending != nil } }
+
+        /// Whether other processes need not know the difference between the records, of which at most that of `space`
+        /// has changed.
+        package func isEqualForOthers(to other: AccountRecord?, in space: AuthenticationSpace) -> Bool {
+            let failed = (other?.carriedFailures ?? 0, other?.unaccepted ?? UnacceptedAnswers())
+            guard failed == (carriedFailures, unaccepted) else { return false }
+            return spaces[space]?.isEqualForOthers(to: other?.spaces[space]) ?? true
+        }
     }
 }

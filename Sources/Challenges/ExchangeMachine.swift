@@ -123,6 +123,11 @@ package struct ExchangeMachine: Sendable {
         shared = SharedContext(context)
     }
 
+    /// The answer that is sent, or was sent, before a challenge, and to which the server has not responded.
+    package var unaskedAnswer: AcceptedAnswer? {
+        if case .awaitingReuse(let accepted) = state { accepted } else { nil }
+    }
+
     /// The request is about to go out.
     package mutating func started() -> Action { take(.started) }
 

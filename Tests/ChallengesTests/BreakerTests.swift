@@ -5,57 +5,6 @@ import Testing
 
 @testable import CountersignChallenges
 
-/// A breaker that many requests share, at a time that the test sets.
-private final class SharedBreaker {
-    private(set) var breaker: Breaker
-    var now: Int64 = 1_800_000_000
-
-    init(capacity: Int = 4096) { breaker = Breaker(capacity: capacity) }
-
-    func ask(_ key: Breaker.Key, _ path: String = "/") -> Breaker.Decision {
-        let decision = breaker.decide(key, for: Self.request(path), at: now)
-        if decision == .mayTry { breaker.attemptBegan(key, owner: 1, at: now) }
-        return decision
-    }
-
-    @discardableResult
-    func end(_ key: Breaker.Key, _ result: Breaker.Result) -> Breaker.Finding { end(key, "/", result) }
-
-    @discardableResult
-    func end(_ key: Breaker.Key, _ path: String, _ result: Breaker.Result) -> Breaker.Finding {
-        breaker.attemptEnded(key, for: Self.request(path), result, owner: 1, at: now)
-    }
-
-    @discardableResult
-    func attempt(_ key: Breaker.Key, _ result: Breaker.Result) -> Breaker.Finding { attempt(key, "/", result) }
-
-    /// Tries the credential, and expects to be permitted to.
-    @discardableResult
-    func attempt(_ key: Breaker.Key, _ path: String, _ result: Breaker.Result) -> Breaker.Finding {
-        let decision = ask(key, path)
-        #expect(decision == .mayTry || decision == .free, "\(decision)")
-        return end(key, path, result)
-    }
-
-    /// As another process sees it that has just read the shared records.
-    func elsewhere() -> SharedBreaker {
-        let other = SharedBreaker()
-        other.now = now
-        var accounts = breaker.accounts
-        for account in accounts.keys {
-            for space in accounts[account]?.spaces.keys.map({ $0 }) ?? [] {
-                accounts[account]?.spaces[space]?.isConfirmed = false
-            }
-        }
-        other.breaker = Breaker(accounts: accounts)
-        return other
-    }
-
-    func retry(_ name: String? = nil) -> [String] { breaker.permitRetry(of: name, at: now) }
-
-    private static func request(_ path: String) -> Breaker.RequestTag { .init(method: "GET", target: path) }
-}
-
 @Suite struct BreakerTests {
     private static let refusal = Breaker.Decision.refused(
         reason: "credential \"enrollment\" was rejected here and has not changed since")
@@ -67,12 +16,7 @@ private final class SharedBreaker {
         host: String = "wiki.corp.example", realm: String? = "r", password: String = "pw", name: String = "enrollment",
         generation: UInt64 = 7
     ) -> Breaker.Key {
-        let origin = Origin(scheme: .https, host: host, port: 443)
-        let credential = PasswordCredential(
-            name: name, user: "jdoe", password: Secret(utf8: password), generation: generation)
-        return Breaker.Key(
-            space: AuthenticationSpace(origin: origin, realm: realm, scheme: .basic),
-            credential: credential.tagged(with: Secret(utf8: "key")).reference)
+        .test(host: host, realm: realm, password: password, name: name, generation: generation)
     }
 
     // MARK: One at a time
@@ -200,24 +144,7 @@ private final class SharedBreaker {
         breaker.attempt(Self.key, "/private/", .accepted)
         #expect(breaker.breaker.mayPreempt(Self.key, at: breaker.now))
         #expect(breaker.attempt(Self.key, "/forbidden/", .rejected) == .handedBack)
-        #expect(breaker.elsewhere().ask(Self.key, "/private/?query") == .mayTry)
-    }
-
-    @Test(arguments: [true, false])
-    func aPasswordThatHasBecomeStaleIsSentAtMostThreeTimes(isRepeated: Bool) {
-        let breaker = SharedBreaker()
-        for number in 1...20 { breaker.attempt(Self.key, "/\(number)", .accepted) }
-        breaker.now += 3600
-        var answers = 0
-        for number in 1...1000 {
-            let process = breaker.elsewhere()
-            let path = isRepeated ? "/\(number % 20 + 1)" : "/new/\(number)"
-            guard process.ask(Self.key, path) == .mayTry else { continue }
-            answers += 1
-            breaker.end(Self.key, path, .rejected)
-        }
-        #expect(answers == (isRepeated ? 3 : 2))
-        #expect(breaker.breaker.isRejected(Self.key, at: breaker.now) == isRepeated)
+        #expect(breaker.elsewhere().ask(Self.key, "/private/") == .mayTry)
     }
 
     @Test func anotherProcessTriesAnAcceptedCredentialAloneUnlessItWasJustAccepted() {
@@ -248,19 +175,6 @@ private final class SharedBreaker {
         }
     }
 
-    @Test func silenceDoesNotStopACredentialWhereItIsAccepted() {
-        let breaker = SharedBreaker()
-        let accepted = Self.key(host: "mail.corp.example")
-        breaker.attempt(accepted, .accepted)
-        for _ in 1...2 { breaker.attempt(Self.key, .unanswered) }
-        #expect(breaker.ask(accepted) == .free)
-        // A site that has accepted it may have an outage.
-        for _ in 1...5 { #expect(breaker.attempt(accepted, .unanswered) == .unremarkable) }
-        #expect(breaker.ask(accepted) == .free)
-        // The next rejection is the third failure.
-        #expect(breaker.end(accepted, .rejected) == .rejected(.challenge, everywhere: true))
-    }
-
     @Test func anUnansweredAttemptIsForgottenAfterADay() {
         let breaker = SharedBreaker()
         breaker.attempt(Self.key, .unanswered)
@@ -283,18 +197,6 @@ private final class SharedBreaker {
         for _ in 1...2 { breaker.attempt(Self.key, .unanswered) }
         breaker.end(Self.key, .accepted)
         #expect(breaker.ask(Self.key) == .free)
-    }
-
-    @Test func otherRequestsMayTryAgainHalfAnHourAfterAChallengeThatRejectedNothing() {
-        let breaker = SharedBreaker()
-        breaker.attempt(Self.key, .accepted)
-        for path in ["/a", "/b"] { #expect(breaker.end(Self.key, path, .rejected) == .handedBack) }
-        guard case .unsuitable = breaker.ask(Self.key, "/c") else {
-            Issue.record("a third request tries")
-            return
-        }
-        breaker.now += 1800
-        #expect(breaker.ask(Self.key, "/c") == .mayTry)
     }
 
     // MARK: Another attempt

@@ -133,17 +133,73 @@ struct BreakerFileTests {
         }
         #expect(
             process().board.requestAtOnce(Self.key())
-                == .refused(
-                    reason: "the origin closed the connection twice instead of answering credential \"enrollment\""))
+                == .unsuitable(
+                    reason: "credential \"enrollment\" was sent here without a response, and is not sent for 30 minutes"
+                ))
     }
 
-    @Test func anAttemptThatTakesTooLongKeepsNobodyWaiting() async throws {
+    @Test func anAttemptThatTakesLongKeepsNobodyWaitingAndIsNotAbandoned() async throws {
         let slow = process()
         #expect(slow.board.requestAtOnce(Self.key()) == .go)
         #expect(process().board.requestAtOnce(Self.key()) == .wait)
         time.now.withLock { $0 += 601 }
+        for _ in 1...3 {
+            #expect(
+                process().board.requestAtOnce(Self.key())
+                    == .unsuitable(
+                        reason: "another request has been trying credential \"enrollment\" for more than ten minutes"))
+        }
+        slow.board.ended(Self.key(), .accepted)
+        await slow.board.flush()
         #expect(process().board.requestAtOnce(Self.key()) == .go)
-        withExtendedLifetime(slow) {}
+    }
+
+    /// NFS turns a flock(2) into a lock of all bytes of the file.
+    @Test func theLockOfARunningProcessIsNotInTheFileThatWritersLock() async throws {
+        let process = process()
+        #expect(process.board.requestAtOnce(Self.key()) == .go)
+        #expect(try Self.isAnyByteLocked("\(home)/breaker.running"))
+        #expect(try !Self.isAnyByteLocked("\(home)/breaker.lock"))
+        withExtendedLifetime(process) {}
+    }
+
+    private static func isAnyByteLocked(_ path: String) throws -> Bool {
+        let file = open(path, O_RDWR)
+        try #require(file >= 0)
+        defer { close(file) }
+        var whole = flock(l_type: Int16(F_WRLCK), l_whence: Int16(SEEK_SET), l_start: 0, l_len: 0, l_pid: 0)
+        // F_OFD_GETLK
+        try #require(fcntl(file, 36, &whole) == 0)
+        return Int32(whole.l_type) != F_UNLCK
+    }
+
+    @Test func anAttemptIsOnlyForTheRequestForWhichItWasPermitted() async throws {
+        let process = process()
+        let (one, other) = (
+            Breaker.RequestTag(method: "GET", target: "/1"), Breaker.RequestTag(method: "GET", target: "/2")
+        )
+        #expect(process.board.request(Self.key(), for: one, again: {}) == .wait)
+        await process.board.flush()
+        #expect(process.board.request(Self.key(), for: other, again: {}) == .wait)
+        let isGiven = try await eventually { process.board.request(Self.key(), for: one, again: {}) == .go }
+        #expect(isGiven)
+    }
+
+    /// It ends the pause in other processes, too.
+    @Test func anAcceptanceElsewhereIsStoredEvenIfItsSpaceIsTheSame() async throws {
+        let process = process()
+        for host in ["a.example", "b.example"] {
+            #expect(process.board.requestAtOnce(Self.key(host)) == .go)
+            process.board.ended(Self.key(host), .accepted)
+        }
+        let new = Breaker.RequestTag(method: "GET", target: "/new")
+        process.board.ended(Self.key("a.example"), for: new, .rejected)
+        #expect(process.board.requestAtOnce(Self.key("b.example")) == .go)
+        process.board.ended(Self.key("b.example"), .accepted)
+        await process.board.flush()
+        let stored = try BreakerFile(home: Home(path: home)) { 0 }.read()
+        #expect(stored.values.map(\.unaccepted.count) == [0])
+        #expect(stored.values.flatMap { $0.spaces.values.map(\.unaccepted.count) }.sorted() == [0, 1])
     }
 
     // MARK: The file
@@ -153,7 +209,7 @@ struct BreakerFileTests {
         #expect(process.board.requestAtOnce(Self.key()) == .go)
         process.board.ended(Self.key(), for: .init(method: "GET", target: "/secret-path"), .accepted)
         await process.board.flush()
-        for file in [path, "\(home)/breaker.lock"] {
+        for file in [path, "\(home)/breaker.lock", "\(home)/breaker.running"] {
             var found = stat()
             #expect(stat(file, &found) == 0)
             #expect(found.st_mode & 0o777 == 0o600)
@@ -167,15 +223,15 @@ struct BreakerFileTests {
 
     @Test func recordsAreReadAsTheyWereWritten() throws {
         var breaker = Breaker()
-        let tags = [0, 1, UInt64.max].map { Breaker.RequestTag(number: $0) }
+        let tags = [(0, 0), (1, UInt64.max), (.max, 1)].map { Breaker.RequestTag(path: $0, whole: $1) }
         let keys = [Self.key(), Self.key(realm: nil), Self.key("::1", realm: "ü \"\u{0} 𝄞")]
         for (key, tag) in zip(keys, tags) {
             _ = breaker.attemptEnded(key, for: tag, .accepted, owner: 1, at: 100)
-            _ = breaker.attemptEnded(key, for: .init(number: 77), .rejected, owner: 1, at: 200)
+            _ = breaker.attemptEnded(key, for: .init(path: 77, whole: 77), .rejected, owner: 1, at: 200)
         }
         _ = breaker.attemptEnded(keys[0], for: tags[0], .rejected, owner: 1, at: 300)
-        _ = breaker.attemptEnded(Self.key("a.example"), for: tags[0], .unanswered, owner: 1, at: 300)
-        breaker.attemptBegan(Self.key("b.example"), owner: UInt64(Int64.max), at: 300)
+        _ = breaker.attemptEnded(Self.key("a.example"), for: tags[2], .unanswered, owner: 1, at: 300)
+        breaker.attemptBegan(Self.key("b.example"), for: tags[2], owner: UInt64(Int64.max), at: 300)
         for account in breaker.accounts.keys {
             for space in breaker.accounts[account]?.spaces.keys.map({ $0 }) ?? [] {
                 breaker.unconfirm(account, space)
@@ -191,7 +247,25 @@ struct BreakerFileTests {
         await first.board.flush()
         #expect(unlink(path) == 0)
         #expect(unlink("\(home)/breaker.lock") == 0)
+        #expect(unlink("\(home)/breaker.running") == 0)
         #expect(process().board.requestAtOnce(Self.key()) == .go)
+    }
+
+    @Test func aFileThatCouldNotBeReadAgainIsNotWritten() async throws {
+        let file = BreakerFile(home: Home(path: home)) { 100 }
+        try file.update { _ = $0.attemptEnded(Self.key(), for: .unknown, .rejected, owner: 1, at: 100) }
+        let before = TextFile.bytes(path)
+        let long = CredentialReference(
+            name: String(repeating: "n", count: 4 << 20), source: .program, tag: Self.key().credential.tag)
+        let error = #expect(throws: CountersignError.self) {
+            try file.update {
+                let key = Breaker.Key(space: Self.key().space, credential: long)
+                _ = $0.attemptEnded(key, for: .unknown, .accepted, owner: 1, at: 100)
+            }
+        }
+        #expect(error?.detail.hasSuffix("would become too large to be read again") == true)
+        #expect(TextFile.bytes(path) == before)
+        #expect(try file.read().count == 1)
     }
 
     private static let overflowing = """

@@ -6,6 +6,8 @@ import Testing
 
 @testable import Countersign
 
+import struct CountersignChallenges.Breaker
+
 /// A credential that has not been accepted yet is used by one caller at a time, and never again after a rejection.
 struct LibraryOneAtATimeTests {
     private typealias Server = LibraryExchangeTests.Server
@@ -93,6 +95,42 @@ struct LibraryOneAtATimeTests {
         var server = Server(.basic)
         let actions = try await LibraryExchangeTests.drive(&exchange, &server) { await controller.handle($0) }
         #expect(actions.last == .deliver(.accepted))
+    }
+
+    /// Nobody knows what the server thought of the answer.
+    @Test func anExchangeThatIsDroppedBeforeTheResponseCounts() async throws {
+        let controller = try Self.controller()
+        for _ in 1...2 { _ = try await Self.trying(controller) }
+        let (third, question) = try Self.asking(controller)
+        #expect(await controller.handle(question).0 == .performDefaultHandling)
+        withExtendedLifetime(third) {}
+    }
+
+    @Test func anUnfinishedAnswerThatExpiresCountsOnce() async throws {
+        let controller = try Self.controller(limit: .milliseconds(100))
+        let key = try #require(try controller.key())
+        do {
+            let kept = try await Self.trying(controller)
+            try #require(try await eventually { !controller.breaker.isTried(key) })
+            #expect(controller.breaker.record(of: key)?.unaccepted.count == 1)
+            withExtendedLifetime(kept) {}
+        }
+        #expect(controller.breaker.record(of: key)?.unaccepted.count == 1)
+    }
+
+    @Test func anExchangeIsTheRequestThatTheProxyKnows() async throws {
+        let controller = try Self.controller()
+        let url = "https://GIT.corp.example:443/repository?x=1#part"
+        var exchange = try ChallengeExchange(url: url, method: "PUT", serverIsTrusted: true, controller: controller)
+        _ = exchange.started()
+        let question = try #require(
+            LibraryExchangeTests.question(exchange.responseReceived(status: 401, challenges: Self.basic)))
+        let (disposition, credential) = await controller.handle(question)
+        _ = exchange.dispositionReceived(disposition, credential)
+        #expect(exchange.responseReceived(status: 200, challenges: []) == .deliver(.accepted))
+        let key = try #require(try controller.key())
+        let tag = Breaker.RequestTag(method: "PUT", target: "/repository?x=1")
+        #expect(controller.breaker.record(of: key)?.accepted == [tag])
     }
 
     @Test func anUnfinishedExchangeMakesOthersWaitOnlyForALimitedTime() async throws {

@@ -48,6 +48,7 @@ package final class ChallengingOrigin: Sendable {
     package let root: String
     private let folder: TemporaryFolder
     private let process: ChildProcess
+    private let account: String
 
     /// - Parameter certificate: the name of a certificate in `TestPKI`, or nil for http.
     package init(_ mode: Mode, certificate: String? = "server", user: String, password: String) throws {
@@ -56,7 +57,7 @@ package final class ChallengingOrigin: Sendable {
         try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
         log = RequestLog(path: folder.file("requests"))
         let parts = user.split(separator: "\\", maxSplits: 1).map(String.init)
-        let account = parts.count == 2 ? "\(parts[0]):\(parts[1])" : ":\(user)"
+        account = parts.count == 2 ? "\(parts[0]):\(parts[1])" : ":\(user)"
         let users = try folder.write("users", "\(account):\(password)\n")
         var arguments = ["--mode", mode.rawValue, "--users", users, "--root", root, "--log", log.path]
         if let certificate {
@@ -69,6 +70,9 @@ package final class ChallengingOrigin: Sendable {
     }
 
     package func stop() { process.stop() }
+
+    /// Changes the user's password at the origin, which uses Basic.
+    package func change(password: String) throws { try folder.write("users", "\(account):\(password)\n") }
 }
 
 /// An origin that challenges for Digest; Servers/digest_origin.py lists what `control` may contain.

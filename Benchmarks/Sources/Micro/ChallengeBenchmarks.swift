@@ -72,7 +72,7 @@ enum ChallengeBenchmarks {
         let key = Breaker.Key(space: space, credential: credential.reference)
         let request = Breaker.RequestTag(method: "GET", target: path)
         var breaker = Breaker()
-        breaker.attemptBegan(key, owner: 1, at: 0)
+        breaker.attemptBegan(key, for: request, owner: 1, at: 0)
         _ = breaker.attemptEnded(key, for: request, .accepted, owner: 1, at: 0)
         return [
             Benchmark("exchange-unlisted") { keep(opened(unlisted)) },

@@ -7,12 +7,13 @@ import FoundationEssentials
 import Glibc
 import NIOConcurrencyHelpers
 
-/// The breaker's records in a home: `breaker.json`, mode 0600, and `breaker.lock`. Every process that uses the home
-/// reads and writes them. The file contains keyed MACs of the user names and passwords, but neither of them.
+/// The breaker's records in a home: `breaker.json`, mode 0600, with `breaker.lock` and `breaker.running`. Every process
+/// that uses the home reads and writes them. The file contains keyed MACs of the user names and passwords, but neither
+/// of them.
 ///
-/// A writer locks `breaker.lock` with flock(2), reads, and replaces the file. A process that has begun an attempt also
-/// locks the byte of `breaker.lock` that its number selects, until it ends: other processes thereby know whether it is
-/// running.
+/// A writer locks `breaker.lock` with flock(2), reads, and replaces the file. A process that has begun an attempt locks
+/// the byte of `breaker.running` that its number selects, until it ends: other processes thereby know whether it is
+/// running. The files are two because NFS turns a flock(2) into a lock of all bytes.
 package final class BreakerFile: Sendable {
     /// The largest file that is read, in bytes. ``spaces`` records of average length take a tenth of it.
     private static let limitBytes = 4 << 20
@@ -45,6 +46,7 @@ package final class BreakerFile: Sendable {
 
     private var file: HomeFile { home.file("breaker.json") }
     private var lockPath: String { "\(home.path)/breaker.lock" }
+    private var presencePath: String { "\(home.path)/breaker.running" }
 
     /// `now` returns seconds since 1970.
     package init(home: Home, now: @escaping @Sendable () -> Int64) {
@@ -110,7 +112,7 @@ package final class BreakerFile: Sendable {
         defer { close(lock) }
         let before = try read()
         var breaker = Breaker(capacity: Self.spaces, accounts: before)
-        breaker.abandonAttempts(at: now()) { isRunning($0, own: owner, lock) }
+        breaker.abandonAttempts(at: now()) { isRunning($0, own: owner) }
         change(&breaker)
         breaker.removeRecords(
             unchangedSince: now() - Self.acceptedSeconds, rejectionsSince: now() - Self.rejectedSeconds)
@@ -138,7 +140,7 @@ package final class BreakerFile: Sendable {
 
     /// The descriptor of the locked file.
     private func lock() throws(CountersignError) -> Int32 {
-        let file = try openLock()
+        let file = try open(lockPath)
         let end = ContinuousClock.now + Self.patience
         while flock(file, LOCK_EX | LOCK_NB) != 0 {
             guard errno == EWOULDBLOCK || errno == EINTR, ContinuousClock.now < end else {
@@ -151,9 +153,9 @@ package final class BreakerFile: Sendable {
         return file
     }
 
-    private func openLock() throws(CountersignError) -> Int32 {
-        let file = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard file >= 0 else { throw .system(errno, "cannot write breaker.lock") }
+    private func open(_ path: String) throws(CountersignError) -> Int32 {
+        let file = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { throw .system(errno, "cannot write \(path.debugDescription)") }
         _ = fchmod(file, 0o600)
         return file
     }
@@ -173,7 +175,7 @@ package final class BreakerFile: Sendable {
     /// Locks this process's byte until the process ends.
     private func showPresence(of owner: UInt64) throws(CountersignError) {
         var current = stat()
-        let isThere = stat(lockPath, &current) == 0
+        let isThere = stat(presencePath, &current) == 0
         let isShown = state.withLockedValue { state in
             guard let presence = state.presence, presence.owner == owner else { return false }
             if isThere, presence.inode == UInt64(current.st_ino) { return true }
@@ -182,20 +184,23 @@ package final class BreakerFile: Sendable {
             return false
         }
         guard !isShown else { return }
-        let file = try openLock()
+        let file = try open(presencePath)
         var byte = Self.byte(of: owner, type: F_WRLCK)
         guard fcntl(file, Self.setLock, &byte) == 0, fstat(file, &current) == 0 else {
             let number = errno
             close(file)
-            throw .system(number, "cannot lock breaker.lock")
+            throw .system(number, "cannot lock breaker.running")
         }
         state.withLockedValue { $0.presence = (file, UInt64(current.st_ino), owner) }
     }
 
-    private func isRunning(_ owner: UInt64, own: UInt64, _ lock: Int32) -> Bool {
+    private func isRunning(_ owner: UInt64, own: UInt64) -> Bool {
         guard owner != own else { return true }
+        let file = Glibc.open(presencePath, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+        guard file >= 0 else { return errno != ENOENT }
+        defer { close(file) }
         var byte = Self.byte(of: owner, type: F_WRLCK)
-        guard fcntl(lock, Self.getLock, &byte) == 0 else { return true }
+        guard fcntl(file, Self.getLock, &byte) == 0 else { return true }
         return Int32(byte.l_type) != F_UNLCK
     }
 

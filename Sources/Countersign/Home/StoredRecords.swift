@@ -15,13 +15,41 @@ struct StoredRecords: Codable {
         /// The credential's name.
         let name: String
         let carriedFailures: Int?
+        let unaccepted: Int?
+        let unacceptedAt: Int64?
         let spaces: [Space]
+    }
+
+    /// A digest with 16 hexadecimal digits, and a second one after `?` if there is a query.
+    struct Request: Codable {
+        let tag: Breaker.RequestTag
+
+        init(_ tag: Breaker.RequestTag) { self.tag = tag }
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            let numbers = try container.decode(String.self).split(separator: "?").map { UInt64($0, radix: 16) }
+            guard let path = numbers.first ?? nil, let whole = numbers.last ?? nil, numbers.count <= 2 else {
+                throw DecodingError.dataCorruptedError(in: container, debugDescription: "not the digest of a request")
+            }
+            tag = Breaker.RequestTag(path: path, whole: whole)
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            let path = Self.digits(tag.path)
+            var container = encoder.singleValueContainer()
+            try container.encode(tag.whole == tag.path ? path : "\(path)?\(Self.digits(tag.whole))")
+        }
+
+        private static func digits(_ number: UInt64) -> String {
+            Hex.encode((0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - 8 * $0)) })
+        }
     }
 
     struct Space: Codable {
         /// Later times and larger numbers are damage; sums of valid ones do not overflow.
         static let end: Int64 = 1 << 40
-        static let mostFailures = 1000
+        static let mostFailures = Breaker.UnacceptedAnswers.maximum
 
         let site: String
         let realm: String?
@@ -30,12 +58,14 @@ struct StoredRecords: Codable {
         let cause: String?
         let count: Int?
         let acceptedAt: Int64?
-        /// Digests of requests.
-        let accepted: [UInt64]?
-        let doubtful: [UInt64]?
+        let acceptedRequests: [Request]?
+        let doubtfulRequests: [Request]?
+        let silentRequests: [Request]?
+        let unaccepted: Int?
+        let unacceptedAt: Int64?
         let unanswered: Int?
-        let unansweredAt: Int64?
         let attemptBy: UInt64?
+        let attemptFor: Request?
         let attemptSince: Int64?
         let changedAt: Int64
     }
@@ -50,6 +80,8 @@ struct StoredRecords: Codable {
             return Account(
                 tag: Hex.encode(tag.bytes), name: record.name,
                 carriedFailures: record.carriedFailures == 0 ? nil : record.carriedFailures,
+                unaccepted: record.unaccepted.count == 0 ? nil : record.unaccepted.count,
+                unacceptedAt: record.unaccepted.count == 0 ? nil : record.unaccepted.at,
                 spaces: record.spaces.map { Space($0, $1) }.sorted {
                     ($0.site, $0.scheme, $0.realm ?? "") < ($1.site, $1.scheme, $1.realm ?? "")
                 })
@@ -63,8 +95,11 @@ struct StoredRecords: Codable {
             guard let tag = Hex.decode(account.tag).flatMap({ CredentialTag(bytes: $0) }) else { return nil }
             var record = Breaker.AccountRecord(name: account.name)
             let carriedFailures = account.carriedFailures ?? 0
-            guard (0...Space.mostFailures).contains(carriedFailures) else { return nil }
+            guard (0...Space.mostFailures).contains(carriedFailures),
+                let unaccepted = Breaker.UnacceptedAnswers(account.unaccepted, account.unacceptedAt)
+            else { return nil }
             record.carriedFailures = carriedFailures
+            record.unaccepted = unaccepted
             for space in account.spaces {
                 guard let (key, value) = space.decoded else { return nil }
                 record.spaces[key] = value
@@ -84,13 +119,20 @@ extension StoredRecords.Space {
         cause = record.rejection?.cause.rawValue
         count = record.rejection?.count
         acceptedAt = record.acceptedAt
-        accepted = record.accepted.isEmpty ? nil : record.accepted.map(\.number)
-        doubtful = record.doubtful.isEmpty ? nil : record.doubtful.map(\.number)
+        acceptedRequests = Self.requests(record.accepted)
+        doubtfulRequests = Self.requests(record.doubtful)
+        silentRequests = Self.requests(record.silent)
+        unaccepted = record.unaccepted.count == 0 ? nil : record.unaccepted.count
+        unacceptedAt = record.unaccepted.count == 0 ? nil : record.unaccepted.at
         unanswered = record.unanswered == 0 ? nil : record.unanswered
-        unansweredAt = record.unanswered == 0 ? nil : record.unansweredAt
         attemptBy = record.pending?.owner
+        attemptFor = record.pending.map { StoredRecords.Request($0.request) }
         attemptSince = record.pending?.since
         changedAt = record.changedAt
+    }
+
+    private static func requests(_ tags: [Breaker.RequestTag]) -> [StoredRecords.Request]? {
+        tags.isEmpty ? nil : tags.map { StoredRecords.Request($0) }
     }
 
     var decoded: (AuthenticationSpace, Breaker.SpaceRecord)? {
@@ -103,15 +145,29 @@ extension StoredRecords.Space {
             record.rejection = Breaker.Rejection(at: rejectedAt, cause: cause, count: max(1, count ?? 1))
         }
         record.acceptedAt = acceptedAt
-        record.accepted = (accepted ?? []).map { Breaker.RequestTag(number: $0) }
-        record.doubtful = (doubtful ?? []).map { Breaker.RequestTag(number: $0) }
-        let times = [rejectedAt, acceptedAt, unansweredAt, attemptSince, changedAt].compactMap(\.self)
-        guard times.allSatisfy((0..<Self.end).contains), (0...Self.mostFailures).contains(unanswered ?? 0),
-            (0...Self.mostFailures).contains(count ?? 0)
+        record.accepted = (acceptedRequests ?? []).map(\.tag)
+        record.doubtful = (doubtfulRequests ?? []).map(\.tag)
+        record.silent = (silentRequests ?? []).map(\.tag)
+        let times = [rejectedAt, acceptedAt, attemptSince, changedAt].compactMap(\.self)
+        let counts = [unanswered, count].compactMap(\.self)
+        guard times.allSatisfy((0..<Self.end).contains), counts.allSatisfy((0...Self.mostFailures).contains),
+            let unaccepted = Breaker.UnacceptedAnswers(unaccepted, unacceptedAt)
         else { return nil }
+        record.unaccepted = unaccepted
         record.unanswered = unanswered ?? 0
-        record.unansweredAt = unansweredAt ?? 0
-        if let attemptBy, let attemptSince { record.pending = Breaker.Pending(owner: attemptBy, since: attemptSince) }
+        if let attemptBy, let attemptSince {
+            record.pending = Breaker.Pending(
+                owner: attemptBy, request: attemptFor?.tag ?? .unknown, since: attemptSince)
+        }
         return (AuthenticationSpace(origin: origin, realm: realm, scheme: scheme), record)
+    }
+}
+
+extension Breaker.UnacceptedAnswers {
+    /// Nil if a value is invalid.
+    fileprivate init?(_ count: Int?, _ at: Int64?) {
+        let (count, at) = (count ?? 0, at ?? 0)
+        guard (0...Self.maximum).contains(count), (0..<StoredRecords.Space.end).contains(at) else { return nil }
+        self.init(count: count, at: at)
     }
 }

@@ -15,8 +15,10 @@ package struct BlockedCredential: Equatable, Sendable, Encodable {
         package let scheme: String
         /// RFC 3339.
         package let since: String
-        /// `rejected`, or `no answer` if the origin closed the connection twice.
+        /// `rejected`, or `no answer` if the origin did not respond.
         package let reason: String
+        /// When the next attempt is possible, RFC 3339; nil if there is none until the credential changes.
+        package let until: String?
     }
 
     package let name: String
@@ -37,16 +39,12 @@ package struct BlockedCredential: Equatable, Sendable, Encodable {
     ) -> [BlockedCredential] {
         records.compactMap { account, record -> BlockedCredential? in
             guard case .tag(let tag) = account, tags?.contains(tag) ?? !record.name.isEmpty else { return nil }
-            let rejections = record.rejections
-            guard !rejections.isEmpty || record.isStopped(at: now) else { return nil }
+            let places =
+                record.rejections(at: now).map { Place($0, since: $1.at, until: $1.end) }
+                + record.pauses(at: now).map { Place($0, since: $1, until: $2) }
+            guard !places.isEmpty || record.isStopped(at: now) else { return nil }
             return BlockedCredential(
-                name: record.name, isBlockedEverywhere: record.isStopped(at: now),
-                places: rejections.map { space, rejection in
-                    Place(
-                        site: space.origin.description, realm: space.realm, scheme: space.scheme.rawValue,
-                        since: WallClock.rfc3339(rejection.at),
-                        reason: rejection.cause == .challenge ? "rejected" : "no answer")
-                })
+                name: record.name, isBlockedEverywhere: record.isStopped(at: now), places: places)
         }.sorted { $0.name < $1.name }
     }
 
@@ -55,8 +53,19 @@ package struct BlockedCredential: Equatable, Sendable, Encodable {
     package var sentence: String {
         let places = places.map { place in
             let realm = place.realm.map { ", realm \($0.debugDescription)" } ?? ""
-            return "\(place.reason) at \(place.site) (\(place.scheme)\(realm)) since \(place.since)"
+            let end = place.until.map { ", next attempt after \($0)" } ?? ""
+            return "\(place.reason) at \(place.site) (\(place.scheme)\(realm)) since \(place.since)\(end)"
         }
         return (places + (isBlockedEverywhere ? ["not sent anywhere until it changes"] : [])).joined(separator: "; ")
+    }
+}
+
+extension BlockedCredential.Place {
+    /// A place without an `until` has rejected the credential.
+    fileprivate init(_ space: AuthenticationSpace, since: Int64, until: Int64?) {
+        self.init(
+            site: space.origin.description, realm: space.realm, scheme: space.scheme.rawValue,
+            since: WallClock.rfc3339(since), reason: until == nil ? "rejected" : "no answer",
+            until: until.map(WallClock.rfc3339))
     }
 }

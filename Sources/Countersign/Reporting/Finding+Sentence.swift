@@ -11,6 +11,9 @@ extension Breaker.Finding {
         switch self {
         case .unremarkable: return nil
         case .unanswered: return "\(place) closed the connection instead of answering \(credential)"
+        case .paused(let seconds):
+            return "\(place) did not answer \(credential), which is not sent there again for "
+                + Breaker.duration(seconds)
         case .handedBack: return "\(place) accepts \(credential), but not for every request: a 401 was handed back"
         case .rejected(let cause, let everywhere):
             let what =

@@ -5,37 +5,6 @@ import Dispatch
 import NIOConcurrencyHelpers
 import Synchronization
 
-/// Where the processes of one home share the breaker's records. The calls block, for as long as a file takes.
-package struct BreakerStorage: Sendable {
-    package typealias Records = [Breaker.Account: Breaker.AccountRecord]
-
-    /// Why the records could not be written.
-    package struct Failure: Error {
-        package let detail: String
-        /// Whether the storage permits no writes at all.
-        package let isReadOnly: Bool
-
-        package init(_ detail: String, isReadOnly: Bool) {
-            self.detail = detail
-            self.isReadOnly = isReadOnly
-        }
-    }
-
-    /// The records if somebody else has changed them since the last call of either closure, otherwise nil.
-    let changed: @Sendable () throws(Failure) -> Records?
-    /// Applies a change to the newest records, stores the result and returns it. No other process writes meanwhile. The
-    /// storage turns attempts of processes that have ended into unanswered ones first; the number is this process's.
-    let update: @Sendable (_ owner: UInt64, _ change: (inout Breaker) -> Void) throws(Failure) -> Records
-
-    package init(
-        changed: @escaping @Sendable () throws(Failure) -> Records?,
-        update: @escaping @Sendable (_ owner: UInt64, _ change: (inout Breaker) -> Void) throws(Failure) -> Records
-    ) {
-        self.changed = changed
-        self.update = update
-    }
-}
-
 /// The ``Breaker`` that all event loops share, with the requests that wait for other requests' attempts.
 ///
 /// With a storage, other processes share it too: an attempt is stored before it begins, and its result when it ends.
@@ -46,8 +15,8 @@ package final class BreakerBoard: Sendable {
         var waiting: [Breaker.Key: [@Sendable () -> Void]] = [:]
         /// Attempts that are being stored.
         var reserving: Set<Breaker.Key> = []
-        /// Attempts that are stored and not taken by a request yet.
-        var granted: Set<Breaker.Key> = []
+        /// Attempts that are stored and not taken yet by the requests for which they were permitted.
+        var granted: [Breaker.Key: Breaker.RequestTag] = [:]
         /// Why attempts could not be stored.
         var refusals: [Breaker.Key: String] = [:]
         /// Results that are not stored yet, oldest first.
@@ -60,7 +29,7 @@ package final class BreakerBoard: Sendable {
         let request: Breaker.RequestTag
         let result: Breaker.Result
         let at: Int64
-        /// The attempt is repeated at once, by the same request.
+        /// The same request wants to repeat the attempt at once.
         var isRepeated = false
     }
 
@@ -103,15 +72,15 @@ package final class BreakerBoard: Sendable {
     ) -> Breaker.Permission {
         let (permission, mustStore) = state.withLockedValue { state -> (Breaker.Permission, Bool) in
             if let reason = state.refusals.removeValue(forKey: key) { return (.refused(reason: reason), false) }
-            if state.granted.contains(key), !state.breaker.isRejected(key, at: now()) {
-                state.granted.remove(key)
+            if state.granted[key] == request, !state.breaker.isRejected(key, at: now()) {
+                state.granted[key] = nil
                 return (.go, false)
             }
             switch state.breaker.decide(key, for: request, at: now()) {
             case .free:
                 return (.go, false)
             case .mayTry where storage == nil || !key.isShared:
-                state.breaker.attemptBegan(key, owner: owner, at: now())
+                state.breaker.attemptBegan(key, for: request, owner: owner, at: now())
                 return (.go, false)
             case .mayTry:
                 state.waiting[key, default: []].append(again)
@@ -149,20 +118,20 @@ package final class BreakerBoard: Sendable {
         do throws(BreakerStorage.Failure) {
             try synchronize { breaker in
                 isGranted = breaker.decide(key, for: request, at: self.now()) == .mayTry
-                if isGranted { breaker.attemptBegan(key, owner: self.owner, at: self.now()) }
+                if isGranted { breaker.attemptBegan(key, for: request, owner: self.owner, at: self.now()) }
             }
         } catch {
             report(error)
             if error.isReadOnly {
                 isGranted = true
-                state.withLockedValue { $0.breaker.attemptBegan(key, owner: owner, at: now()) }
+                state.withLockedValue { $0.breaker.attemptBegan(key, for: request, owner: owner, at: now()) }
             } else {
                 refusal = "the attempt cannot be recorded: \(error.detail)"
             }
         }
         let waiting = state.withLockedValue { state in
             state.reserving.remove(key)
-            if isGranted { state.granted.insert(key) }
+            if isGranted { state.granted[key] = request }
             state.refusals[key] = refusal
             return state.waiting.removeValue(forKey: key) ?? []
         }
@@ -170,8 +139,13 @@ package final class BreakerBoard: Sendable {
         guard isGranted else { return }
         // The requests may have ended while they waited.
         queue.asyncAfter(deadline: .now() + .seconds(5)) { [weak self] in
-            guard let self, state.withLockedValue({ $0.granted.remove(key) }) != nil else { return }
-            ended(key, for: request, .inconclusive)
+            guard let self else { return }
+            let isLeft = state.withLockedValue { state in
+                guard state.granted[key] == request else { return false }
+                state.granted[key] = nil
+                return true
+            }
+            if isLeft { ended(key, for: request, .inconclusive) }
         }
     }
 
@@ -189,8 +163,10 @@ package final class BreakerBoard: Sendable {
     }
 
     /// Whether a request is trying the credential there, so that others must wait.
-    package func isTried(_ key: Breaker.Key) -> Bool {
-        state.withLockedValue { $0.breaker.record(of: key)?.pending != nil }
+    package func isTried(_ key: Breaker.Key) -> Bool { record(of: key)?.pending != nil }
+
+    package func record(of key: Breaker.Key) -> Breaker.SpaceRecord? {
+        state.withLockedValue { $0.breaker.record(of: key) }
     }
 
     /// The number of stored keys.
@@ -201,43 +177,52 @@ package final class BreakerBoard: Sendable {
 
     // MARK: Results
 
-    /// Ends an attempt that was permitted, or reports that an answer sent before a challenge was rejected.
+    /// Ends an attempt that was permitted, or reports the result of an answer sent before a challenge.
     @discardableResult
     package func ended(
         _ key: Breaker.Key, for request: Breaker.RequestTag = .unknown, _ result: Breaker.Result
     ) -> Breaker.Finding {
-        ended(Ending(key: key, request: request, result: result, at: now()))
+        ended(Ending(key: key, request: request, result: result, at: now())).finding
     }
 
     /// The origin did not answer. Returns whether the request that made the attempt may repeat it at once; if not, the
     /// attempt has ended.
     package func wasUnanswered(_ key: Breaker.Key, for request: Breaker.RequestTag) -> Bool {
-        switch ended(Ending(key: key, request: request, result: .unanswered, at: now(), isRepeated: true)) {
-        case .unremarkable, .unanswered: true
-        case .rejected, .handedBack: false
-        }
+        ended(Ending(key: key, request: request, result: .unanswered, at: now(), isRepeated: true)).repeats
     }
 
-    private func ended(_ ending: Ending) -> Breaker.Finding {
+    /// An answer that was sent before a challenge was accepted. That matters only to a space in doubt, which sent it
+    /// before the doubt.
+    package func acceptedUnasked(
+        _ key: @autoclosure () -> Breaker.Key, for request: @autoclosure () -> Breaker.RequestTag
+    ) {
+        guard hasFailures.load(ordering: .acquiring) else { return }
+        let key = key()
+        guard state.withLockedValue({ $0.breaker.isInDoubt(key, at: now()) }) else { return }
+        ended(key, for: request(), .acceptedUnasked)
+    }
+
+    private func ended(_ ending: Ending) -> (finding: Breaker.Finding, repeats: Bool) {
         let key = ending.key
-        let (finding, waiting, mustStore) = state.withLockedValue { state in
-            let before = state.breaker.record(of: key)
-            let finding = state.breaker.apply(ending, owner)
+        let (finding, repeats, waiting, mustStore) = state.withLockedValue { state in
+            let before = state.breaker.accounts[key.account]
+            let (finding, repeats) = state.breaker.apply(ending, owner)
             if ending.result != .accepted || hasFailures.load(ordering: .relaxed) { noteFailures(state.breaker) }
-            let after = state.breaker.record(of: key)
-            let mustStore = storage != nil && key.isShared && after?.isEqualForOthers(to: before) == false
+            let after = state.breaker.accounts[key.account]
+            let mustStore =
+                storage != nil && key.isShared && after?.isEqualForOthers(to: before, in: key.space) == false
             if mustStore {
                 if state.unstored.count >= Self.unstoredLimit { state.unstored.removeFirst() }
                 state.unstored.append(ending)
             }
             // An attempt in another space of the same account may have made them wait.
             let ready = state.waiting.keys.filter { $0.account == key.account && !state.reserving.contains($0) }
-            return (finding, ready.flatMap { state.waiting.removeValue(forKey: $0) ?? [] }, mustStore)
+            return (finding, repeats, ready.flatMap { state.waiting.removeValue(forKey: $0) ?? [] }, mustStore)
         }
         if mustStore { queue.async { self.store() } }
         if finding != .unremarkable { found(key, finding) }
         for again in waiting { again() }
-        return finding
+        return (finding, repeats)
     }
 
     private func store() {
@@ -338,13 +323,13 @@ package final class BreakerBoard: Sendable {
 }
 
 extension Breaker {
+    /// Also returns whether the attempt is repeated.
     @discardableResult
-    fileprivate mutating func apply(_ ending: BreakerBoard.Ending, _ owner: UInt64) -> Finding {
-        let wasPending = record(of: ending.key)?.pending?.owner == owner
-        let finding = attemptEnded(ending.key, for: ending.request, ending.result, owner: owner, at: ending.at)
-        if ending.isRepeated, wasPending, !isRejected(ending.key, at: ending.at) {
-            attemptBegan(ending.key, owner: owner, at: ending.at)
-        }
-        return finding
+    fileprivate mutating func apply(_ ending: BreakerBoard.Ending, _ owner: UInt64) -> (Finding, repeats: Bool) {
+        let (key, request) = (ending.key, ending.request)
+        let finding = attemptEnded(key, for: request, ending.result, owner: owner, at: ending.at)
+        guard ending.isRepeated, decide(key, for: request, at: ending.at) == .mayTry else { return (finding, false) }
+        attemptBegan(key, for: request, owner: owner, at: ending.at)
+        return (finding, true)
     }
 }

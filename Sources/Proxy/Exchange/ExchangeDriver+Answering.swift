@@ -50,12 +50,22 @@ extension ExchangeDriver {
         }
     }
 
+    /// Ends the breaker's permit, if there is one. Its answer was not sent, or the origin has responded.
     func endPermit(_ result: Breaker.Result) {
         guard let dialogue, let permit = dialogue.permit else { return }
         dialogue.permit = nil
-        let isUnanswered = result == .inconclusive && dialogue.awaitsVerdict
         dialogue.awaitsVerdict = false
-        services.shared.breaker.ended(permit, for: requestTag, isUnanswered ? .unanswered : result)
+        services.shared.breaker.ended(permit, for: requestTag, result)
+    }
+
+    /// The exchange ends before the origin has responded. An answer that was sent is reported with `result`, even one
+    /// for which no permit was requested.
+    func loseAnswer(_ result: Breaker.Result) {
+        if let dialogue, dialogue.permit != nil { return endPermit(dialogue.awaitsVerdict ? result : .inconclusive) }
+        guard sentField != nil, let answer = exchange.unaskedAnswer else { return }
+        sentField = nil
+        services.shared.breaker.ended(
+            Breaker.Key(space: answer.space, credential: answer.credential), for: requestTag, result)
     }
 
     /// The connection was lost. Whether the answer that was sent, if there was one, may be sent again.
@@ -151,6 +161,10 @@ extension ExchangeDriver {
                 services.shared.delegateCredentials?.accepted(accepted.credential, in: accepted.space)
             }
             record.answered(accepted.space.scheme.rawValue, with: accepted.credential.name)
+            if dialogue?.permit == nil {
+                services.shared.breaker.acceptedUnasked(
+                    Breaker.Key(space: accepted.space, credential: accepted.credential), for: requestTag)
+            }
             endPermit(.accepted)
         case .handedBack(let checks):
             record.explain(checks.failure)

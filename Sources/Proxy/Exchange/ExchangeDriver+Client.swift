@@ -99,7 +99,7 @@ extension ExchangeDriver {
         if case .done = mode { return }
         mode = .done
         cancelAttempt()
-        endPermit(.inconclusive)
+        loseAnswer(.unknown)
         dropConnection()
         log(status: record.status == 0 ? 499 : record.status)
     }

@@ -42,7 +42,7 @@ extension ExchangeDriver {
                 evaluation.cancel()
                 self.services.shared.observer?.ended(error, at: self.origin)
                 let giveUp = {
-                    self.endPermit(.inconclusive)
+                    self.loseAnswer(.unanswered)
                     self.respond(evaluation.refusal(after: error))
                 }
                 if !self.waitsForIdentity(after: error, step, giveUp: giveUp) { giveUp() }
@@ -68,7 +68,7 @@ extension ExchangeDriver {
     /// client was shown no longer mirrors the origin's, so the client must come back for a new one.
     private func refuse(_ response: OwnResponse, _ connection: OriginConnection) {
         connection.close()
-        endPermit(.inconclusive)
+        loseAnswer(.unanswered)
         if case .intercepted = session.role { client.closeAfterResponse() }
         respond(response)
     }

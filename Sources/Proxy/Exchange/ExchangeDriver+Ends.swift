@@ -73,13 +73,13 @@ extension ExchangeDriver {
 
     private func requestTooSlow(_ detail: String) {
         dropConnection()
-        endPermit(.inconclusive)
+        loseAnswer(.unknown)
         respond(OwnResponse(status: 408, detail: detail))
     }
 
     private func timedOut(after seconds: UInt64) {
         dropConnection()
-        endPermit(.inconclusive)
+        loseAnswer(.unknown)
         respond(
             OwnResponse(
                 status: 504, detail: "the origin sent nothing for \(seconds) seconds",

@@ -99,7 +99,7 @@ extension ExchangeDriver: OriginStreamDelegate {
                 if let lastStep { return drained(lastStep) }
             }
             let giveUp = {
-                self.endPermit(.inconclusive)
+                self.loseAnswer(.unanswered)
                 self.respond(OwnResponse(error))
             }
             // On a connection that has carried a request before, the origin may have acted on this one already.

@@ -191,7 +191,7 @@ final class ExchangeDriver {
             }
             deliver()
         case .fail(let failure):
-            endPermit(.inconclusive)
+            loseAnswer(.unanswered)
             respond(OwnResponse(status: 502, detail: failure.reason, proxyError: failure.cause.proxyError))
         case .wait:
             break

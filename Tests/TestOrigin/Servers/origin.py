@@ -5,7 +5,9 @@ It accepts NTLM only with a MIC, and over TLS only with the `tls-server-end-poin
 (RFC 5929 section 4.1). Writes one JSON object per request to --log. Prints `listening PORT`.
 
 Paths: /echo  /headers  /bytes/N  /chunked/N  /status/N  /git/... (git http-backend)  and files below --root.
-Under /fault/close-on-authenticate/ it closes the connection when the AuthenticateMessage arrives.
+Under /fault/close-on-authenticate/ it closes the connection when a password or AuthenticateMessage arrives, and under
+/fault/hang-on-authenticate/ it responds nothing to a password until the client closes the connection. A changed file
+of users counts from the next password on.
 """
 
 import argparse
@@ -147,7 +149,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.record(0)
             self.close_connection = True
             return False
-        for user, password in self.server.users:
+        if self.path.startswith("/fault/hang-on-authenticate/"):
+            self.record(0)
+            self.rfile.read(1)
+            self.close_connection = True
+            return False
+        for user, password in self.server.read_users():
             if value == "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode():
                 self.user = user
                 return True
@@ -289,14 +296,16 @@ class Server(http.server.ThreadingHTTPServer):
             self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self.tls.load_cert_chain(options.cert, options.key)
             self.binding = end_point_binding(options.cert)
-        self.users = []
+        self.user_file = options.users
         if options.users:
             os.environ["NTLM_USER_FILE"] = options.users
-            with open(options.users, encoding="utf-8") as file:
-                self.users = [line.rstrip("\n").split(":", 2)[1:] for line in file if line.strip()]
         self.lock = threading.Lock()
         self.connections = 0
         self.log_file = open(options.log, "a", encoding="utf-8")
+
+    def read_users(self):
+        with open(self.user_file, encoding="utf-8") as file:
+            return [line.rstrip("\n").split(":", 2)[1:] for line in file if line.strip()]
 
     def acceptor(self):
         protocol = "ntlm" if self.mode == "ntlm" else "negotiate"

@@ -20,6 +20,7 @@ package final class BreakerPermit: Sendable {
         var next: UInt64 = 0
         var claim: Claim?
         var refusal: ChallengeError?
+        var awaitsVerdict = false
     }
 
     /// The result of requesting permission.
@@ -109,14 +110,25 @@ package final class BreakerPermit: Sendable {
         state.withLockedValue { $0.claim.map { $0.isHeld && $0.alarm != nil } ?? false }
     }
 
-    /// Ends the permit. Only the first call has an effect.
+    /// Whether the answer was sent, and the server has not responded yet.
+    var awaitsVerdict: Bool {
+        get { state.withLockedValue { $0.awaitsVerdict } }
+        set { state.withLockedValue { $0.awaitsVerdict = newValue } }
+    }
+
+    /// Ends the permit. Only the first call has an effect. Without a response to an answer that was sent, nobody knows
+    /// what the server thought of it.
     func end(_ result: Breaker.Result) {
-        let claim = state.withLockedValue { state in
-            defer { state.claim = nil }
-            return state.claim
+        let (claim, awaitsVerdict) = state.withLockedValue { state in
+            defer {
+                state.claim = nil
+                state.awaitsVerdict = false
+            }
+            return (state.claim, state.awaitsVerdict)
         }
         guard let claim else { return }
         claim.alarm?.cancel()
+        let result = awaitsVerdict && result == .inconclusive ? .unknown : result
         // An expired permit has been returned already.
         if claim.isHeld || result != .inconclusive {
             claim.board.ended(claim.key, for: request, result)
@@ -184,13 +196,14 @@ package final class BreakerPermit: Sendable {
     }
 
     private func expire(_ number: UInt64) {
-        let claim = state.withLockedValue { state -> Claim? in
-            guard let claim = state.claim, claim.number == number, claim.isHeld else { return nil }
+        let (claim, awaitsVerdict) = state.withLockedValue { state -> (Claim?, Bool) in
+            guard let claim = state.claim, claim.number == number, claim.isHeld else { return (nil, false) }
+            defer { state.awaitsVerdict = false }
             state.claim?.isHeld = false
-            return claim
+            return (claim, state.awaitsVerdict)
         }
         guard let claim else { return }
         expired(claim.key)
-        claim.board.ended(claim.key, for: request, .inconclusive)
+        claim.board.ended(claim.key, for: request, awaitsVerdict ? .unknown : .inconclusive)
     }
 }

@@ -68,8 +68,6 @@ public struct ChallengeExchange: Sendable {
     private var due = Due.start
     /// The space of the last challenge that was asked about.
     private var space: AuthenticationSpace?
-    /// An answer was sent, and the server has not responded yet.
-    private var awaitsVerdict = false
     /// The field that was sent last.
     private var sent: AuthorizationField?
     private var dialogue: (any TokenDialogue)?
@@ -77,7 +75,8 @@ public struct ChallengeExchange: Sendable {
 
     /// Creates an exchange for a request to `url`, an absolute http or https URL.
     ///
-    /// `method` is the request's, as it will be sent: the answer of some schemes depends on it (Digest).
+    /// `method` is the request's, as it will be sent: the answer of some schemes depends on it (Digest), and
+    /// a site may accept a credential for some methods only.
     /// `serverIsTrusted` is the caller's verdict on an https server's certificate; if false, no challenge is answered.
     /// Throws `invalidProtectionSpace` if the URL does not identify a site. For a site that is not on the list,
     /// challenges are delivered unchanged. Reads changed files of the home on the calling thread.
@@ -93,7 +92,7 @@ public struct ChallengeExchange: Sendable {
             throw .invalid(error.detail, "write an absolute URL, such as https://git.corp.example/")
         }
         self.controller = controller
-        permit = controller.newPermit(for: Breaker.RequestTag(method: "", target: url))
+        permit = controller.newPermit(for: Breaker.RequestTag(method: request.method, target: request.target))
         isEnabled = controller.isIntegratedAuthenticationEnabled
         let policy = controller.currentPolicy()
         let verdict = policy.sites.verdict(for: origin)
@@ -142,7 +141,7 @@ public struct ChallengeExchange: Sendable {
         status: Int, challenges: [String], authenticationInfo: [String] = []
     ) -> Action {
         guard due == .response else { return outOfTurn("responseReceived") }
-        if !(100..<200).contains(status) { awaitsVerdict = false }
+        if !(100..<200).contains(status) { permit.awaitsVerdict = false }
         return run(
             machine.responseReceived(
                 status: status, challengeFields: challenges, informationFields: authenticationInfo, sent: sent))
@@ -168,8 +167,8 @@ public struct ChallengeExchange: Sendable {
     /// 9110 §9.2.2), or no byte of it was sent.
     public mutating func connectionLost(requestMayRepeat: Bool = false) -> Action {
         guard due == .response || due == .disposition else { return outOfTurn("connectionLost") }
-        let mayAnswerAgain = !awaitsVerdict || permit.wasUnanswered()
-        awaitsVerdict = false
+        let mayAnswerAgain = !permit.awaitsVerdict || permit.wasUnanswered()
+        permit.awaitsVerdict = false
         return run(machine.connectionLost(requestMayRepeat: requestMayRepeat && mayAnswerAgain))
     }
 
@@ -193,10 +192,10 @@ public struct ChallengeExchange: Sendable {
         switch action {
         case .send(let answer):
             due = .response
-            awaitsVerdict = answer != nil
+            permit.awaitsVerdict = answer != nil
             sent = answer?.field(for: request, Self.inputs)
             guard answer == nil || sent != nil else {
-                awaitsVerdict = false
+                permit.awaitsVerdict = false
                 return run(machine.replayImpossible(reason: "the answer depends on the request's body (qop=auth-int)"))
             }
             return .send(sent.map { Authorization($0) })

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The beginning and the end of attempts.
+extension Breaker {
+    /// An attempt that ``decide(_:for:at:)`` permits begins.
+    package mutating func attemptBegan(_ key: Key, for request: RequestTag, owner: UInt64, at now: Int64) {
+        change(key, at: now) { $0.pending = Pending(owner: owner, request: request, since: now) }
+    }
+
+    /// An attempt ended, or the use of an answer that needed none. `owner` is the process that made it.
+    package mutating func attemptEnded(
+        _ key: Key, for request: RequestTag, _ result: Result, owner: UInt64, at now: Int64
+    ) -> Finding {
+        switch result {
+        case .accepted:
+            accepted(key, for: request, owner, at: now)
+            return .unremarkable
+        case .acceptedUnasked:
+            guard record(of: key)?.acceptedAt != nil else { return .unremarkable }
+            change(key, at: now) { $0.accepted.add(request, upTo: Self.acceptedRequests) }
+            return .unremarkable
+        case .inconclusive:
+            if record(of: key) != nil { change(key, at: now) { $0.end(owner, request) } }
+            return .unremarkable
+        case .rejected:
+            return rejected(key, for: request, owner, at: now)
+        case .unanswered:
+            return silent(key, for: request, owner, isClosed: true, at: now)
+        case .unknown:
+            return silent(key, for: request, owner, isClosed: false, at: now)
+        }
+    }
+
+    private mutating func accepted(_ key: Key, for request: RequestTag, _ owner: UInt64, at now: Int64) {
+        var counts = false
+        change(key, at: now) { record in
+            record.end(owner, request)
+            counts = record.accept(request, at: now)
+        }
+        guard counts else { return }
+        accounts[key.account]?.carriedFailures = 0
+        accounts[key.account]?.unaccepted = UnacceptedAnswers()
+    }
+
+    private mutating func rejected(_ key: Key, for request: RequestTag, _ owner: UInt64, at now: Int64) -> Finding {
+        var isDoubt = false
+        count(key, for: request, owner, at: now) { record, counts in
+            guard record.rejection?.cause != .challenge else { return false }
+            if record.acceptedAt != nil, record.rejection == nil, !record.accepted.contains(request) {
+                isDoubt = true
+                record.silent = []
+                record.unanswered = 0
+                if counts { record.doubtful.add(request, upTo: Self.unacceptedRequests) }
+                return counts
+            }
+            record.reject(.challenge, at: now)
+            return true
+        }
+        return isDoubt
+            ? .handedBack : .rejected(.challenge, everywhere: accounts[key.account]?.isStopped(at: now) ?? false)
+    }
+
+    private mutating func silent(
+        _ key: Key, for request: RequestTag, _ owner: UInt64, isClosed: Bool, at now: Int64
+    ) -> Finding {
+        var isCounted = false
+        count(key, for: request, owner, at: now) { record, counts in
+            guard counts, record.rejection?.isInForce(at: now) != true else { return false }
+            isCounted = true
+            record.addSilence(request, isClosed: isClosed, at: now)
+            return true
+        }
+        guard isCounted, let record = record(of: key) else { return .unremarkable }
+        let account = accounts[key.account]
+        if record.rejection != nil {
+            return .rejected(.silence, everywhere: account?.isStopped(at: now) ?? false)
+        }
+        let limit = record.acceptedAt == nil ? Self.spaceLimit : Self.accountLimit
+        let pause = max(record.pause(at: now), account?.unaccepted.pause(after: limit, at: now) ?? 0)
+        if pause > 0 { return .paused(seconds: pause) }
+        return isClosed ? .unanswered : .unremarkable
+    }
+
+    /// Ends an attempt that was not accepted. `body` returns whether it counts. Its second argument is false for an
+    /// answer that was sent together with others, before the first of them was known not to be accepted.
+    private mutating func count(
+        _ key: Key, for request: RequestTag, _ owner: UInt64, at now: Int64,
+        _ body: (inout SpaceRecord, Bool) -> Bool
+    ) {
+        var counts = false
+        change(key, at: now) { record in
+            let wasAlone = record.end(owner, request)
+            counts = body(&record, wasAlone || record.unaccepted.count(at: now) == 0)
+            if counts, record.rejection == nil { record.unaccepted.add(at: now) }
+        }
+        if counts { accounts[key.account]?.unaccepted.add(at: now) }
+    }
+
+    /// Changes the record of `key`, which is created if there is room.
+    private mutating func change(_ key: Key, at now: Int64, _ body: (inout SpaceRecord) -> Void) {
+        if record(of: key) == nil, !makeRoom() { return }
+        var account = accounts[key.account] ?? AccountRecord(name: key.credential.name)
+        var record = account.spaces[key.space] ?? SpaceRecord(changedAt: now)
+        body(&record)
+        record.changedAt = now
+        account.spaces[key.space] = record
+        account.name = key.credential.name
+        accounts[key.account] = account
+    }
+
+    private mutating func makeRoom() -> Bool {
+        guard count >= capacity else { return true }
+        var oldest: (account: Account, space: AuthenticationSpace, at: Int64)?
+        for (account, record) in accounts {
+            for (space, record) in record.spaces where !record.isKept && record.changedAt < oldest?.at ?? .max {
+                oldest = (account, space, record.changedAt)
+            }
+        }
+        guard let oldest else { return false }
+        accounts[oldest.account]?.spaces[oldest.space] = nil
+        if let record = accounts[oldest.account], record.spaces.isEmpty, record.carriedFailures == 0 {
+            accounts[oldest.account] = nil
+        }
+        return true
+    }
+
+    /// The processes of some attempts have ended without a result, so nobody knows what the origins thought of the
+    /// answers.
+    package mutating func abandonAttempts(at now: Int64, isRunning: (UInt64) -> Bool) {
+        for (account, record) in accounts {
+            for (space, record) in record.spaces {
+                guard let pending = record.pending, !isRunning(pending.owner) else { continue }
+                guard accounts[account]?.spaces[space]?.end(pending.owner, pending.request) == true,
+                    record.rejection?.isInForce(at: now) != true
+                else { continue }
+                accounts[account]?.spaces[space]?.addSilence(pending.request, isClosed: false, at: now)
+                accounts[account]?.spaces[space]?.unaccepted.add(at: now)
+                accounts[account]?.spaces[space]?.changedAt = now
+                accounts[account]?.unaccepted.add(at: now)
+            }
+        }
+    }
+}
+
+extension Breaker.SpaceRecord {
+    /// Whether the attempt of that request is no longer in progress because of this call.
+    @discardableResult
+    fileprivate mutating func end(_ owner: UInt64, _ request: Breaker.RequestTag) -> Bool {
+        guard let pending, pending.owner == owner, pending.request == request else { return false }
+        self.pending = nil
+        return true
+    }
+
+    /// Returns false if a rejection outlives the acceptance, which was of another request in flight.
+    fileprivate mutating func accept(_ request: Breaker.RequestTag, at now: Int64) -> Bool {
+        guard rejection?.cause != .challenge else { return false }
+        rejection = nil
+        acceptedAt = now
+        isConfirmed = true
+        forgetUnaccepted()
+        accepted.add(request, upTo: Breaker.acceptedRequests)
+        return true
+    }
+
+    fileprivate mutating func addSilence(_ request: Breaker.RequestTag, isClosed: Bool, at now: Int64) {
+        rejection = nil
+        if unaccepted.count(at: now) == 0 {
+            silent = []
+            unanswered = 0
+        }
+        silent.add(request, upTo: Breaker.unacceptedRequests)
+        if isClosed { unanswered = min(unanswered + 1, Breaker.UnacceptedAnswers.maximum) }
+        // A space that has accepted the account before may have an outage.
+        if acceptedAt == nil, unanswered >= Breaker.maximumFailures { reject(.silence, at: now) }
+    }
+
+    fileprivate mutating func reject(_ cause: Breaker.Rejection.Cause, at now: Int64) {
+        let isRecent = acceptedAt == nil && unaccepted.count(at: now) > 0
+        let earlier = doubtful.count + (isRecent ? unanswered : 0)
+        rejection = Breaker.Rejection(at: now, cause: cause, count: cause == .challenge ? 1 + earlier : unanswered)
+        acceptedAt = nil
+        accepted = []
+        isConfirmed = false
+        forgetUnaccepted()
+    }
+
+    mutating func forgetUnaccepted() {
+        doubtful = []
+        unaccepted = Breaker.UnacceptedAnswers()
+        silent = []
+        unanswered = 0
+    }
+}
+
+extension [Breaker.RequestTag] {
+    /// The one that was added least recently is forgotten first.
+    fileprivate mutating func add(_ request: Breaker.RequestTag, upTo limit: Int) {
+        guard last != request else { return }
+        removeAll { $0 == request }
+        append(request)
+        if count > limit { removeFirst() }
+    }
+}

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import CountersignChallenges
+
+/// How often a password that has become stale is sent, and that a good one is not kept from being used.
+@Suite struct UnacceptedAnswerTests {
+    private static let key = Breaker.Key.test()
+    private static let sites = (1...10).map { Breaker.Key.test(host: "h\($0).corp.example") }
+
+    /// A breaker of a new process, in which each of `keys` was accepted an hour ago, for `/` and then for `paths`.
+    private static func accepted(_ keys: [Breaker.Key] = [key], _ paths: [String] = []) -> SharedBreaker {
+        let breaker = SharedBreaker()
+        for key in keys {
+            for path in ["/"] + paths { breaker.attempt(key, path, .accepted) }
+        }
+        breaker.now += 3600
+        breaker.restart()
+        return breaker
+    }
+
+    private func isUnsuitable(_ decision: Breaker.Decision) -> Bool {
+        if case .unsuitable = decision { true } else { false }
+    }
+
+    // MARK: In one space
+
+    @Test(arguments: [Breaker.Result.unanswered, .unknown])
+    func aStalePasswordIsSentToASilentSiteTwiceAndThenMoreAndMoreRarely(_ result: Breaker.Result) {
+        let breaker = Self.accepted()
+        var sent: [Int64] = []
+        for minute in Int64(0)..<24 * 60 {
+            // A command per minute, for a request that the site has accepted before.
+            if breaker.sends(Self.key, "/", result) { sent.append(minute) }
+            breaker.now += 60
+            breaker.restart()
+        }
+        #expect(sent == [0, 1, 31, 91, 211, 451, 691, 931, 1171, 1411])
+    }
+
+    @Test func aKilledProcessCountsAsOneThatGaveUp() {
+        let breaker = Self.accepted()
+        for _ in 1...2 {
+            #expect(breaker.ask(Self.key) == .mayTry)
+            breaker.killAll()
+        }
+        #expect(isUnsuitable(breaker.ask(Self.key)))
+        breaker.now += 1800
+        #expect(breaker.attempt(Self.key, .accepted) == .unremarkable)
+        #expect(breaker.ask(Self.key, "/other") == .free)
+    }
+
+    @Test func theFindingSaysHowLongNothingIsSent() {
+        let breaker = Self.accepted()
+        #expect(breaker.attempt(Self.key, .unanswered) == .unanswered)
+        #expect(breaker.attempt(Self.key, .unanswered) == .paused(seconds: 1800))
+        #expect(
+            breaker.ask(Self.key)
+                == .unsuitable(
+                    reason: "credential \"enrollment\" was sent here without a response, and is not sent for 30 minutes"
+                ))
+        breaker.now += 1799
+        #expect(
+            breaker.ask(Self.key)
+                == .unsuitable(
+                    reason: "credential \"enrollment\" was sent here without a response, and is not sent for a minute"))
+        breaker.now += 1
+        #expect(breaker.attempt(Self.key, .unknown) == .paused(seconds: 3600))
+    }
+
+    @Test func aResponseEndsTheSilence() {
+        let breaker = Self.accepted()
+        for _ in 1...2 { breaker.attempt(Self.key, .unanswered) }
+        breaker.now += 1800
+        // A 401 for another request says that the origin responds; a request that was accepted before may now decide.
+        #expect(breaker.attempt(Self.key, "/new", .rejected) == .handedBack)
+        #expect(breaker.attempt(Self.key, .accepted) == .unremarkable)
+        #expect(breaker.ask(Self.key, "/new") == .free)
+    }
+
+    @Test func aPageThatCrashesBlocksNoPageThatWasAccepted() {
+        let breaker = Self.accepted([Self.key], ["/good"])
+        for _ in 1...2 { breaker.attempt(Self.key, "/crash", .unanswered) }
+        #expect(isUnsuitable(breaker.ask(Self.key, "/crash")))
+        #expect(isUnsuitable(breaker.ask(Self.key, "/new")))
+        breaker.attempt(Self.key, "/good", .accepted)
+        #expect(breaker.ask(Self.key, "/new") == .free)
+    }
+
+    @Test(arguments: [true, false])
+    func aPasswordThatHasBecomeStaleIsSentAtMostThreeTimes(isRepeated: Bool) {
+        let breaker = Self.accepted([Self.key], (1...20).map { "/\($0)" })
+        var answers = 0
+        for number in 1...1000 {
+            let path = isRepeated ? "/\(number % 20 + 1)" : "/new/\(number)"
+            if breaker.sends(Self.key, path, .rejected) { answers += 1 }
+            breaker.restart()
+        }
+        #expect(answers == (isRepeated ? 3 : 2))
+        #expect(breaker.breaker.isRejected(Self.key, at: breaker.now) == isRepeated)
+    }
+
+    @Test func otherRequestsMayTryAgainHalfAnHourAfterAChallengeThatRejectedNothing() {
+        let breaker = Self.accepted()
+        for path in ["/a", "/b"] { #expect(breaker.attempt(Self.key, path, .rejected) == .handedBack) }
+        #expect(isUnsuitable(breaker.ask(Self.key, "/c")))
+        breaker.now += 1800
+        #expect(breaker.attempt(Self.key, "/c", .rejected) == .handedBack)
+        breaker.now += 1800
+        #expect(isUnsuitable(breaker.ask(Self.key, "/d")))
+        breaker.now += 1800
+        #expect(breaker.ask(Self.key, "/d") == .mayTry)
+    }
+
+    @Test func anUnacceptedAnswerIsForgottenAfterADay() {
+        let breaker = Self.accepted()
+        for _ in 1...2 { breaker.attempt(Self.key, .unknown) }
+        breaker.now += 86_400
+        #expect(breaker.ask(Self.key) == .mayTry)
+        #expect(breaker.end(Self.key, .unknown) == .unremarkable)
+        #expect(breaker.ask(Self.key) == .mayTry)
+    }
+
+    // MARK: In many spaces
+
+    @Test(arguments: [Breaker.Result.rejected, .unanswered, .unknown])
+    func tenSitesThatAcceptedAStalePasswordReceiveItThreeTimes(_ result: Breaker.Result) {
+        let breaker = Self.accepted(Self.sites)
+        var sent = 0
+        for round in 1...3 {
+            for site in Self.sites where breaker.sends(site, "/new/\(round)", result) { sent += 1 }
+        }
+        #expect(sent == 3)
+        // One request that was accepted before decides, wherever it is.
+        #expect(breaker.attempt(Self.sites[9], "/", .rejected) == .rejected(.challenge, everywhere: false))
+        for site in Self.sites { #expect(!breaker.sends(site, "/", .rejected)) }
+    }
+
+    @Test func tenSilentSitesReceiveAStalePasswordFourTimes() {
+        let breaker = Self.accepted(Self.sites)
+        var sent = 0
+        for _ in 1...3 {
+            for site in Self.sites where breaker.sends(site, "/", .unknown) { sent += 1 }
+        }
+        #expect(sent == 4)
+        breaker.now += 1800
+        #expect(Self.sites.count { breaker.sends($0, "/", .unknown) } == 1)
+        breaker.now += 1800
+        #expect(!breaker.sends(Self.sites[0], "/", .unknown))
+    }
+
+    @Test func anAcceptanceAnywhereEndsThePauseOfTheAccount() {
+        let breaker = Self.accepted(Self.sites)
+        for site in Self.sites.prefix(3) { breaker.attempt(site, "/new", .rejected) }
+        #expect(isUnsuitable(breaker.ask(Self.sites[3], "/new")))
+        breaker.attempt(Self.sites[4], "/", .accepted)
+        #expect(breaker.ask(Self.sites[3], "/new") == .mayTry)
+    }
+
+    @Test func anOutageOfOneSiteBlocksNoOther() {
+        let breaker = Self.accepted(Self.sites)
+        for _ in 1...2 { breaker.attempt(Self.sites[0], "/", .unanswered) }
+        breaker.attempt(Self.sites[1], "/new", .accepted)
+        // And neither does it block a site that has not accepted the password yet.
+        #expect(breaker.ask(Self.key) == .mayTry)
+        #expect(isUnsuitable(breaker.ask(Self.sites[0], "/")))
+    }
+
+    /// A site with a directory of its own still accepts the password.
+    @Test func anAcceptanceElsewhereDoesNotEndThePauseOfASpace() {
+        let breaker = Self.accepted(Self.sites)
+        var sent = 0
+        for number in 1...100 {
+            if breaker.sends(Self.sites[0], "/new/\(number)", .rejected) { sent += 1 }
+            breaker.attempt(Self.sites[1], "/", .accepted)
+        }
+        #expect(sent == 2)
+    }
+
+    @Test func aNewSiteIsNotTriedAfterTwoUnacceptedAnswers() {
+        let breaker = Self.accepted(Self.sites)
+        for site in Self.sites.prefix(2) { breaker.attempt(site, "/new", .rejected) }
+        #expect(isUnsuitable(breaker.ask(Self.key)))
+        breaker.now += 1800
+        #expect(breaker.ask(Self.key) == .mayTry)
+    }
+
+    // MARK: At the same time
+
+    @Test func atMostTwoRequestsTryAtSitesThatAcceptedThePassword() {
+        let breaker = Self.accepted(Self.sites)
+        #expect(Self.sites.map { breaker.ask($0) } == [.mayTry, .mayTry] + Array(repeating: .wait, count: 8))
+        breaker.end(Self.sites[0], .unknown)
+        // One is left, and one was not accepted.
+        #expect(breaker.ask(Self.sites[2]) == .wait)
+        breaker.end(Self.sites[1], .accepted)
+        #expect(breaker.ask(Self.sites[2]) == .mayTry)
+    }
+
+    @Test func afterAnUnacceptedAnswerOneRequestAtATimeTries() {
+        let breaker = Self.accepted(Self.sites)
+        breaker.attempt(Self.sites[0], "/new", .rejected)
+        #expect(breaker.ask(Self.sites[1]) == .mayTry)
+        #expect(breaker.ask(Self.sites[2]) == .wait)
+    }
+
+    @Test(arguments: [Breaker.Result.rejected, .unanswered, .unknown])
+    func whatWasSentTogetherCountsOnce(_ result: Breaker.Result) {
+        let breaker = SharedBreaker()
+        breaker.attempt(Self.key, .accepted)
+        #expect(breaker.ask(Self.key, "/1") == .free)
+        // A browser cancels ten requests, or ten resources of a page need a permission.
+        for number in 1...10 { breaker.end(Self.key, "/\(number)", result) }
+        #expect(!breaker.breaker.mayPreempt(Self.key, at: breaker.now))
+        #expect(breaker.ask(Self.key, "/new") == .mayTry)
+        breaker.end(Self.key, "/new", .accepted)
+        #expect(breaker.breaker.mayPreempt(Self.key, at: breaker.now))
+        #expect(breaker.ask(Self.key, "/1") == .free)
+    }
+
+    @Test func anotherRequestsEndDoesNotEndAnAttempt() {
+        let breaker = Self.accepted()
+        #expect(breaker.ask(Self.key, "/slow") == .mayTry)
+        breaker.end(Self.key, "/earlier", .inconclusive)
+        #expect(breaker.ask(Self.key, "/next") == .wait)
+        breaker.end(Self.key, "/slow", .inconclusive)
+        #expect(breaker.ask(Self.key, "/next") == .mayTry)
+    }
+
+    @Test func anAttemptThatTakesLongKeepsNobodyWaitingAndIsNotRepeated() {
+        let breaker = SharedBreaker()
+        #expect(breaker.ask(Self.key) == .mayTry)
+        breaker.now += 600
+        #expect(breaker.ask(Self.key) == .wait)
+        breaker.now += 1
+        #expect(
+            breaker.ask(Self.key)
+                == .unsuitable(
+                    reason: "another request has been trying credential \"enrollment\" for more than ten minutes"))
+        breaker.breaker.checkNothingAbandoned(at: breaker.now)
+        breaker.end(Self.key, .accepted)
+        #expect(breaker.ask(Self.key) == .free)
+    }
+
+    // MARK: Without a challenge
+
+    @Test func anAnswerInVainAnywhereIsTheLastOneWithoutAChallenge() {
+        let breaker = SharedBreaker()
+        for site in Self.sites { breaker.attempt(site, .accepted) }
+        breaker.end(Self.sites[0], "/new", .rejected)
+        for site in Self.sites { #expect(!breaker.breaker.mayPreempt(site, at: breaker.now)) }
+        breaker.attempt(Self.sites[1], .accepted)
+        #expect(breaker.breaker.mayPreempt(Self.sites[2], at: breaker.now))
+        #expect(!breaker.breaker.mayPreempt(Self.sites[0], at: breaker.now))
+    }
+
+    /// The page may be public, so it does not show that the password is still right. But if it is challenged, it may be
+    /// answered, and that shows it.
+    @Test func aPageThatWasAcceptedWithoutAChallengeMayDecideLater() {
+        let breaker = SharedBreaker()
+        breaker.attempt(Self.key, .accepted)
+        for path in ["/forbidden/1", "/forbidden/2"] { breaker.attempt(Self.key, path, .rejected) }
+        breaker.end(Self.key, "/in-flight", .acceptedUnasked)
+        #expect(!breaker.breaker.mayPreempt(Self.key, at: breaker.now))
+        #expect(isUnsuitable(breaker.ask(Self.key, "/new")))
+        breaker.attempt(Self.key, "/in-flight", .accepted)
+        #expect(breaker.breaker.mayPreempt(Self.key, at: breaker.now))
+        #expect(breaker.ask(Self.key, "/new") == .free)
+    }
+
+    @Test func theRequestsThatWereAcceptedLatestAreRemembered() {
+        let breaker = Self.accepted([Self.key], (1...15).map { "/\($0)" })
+        // "/" is the oldest of sixteen, and used again.
+        breaker.attempt(Self.key, "/", .accepted)
+        breaker.attempt(Self.key, "/16", .accepted)
+        for path in ["/a", "/b"] { breaker.attempt(Self.key, path, .rejected) }
+        #expect(isUnsuitable(breaker.ask(Self.key, "/1")))
+        #expect(breaker.ask(Self.key, "/") == .mayTry)
+    }
+
+    // MARK: Requests
+
+    @Test func aChallengeForAnotherQueryRejectsNothing() {
+        let breaker = SharedBreaker()
+        breaker.attempt(Self.key, "/wiki?page=mine", .accepted)
+        #expect(breaker.attempt(Self.key, "/wiki?page=secret", .rejected) == .handedBack)
+        #expect(!breaker.breaker.isRejected(Self.key, at: breaker.now))
+        // The same page, or another one of the same script, is not worth another attempt, but the accepted one is.
+        for page in ["secret", "other"] { #expect(isUnsuitable(breaker.ask(Self.key, "/wiki?page=\(page)"))) }
+        #expect(breaker.attempt(Self.key, "/wiki?page=mine", .rejected) == .rejected(.challenge, everywhere: true))
+    }
+
+    @Test func aPathThatWasAcceptedMayDecideWithAnotherQuery() {
+        let breaker = Self.accepted([Self.key], ["/api?time=1"])
+        for path in ["/a", "/b"] { breaker.attempt(Self.key, path, .rejected) }
+        #expect(isUnsuitable(breaker.ask(Self.key, "/c?time=2")))
+        #expect(breaker.attempt(Self.key, "/api?time=2", .rejected) == .handedBack)
+        #expect(isUnsuitable(breaker.ask(Self.key, "/api?time=3")))
+        #expect(breaker.ask(Self.key, "/") == .mayTry)
+    }
+
+    @Test(arguments: [Breaker.Result.unanswered, .unknown])
+    func aSilentPathIsNotTriedWithOtherQueries(_ result: Breaker.Result) {
+        let breaker = Self.accepted([Self.key], ["/api?time=1"])
+        for time in 2...3 { breaker.attempt(Self.key, "/api?time=\(time)", result) }
+        #expect(isUnsuitable(breaker.ask(Self.key, "/api?time=4")))
+        #expect(breaker.ask(Self.key, "/api?time=1") == .mayTry)
+    }
+
+    @Test func requestsAreIdentifiedByMethodPathAndQuery() {
+        func tag(_ method: String, _ target: String) -> Breaker.RequestTag { .init(method: method, target: target) }
+        #expect(tag("GET", "/a#b") == tag("GET", "/a"))
+        #expect(tag("GET", "/a?b").path == tag("GET", "/a").path)
+        #expect(Set([tag("GET", "/a"), tag("PUT", "/a"), tag("GET", "/a?"), tag("GET", "/a?b")]).count == 4)
+        // printf 'GET /a' | sha256sum
+        #expect(tag("GET", "/a").whole == 0xf302dfbc31f97b89)
+        #expect(tag("GET", "/a?b").whole == 0x56f880749e4780a4)
+    }
+
+    // MARK: What is shown
+
+    @Test func rejectionsAndPausesAreListedWhileTheyAreInForce() throws {
+        let breaker = Self.accepted([Self.key], ["/2"])
+        let silent = Breaker.Key.test(host: "silent.corp.example")
+        for _ in 1...2 { breaker.attempt(silent, .unanswered) }
+        breaker.now += 1800
+        for path in ["/", "/2"] { breaker.attempt(Self.key, path, .unknown) }
+        let account = try #require(breaker.breaker.accounts[Self.key.account])
+        #expect(account.rejections(at: breaker.now).map(\.space.origin.host) == ["silent.corp.example"])
+        let pauses = account.pauses(at: breaker.now)
+        #expect(pauses.map(\.space.origin.host) == ["wiki.corp.example"])
+        #expect(pauses.map { $0.until - breaker.now } == [1800] && pauses.map(\.since) == [breaker.now])
+        #expect(account.pauses(at: breaker.now + 1800).isEmpty)
+        #expect(account.rejections(at: breaker.now + 86_399 - 1800).count == 1)
+        #expect(account.rejections(at: breaker.now + 86_400 - 1800).isEmpty)
+    }
+}
+
+extension Breaker {
+    /// Expects that no attempt of a running process is abandoned.
+    fileprivate func checkNothingAbandoned(at now: Int64) {
+        var copy = self
+        copy.abandonAttempts(at: now) { _ in true }
+        #expect(copy == self)
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import NIOCore
+import NIOEmbedded
+import Testing
+
+@testable import CountersignProxy
+
+/// What the breaker learns if an exchange ends before the origin has responded to an answer.
+@Suite struct LostAnswerTests {
+    private static let unauthorized =
+        "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"r\"\r\nContent-Length: 0\r\n\r\n"
+    private static let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+    private static let authorization = "\r\nAuthorization: Basic "
+    private static let key = Breaker.Key(
+        space: AuthenticationSpace(origin: Bench.origin, realm: "r", scheme: .basic),
+        credential: CredentialReference(name: "enrollment", source: .vault(generation: 1)))
+
+    private let bench: Bench
+    private let origin: EmbeddedChannel
+
+    init() throws {
+        bench = try Bench(sites: "http://a.example answer=basic plaintext=yes", password: "pw")
+        origin = try bench.idleOrigin(withCredential: true)
+    }
+
+    private func get(_ path: String) throws {
+        try bench.send("GET http://a.example\(path) HTTP/1.1\r\nHost: a\r\n\r\n")
+    }
+
+    /// The space accepts the credential for `/`.
+    private func learn() throws {
+        try get("/")
+        try origin.receive(Self.unauthorized)
+        try origin.receive(Self.ok)
+        _ = try origin.sent()
+        #expect(try bench.answer().hasSuffix("ok"))
+    }
+
+    private var record: Breaker.SpaceRecord? { bench.services.shared.breaker.record(of: Self.key) }
+
+    // MARK: The cause
+
+    enum End: CaseIterable { case clientGone, originTimeout, slowContent, originClosed }
+
+    @Test(arguments: End.allCases)
+    func onlyTheOriginsEndOfTheConnectionIsItsSilence(_ end: End) throws {
+        let now = bench.services.now
+        let configuration = bench.services.configuration
+        let length = end == .slowContent ? 10 : 0
+        try bench.send("POST http://a.example/ HTTP/1.1\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n")
+        if end == .slowContent { try bench.send("hello") }
+        let other = try bench.idleOrigin(withCredential: true)
+        try origin.receive(Self.unauthorized)
+        let sent = try origin.sent() + other.sent()
+        try #require(sent.contains(Self.authorization), "\(sent)")
+        switch end {
+        case .clientGone: bench.client.close(promise: nil)
+        case .originTimeout: bench.connection.secondPassed(now: now + configuration.originTimeoutSeconds + 1)
+        case .slowContent: bench.connection.secondPassed(now: now + configuration.bodyIdleSeconds + 1)
+        case .originClosed: origin.close(promise: nil)
+        }
+        let record = try #require(record)
+        #expect(record.pending == nil)
+        #expect(record.unaccepted.count == 1 && record.silent.count == 1)
+        #expect(record.unanswered == (end == .originClosed ? 1 : 0))
+    }
+
+    // MARK: Without a challenge
+
+    @Test func aClientThatGivesUpOnAnAnswerSentWithoutAChallengeCounts() throws {
+        try learn()
+        try get("/slow")
+        #expect(try origin.sent().contains(Self.authorization))
+        bench.client.close(promise: nil)
+        #expect(record?.unaccepted.count == 1 && record?.silent.count == 1)
+    }
+
+    @Test func anOriginThatClosesTheConnectionOnAnAnswerSentWithoutAChallengeCounts() throws {
+        try learn()
+        try bench.send("POST http://a.example/x HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n")
+        #expect(try origin.sent().contains(Self.authorization))
+        origin.close(promise: nil)
+        #expect(try bench.answer().hasPrefix("HTTP/1.1 502 "))
+        #expect(record?.unaccepted.count == 1 && record?.unanswered == 1)
+        // The next request waits for a challenge, and its acceptance ends the doubt.
+        let next = try bench.idleOrigin(withCredential: true)
+        try get("/y")
+        #expect(!(try next.sent()).contains("Authorization"))
+        try next.receive(Self.unauthorized)
+        #expect(try next.sent().contains(Self.authorization))
+        try next.receive(Self.ok)
+        #expect(record?.unaccepted.count == 0)
+        try get("/z")
+        #expect(try next.sent().contains(Self.authorization))
+    }
+
+    @Test func anExchangeThatEndsBeforeItsAnswerWasSentDoesNotCount() throws {
+        try learn()
+        try get("/unanswered")
+        #expect(try origin.sent().contains(Self.authorization))
+        try origin.receive(Self.ok)
+        _ = try bench.answer()
+        bench.services.shared.breaker.ended(Self.key, for: .init(method: "GET", target: "/else"), .rejected)
+        let before = record
+        try get("/held")
+        #expect(!(try origin.sent()).contains("Authorization"))
+        bench.client.close(promise: nil)
+        #expect(record == before)
+    }
+
+    /// A page that was requested before another one was not accepted.
+    @Test func anAcceptanceWithoutAChallengeIsRememberedWhileTheSpaceIsInDoubt() throws {
+        try learn()
+        try get("/free")
+        try origin.receive(Self.ok)
+        #expect(record?.accepted == [.init(method: "GET", target: "/")])
+        try get("/in-flight")
+        bench.services.shared.breaker.ended(Self.key, for: .init(method: "GET", target: "/else"), .rejected)
+        try origin.receive(Self.ok)
+        #expect(record?.accepted == ["/", "/in-flight"].map { .init(method: "GET", target: $0) })
+        #expect(record?.doubtful.count == 1)
+    }
+
+    // MARK: A locked vault
+
+    @Test(arguments: [true, false])
+    func anAnswerIsNotKeptIfTheVaultWasLockedMeanwhile(isLocked: Bool) throws {
+        try get("/")
+        try origin.receive(Self.unauthorized)
+        #expect(try origin.sent().contains(Self.authorization))
+        if isLocked {
+            let policy = bench.services.shared.policy
+            policy.replace(
+                with: Policy(
+                    sites: policy.current.sites, enrolled: .closed(reason: "the vault is locked"),
+                    originTLS: policy.current.originTLS, interceptionAuthority: nil, generation: 2))
+        }
+        try origin.receive(Self.ok)
+        #expect(try bench.answer().hasSuffix("ok"))
+        let key = ProtectionSpaceCache.Key(
+            origin: Bench.origin, trust: .verified, credential: Self.key.credential, principal: Bench.uid)
+        let kept = bench.services.shared.acceptedAnswers.snapshot(of: key).space(for: Array("/x".utf8)[...])
+        #expect((kept == nil) == isLocked)
+    }
+}
