@@ -34,13 +34,14 @@ enum CredentialText {
 
     /// `text` in NFC.
     static func bytes(_ text: String, _ charset: CredentialCharset) throws(AuthenticationError) -> [UInt8] {
+        if text.utf8.allSatisfy({ $0 < 0x80 }) { return Array(text.utf8) }
         var bytes: [UInt8] = []
         // NFC has at most three times as many UTF-8 bytes (UAX #15, 9).
         bytes.reserveCapacity(3 * text.utf8.count)
         for scalar in text._nfc {
             switch charset {
             case .utf8:
-                bytes += Array(UTF8.encode(scalar) ?? .init())
+                if let octets = UTF8.encode(scalar) { bytes.append(contentsOf: octets) }
             case .latin1:
                 guard let octet = UInt8(exactly: scalar.value) else {
                     bytes.wipe()
@@ -52,8 +53,8 @@ enum CredentialText {
         return bytes
     }
 
-    /// Passes `prefix`, which ends with a colon, and the password to `body`. Throws `unusableCredential` if the password
-    /// contains a control character, or is not text.
+    /// Passes `prefix`, which ends with a colon, and the password to `body`. Throws `unusableCredential` if the
+    /// password contains a control character, or is not text.
     ///
     /// The standard library normalizes strings only, so a password beyond ASCII is briefly in ordinary memory, which is
     /// overwritten.

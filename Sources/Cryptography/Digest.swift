@@ -14,13 +14,22 @@ package enum Digest: String, CaseIterable, Sendable {
 
     var evp: OpaquePointer {
         switch self {
-        case .md5: EVP_md5()
+        case .md5: Fetched.md5
         case .sha1: EVP_sha1()
-        case .sha256: EVP_sha256()
+        case .sha256: Fetched.sha256
         case .sha384: EVP_sha384()
         case .sha512: EVP_sha512()
-        case .sha512_256: EVP_sha512_256()
+        case .sha512_256: Fetched.sha512_256
         }
+    }
+
+    /// The functions that requests are signed with. OpenSSL looks the others up in its providers for each digest. An
+    /// EVP_MD does not change.
+    private enum Fetched {
+        nonisolated(unsafe) static let md5: OpaquePointer = EVP_MD_fetch(nil, "MD5", nil) ?? EVP_md5()
+        nonisolated(unsafe) static let sha256: OpaquePointer = EVP_MD_fetch(nil, "SHA256", nil) ?? EVP_sha256()
+        nonisolated(unsafe) static let sha512_256: OpaquePointer =
+            EVP_MD_fetch(nil, "SHA512-256", nil) ?? EVP_sha512_256()
     }
 
     /// The digest's length.

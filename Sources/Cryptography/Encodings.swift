@@ -92,13 +92,18 @@ package enum Hex {
     private static let alphabet = Array("0123456789abcdef".utf8)
 
     /// The lower-case digits of `bytes`, in ASCII.
-    package static func digits(_ bytes: some Collection<UInt8>) -> [UInt8] {
-        [UInt8](unsafeUninitializedCapacity: 2 * bytes.count) { output, count in
-            for byte in bytes {
-                output.initializeElement(at: count, to: alphabet[Int(byte >> 4)])
-                output.initializeElement(at: count + 1, to: alphabet[Int(byte & 15)])
-                count += 2
-            }
+    package static func digits(_ bytes: [UInt8]) -> [UInt8] {
+        var digits: [UInt8] = []
+        appendDigits(bytes, to: &digits)
+        return digits
+    }
+
+    /// Appends the lower-case digits of `bytes`, in ASCII.
+    package static func appendDigits(_ bytes: [UInt8], to output: inout [UInt8]) {
+        output.reserveCapacity(output.count + 2 * bytes.count)
+        for byte in bytes {
+            output.append(alphabet[Int(byte >> 4)])
+            output.append(alphabet[Int(byte & 15)])
         }
     }
 

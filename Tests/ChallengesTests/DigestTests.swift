@@ -29,7 +29,7 @@ struct SampleRequest: RequestDescription {
     ) throws -> Challenge {
         let challenge = try #require(try ChallengeParser.parse(fields: [field]).first)
         let signer = try Self.signer(challenge, user: user, password: password, domain: domain, charset: charset)
-        return try #require(signer.field(for: request, clientNonce: Array(clientNonce.utf8))?.parsed)
+        return try #require(signer.field(for: request, newClientNonce: Array(clientNonce.utf8))?.parsed)
     }
 
     private static func signer(
@@ -160,7 +160,7 @@ struct SampleRequest: RequestDescription {
         let challenge = try #require(
             try ChallengeParser.parse(fields: ["Digest realm=\"r\", nonce=\"n\", qop=auth-int"]).first)
         let signer = try Self.signer(challenge)
-        #expect(signer.field(for: SampleRequest(content: nil), clientNonce: []) == nil)
+        #expect(signer.field(for: SampleRequest(content: nil), newClientNonce: []) == nil)
         #expect(signer.needsContent)
     }
 
@@ -173,7 +173,7 @@ struct SampleRequest: RequestDescription {
             for _ in 0..<8 {
                 group.addTask {
                     (0..<200).compactMap { _ in
-                        signer.field(for: SampleRequest(), clientNonce: [0x63])?.parameter("nc")
+                        signer.field(for: SampleRequest(), newClientNonce: [0x63])?.parameter("nc")
                     }
                 }
             }
@@ -183,14 +183,14 @@ struct SampleRequest: RequestDescription {
         #expect(counts.max() == "00000640")
     }
 
-    /// With an algorithm per session, all requests use one client nonce, and `nextnonce` does not end the session.
+    /// With an algorithm per session, `nextnonce` does not end the session.
     @Test func aSessionKeepsItsNonces() throws {
         let challenge = try #require(
             try ChallengeParser.parse(fields: ["Digest realm=\"r\", nonce=\"n\", qop=auth, algorithm=MD5-sess"]).first)
         let signer = try Self.signer(challenge)
-        _ = signer.field(for: SampleRequest(), clientNonce: Array("first".utf8))
+        _ = signer.field(for: SampleRequest(), newClientNonce: Array("first".utf8))
         signer.use("other")
-        let second = try #require(signer.field(for: SampleRequest(), clientNonce: Array("second".utf8))?.parsed)
+        let second = try #require(signer.field(for: SampleRequest(), newClientNonce: Array("second".utf8))?.parsed)
         #expect(second.parameter("cnonce") == "first")
         #expect(second.parameter("nonce") == "n")
         #expect(second.parameter("nc") == "00000002")

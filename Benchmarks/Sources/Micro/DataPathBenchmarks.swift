@@ -11,13 +11,12 @@ import CountersignTLS
 enum DataPathBenchmarks {
     static let groups = [
         BenchmarkGroup(prefix: "path-embedded", make: embedded), BenchmarkGroup(prefix: "path-plain", make: plain),
-        BenchmarkGroup(prefix: "path-basic", make: basic),
+        BenchmarkGroup(prefix: "path-basic", make: basic), BenchmarkGroup(prefix: "path-digest", make: digest),
         BenchmarkGroup(prefix: "path-intercepted", make: intercepted),
     ]
 
     private static let warmUps = 100
     private static let response = HeadSamples.nginx + [UInt8](repeating: UInt8(ascii: "x"), count: 1024)
-    private static let challenge = HeadSamples.challenge + [UInt8](repeating: UInt8(ascii: "x"), count: 1293)
 
     /// The same number of reads and writes on two channels that only relay.
     private static func embedded() throws -> [Benchmark] {
@@ -37,8 +36,14 @@ enum DataPathBenchmarks {
 
     /// A request to a listed origin in a protection space that accepted Basic before, and so gets `Authorization` at
     /// once.
-    private static func basic() throws -> [Benchmark] {
-        let path = try DataPath(sites: "http://\(DataPath.host) answer=basic plaintext=yes\n")
+    private static func basic() throws -> [Benchmark] { try answered("basic", HeadSamples.challenge) }
+
+    /// The same for Digest, whose field is computed for each request.
+    private static func digest() throws -> [Benchmark] { try answered("digest", HeadSamples.digestChallenge) }
+
+    private static func answered(_ scheme: String, _ head: [UInt8]) throws -> [Benchmark] {
+        let challenge = head + [UInt8](repeating: UInt8(ascii: "x"), count: 1293)
+        let path = try DataPath(sites: "http://\(DataPath.host) answer=\(scheme) plaintext=yes\n")
         path.makeOriginIdle()
         path.client.receive(ByteBuffer(bytes: HeadSamples.curl))
         // Output with a secret is overwritten once it is written, so only its length tells.
@@ -47,7 +52,7 @@ enum DataPathBenchmarks {
         let answer = try path.origin.drain()
         path.origin.receive(ByteBuffer(bytes: response))
         guard unasked > 0, answer > unasked, try path.client.drain() > 1024 else {
-            throw SetUpFailure("the Basic challenge is not answered")
+            throw SetUpFailure("the \(scheme) challenge is not answered")
         }
         path.client.receive(ByteBuffer(bytes: HeadSamples.curl))
         let learned = try path.origin.drain()
@@ -55,7 +60,7 @@ enum DataPathBenchmarks {
         guard learned == answer, try path.client.drain() > 1024 else {
             throw SetUpFailure("the accepted credential is not sent")
         }
-        return [try benchmark("path-basic", path.client, path.origin)]
+        return [try benchmark("path-\(scheme)", path.client, path.origin)]
     }
 
     /// A request through TLS on both sides. The figures include the time of the client and the origin, but not their

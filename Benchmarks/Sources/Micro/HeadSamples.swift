@@ -48,6 +48,14 @@ enum HeadSamples {
         "WWW-Authenticate: Basic realm=\"intranet.acme.example\"", "X-Powered-By: ASP.NET",
         "Date: Thu, 21 Nov 2024 10:35:12 GMT", "Content-Length: 1293")
 
+    /// The challenge of a server that follows RFC 7616.
+    static let digestChallenge = head(
+        "HTTP/1.1 401 Unauthorized", "Content-Type: text/html",
+        "WWW-Authenticate: Digest realm=\"intranet.acme.example\", qop=\"auth\", algorithm=SHA-256, "
+            + "nonce=\"7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v\", "
+            + "opaque=\"FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS\"",
+        "Date: Thu, 21 Nov 2024 10:35:12 GMT", "Content-Length: 1293")
+
     private static func head(_ lines: String...) -> [UInt8] {
         Array((lines + ["", ""]).joined(separator: "\r\n").utf8)
     }

@@ -34,20 +34,21 @@ struct DigestAlgorithm: Equatable, Sendable {
         self.function = function
     }
 
-    /// H(text) in lower-case hexadecimal digits.
-    func hash(_ text: [UInt8]) -> [UInt8] { Hex.digits(function.digest.hash(text)) }
+    /// The number of digits of a hash.
+    var digitCount: Int { 2 * function.digest.lengthBytes }
 
-    /// H(`secret`:`rest`) for a secret in hexadecimal digits.
-    func hash(_ secret: Secret, _ rest: [UInt8]) -> [UInt8] {
-        var text: [UInt8] = []
-        text.reserveCapacity(secret.count + 1 + rest.count)
-        secret.withBytes { text.append(contentsOf: $0) }
-        defer { text.wipe() }
-        text.append(UInt8(ascii: ":"))
-        text.append(contentsOf: rest)
-        return hash(text)
+    /// Appends H(`text`) to `output`, in lower-case hexadecimal digits.
+    func appendHash(of text: [UInt8], to output: inout [UInt8]) {
+        Hex.appendDigits(function.digest.hash(text), to: &output)
     }
 
-    /// The hash function of content (RFC 7616 §3.4.3).
+    /// H(`text`) in lower-case hexadecimal digits.
+    func hash(_ text: [UInt8]) -> [UInt8] {
+        var digits: [UInt8] = []
+        appendHash(of: text, to: &digits)
+        return digits
+    }
+
+    /// A hash of content that arrives in pieces.
     func contentDigest() -> RunningDigest { RunningDigest(function.digest) }
 }

@@ -79,28 +79,32 @@ package final class DigestAuthenticator: Authenticator {
         return password
     }
 
-    /// A nonce that is out of date says nothing about the password (§3.3).
+    /// A nonce that is out of date says nothing about the password (§3.3). A server that has restarted may have
+    /// forgotten a nonce that it accepted before, and not every server then says that it is stale.
     package func verdict(on repeated: RepeatedChallenge) -> ChallengeVerdict {
         guard case .perRequest(let signer as DigestSigner) = repeated.answer else { return .rejected }
         let renewed = repeated.challenges.lazy.filter(canAnswer).compactMap(DigestChallenge.init).first {
-            $0.isStale && $0.realm == signer.challenge.realm
+            $0.realm == signer.challenge.realm
         }
-        guard let renewed else { return .rejected }
+        guard let renewed, renewed.isStale || signer.wasAccepted && !signer.uses(renewed.nonce) else {
+            return .rejected
+        }
         return .stale(.perRequest(DigestSigner(renewed, signer.secret)))
     }
 
     /// Verifies `rspauth`, and takes the next nonce (§3.5).
     package func acceptance(_ response: AcceptingResponse) -> AcceptanceVerdict {
-        guard !response.informationFields.isEmpty, case .perRequest(let signer as DigestSigner) = response.answer else {
-            return .accepted
+        guard case .perRequest(let signer as DigestSigner) = response.answer else { return .accepted }
+        if !response.informationFields.isEmpty {
+            guard let information = DigestInformation(response.informationFields) else {
+                return .forged("the Authentication-Info field cannot be read")
+            }
+            if let proof = information.responseDigest, let sent = response.sent, !signer.verifies(proof, of: sent) {
+                return .forged("the server does not know the password (rspauth)")
+            }
+            if let nonce = information.nextNonce { signer.use(nonce) }
         }
-        guard let information = DigestInformation(response.informationFields) else {
-            return .forged("the Authentication-Info field cannot be read")
-        }
-        if let proof = information.responseDigest, let sent = response.sent, !signer.verifies(proof, of: sent) {
-            return .forged("the server does not know the password (rspauth)")
-        }
-        if let nonce = information.nextNonce { signer.use(nonce) }
+        signer.noteAcceptance()
         return .accepted
     }
 

@@ -3,14 +3,15 @@
 import CountersignCryptography
 import Synchronization
 
-/// Computes the `Authorization` field of each request in a realm (RFC 7616 §3.4). All requests share one nonce, and each
-/// has a count of its own.
+/// Computes the `Authorization` field of each request in a realm (RFC 7616 §3.4). All requests share one nonce, and
+/// each has a count of its own.
 final class DigestSigner: RequestSigner {
     private struct Session {
         var nonce: [UInt8]
         var count: UInt32 = 0
-        /// For an algorithm per session, the client's nonce in its secret. It belongs to the server's nonce.
+        /// The client's nonce, which belongs to the server's: it keeps a server from choosing all that is hashed.
         var clientNonce: [UInt8]?
+        var wasAccepted = false
     }
 
     /// 128 bits.
@@ -19,7 +20,7 @@ final class DigestSigner: RequestSigner {
     let challenge: DigestChallenge
     let secret: DigestSecret
     private let session: Mutex<Session>
-    /// The parameters that are the same for every request.
+    /// The parameters that are the same for every request: before the nonce, and at the end.
     private let first: [UInt8]
     private let last: [UInt8]
 
@@ -27,13 +28,15 @@ final class DigestSigner: RequestSigner {
         self.challenge = challenge
         self.secret = secret
         session = Mutex(Session(nonce: Array(challenge.nonce.utf8)))
-        var first = secret.userParameters + Array(", realm=".utf8)
+        var first = secret.userParameters
+        first.append(contentsOf: ", realm=".utf8)
         first.appendQuoted(challenge.realm.utf8)
-        self.first = first + Array(", nonce=".utf8)
+        first.append(contentsOf: ", nonce=".utf8)
+        self.first = first
         var last: [UInt8] = []
-        if let name = challenge.algorithmName { last += Array(", algorithm=\(name)".utf8) }
+        if let name = challenge.algorithmName { last.append(contentsOf: ", algorithm=\(name)".utf8) }
         if let opaque = challenge.opaque {
-            last += Array(", opaque=".utf8)
+            last.append(contentsOf: ", opaque=".utf8)
             last.appendQuoted(opaque.utf8)
         }
         self.last = last
@@ -47,46 +50,56 @@ final class DigestSigner: RequestSigner {
         guard !challenge.algorithm.isSession else { return }
         session.withLock { session in
             let nonce = Array(nonce.utf8)
-            if session.nonce != nonce { session = Session(nonce: nonce) }
+            guard session.nonce != nonce else { return }
+            session.nonce = nonce
+            session.clientNonce = nil
+            session.count = 0
         }
     }
+
+    /// Whether the server has accepted an answer with this nonce, or with one that it announced since.
+    var wasAccepted: Bool { session.withLock { $0.wasAccepted } }
+
+    func noteAcceptance() { session.withLock { $0.wasAccepted = true } }
+
+    func uses(_ nonce: String) -> Bool { session.withLock { $0.nonce.elementsEqual(nonce.utf8) } }
 
     func field(for request: some RequestDescription, _ inputs: AnswerInputs) -> AuthorizationField? {
-        field(
-            for: request,
-            clientNonce: challenge.protection == nil ? [] : Hex.digits(inputs.random(Self.clientNonceBytes)))
+        field(for: request, newClientNonce: Hex.digits(inputs.random(Self.clientNonceBytes)))
     }
 
-    /// `clientNonce` is the `cnonce`, unless a session has one.
-    func field(for request: some RequestDescription, clientNonce: [UInt8]) -> AuthorizationField? {
-        guard let requestHash = hash(of: request) else { return nil }
-        let isSession = challenge.algorithm.isSession
+    /// `newClientNonce` makes a `cnonce`, if the nonce has none yet.
+    func field(
+        for request: some RequestDescription, newClientNonce: @autoclosure () -> [UInt8]
+    ) -> AuthorizationField? {
+        let target = request.target
+        guard let requestDigest = digest(of: request, target) else { return nil }
         let proof = session.withLock { session in
+            let clientNonce = session.clientNonce ?? newClientNonce()
+            session.clientNonce = clientNonce
             session.count &+= 1
-            if isSession, session.clientNonce == nil { session.clientNonce = clientNonce }
-            return Proof(
-                nonce: session.nonce, count: Self.digits(session.count),
-                clientNonce: session.clientNonce ?? clientNonce)
+            return Proof(nonce: session.nonce, count: Self.digits(session.count), clientNonce: clientNonce)
         }
-        return field(uri: Array(request.target.utf8), proof, digest: digest(proof, of: requestHash))
-    }
-
-    private func field(uri: [UInt8], _ proof: Proof, digest: [UInt8]) -> AuthorizationField {
         var text: [UInt8] = []
-        text.reserveCapacity(first.count + last.count + uri.count + 2 * digest.count + 160)
-        text += first
+        text.reserveCapacity(
+            first.count + proof.nonce.count + target.utf8.count + challenge.algorithm.digitCount
+                + proof.clientNonce.count + last.count + 96)
+        text.append(contentsOf: first)
         text.appendQuoted(proof.nonce)
-        text += Array(", uri=".utf8)
-        text.appendQuoted(uri)
-        text += Array(", response=".utf8)
-        text.appendQuoted(digest)
+        text.append(contentsOf: ", uri=".utf8)
+        text.appendQuoted(target.utf8)
+        text.append(contentsOf: ", response=\"".utf8)
+        appendDigest(proof, of: requestDigest, to: &text)
+        text.append(UInt8(ascii: "\""))
         if let protection = challenge.protection {
-            text += Array(", qop=\(protection.rawValue), nc=".utf8)
-            text += proof.count
-            text += Array(", cnonce=".utf8)
+            text.append(contentsOf: ", qop=".utf8)
+            text.append(contentsOf: protection.rawValue.utf8)
+            text.append(contentsOf: ", nc=".utf8)
+            text.append(contentsOf: proof.count)
+            text.append(contentsOf: ", cnonce=".utf8)
             text.appendQuoted(proof.clientNonce)
         }
-        text += last
+        text.append(contentsOf: last)
         return AuthorizationField(scheme: DigestAuthenticator.word, parameters: text)
     }
 
@@ -100,57 +113,74 @@ final class DigestSigner: RequestSigner {
         let clientNonce: [UInt8]
     }
 
-    /// H(A2) (§3.4.3). Nil if the content is needed and not all of it is available.
-    private func hash(of request: some RequestDescription) -> [UInt8]? {
+    /// A2 (§3.4.3), hashed. Nil if the content is needed and not all of it is available.
+    private func digest(of request: some RequestDescription, _ target: String) -> [UInt8]? {
         let algorithm = challenge.algorithm
         var text = Array(request.method.utf8)
+        text.reserveCapacity(text.count + target.utf8.count + algorithm.digitCount + 2)
         text.append(UInt8(ascii: ":"))
-        text.append(contentsOf: request.target.utf8)
-        guard challenge.protection == .content else { return algorithm.hash(text) }
-        let content = algorithm.contentDigest()
-        guard request.readContent({ content.update($0) }) else { return nil }
-        text.append(UInt8(ascii: ":"))
-        text.append(contentsOf: Hex.digits(content.finish()))
-        return algorithm.hash(text)
+        text.append(contentsOf: target.utf8)
+        if needsContent {
+            let content = algorithm.contentDigest()
+            guard request.readContent({ content.update($0) }) else { return nil }
+            text.append(UInt8(ascii: ":"))
+            Hex.appendDigits(content.finish(), to: &text)
+        }
+        return algorithm.function.digest.hash(text)
     }
 
-    /// The `response` (§3.4.1) or, with H(A2) of a response, its `rspauth` (§3.5).
-    private func digest(_ proof: Proof, of hash: [UInt8]) -> [UInt8] {
-        var text: [UInt8] = []
-        text.reserveCapacity(proof.nonce.count + proof.clientNonce.count + hash.count + 24)
+    /// Appends the `response` (§3.4.1) or, with the digest of a response, its `rspauth` (§3.5).
+    private func appendDigest(_ proof: Proof, of message: [UInt8], to output: inout [UInt8]) {
+        let algorithm = challenge.algorithm
         let colon = UInt8(ascii: ":")
-        text += proof.nonce
+        var text: [UInt8] = []
+        text.reserveCapacity(
+            2 * algorithm.digitCount + 2 * proof.nonce.count + 2 * proof.clientNonce.count + proof.count.count + 16)
+        defer { text.wipe() }
+        secret.digits.withBytes { text.append(contentsOf: $0) }
         text.append(colon)
-        if let protection = challenge.protection {
-            text += proof.count
+        text.append(contentsOf: proof.nonce)
+        text.append(colon)
+        if algorithm.isSession {
+            text.append(contentsOf: proof.clientNonce)
+            var session = algorithm.hash(text)
+            defer { session.wipe() }
+            text.wipe()
+            text.removeAll(keepingCapacity: true)
+            text.append(contentsOf: session)
             text.append(colon)
-            text += proof.clientNonce
+            text.append(contentsOf: proof.nonce)
+            text.append(colon)
+        }
+        if let protection = challenge.protection {
+            text.append(contentsOf: proof.count)
+            text.append(colon)
+            text.append(contentsOf: proof.clientNonce)
             text.append(colon)
             text.append(contentsOf: protection.rawValue.utf8)
             text.append(colon)
         }
-        text += hash
-        let algorithm = challenge.algorithm
-        guard algorithm.isSession else { return algorithm.hash(secret.digits, text) }
-        var session = algorithm.hash(secret.digits, proof.nonce + [colon] + proof.clientNonce)
-        return algorithm.hash(Secret(wiping: &session), text)
+        Hex.appendDigits(message, to: &text)
+        algorithm.appendHash(of: text, to: &output)
     }
 
-    /// Whether `digest` is the `rspauth` for the request with the field `sent`. With `auth-int` it covers the response's
-    /// content, which has not arrived, so that nothing can be said.
+    /// Whether `digest` is the `rspauth` for the request with the field `sent`. With `auth-int` it covers the
+    /// response's content, which has not arrived, so that nothing can be said.
     func verifies(_ digest: String, of sent: AuthorizationField) -> Bool {
-        guard challenge.protection != .content, let sent = sent.parsed, let nonce = sent.parameter("nonce"),
-            let uri = sent.parameter("uri")
-        else { return challenge.protection == .content }
+        guard !needsContent else { return true }
+        guard let sent = sent.parsed, let nonce = sent.parameter("nonce"), let uri = sent.parameter("uri") else {
+            return false
+        }
         let proof = Proof(
             nonce: Array(nonce.utf8), count: Array((sent.parameter("nc") ?? "").utf8),
             clientNonce: Array((sent.parameter("cnonce") ?? "").utf8))
-        let hash = challenge.algorithm.hash([UInt8(ascii: ":")] + Array(uri.utf8))
-        return self.digest(proof, of: hash).elementsEqual(digest.lowercased().utf8)
+        var expected: [UInt8] = []
+        appendDigest(proof, of: challenge.algorithm.function.digest.hash(Array(":\(uri)".utf8)), to: &expected)
+        return expected.elementsEqual(digest.lowercased().utf8)
     }
 
     /// Eight hexadecimal digits.
     private static func digits(_ count: UInt32) -> [UInt8] {
-        withUnsafeBytes(of: count.bigEndian) { Hex.digits($0) }
+        Hex.digits([UInt8(count >> 24), UInt8(count >> 16 & 0xFF), UInt8(count >> 8 & 0xFF), UInt8(count & 0xFF)])
     }
 }
