@@ -63,6 +63,25 @@ struct StapledResponseTests {
         #expect(bad.reasons == [.revoked] && bad.revocation == .revoked(by: .stapledOCSP))
     }
 
+    /// The certificates in a response are chosen by the server, and OpenSSL builds chains from them.
+    @Test func theCertificatesInAResponseAreLimited() throws {
+        for name in ["one", "two", "three", "four"] { try authority.make(name, of: name, OpenSSLAuthority.authority) }
+        func judged(with others: [String]) throws -> ServerTrust.Revocation {
+            let folder = try TemporaryFolder()
+            let file = try folder.write("others.pem", others.joined())
+            return try judge(response(flags: ["-ndays", "1", "-rother", file])).revocation
+        }
+        let others = ["one", "two", "three", "four"].map { name in
+            String(decoding: authority.bytes("\(name).pem"), as: UTF8.self)
+        }
+        #expect(try judged(with: Array(others.prefix(3))) == .good(by: .stapledOCSP))
+        let fault = unknown("contains too many certificates, or one with an unusual key")
+        #expect(try judged(with: others) == fault)
+        let root = try #require(try Certificate.readPEM(authority.bytes("root.pem")).first)
+        let hostile = try HostileChain(anchor: root, key: .rsa16384, layers: 1, width: 1).make()[1]
+        #expect(try judged(with: [hostile.pem]) == fault)
+    }
+
     @Test func theIssuerNeedNotSendItsCertificateAlong() throws {
         let trust = try judge(response(signedBy: "middle", flags: ["-ndays", "1", "-resp_no_certs"]))
         #expect(trust.revocation == .good(by: .stapledOCSP))
