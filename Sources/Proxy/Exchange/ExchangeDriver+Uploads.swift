@@ -151,7 +151,7 @@ extension ExchangeDriver {
     /// The content cannot be sent from its start, and the origin needs it.
     func contentLost() {
         if case .delivering = mode { return abort() }
-        endPermit(.inconclusive)
+        loseAnswer(.unknown)
         respond(OwnResponse(status: 502, detail: "the request's content could not be sent again"))
     }
 }
