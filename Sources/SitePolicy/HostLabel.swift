@@ -54,9 +54,6 @@ struct HostLabel {
     }
 
     private static func checkListed(_ text: String) throws(HostNameError) {
-        if text.utf8.contains(UInt8(ascii: "_")) {
-            throw HostNameError(.underscore, "the label \(quoted(text)) has an underscore")
-        }
         if text.hasPrefix("-") || text.hasSuffix("-") || text.dropFirst(2).hasPrefix("--") {
             throw HostNameError(
                 .misplacedHyphen, "the label \(quoted(text)) has a hyphen at a forbidden position (RFC 5891)")

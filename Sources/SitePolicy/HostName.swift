@@ -16,9 +16,10 @@ package struct HostName: Hashable, Sendable, CustomStringConvertible {
 
     /// The strictness for ASCII names.
     package enum Use: Hashable, Sendable {
-        /// A site on the list: letters, digits and inner hyphens; an `xn--` label must be valid under IDNA 2008.
+        /// A site on the list: letters, digits, underscores and inner hyphens; an `xn--` label must be valid under IDNA
+        /// 2008.
         case listed
-        /// A host in a client's request: accepts `_`, outer hyphens and unchecked `xn--` labels too, because such hosts
+        /// A host in a client's request: accepts outer hyphens and unchecked `xn--` labels too, because such hosts
         /// exist.
         case forwarded
     }

@@ -11,8 +11,8 @@ package struct HostNameError: CodedError {
         case tooLong
         /// `user@` before the host (RFC 3986 §3.2.1).
         case userInfo
-        /// White space, a control character, `%`, a backslash, or any other character but letters, digits, hyphens and
-        /// dots.
+        /// White space, a control character, `%`, a backslash, or any other character but letters, digits, hyphens,
+        /// underscores and dots.
         case forbiddenCharacter
         /// Nothing between two dots.
         case emptyLabel
@@ -20,8 +20,6 @@ package struct HostNameError: CodedError {
         case labelTooLong
         /// A hyphen at the start or end of a label, or hyphens as third and fourth character of a label without `xn--`.
         case misplacedHyphen
-        /// `_` in a listed site.
-        case underscore
         /// An international label that IDNA 2008 does not permit (RFC 5891 §4.2).
         case international
         /// A last label that is a number without the name being a dotted quad, or a malformed IPv6 address.

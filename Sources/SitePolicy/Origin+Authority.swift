@@ -28,15 +28,22 @@ package struct AbsoluteURL: Equatable, Sendable, CustomStringConvertible {
     package let path: String
 
     /// Throws for white space and control characters anywhere, and for every host that ``HostName`` does not accept.
-    package init(parsing text: String) throws(HostNameError) {
+    /// Without `defaultScheme`, a text without a scheme is an error, too.
+    package init(parsing text: String, defaultScheme: Origin.Scheme? = nil) throws(HostNameError) {
         for scalar in text.unicodeScalars where scalar.value <= 0x20 || (0x7F...0x9F).contains(scalar.value) {
             throw HostNameError(.forbiddenCharacter, "white space or a control character in the URL \(quoted(text))")
         }
-        guard let separator = Self.schemeEnd(text[...]) else {
+        let scheme: Origin.Scheme
+        let rest: Substring
+        if let separator = Self.schemeEnd(text[...]) {
+            scheme = try Origin.Scheme(name: text[..<separator])
+            rest = text[text.utf8.index(separator, offsetBy: 3)...]
+        } else if let defaultScheme {
+            scheme = defaultScheme
+            rest = text[...]
+        } else {
             throw HostNameError(.scheme, "the URL \(quoted(text)) does not begin with http:// or https://")
         }
-        let scheme = try Origin.Scheme(name: text[..<separator])
-        let rest = text[text.utf8.index(separator, offsetBy: 3)...]
         let delimiters = [UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")]
         let authorityEnd = rest.utf8.firstIndex(where: delimiters.contains) ?? rest.endIndex
         origin = try Origin(scheme: scheme, authority: String(rest[..<authorityEnd]))

@@ -100,7 +100,6 @@ struct SiteLineParser {
         case .port: "leave out the port to use the scheme's default"
         case .address: "write an IPv4 address as four decimal numbers, an IPv6 address in brackets"
         case .zone: "an address with a zone cannot be listed"
-        case .underscore: "a site with an underscore in its name cannot be listed"
         case .international: "write the name as its A-label (xn--...) if it is registered like this"
         case .empty, .tooLong, .forbiddenCharacter, .emptyLabel, .labelTooLong, .misplacedHyphen: nil
         }

@@ -55,9 +55,12 @@ package struct SiteList: Sendable {
         return match(for: origin, host)
     }
 
+    /// The reason of a verdict if the list has no sites.
+    package static let noneListed = "no site is listed"
+
     /// How a request to an origin is to be handled.
     package func verdict(for origin: Origin) -> SiteVerdict {
-        guard !rules.isEmpty else { return .tunnel(reason: "not on the list") }
+        guard !rules.isEmpty else { return .tunnel(reason: Self.noneListed) }
         let forwarded: HostName
         do {
             forwarded = try HostName(canonicalizing: origin.host, for: .forwarded)

@@ -43,6 +43,9 @@ package struct SitePattern: Hashable, Sendable, CustomStringConvertible {
         if rest.utf8.contains(where: { [UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains($0) }) {
             throw HostNameError(.path, "a site must not have a path or query: \(quoted(text))")
         }
+        if rest == "*" || rest == "*." || rest.utf8.starts(with: "*:".utf8) {
+            throw HostNameError(.wildcard, "\(quoted(text)) would list every site")
+        }
         let isWildcard = rest.utf8.starts(with: "*.".utf8)
         if isWildcard { rest = rest.dropFirst(2) }
         if rest.utf8.contains(UInt8(ascii: "*")) {

@@ -13,7 +13,7 @@ package struct SiteRule: Equatable, Sendable {
     package let pattern: SitePattern
     /// The schemes that may be answered, strongest first. All supported schemes by default.
     package var answer: [AuthenticationScheme] = AuthenticationScheme.supported
-    package var credential = "enrollment"
+    package var credential = Self.defaultCredential
     /// The client identity to use; nil: the one whose issuer the server accepts.
     package var identity: String?
     /// The domain for user names without one.
@@ -29,6 +29,8 @@ package struct SiteRule: Equatable, Sendable {
     package var preempts = true
     /// Whether the proxy terminates TLS. If not, the connection is tunnelled unchanged.
     package var intercepts = true
+
+    package static let defaultCredential = "enrollment"
 
     /// `AllowedSites/work.sites:3`.
     package var location: String { "\(file):\(line)" }

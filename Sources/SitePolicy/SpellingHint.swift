@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Suggests a correction for a misspelt word.
-enum SpellingHint {
+package enum SpellingHint {
     /// The closest known word if it is within two edits, else all known words.
     static func text(for word: String, among known: [String]) -> String {
-        let distances = known.map { (word: $0, edits: edits(from: word, to: $0)) }
-        if let best = distances.min(by: { $0.edits < $1.edits }), best.edits <= 2, best.edits < best.word.utf8.count {
-            return "did you mean \"\(best.word)\"?"
-        }
+        if let best = closest(to: word, among: known) { return "did you mean \"\(best)\"?" }
         return "known words: \(known.joined(separator: ", "))"
+    }
+
+    /// The closest known word if it is within two edits.
+    package static func closest(to word: String, among known: [String]) -> String? {
+        let distances = known.map { (word: $0, edits: edits(from: word, to: $0)) }
+        guard let best = distances.min(by: { $0.edits < $1.edits }), best.edits <= 2, best.edits < best.word.utf8.count
+        else { return nil }
+        return best.word
     }
 
     /// The Levenshtein distance in bytes; `Int.max` for a word of more than 64 bytes.

@@ -46,9 +46,18 @@ import Testing
         #expect(throws: HostNameError(code, "")) { try Origin(scheme: .https, authority: authority) }
     }
 
+    @Test(arguments: [
+        ("git.corp.example", "https://git.corp.example/"),
+        ("git.corp.example:8443/a?b", "https://git.corp.example:8443/a?b"),
+        ("http://git.corp.example/a", "http://git.corp.example/a"),
+    ])
+    func aSchemeMayBeAssumed(_ text: String, _ url: String) throws {
+        #expect(try AbsoluteURL(parsing: text, defaultScheme: .https).description == url)
+    }
+
     @Test func aListedOriginIsHeldToTheStricterRule() {
-        #expect(throws: HostNameError(.underscore, "")) {
-            try Origin(scheme: .https, authority: "a_b.example", for: .listed)
+        #expect(throws: HostNameError(.misplacedHyphen, "")) {
+            try Origin(scheme: .https, authority: "-a.example", for: .listed)
         }
     }
 

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A line of the allowed-sites list that is valid, but has no effect or not the intended one.
+package struct SiteRemark: Equatable, Sendable {
+    /// `AllowedSites/work.sites:3: http without plaintext=yes: no challenge is answered there`.
+    package let message: String
+    package let hint: String
+}
+
+extension SiteList {
+    /// Remarks about the lines, in their order. `credentials` and `identities` are the names in the home; nil if they
+    /// are not known, because the vault is locked.
+    package func remarks(credentials: Set<String>?, identities: Set<String>?) -> [SiteRemark] {
+        rules.flatMap { $0.remarks(credentials: credentials, identities: identities) }
+    }
+}
+
+extension SiteRule {
+    package func remarks(credentials: Set<String>?, identities: Set<String>?) -> [SiteRemark] {
+        var remarks: [SiteRemark] = []
+        if pattern.scheme == .http, !answersPlaintext {
+            remarks.append(
+                SiteRemark(
+                    message: "\(location): http without plaintext=yes: no challenge of \(pattern) is answered",
+                    hint: "list https instead, or add plaintext=yes if a password may be sent without encryption"))
+        }
+        if let credentials, credential != Self.defaultCredential, !credentials.contains(credential) {
+            remarks.append(
+                SiteRemark(
+                    message: "\(location): there is no credential \(quoted(credential))",
+                    hint: "`countersign credential set \(credential) --user USER` enrols it"))
+        }
+        if let identities, let identity, !identities.contains(identity) {
+            remarks.append(
+                SiteRemark(
+                    message: "\(location): there is no identity \(quoted(identity))",
+                    hint: "`countersign certificate import FILE --name \(identity)` adds it"))
+        }
+        return remarks
+    }
+}
