@@ -65,12 +65,17 @@ extension ExchangeMachine {
             }
             return challenge.scheme.prefix(32) + (isIncomplete && challenge.realm == nil ? " without a realm" : "")
         }
+        let names = offered.joined(separator: ", ")
+        let isKnown = challenges.contains { challenge in
+            table.authenticators.contains { challenge.isOf($0.schemeName) }
+        }
+        guard isKnown else { return "\(context.source.name) offers \(names), which this version cannot answer" }
         let answerable = table.schemes
         let permitted = context.permitted.filter { answerable.contains($0) }.map(\.rawValue)
         let permits =
             permitted.isEmpty
             ? "nothing to answer a \(context.source.status) with" : permitted.joined(separator: ", ")
-        return "\(context.source.name) offers \(offered.joined(separator: ", ")); the site's line permits \(permits)"
+        return "\(context.source.name) offers \(names); the site's line permits \(permits)"
     }
 
     private mutating func ask(_ offer: Offer, weaker: [Offer], isPreemptive: Bool) -> Action {

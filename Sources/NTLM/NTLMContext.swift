@@ -171,7 +171,7 @@ package struct NTLMContext: Sendable {
 
     private static func unwrap(_ serverToken: [UInt8]) throws(NTLMError) -> [UInt8] {
         let response = try NegTokenResp(parsing: serverToken)
-        try response.checkAcceptable()
+        try response.checkAcceptable(refusal: NegTokenResp.wantsKerberos)
         guard response.negState != .acceptCompleted else {
             throw NTLMError(.unsupported, "the server accepted before it was given any proof")
         }

@@ -56,7 +56,7 @@ import Testing
                 .token([3]), .expect(.send(.answer)),
                 .response(200), .expect(.deliver(.accepted(.ntlm))),
             ])
-        let reason = "origin offers Digest; the site's line permits ntlm, basic"
+        let reason = "origin offers Digest, which this version cannot answer"
         play(
             .site(accepted: .basic),
             [

@@ -314,7 +314,7 @@ private struct Driver: RequestDescription {
                 .event(.started), .expect(.send(nil)), .response(407, "Digest realm=\"x\""),
                 .expect(
                     .deliver(
-                        .handedBack(.no("parent proxy offers Digest; the site's line permits ntlm, basic")))),
+                        .handedBack(.no("parent proxy offers Digest, which this version cannot answer")))),
             ])
         play(
             Self.context().with { $0.clientAuthorizes = true },

@@ -72,13 +72,16 @@ package struct NegTokenResp: Equatable, Sendable {
 
 extension NegTokenResp {
     /// Throws `rejected` if the server ended the negotiation, and `unsupported` if it chose a mechanism that was not
-    /// offered.
-    func checkAcceptable() throws(NTLMError) {
-        guard negState != .reject else {
-            throw NTLMError(.rejected, "the server rejected the negotiation (SPNEGO negState reject)")
-        }
+    /// offered. `refusal` is the sentence for the former.
+    func checkAcceptable(
+        refusal: String = "the origin ended the negotiation without accepting it"
+    ) throws(NTLMError) {
+        guard negState != .reject else { throw NTLMError(.rejected, refusal) }
         guard supportedMech == nil || supportedMech == MechanismOID.ntlm else {
-            throw NTLMError(.unsupported, "the server chose a SPNEGO mechanism other than NTLM")
+            throw NTLMError(.unsupported, Self.wantsKerberos)
         }
     }
+
+    /// In `Negotiate`, the only mechanisms in use are Kerberos and NTLM (RFC 4559 §4), and only NTLM was offered.
+    static let wantsKerberos = "the origin wants Kerberos; NTLM was refused"
 }
