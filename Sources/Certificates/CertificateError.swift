@@ -33,6 +33,8 @@ package struct CertificateError: CodedError {
         self.detail = detail
     }
 
+    static let loneKey = CertificateError(.noCertificate, "this is a private key without a certificate")
+
     /// An error for `operation`, followed by the reasons from OpenSSL's error queue.
     static func openSSL(_ code: Code, _ operation: String) -> CertificateError {
         let reasons = OpenSSLErrors.drain()

@@ -15,9 +15,16 @@ import Testing
                 == bytes)
     }
 
+    /// As `openssl x509 -fingerprint -sha256` prints it.
+    @Test(arguments: ["", "sha256 Fingerprint=", "SHA256 Fingerprint="])
+    func opensslsOutputIsAccepted(_ start: String) throws {
+        let text = start + repeatElement("0A:F9", count: 16).joined(separator: ":")
+        #expect(try CertificateFingerprint.parse(text) == Array(repeatElement([0x0A, 0xF9], count: 16).joined()))
+    }
+
     @Test(arguments: [
-        ("", "it does not begin with sha256:"), (digits, "it does not begin with sha256:"),
-        ("sha1:\(digits)", "it does not begin with sha256:"),
+        ("", "it has 0 hexadecimal digits instead of 64"),
+        ("sha1:\(digits)", "it is not in hexadecimal digits, with or without sha256: before them"),
         ("sha256:", "it has 0 hexadecimal digits instead of 64"),
         ("sha256:\(digits.dropLast())", "it has 63 hexadecimal digits instead of 64"),
         ("sha256:\(digits.dropLast(2))", "it has 62 hexadecimal digits instead of 64"),

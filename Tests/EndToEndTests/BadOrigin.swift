@@ -24,6 +24,9 @@ struct BadOrigin: Sendable, CustomStringConvertible {
 
     var description: String { name }
 
+    /// The first reason as part of a JSON string, or of a structured field's.
+    var quotedReason: String { reasons[0].replacingOccurrences(of: "\"", with: "\\\"") }
+
     var fixture: ChainOrigins.Chain {
         ChainOrigins.Chain(
             name, certificate: Tool.fixture("bad-\(name).pem"), key: Tool.fixture("bad-\(name).key.pem"),

@@ -13,7 +13,10 @@ extension BadOrigin {
     static let control = BadOrigin("control", "certificate expired 2021-01-01")
 
     private static let otherHost = "certificate is for another host"
-    private static let unknownIssuer = "certificate issuer unknown"
+    private static func issuedBy(_ name: String) -> String {
+        "issued by \"CN=\(name),O=Countersign test\", which is not trusted"
+    }
+
     private static let otherPurpose = "certificate is for another purpose"
     private static let weakKey = "certificate key too weak"
     private static let weakSignature = "certificate signature too weak"
@@ -54,12 +57,12 @@ extension BadOrigin {
     private static let issuers = [
         BadOrigin("self-signed", "certificate is self-signed"),
         BadOrigin("self-signed-authority", "certificate is self-signed", "certificate is a certificate authority's"),
-        BadOrigin("unknown-root", unknownIssuer),
-        BadOrigin("unknown-root-sent", unknownIssuer),
-        BadOrigin("incomplete", "certificate chain incomplete"),
-        BadOrigin("missing-issuer", unknownIssuer),
+        BadOrigin("unknown-root", issuedBy("Unknown root")),
+        BadOrigin("unknown-root-sent", issuedBy("Unknown root")),
+        BadOrigin("incomplete", issuedBy("Origin intermediate")),
+        BadOrigin("missing-issuer", issuedBy("Origin intermediate")),
         BadOrigin("altered", "certificate not accepted: certificate signature failure"),
-        BadOrigin("impostor", unknownIssuer),
+        BadOrigin("impostor", issuedBy("Origin intermediate")),
     ]
 
     private static let purposes = [

@@ -61,7 +61,7 @@ import Testing
         let delegating = try Delegating.saysNo
         let refused = try setting.absolute(origin, "/open?no", proxy: delegating.port)
         #expect(refused.hasPrefix("HTTP/1.1 502 ") && refused.contains("application/problem+json"), "\(refused)")
-        #expect(refused.contains("\"\(origin.reasons[0])\""), "\(refused)")
+        #expect(refused.contains("\"\(origin.quotedReason)\""), "\(refused)")
         let tunnel = try HTTPClient.curl.send(
             HTTPClient.Request(url: "https://\(setting.place(origin))/open?no", isInsecure: true),
             proxy: "http://127.0.0.1:\(delegating.port)", anchors: setting.proxy.anchor)

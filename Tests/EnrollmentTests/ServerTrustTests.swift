@@ -10,8 +10,8 @@ import Testing
 /// Which EST servers and CA certificates are trusted (RFC 7030 §3.6, §4.1).
 @Suite(.serialized) struct ServerTrustTests {
     @Test(arguments: [
-        ("server-other", "certificate issuer unknown"), ("server-name", "certificate is for another host"),
-        ("server-new", "certificate"),
+        ("server-other", "which is not trusted"), ("server-name", "certificate is for another host"),
+        ("server-new", "which is not trusted"),
     ])
     func aServerOutsideTheAnchorsGetsNoRequest(server: String, reason: String) async throws {
         let scene = try Scene(#"{"server": "\#(server)"}"#)

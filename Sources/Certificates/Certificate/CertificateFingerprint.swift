@@ -3,7 +3,7 @@
 import CountersignCryptography
 
 /// The SHA-256 of a certificate's DER as text: `sha256:` and 64 hexadecimal digits, optionally with colons between
-/// them.
+/// them. Parsing also accepts the digits alone, and the output of `openssl x509 -fingerprint -sha256`.
 package enum CertificateFingerprint {
     /// Why a text is not a fingerprint. Never contains the text itself.
     package struct Fault: Error, Equatable, CustomStringConvertible {
@@ -14,10 +14,13 @@ package enum CertificateFingerprint {
 
     /// The 32 bytes.
     package static func parse(_ text: String) throws(Fault) -> [UInt8] {
-        guard text.lowercased().hasPrefix("sha256:") else { throw Fault(description: "it does not begin with sha256:") }
-        let digits = text.dropFirst("sha256:".count).filter { $0 != ":" }
+        let prefix = ["sha256:", "sha256 fingerprint="].first { text.lowercased().hasPrefix($0) } ?? ""
+        let digits = text.dropFirst(prefix.count).filter { $0 != ":" }
         guard digits.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
-            throw Fault(description: "it has characters other than hexadecimal digits after sha256:")
+            throw Fault(
+                description: prefix.isEmpty
+                    ? "it is not in hexadecimal digits, with or without sha256: before them"
+                    : "it has characters other than hexadecimal digits after sha256:")
         }
         guard digits.count == 64, let bytes = Hex.decode(digits) else {
             throw Fault(description: "it has \(digits.count) hexadecimal digits instead of 64")

@@ -31,6 +31,16 @@ enum DERKeyFile {
         return try PrivateKey(adopting: key)
     }
 
+    /// Whether it is a private key, encrypted or not.
+    static func isKey(_ bytes: [UInt8]) -> Bool {
+        do throws(CertificateError) {
+            _ = try read(bytes, password: nil)
+            return true
+        } catch {
+            return error.code == .passwordNeeded
+        }
+    }
+
     private static func pem(_ encrypted: [UInt8]) -> [UInt8] {
         var text = "-----BEGIN ENCRYPTED PRIVATE KEY-----\n"
         var rest = Base64.encode(encrypted)[...]

@@ -24,20 +24,21 @@ package enum IdentityFile {
             guard (try? Certificate(der: bytes)) == nil else {
                 throw CertificateError(.noKey, "a certificate without its private key")
             }
+            guard !DERKeyFile.isKey(bytes) else { throw .loneKey }
             found = try PKCS12File.read(bytes, password: password)
         }
         guard !found.certificates.isEmpty else { throw CertificateError(.noCertificate, "no certificate in the file") }
         return (try chain(of: found.key, among: found.certificates), found.key)
     }
 
-    /// The certificates of a file without a private key: PEM, one certificate in DER, or PKCS#7 in DER (RFC 5652 §5).
+    /// The certificates of a file without a private key: certificates or PKCS#7 (RFC 5652 §5) in PEM or DER.
     /// Throws like ``read(_:password:)``, and `malformed` if the file contains a key.
     package static func readCertificates(_ bytes: [UInt8]) throws(CertificateError) -> [Certificate] {
         switch try form(of: bytes) {
         case .pem:
             guard !PEMFile.hasKey(bytes) else {
                 throw CertificateError(
-                    .malformed, "the certificate file contains a private key, but the key is in a separate file")
+                    .malformed, "the file contains a private key, but only certificates are expected")
             }
             return try PEMFile.certificates(bytes)
         case .der:

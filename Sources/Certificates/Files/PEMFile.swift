@@ -16,11 +16,16 @@ enum PEMFile {
     }
 
     static func certificates(_ bytes: [UInt8]) throws(CertificateError) -> [Certificate] {
-        guard labels(in: bytes).contains(where: { $0.hasSuffix("CERTIFICATE") }) else {
+        let labels = labels(in: bytes)
+        let hasMessages = labels.contains(where: PKCS7Message.labels.contains)
+        guard hasMessages || labels.contains(where: { $0.hasSuffix("CERTIFICATE") }) else {
+            guard !labels.contains(where: { $0.hasSuffix(keyLabel) }) else { throw .loneKey }
             throw CertificateError(.noCertificate, "no certificate in the file")
         }
         try checkBoundaries(bytes)
-        return try Certificate.readPEM(bytes)
+        guard hasMessages else { return try Certificate.readPEM(bytes) }
+        let plain = labels.contains { $0.hasSuffix("CERTIFICATE") } ? try Certificate.readPEM(bytes) : []
+        return plain + (try PKCS7Message.certificates(inPEM: bytes))
     }
 
     static func key(_ bytes: [UInt8], password: Secret?) throws(CertificateError) -> PrivateKey {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCOpenSSL
+import CountersignCryptography
 
 /// The message in which an EST server sends certificates: CMS SignedData without content or signatures (RFC 5272 §4.1,
 /// RFC 5652 §5), in DER or BER. The message itself is not authenticated.
@@ -26,6 +27,34 @@ package enum PKCS7Message {
         guard let message = parsed else { throw .openSSL(.malformed, "not a PKCS#7 message") }
         defer { CMS_ContentInfo_free(message) }
         guard rest == 0 else { throw CertificateError(.malformed, "\(rest) extra bytes after the PKCS#7 message") }
+        return try certificates(in: message)
+    }
+
+    /// The labels of a PEM block (RFC 7468 §8, §9) with such a message.
+    static let labels = ["PKCS7", "CMS"]
+
+    /// The certificates of all messages in a PEM text, in their order. Ignores other blocks. Throws like
+    /// ``certificates(inPKCS7:)``.
+    static func certificates(inPEM text: [UInt8]) throws(CertificateError) -> [Certificate] {
+        var certificates: [Certificate] = []
+        var message: [UInt8]?
+        for line in text.split(whereSeparator: { $0 == 0x0A || $0 == 0x0D }) {
+            if labels.contains(where: { line.starts(with: "-----BEGIN \($0)-----".utf8) }) {
+                message = []
+            } else if line.starts(with: "-----END ".utf8), let base64 = message {
+                message = nil
+                guard let der = Base64.decode(String(decoding: base64, as: UTF8.self)) else {
+                    throw CertificateError(.malformed, "a PKCS#7 block of the PEM text is not Base64")
+                }
+                certificates += try Self.certificates(inPKCS7: der)
+            } else {
+                message?.append(contentsOf: line.filter { $0 > 0x20 })
+            }
+        }
+        return certificates
+    }
+
+    private static func certificates(in message: OpaquePointer) throws(CertificateError) -> [Certificate] {
         guard OBJ_obj2nid(CMS_get0_type(message)) == NID_pkcs7_signed else {
             throw CertificateError(.malformed, "the PKCS#7 message is not SignedData")
         }

@@ -76,7 +76,7 @@ package struct ServerTrust: Sendable, Equatable {
 extension ServerTrust: CustomStringConvertible {
     /// `certificate expired 2026-01-01; certificate is for another host`, or `certificate trusted`.
     package var description: String {
-        isTrusted ? "certificate trusted" : reasons.map(\.description).joined(separator: "; ")
+        isTrusted ? "certificate trusted" : texts.joined(separator: "; ")
     }
 }
 
