@@ -155,19 +155,24 @@ package final class OpenVault: Sendable {
 
 extension SealedVault {
     /// Opens the vault. `passphrase` is called once, and only if the vault needs one; its result goes into scrypt
-    /// unchanged, which then takes about a second. Blocks: call it off the event loops.
-    package func open(passphrase: () throws -> Secret) throws(VaultError) -> OpenVault {
-        OpenVault(vault: self, state: try snapshot(passphrase: passphrase).snapshot)
+    /// unchanged, which then takes about a second. `again` is called after a wrong passphrase. Blocks: call it off the
+    /// event loops.
+    package func open(
+        again: PassphraseRetry? = nil, passphrase: () throws -> Secret
+    ) throws(VaultError) -> OpenVault {
+        OpenVault(vault: self, state: try snapshot(again: again, passphrase: passphrase).snapshot)
     }
 
     /// Opens the vault, or creates an empty one with a new key if it does not exist.
-    package func openOrCreate(passphrase: () throws -> Secret) throws(VaultError) -> OpenVault {
+    package func openOrCreate(
+        again: PassphraseRetry? = nil, passphrase: () throws -> Secret
+    ) throws(VaultError) -> OpenVault {
         if try !exists() {
             do {
                 return try create(openedBy: .file)
             } catch  where error.code == .exists {}
         }
-        return try open(passphrase: passphrase)
+        return try open(again: again, passphrase: passphrase)
     }
 
     /// Creates an empty vault. Throws `exists` if there is a vault, and `missing` if there is only a backup of one.

@@ -16,6 +16,9 @@ struct VaultSnapshot: Sendable {
     }
 }
 
+/// Asks for another passphrase after a wrong one; nil to give up.
+package typealias PassphraseRetry = () -> Secret?
+
 /// A vault that has not been opened, in any storage.
 package struct SealedVault: Sendable {
     package let storage: any VaultStorage
@@ -78,7 +81,7 @@ package struct SealedVault: Sendable {
     /// Reads and decrypts the vault; also returns the stored bytes and version. Needs no key if `known` has the same
     /// wrapped data key.
     func snapshot(
-        known: VaultSnapshot? = nil, passphrase: () throws -> Secret
+        known: VaultSnapshot? = nil, again: PassphraseRetry? = nil, passphrase: () throws -> Secret
     ) throws(VaultError) -> (snapshot: VaultSnapshot, stored: StoredVaultItem) {
         var answer: Secret?
         var attempts = 3
@@ -90,7 +93,7 @@ package struct SealedVault: Sendable {
                 if let known, known.header.isWrapped(like: header) {
                     dataKey = known.dataKey
                 } else {
-                    dataKey = try self.dataKey(of: header, passphrase: passphrase, answer: &answer)
+                    dataKey = try self.dataKey(of: header, again, passphrase: passphrase, answer: &answer)
                 }
                 let contents = try explaining { () throws(VaultError) in
                     try VaultCodec.decode(stored.bytes, header: header, dataKey: dataKey)
@@ -106,17 +109,24 @@ package struct SealedVault: Sendable {
     }
 
     private func dataKey(
-        of header: VaultHeader, passphrase: () throws -> Secret, answer: inout Secret?
+        of header: VaultHeader, _ again: PassphraseRetry?, passphrase: () throws -> Secret, answer: inout Secret?
     ) throws(VaultError) -> Secret {
         switch header.derivation {
         case .none:
             return try fittingKey(of: header).dataKey
         case .scrypt(let scrypt, let salt):
-            let secret: Secret
+            var secret: Secret
             if let answer { secret = answer } else { secret = try ask(passphrase) }
-            answer = secret
-            let key = try derive(scrypt, salt, from: secret)
-            return try explaining { () throws(VaultError) in try VaultCodec.dataKey(of: header, key: key) }
+            while true {
+                answer = secret
+                let key = try derive(scrypt, salt, from: secret)
+                do throws(VaultError) {
+                    return try explaining { () throws(VaultError) in try VaultCodec.dataKey(of: header, key: key) }
+                } catch {
+                    guard error.code == .wrongPassphrase, let next = again?() else { throw error }
+                    secret = next
+                }
+            }
         }
     }
 
