@@ -16,6 +16,7 @@
 extern int fallocate(int file, int mode, off_t offset, off_t size);
 extern int mkostemp(char *name, int flags);
 extern int renameat2(int from, const char *name, int to, const char *new_name, unsigned int flags);
+extern int dup3(int from, int to, int flags);
 extern int pipe2(int ends[2], int flags);
 extern ssize_t splice(int from, long *from_offset, int to, long *to_offset, size_t count, unsigned int flags);
 
@@ -32,6 +33,8 @@ static inline int csn_open_unnamed(const char *folder) {
 
 // The same with a name, which replaces the XXXXXX at the end of `name`.
 static inline int csn_open_temporary(char *name) { return mkostemp(name, O_CLOEXEC); }
+// Makes `to` a copy of `from` that is closed by exec, in one step. Returns -1 if that is not possible.
+static inline int csn_dup3_cloexec(int from, int to) { return dup3(from, to, O_CLOEXEC); }
 
 // Does not block: SPLICE_F_MOVE | SPLICE_F_NONBLOCK.
 static inline ssize_t csn_splice(int from, int to, size_t count) { return splice(from, NULL, to, NULL, count, 1 | 2); }

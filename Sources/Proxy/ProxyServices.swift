@@ -23,8 +23,9 @@ package final class ProxyServices: Sendable {
     let identityRefresher: IdentityRefresher?
     /// Receives the outcome of each challenge.
     let observer: ChallengeObserver?
-    /// Receives a sentence about each origin whose certificate does not verify, once for each certificate and reason.
-    private let untrusted: (@Sendable (String) -> Void)?
+    /// Receives a sentence about each origin whose certificate does not verify, and a hint, once for each certificate
+    /// and reason.
+    private let untrusted: (@Sendable (_ sentence: String, _ hint: String?) -> Void)?
     private let toldUntrusted = NIOLockedValueBox<Set<String>>([])
     /// The name of this process in `Via` (RFC 9110 §7.6.3), which is new in each run.
     let pseudonym: String
@@ -38,7 +39,7 @@ package final class ProxyServices: Sendable {
         breaker: BreakerBoard? = nil,
         serverTrustDecider: (any ServerTrustDecider)? = nil, delegateCredentials: ReplacementCredentials? = nil,
         identityRefresher: IdentityRefresher? = nil, observer: ChallengeObserver? = nil,
-        untrusted: (@Sendable (String) -> Void)? = nil,
+        untrusted: (@Sendable (_ sentence: String, _ hint: String?) -> Void)? = nil,
         pseudonym: String,
         wallClock: @escaping @Sendable () -> Int64
     ) {
@@ -64,11 +65,11 @@ package final class ProxyServices: Sendable {
     func tellUntrusted(_ origin: Origin, _ trust: ServerTrust) {
         guard let untrusted else { return }
         let leaf = trust.leaf.map { ", certificate \(CertificateFingerprint.text($0.sha256Fingerprint))" } ?? ""
-        let sentence = "the certificate of \(origin) does not verify: \(trust.reasons.text)\(leaf)"
+        let sentence = "the certificate of \(origin) does not verify: \(trust.text)\(leaf)"
         let isNew = toldUntrusted.withLockedValue { told in
             if told.count >= Self.untrustedLimit { told.removeAll() }
             return told.insert(sentence).inserted
         }
-        if isNew { untrusted(sentence) }
+        if isNew { untrusted(sentence, trust.missingIssuer.map(TrustHint.anchor)) }
     }
 }

@@ -166,4 +166,36 @@ import Testing
         // The space that was reserved for a required log is returned.
         #expect(stat(path, &found) == 0 && found.st_blocks * 512 <= 4096)
     }
+
+    @Test func reopeningWritesToTheNewFile() throws {
+        let folder = "/tmp/countersign-log-\(UInt64.random(in: 0 ... .max))"
+        try #require(mkdir(folder, 0o700) == 0)
+        defer {
+            for name in ["log", "log.1"] { unlink("\(folder)/\(name)") }
+            rmdir(folder)
+        }
+        func text(_ name: String) -> String {
+            guard let file = fopen("\(folder)/\(name)", "r") else { return "" }
+            defer { fclose(file) }
+            var bytes = [UInt8](repeating: 0, count: 1 << 16)
+            let count = fread(&bytes, 1, bytes.count, file)
+            return String(decoding: bytes.prefix(count), as: UTF8.self)
+        }
+        for isRequired in [false, true] {
+            let log = try LogFile(path: "\(folder)/log", isRequired: isRequired) { Issue.record("\($0)") }
+            log.append(Self.line(1))
+            try #require(rename("\(folder)/log", "\(folder)/log.1") == 0)
+            log.append(Self.line(2))
+            try log.reopen()
+            log.append(Self.line(3))
+            #expect(Self.ids(text("log.1")) == [1, 2])
+            #expect(Self.ids(text("log")) == [3])
+            // A file that cannot be opened leaves the log where it is.
+            try #require(rename("\(folder)/log", "\(folder)/log.1") == 0 && mkdir("\(folder)/log", 0o700) == 0)
+            #expect(throws: AccessLogError.self) { try log.reopen() }
+            log.append(Self.line(4))
+            #expect(Self.ids(text("log.1")) == [3, 4])
+            rmdir("\(folder)/log")
+        }
+    }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCertificates
 import CountersignChallenges
 import CountersignSitePolicy
 import CountersignUpstream
@@ -15,6 +16,10 @@ package struct ChallengeObserver: Sendable {
         case handedBack(Origin, challenge: Challenge?, ThreeChecks, SiteRule?)
         /// The origin rejected the credential or identity.
         case rejected(AuthenticationSpace, credential: String)
+        /// The certificate of a listed origin does not verify, and nobody has decided to proceed.
+        case untrusted(Origin, ServerTrust)
+        /// A client has a blind tunnel to the origin, whose challenges the proxy does not see.
+        case tunnelled(Origin, reason: String)
     }
 
     let tell: @Sendable (News) -> Void

@@ -45,7 +45,6 @@ extension ExchangeDriver {
         case .go:
             beginDialogue().permit = permit
             useConnections(of: credential.reference)
-            record.answered(challenge.space.scheme.rawValue, with: credential.name)
             run(exchange.decisionReceived(.useCredential(.password(credential))))
         }
     }

@@ -27,7 +27,12 @@ extension ExchangeDriver {
         let withholds = sendsContent && withholdsContent(with: answer)
         if clientBindsConnection || isOpening { connection?.isAuthenticated = true }
         sentField = authorization
-        if let dialogue, dialogue.permit != nil { dialogue.awaitsVerdict = authorization != nil && !isOpening }
+        if let dialogue, let permit = dialogue.permit {
+            // An opening contains nothing of the credential.
+            let usesCredential = authorization != nil && !isOpening
+            dialogue.awaitsVerdict = usesCredential
+            if usesCredential { record.answered(permit.space.scheme.rawValue, with: permit.credential.name) }
+        }
         record.requestSent(isAuthorized: authorization != nil)
         mode = .waiting
         waitingSince = services.now

@@ -43,7 +43,7 @@ package final class AccessLog: Sendable {
         /// Who accepted the origin's certificate although it does not verify: `standing`, `client` or `delegate`.
         private(set) var trust: TrustOutcome.Decider?
         /// Why the certificate does not verify. Logged as part of ``reason``.
-        private(set) var trustReasons: [ServerTrust.Reason] = []
+        private(set) var trustReason: String?
         /// Why a challenge was not answered, or why the proxy generated the response.
         var reason: String?
         var rounds = 0
@@ -55,17 +55,17 @@ package final class AccessLog: Sendable {
         mutating func record(_ trust: TrustOutcome, on connection: OriginConnection) {
             guard trust.decider != nil || self.trust != nil else { return }
             self.trust = trust.decider
-            trustReasons = trust.decider == nil ? [] : connection.tls?.serverTrust?.reasons ?? []
+            trustReason = trust.decider == nil ? nil : connection.tls?.serverTrust?.text
         }
 
         /// The origin's certificate does not verify, and nobody has decided yet.
         mutating func record(undecided trust: ServerTrust) {
-            trustReasons = trust.reasons
+            trustReason = trust.text
         }
 
         fileprivate var allReasons: String? {
-            guard !trustReasons.isEmpty else { return reason }
-            return [reason, trustReasons.text].compactMap(\.self).joined(separator: "; ")
+            guard let trustReason, !trustReason.isEmpty else { return reason }
+            return [reason, trustReason].compactMap(\.self).joined(separator: "; ")
         }
     }
 
@@ -94,6 +94,9 @@ package final class AccessLog: Sendable {
             status: 503, detail: "the access log cannot be written, and requests must be logged",
             proxyError: "proxy_internal_error")
     }
+
+    /// Opens the file again, after it was renamed.
+    package func reopen() throws(AccessLogError) { try file.reopen() }
 
     /// Called every second, by any thread. Writes what could not be written before.
     func secondPassed(now: UInt64) { file.secondPassed(now: now) }

@@ -82,6 +82,31 @@ final class LogFile: Sendable {
         if descriptor != STDOUT_FILENO { close(descriptor) }
     }
 
+    /// Opens the file at the path again, for example after it was renamed by logrotate(8), and creates it if it is not
+    /// there. A line that was written to the old file in part counts as lost. If the file cannot be opened, the log
+    /// stays in the old one. Does nothing for standard output.
+    func reopen() throws(AccessLogError) {
+        guard descriptor != STDOUT_FILENO else { return }
+        let new = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+        guard new >= 0 else {
+            throw AccessLogError(
+                detail: "cannot write the access log \"\(name)\": \(String(cString: strerror(errno)))")
+        }
+        defer { close(new) }
+        let endsInsideLine = Self.endsInsideLine(name)
+        change { state in
+            catchUp(&state)
+            if !state.rest.isEmpty { lose(&state) }
+            if isRequired, state.canReserve, let size { ftruncate(descriptor, off_t(size)) }
+            // Replaces the old file in one step, so that no write in between fails.
+            guard csn_dup3_cloexec(new, descriptor) >= 0 else { return }
+            state.rest = endsInsideLine ? [UInt8(ascii: "\n")] : []
+            state.failure = 0
+            state.reservedBytes = 0
+            if isRequired { reserve(&state) }
+        }
+    }
+
     /// Whether the log is required and cannot be written.
     var refuses: Bool { isRequired && isFailing.load(ordering: .relaxed) }
 

@@ -156,7 +156,7 @@ final class LeafCache: Sendable {
                 chain = own
                 expires = min(own[1].notAfter, own[0].isValid(at: now) ? own[0].notAfter : .max)
             } else {
-                let reason = trust.reasons.first.map(String.init(describing:)) ?? "certificate not verified"
+                let reason = trust.texts.first ?? "certificate not verified"
                 chain = try InterceptionAuthority.throwaway(
                     mirroring: trust.leaf, host: host, key: leafKey,
                     issuerName: "Not trusted by Countersign: \(reason)", at: now)

@@ -70,7 +70,9 @@ final class TrustEvaluation {
         outcome = nil
         note(trust, connection)
         if isListed { services.shared.tellUntrusted(origin, trust) }
-        guard let leaf = trust.leaf?.sha256Fingerprint, pin == nil || pin == leaf else { return answer(.undecided) }
+        guard let leaf = trust.leaf?.sha256Fingerprint, pin == nil || pin == leaf else {
+            return undecided(trust, answer)
+        }
         let shared = services.shared
         if isListed,
             let exception = shared.policy.current.trustException(for: origin, leaf: leaf, now: shared.wallClock())
@@ -79,7 +81,7 @@ final class TrustEvaluation {
         }
         if pin != nil { return proceed(.client(leaf: leaf), answer) }
         guard isListed, let delegate = shared.serverTrustDecider, client.isConnected else {
-            return answer(.undecided)
+            return undecided(trust, answer)
         }
         if client.consents[origin]?.covers(trust) == true { return proceed(.delegate(leaf: leaf), answer) }
         let server = UntrustedServer(
@@ -97,6 +99,11 @@ final class TrustEvaluation {
     private func proceed(_ trust: TrustOutcome, _ answer: (TrustAnswer) -> Void) {
         outcome = trust
         answer(.proceed(answering: trust.answers))
+    }
+
+    private func undecided(_ trust: ServerTrust, _ answer: (TrustAnswer) -> Void) {
+        if isListed { services.shared.observer?.tell(.untrusted(origin, trust)) }
+        answer(.undecided)
     }
 
     private func note(_ trust: ServerTrust, _ connection: OriginConnection) {

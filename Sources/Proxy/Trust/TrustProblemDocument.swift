@@ -14,7 +14,7 @@ struct TrustProblemDocument {
     let address: String?
     let tlsVersion: String?
 
-    private var reasons: String { trust.reasons.text }
+    private var reasons: String { trust.text }
 
     var response: OwnResponse {
         var response = OwnResponse(status: 502, detail: reasons, proxyError: "tls_certificate_error")
@@ -32,7 +32,7 @@ struct TrustProblemDocument {
         object.add("detail", reasons)
         object.add("host", origin.host)
         object.add("port", UInt64(origin.port))
-        object.add("reasons", trust.reasons.map(Self.object))
+        object.add("reasons", trust.reasons.map(document))
         if let fingerprint = trust.leaf?.fingerprintText {
             object.add("fingerprint", fingerprint)
             object.add("chain", trust.chain.map(\.pem).joined())
@@ -47,15 +47,16 @@ struct TrustProblemDocument {
     private var hint: String? {
         guard let fingerprint = trust.leaf?.fingerprintText else { return nil }
         let place = HostText.joined(origin.host, origin.port)
-        return "to accept this certificate, send the request in absolute form with "
+        let anchor = trust.missingIssuer.map { TrustHint.anchor(for: $0) + "; " } ?? ""
+        return anchor + "to accept this certificate, send the request in absolute form with "
             + "\"Countersign-Trust: \(fingerprint)\", or run "
             + "`countersign trust allow \(place) --fingerprint \(fingerprint)`"
     }
 
-    private static func object(_ reason: ServerTrust.Reason) -> JSONObject {
+    private func document(_ reason: ServerTrust.Reason) -> JSONObject {
         var object = JSONObject()
         object.add("code", reason.code)
-        object.add("text", reason.description)
+        object.add("text", trust.text(of: reason))
         if let date = reason.date { object.add("date", WallClock.rfc3339(date)) }
         return object
     }
@@ -77,9 +78,12 @@ struct TrustProblemDocument {
     }
 }
 
-extension [ServerTrust.Reason] {
-    /// `certificate expired 2026-01-01, certificate is for another host`.
-    var text: String { map(\.description).joined(separator: ", ") }
+/// What to do about a server whose certificate does not verify.
+package enum TrustHint {
+    /// For a certificate whose issuer is missing.
+    package static func anchor(for issuer: String) -> String {
+        "to trust its issuer, run `countersign trust anchor add FILE` with the certificate of \"\(issuer)\""
+    }
 }
 
 extension ServerTrust.Reason {

@@ -43,6 +43,7 @@ final class ConnectSetup {
         switch route.verdict {
         case .tunnel(let reason):
             entry.reason = reason
+            services.shared.observer?.tell(.tunnelled(origin, reason: reason))
             tunnel()
         case .refuse(let reason):
             decision = .refuse
