@@ -94,18 +94,21 @@ let package = Package(
         // The servers of `countersign demo`, with an NTLM acceptor and a client CA that tests use too.
         module(
             "Demo",
-            ["HTTP1", "TLS", "NTLM", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl"], nio),
+            ["HTTP1", "TLS", "NTLM", "Certificates", "Challenges", "Cryptography", "COpenSSL"], nio),
         .executableTarget(
             name: "CountersignCLI",
             dependencies: dependencies(
                 [
                     "Countersign", "Demo", "Proxy", "TLS", "Vault", "Enrollment", "SitePolicy", "Certificates",
-                    "Challenges", "Cryptography", "CLinux",
+                    "Challenges", "Cryptography", "CLinux", "CCurl",
                 ], nio + [argumentParser, logging]),
             // Resolves every function before any secret is read. The dynamic linker otherwise resolves a function in
             // its first call, and stores the vector registers on the stack meanwhile: with the secret that the last
             // memcpy left there.
-            linkerSettings: [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"])]),
+            linkerSettings: [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"])],
+            plugins: [.plugin(name: "RecordCommit")]),
+        // Tells the executable of which commit it was built, for `--version`.
+        .plugin(name: "RecordCommit", capability: .buildTool()),
         // Real servers in temporary folders, for the tests.
         .target(name: "CountersignTestOrigin", path: "Tests/TestOrigin", exclude: ["Servers", "Clients"]),
         .executableTarget(
