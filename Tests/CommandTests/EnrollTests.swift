@@ -166,7 +166,7 @@ struct EnrollTests {
         #expect(
             try place.needsRefresh("laptop").output.contains(
                 "laptop: yes, its first certificate has not been issued yet"))
-        let listed = try place.sandbox.countersign("certificate", "list")
+        let listed = try place.sandbox.countersign("certificate", "list", "--no-header")
         let row = "laptop  CN=jdoe  \(place.server.address())  pending since 20"
         #expect(listed.output.hasPrefix(row) && listed.output.contains("  next request 20"), "\(listed.said)")
         #expect(listed.error.isEmpty)
@@ -187,7 +187,7 @@ struct EnrollTests {
         #expect(result.output.contains("valid for 23 hours\n") || result.output.contains("valid for 24 hours\n"))
         try place.control(["pending": 2, "retryAfter": "86400"])
         #expect(try place.refresh("laptop", "--no-wait").status == 3)
-        let lines = try place.sandbox.countersign("certificate", "list").output.split(separator: "\n")
+        let lines = try place.sandbox.countersign("certificate", "list", "--no-header").output.split(separator: "\n")
         #expect(lines.count == 2, "\(lines)")
         #expect(["  23 hours left", "  24 hours left"].contains { lines[0].contains($0) }, "\(lines)")
         #expect(lines.last?.contains("pending since 20") == true, "\(lines)")

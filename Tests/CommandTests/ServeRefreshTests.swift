@@ -88,6 +88,7 @@ struct ServeRefreshTests {
 
     @Test func nothingIsLoggedWithoutAnEnrolment() throws {
         let sandbox = try Sandbox()
+        try sandbox.succeed("sites", "add", "http://git.corp.example", "plaintext=yes")
         let proxy = try sandbox.serve()
         proxy.send(SIGTERM)
         #expect(proxy.waitForExit(seconds: 15) == 0)

@@ -44,6 +44,20 @@ struct ServeTests {
 
     // MARK: Listening addresses
 
+    @Test func aSecondServerOfTheHomeNamesTheFirst() throws {
+        let server = try sandbox.serve()
+        let address = try server.line(after: "countersign: listening on ")
+        let second = try sandbox.countersign("serve", "--listen", address)
+        #expect(second.status == 1)
+        #expect(
+            second.error == """
+                countersign: error: cannot listen on \(address): countersign serve (pid \(server.pid)) of this home is \
+                listening there
+                countersign: hint: use that one, stop it with `kill \(server.pid)`, or choose another address with --listen
+
+                """, "\(second.said)")
+    }
+
     @Test
     func everyAddressAcceptsConnectionsOnceItIsPrinted() throws {
         let socket = sandbox.folder.file("new/folder/door.sock")
@@ -65,7 +79,7 @@ struct ServeTests {
         let port = try sandbox.serve().line(after: "countersign: listening on ")
         let server = try sandbox.serve()
         let taken = try server.line(after: "countersign: listening on ")
-        let second = try sandbox.countersign("serve", "--listen", taken)
+        let second = try sandbox.countersign("serve", "--home", "other", "--listen", taken)
         #expect(second.status == 1)
         #expect(second.error.contains("countersign: error: cannot listen on \(taken): Address already in use\n"))
         #expect(port != taken)

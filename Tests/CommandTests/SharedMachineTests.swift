@@ -24,7 +24,7 @@ struct SharedMachineTests {
             result = try sandbox.sh(command)
         }
         #expect(!result.error.contains("can be written"), "\(result.said)")
-        #expect(result.status == 1 && result.output.contains("not on the list"), "\(result.said)")
+        #expect(result.status == 1 && result.output.contains("no site is listed"), "\(result.said)")
     }
 
     @Test(

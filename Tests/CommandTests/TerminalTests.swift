@@ -64,7 +64,50 @@ struct TerminalTests {
         let list = try start("credential", "list")
         try list.when("The vault's passphrase: ", type: "canary-passphrase\r")
         #expect(list.waitForExit() == 0)
-        #expect(list.screen == "The vault's passphrase: \r\nenrollment  jdoe\r\n")
+        #expect(list.screen == "The vault's passphrase: \r\nNAME        USER  BLOCKED\r\nenrollment  jdoe  no\r\n")
+    }
+
+    @Test
+    func aWrongPassphraseIsAskedForAgain() throws {
+        try sandbox.succeed("credential", "set", "--user", "jdoe", "--password-stdin", input: "canary\n")
+        try sandbox.succeed("vault", "rekey", "--passphrase", "--password-stdin", input: "canary-passphrase\n")
+        let list = try start("credential", "list", "--no-header")
+        try list.when("The vault's passphrase: ", type: "wrong\r")
+        try list.when("That is not the vault's passphrase. Try again: ", type: "canary-passphrase\r")
+        #expect(list.waitForExit() == 0)
+        #expect(list.screen.hasSuffix("again: \r\nenrollment  jdoe  no\r\n"), "\(list.screen)")
+        // Three attempts are enough.
+        let stubborn = try start("exec", "--", "true")
+        try stubborn.when("The vault's passphrase: ", type: "wrong\r")
+        try stubborn.when("Try again: ", type: "wrong\r")
+        try stubborn.when("Try again: \r\nThat is not the vault's passphrase. Try again: ", type: "wrong\r")
+        #expect(stubborn.waitForExit() == 1)
+        #expect(stubborn.screen.contains("the passphrase does not open the vault"), "\(stubborn.screen)")
+    }
+
+    @Test
+    func unlockAsksAgainToo() throws {
+        try sandbox.succeed("credential", "set", "--user", "jdoe", "--password-stdin", input: "canary\n")
+        try sandbox.succeed("vault", "rekey", "--passphrase", "--password-stdin", input: "canary-passphrase\n")
+        let server = try sandbox.serve()
+        let unlock = try start("vault", "unlock")
+        try unlock.when("The vault's passphrase: ", type: "wrong\r")
+        try unlock.when("Try again: ", type: "canary-passphrase\r")
+        #expect(unlock.waitForExit() == 0, "\(unlock.screen)")
+        #expect(try sandbox.succeed("vault", "status").contains("process \(server.pid), open"))
+    }
+
+    @Test(arguments: [
+        ("canary-one", "it has fewer than 12 characters"), ("canary-long-enough", nil),
+        ("abababababababab", "it repeats a few characters"), ("12345678901234567890", "it has only digits"),
+    ])
+    func aWeakPassphraseGetsARemark(_ passphrase: String, _ remark: String?) throws {
+        try sandbox.succeed("credential", "set", "--user", "jdoe", "--password-stdin", input: "canary\n")
+        let result = try sandbox.countersign(
+            "vault", "rekey", "--passphrase", "--password-stdin", input: "\(passphrase)\n")
+        #expect(result.status == 0)
+        let first = result.error.split(separator: "\n").first.map(String.init)
+        #expect(first == remark.map { "countersign: warning: this passphrase is weak: \($0)" }, "\(result.said)")
     }
 
     @Test

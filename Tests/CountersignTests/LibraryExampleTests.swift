@@ -112,7 +112,7 @@ struct LibraryExampleTests {
     @Test func itReportsWhyAChallengeIsNotAnswered() throws {
         let origin = try ChallengingOrigin(.basic, certificate: nil, user: "jdoe", password: LibraryHome.password)
         let site = "http://127.0.0.1:\(origin.port)"
-        for (sites, word) in [("", "not on the list"), ("\(site)\n", "plaintext=yes")] {
+        for (sites, word) in [("", "no site is listed"), ("\(site)\n", "plaintext=yes")] {
             let result = try Self.run(try LibraryHome(sites), "\(site)/file")
             #expect(result.status != 0)
             #expect(result.error.contains(word), "\(result.said)")

@@ -107,7 +107,7 @@ import Testing
         let setting = try BadOriginSetting.shared
         let proxy = try Exceptions.notMatching.proxy
         let refused = try setting.absolute(origin, "/open?others", proxy: proxy.port)
-        #expect(refused.hasPrefix("HTTP/1.1 502 ") && refused.contains("\"\(origin.reasons[0])\""), "\(refused)")
+        #expect(refused.hasPrefix("HTTP/1.1 502 ") && refused.contains("\"\(origin.quotedReason)\""), "\(refused)")
         let seen = try proxy.get("https://\(setting.place(origin))/open?others")
         #expect(seen.exit == 60 && seen.status == 0, "\(seen.said)")
         #expect(try setting.logged(origin, "others").isEmpty)
@@ -131,7 +131,7 @@ import Testing
         try Unanswered.expect(setting, origin, "command", ["/secret"])
 
         try user.succeed("trust", "allow", place, "--fingerprint", fingerprint, "--answer")
-        let listed = try user.succeed("trust", "list")
+        let listed = try user.succeed("trust", "list", "--no-header")
         #expect(listed.hasPrefix("\(place)  \(fingerprint)  answered  no expiry "), "\(listed)")
         #expect(listed.split(separator: "\n").count == 1, "\(listed)")
         #expect(try Self.reaches("200", origin, "/secret?command", proxy))

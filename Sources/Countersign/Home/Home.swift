@@ -32,6 +32,30 @@ package struct Home: Sendable, Equatable {
         return Home(path: "\(user)/.config/countersign")
     }
 
+    /// Whether the folder exists. Throws if the path is something else.
+    package func exists() throws(CountersignError) -> Bool {
+        var found = stat()
+        guard stat(path, &found) == 0 else {
+            if errno == ENOENT { return false }
+            if errno == ENOTDIR { throw notAFolder }
+            throw .system(errno, "cannot read the home \(path)")
+        }
+        guard found.st_mode & S_IFMT == S_IFDIR else { throw notAFolder }
+        return true
+    }
+
+    private var notAFolder: CountersignError {
+        CountersignError(.configuration, "\(path) is not a folder", hint: "--home names the folder of the home")
+    }
+
+    /// The error of a command that needs a home.
+    package var missing: CountersignError {
+        CountersignError(
+            .unknownName, "there is no home at \(path) yet",
+            hint:
+                "`countersign sites add https://git.corp.example` creates one; another folder can be named with --home")
+    }
+
     /// Creates the folder with mode 0700 if it is missing. Call this before writing into the home.
     package func prepare() throws(CountersignError) {
         try HomeFile.makeFolder(path, mode: 0o700)
@@ -74,9 +98,23 @@ package struct Home: Sendable, Equatable {
 
     /// The files in a folder whose names end in `suffix` and do not begin with a dot, in byte order.
     package func files(in folder: String, suffix: String) throws(CountersignError) -> [HomeFile] {
+        try names(in: folder).filter { $0.hasSuffix(suffix) && $0.utf8.count > suffix.utf8.count }
+            .map { file("\(folder)/\($0)") }
+    }
+
+    /// The other files in a folder, which are not read. Excludes those of editors, read-me files and folders.
+    package func ignoredFiles(in folder: String, suffix: String) throws(CountersignError) -> [HomeFile] {
+        try names(in: folder).filter { name in
+            !name.hasSuffix(suffix) && !name.hasSuffix("~") && !name.hasPrefix("#") && !name.hasPrefix("README")
+                && !HomeFile.isTemporary(name)
+        }.map { file("\(folder)/\($0)") }.filter(\.isRegular)
+    }
+
+    /// The names in a folder that do not begin with a dot, in byte order.
+    private func names(in folder: String) throws(CountersignError) -> [String] {
         guard let entries = opendir("\(path)/\(folder)") else {
             if errno == ENOENT || errno == ENOTDIR { return [] }
-            throw .system(errno, "cannot read the folder \(folder)")
+            throw .system(errno, "cannot read the folder \(path)/\(folder)")
         }
         defer { closedir(entries) }
         var names: [String] = []
@@ -84,9 +122,8 @@ package struct Home: Sendable, Equatable {
             let name = withUnsafePointer(to: &entry.pointee.d_name) {
                 $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
-            if !name.hasPrefix("."), name.hasSuffix(suffix), name.utf8.count > suffix.utf8.count { names.append(name) }
+            if !name.hasPrefix(".") { names.append(name) }
         }
-        names.sort { $0.utf8.lexicographicallyPrecedes($1.utf8) }
-        return names.map { file("\(folder)/\($0)") }
+        return names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
     }
 }

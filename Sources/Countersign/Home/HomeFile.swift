@@ -104,6 +104,19 @@ package struct HomeFile: Sendable {
         }
     }
 
+    /// Whether a temporary file of this type can have this name.
+    static func isTemporary(_ name: String) -> Bool {
+        let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count >= 4 && name.hasSuffix(temporarySuffix)
+            && parts.dropLast().suffix(2).allSatisfy { UInt64($0) != nil }
+    }
+
+    /// Whether it exists and is a regular file, or a link to one.
+    package var isRegular: Bool {
+        var found = stat()
+        return stat(path, &found) == 0 && found.st_mode & S_IFMT == S_IFREG
+    }
+
     /// Removes the temporary files of writers that were killed, in `folder`. Errors are ignored: such a file does no
     /// harm, and the next call tries again.
     static func removeAbandoned(in folder: String) {
@@ -113,10 +126,7 @@ package struct HomeFile: Sendable {
             let name = withUnsafePointer(to: &entry.pointee.d_name) {
                 $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
-            let parts = name.split(separator: ".", omittingEmptySubsequences: false)
-            guard parts.count >= 4, name.hasSuffix(temporarySuffix),
-                parts.dropLast().suffix(2).allSatisfy({ UInt64($0) != nil })
-            else { continue }
+            guard isTemporary(name) else { continue }
             let file = open("\(folder)/\(name)", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
             guard file >= 0 else { continue }
             if flock(file, LOCK_EX | LOCK_NB) == 0 { _ = unlink("\(folder)/\(name)") }

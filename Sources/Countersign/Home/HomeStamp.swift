@@ -22,6 +22,7 @@ struct HomeStamp: Equatable, Sendable {
         for (folder, suffix) in folders {
             // An unreadable folder counts as empty here; reading its files reports the error.
             paths += ((try? home.files(in: folder, suffix: suffix)) ?? []).map(\.path)
+            paths += ((try? home.ignoredFiles(in: folder, suffix: suffix)) ?? []).map(\.path)
         }
         var files: [String: FileStamp] = [:]
         for path in paths {

@@ -141,7 +141,7 @@ struct WriteProtection {
     // MARK: Repairing
 
     private static func hint(for faults: [Fault], user: uid_t) -> String {
-        func words(_ paths: [String]) -> String { paths.map(quoted).joined(separator: " ") }
+        func words(_ paths: [String]) -> String { paths.map(ShellWord.quoted).joined(separator: " ") }
         var commands: [String] = []
         let foreign = faults.filter { $0.isForeign && $0.link == nil }.map(\.path)
         if !foreign.isEmpty {
@@ -155,17 +155,5 @@ struct WriteProtection {
         var steps = commands.isEmpty ? [] : ["run `\(commands.joined(separator: " && "))`"]
         if !links.isEmpty { steps.append("replace \(words(links)) with a copy of what it links to") }
         return steps.joined(separator: ", and ")
-    }
-
-    /// The path as a word of a shell command.
-    private static func quoted(_ path: String) -> String {
-        let isPlain = path.utf8.allSatisfy { byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2B...0x2F, 0x3A, 0x5F: true
-            default: false
-            }
-        }
-        guard !isPlain || path.hasPrefix("-") else { return path }
-        return "'" + path.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
     }
 }

@@ -86,7 +86,8 @@ package final class RenewalKeeper: Sendable {
         policyKeeper.refresh()
         guard let vault = policyKeeper.vault else {
             if policyKeeper.isLocked, !hasLoggedLock.exchange(true, ordering: .relaxed) {
-                logger.notice("certificates are not renewed while the vault is locked")
+                logger.notice(
+                    "certificates are not renewed while the vault is locked; run `countersign vault unlock`")
             }
             return nil
         }

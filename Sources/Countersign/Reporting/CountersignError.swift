@@ -18,6 +18,8 @@ package struct CountersignError: CodedError {
         case notRunning
         /// A running server refused.
         case refused
+        /// The passphrase does not open the vault.
+        case wrongPassphrase
     }
 
     package let code: Code

@@ -129,7 +129,7 @@ extension Explanation: CustomStringConvertible {
     /// A table for display. Each line ends in a line break.
     package var description: String {
         var text = "site         \(origin)\n"
-        text += "handling     \(sentence)\n"
+        text += "handling     \(handlingText)\n"
         text += "on the list  \(Self.cell(site))\n"
         for exception in trustExceptions { text += "trust        \(Self.cell(exception))\n" }
         for credential in blocked { text += "blocked      \(credential.name): \(credential.sentence)\n" }
@@ -145,7 +145,8 @@ extension Explanation: CustomStringConvertible {
         return text + "\n" + TextTable(rows: rows).text
     }
 
-    private var sentence: String {
+    /// The handling as a sentence.
+    package var handlingText: String {
         switch handling {
         case .tunnel: "tunnel: passed through without inspection"
         case .intercept: "intercepted: challenges go through the three checks"

@@ -17,6 +17,8 @@ package struct ControlReply: Equatable, Sendable, Codable {
     /// Why the command failed; the vault is unchanged then.
     package var error: String?
     package var hint: String?
+    /// Whether ``error`` is that the passphrase is wrong; nil otherwise.
+    package var isWrongPassphrase: Bool?
     package var processIdentifier: Int32
     /// The addresses on which the server accepts clients, as `host:port` or `unix:PATH`. Servers of earlier versions do
     /// not report them.
@@ -39,6 +41,7 @@ package struct ControlReply: Equatable, Sendable, Codable {
     private enum CodingKeys: String, CodingKey {
         case isLocked = "locked"
         case error, hint, addresses, clientTokenFile
+        case isWrongPassphrase = "wrongPassphrase"
         case processIdentifier = "pid"
     }
 }

@@ -75,7 +75,10 @@ package final class ControlSocket: Sendable {
         else {
             throw CountersignError(.refused, "the server of \(home.path) did not answer")
         }
-        if let error = reply.error { throw CountersignError(.refused, error, hint: reply.hint) }
+        if let error = reply.error {
+            throw CountersignError(
+                reply.isWrongPassphrase == true ? .wrongPassphrase : .refused, error, hint: reply.hint)
+        }
         return reply
     }
 }

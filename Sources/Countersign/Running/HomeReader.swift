@@ -21,7 +21,7 @@ struct HomeReader: Sendable {
     /// Reads everything, and throws on the first fault. If the vault requires a passphrase and `passphrase` throws, the
     /// snapshot is locked and the error is returned with it.
     func read(
-        need: InterceptionNeed, passphrase: () throws -> Secret
+        need: InterceptionNeed, again: PassphraseRetry? = nil, passphrase: () throws -> Secret
     ) throws -> (snapshot: HomeSnapshot, vaultError: VaultError?) {
         let sites = try home.sites()
         let anchors = try home.anchorFiles()
@@ -33,7 +33,7 @@ struct HomeReader: Sendable {
             originTLS: try originTLS(anchors: anchors, root: root))
         var vaultError: VaultError?
         do {
-            snapshot.vault = try openVault(creating: need.isMet(by: sites), passphrase: passphrase)
+            snapshot.vault = try openVault(creating: need.isMet(by: sites), again: again, passphrase: passphrase)
         } catch let error as VaultError where error.code == .passphraseNeeded {
             snapshot.lockReason = HomeSnapshot.vaultIsLocked
             vaultError = error
@@ -42,6 +42,7 @@ struct HomeReader: Sendable {
         for fault in snapshot.faults { report(fault) }
         try renewInterceptionAuthority(need, in: &snapshot)
         snapshot.selectTrustExceptions(at: now())
+        snapshot.remarks = remarks(on: snapshot)
         return (snapshot, vaultError)
     }
 
@@ -75,6 +76,20 @@ struct HomeReader: Sendable {
             snapshot.originTLS = try originTLS(anchors: snapshot.anchors, root: snapshot.root)
         }
         snapshot.selectTrustExceptions(at: now())
+        let before = snapshot.remarks
+        snapshot.remarks = remarks(on: snapshot)
+        for remark in snapshot.remarks where !before.contains(remark) {
+            logger.warning("\(remark.message)", metadata: remark.hint.map { ["hint": "\($0)"] })
+        }
+    }
+
+    private func remarks(on snapshot: HomeSnapshot) -> [Diagnostic] {
+        let contents = snapshot.vault?.contents
+        let isKnown = snapshot.lockReason == nil
+        let lines = snapshot.sites.remarks(
+            credentials: isKnown ? Set(contents?.credentials.keys.map(\.self) ?? []) : nil,
+            identities: isKnown ? contents?.identityNames ?? [] : nil)
+        return home.ignoredSiteFiles + home.ignoredAnchorFiles + lines.map(Diagnostic.init)
     }
 
     /// Opens the vault with a passphrase given at run time; nil is enough if a key file opens it.
@@ -87,10 +102,12 @@ struct HomeReader: Sendable {
         }
     }
 
-    private func openVault(creating: Bool, passphrase: () throws -> Secret) throws -> OpenVault? {
+    private func openVault(
+        creating: Bool, again: PassphraseRetry? = nil, passphrase: () throws -> Secret
+    ) throws -> OpenVault? {
         let vault = home.vault
-        if creating { return try vault.openOrCreate(passphrase: passphrase) }
-        return try vault.exists() ? try vault.open(passphrase: passphrase) : nil
+        if creating { return try vault.openOrCreate(again: again, passphrase: passphrase) }
+        return try vault.exists() ? try vault.open(again: again, passphrase: passphrase) : nil
     }
 
     private func readIdentities(into snapshot: inout HomeSnapshot) throws {

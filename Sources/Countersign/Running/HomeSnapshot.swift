@@ -22,6 +22,8 @@ struct HomeSnapshot: Sendable {
     var originTLS: TLSClientContext
     var identities: [Identity] = []
     var faults: [EnrolledIdentities.Fault] = []
+    /// Warnings about files and lines of the home that have no effect.
+    var remarks: [Diagnostic] = []
     var interceptionAuthority: InterceptionAuthority?
     var generation: UInt64 = 0
     /// The trust exceptions in effect when the policy was made.
@@ -54,7 +56,7 @@ struct HomeSnapshot: Sendable {
     }
 
     /// The lock reason of a vault that the user has locked, or whose passphrase has not been entered.
-    static let vaultIsLocked = "the vault is locked"
+    static let vaultIsLocked = "the vault is locked; run `countersign vault unlock`"
 
     /// Discards everything that comes from the vault.
     mutating func lock() {

@@ -28,14 +28,15 @@ package final class PolicyKeeper: Sendable {
     package var home: Home { reader.home }
 
     /// Reads the home for the first time, and throws if any part of it is faulty. If the vault requires a passphrase
-    /// and `passphrase` throws, the first policy has a locked vault. `now` returns seconds since 1970.
+    /// and `passphrase` throws, the first policy has a locked vault. `again` is called after a wrong passphrase. `now`
+    /// returns seconds since 1970.
     package init(
         home: Home, interception need: InterceptionNeed, environment: [String: String], logger: Logger,
-        now: @escaping @Sendable () -> Int64, passphrase: () throws -> Secret
+        now: @escaping @Sendable () -> Int64, again: PassphraseRetry? = nil, passphrase: () throws -> Secret
     ) throws {
         reader = HomeReader(home: home, environment: environment, logger: logger, now: now)
         interceptionNeed = NIOLockedValueBox(need)
-        var (snapshot, vaultError) = try reader.read(need: need, passphrase: passphrase)
+        var (snapshot, vaultError) = try reader.read(need: need, again: again, passphrase: passphrase)
         vaultErrorAtStart = vaultError
         policy = CurrentPolicy(snapshot.makePolicy())
         breaker = BreakerBoard(
@@ -124,6 +125,9 @@ package final class PolicyKeeper: Sendable {
             policy.replace(with: snapshot.makePolicy())
         }
     }
+
+    /// Warnings about files and lines of the home that have no effect, as last read.
+    package var remarks: [Diagnostic] { snapshot.withLockedValue { $0.remarks } }
 
     package var isLocked: Bool { snapshot.withLockedValue { $0.lockReason != nil } }
 

@@ -61,7 +61,10 @@ package final class ProxyRuntime: Sendable {
             serverTrustDecider: serverTrustDelegate, delegateCredentials: delegateCredentials,
             identityRefresher: IdentityRefresher(
                 rejected: rejectedIdentities.identityRejected, accepted: rejectedIdentities.identityAccepted),
-            observer: observer, untrusted: { logger.notice("\($0)") },
+            observer: observer,
+            untrusted: { sentence, hint in
+                logger.notice("\(sentence)", metadata: hint.map { ["hint": "\($0)"] })
+            },
             pseudonym: "countersign-\(Hex.encode(Randomness.bytes(4)))", wallClock: { Int64(time(nil)) })
         let group = MultiThreadedEventLoopGroup(numberOfThreads: threads)
         do {
@@ -75,7 +78,7 @@ package final class ProxyRuntime: Sendable {
         } catch {
             await listener.stop()
             try? await group.shutdownGracefully()
-            throw Self.explained(error, configuration.listeningAddresses)
+            throw Self.explained(error, configuration.listeningAddresses, keeper.home)
         }
         self.keeper = keeper
         self.delegateCredentials = delegateCredentials
@@ -132,6 +135,7 @@ package final class ProxyRuntime: Sendable {
 
     private static func answer(_ request: ControlRequest, _ keeper: PolicyKeeper) -> ControlReply {
         var diagnostic: Diagnostic?
+        var isWrongPassphrase: Bool?
         switch request {
         case .status: break
         case .lock: keeper.lock()
@@ -140,13 +144,16 @@ package final class ProxyRuntime: Sendable {
                 try keeper.unlock(passphrase: passphrase.map { Secret($0) })
             } catch {
                 diagnostic = Diagnostic.all(in: error).first
+                if (error as? VaultError)?.code == .wrongPassphrase { isWrongPassphrase = true }
             }
         }
-        return ControlReply(isLocked: keeper.isLocked, error: diagnostic?.message, hint: diagnostic?.hint)
+        var reply = ControlReply(isLocked: keeper.isLocked, error: diagnostic?.message, hint: diagnostic?.hint)
+        reply.isWrongPassphrase = isWrongPassphrase
+        return reply
     }
 
     private static func explained(
-        _ error: any Error, _ addresses: [ProxyConfiguration.ListeningAddress]
+        _ error: any Error, _ addresses: [ProxyConfiguration.ListeningAddress], _ home: Home
     ) -> CountersignError {
         let names = addresses.map { address in
             switch address {
@@ -154,9 +161,18 @@ package final class ProxyRuntime: Sendable {
             case .unix(let path): "unix:\(path)"
             }
         }
+        let attempt = "cannot listen on \(names.joined(separator: ", "))"
+        if let server = try? ControlSocket.ask(.status, of: home),
+            server.addresses?.contains(where: names.contains) == true
+        {
+            let pid = server.processIdentifier
+            return CountersignError(
+                .environment, "\(attempt): countersign serve (pid \(pid)) of this home is listening there",
+                hint: "use that one, stop it with `kill \(pid)`, or choose another address with --listen")
+        }
         let reason = Diagnostic.all(in: error).map(\.message).joined(separator: "; ")
         return CountersignError(
-            .environment, "cannot listen on \(names.joined(separator: ", ")): \(reason)",
+            .environment, "\(attempt): \(reason)",
             hint: "choose another address with --listen; port 0 selects a free one")
     }
 }

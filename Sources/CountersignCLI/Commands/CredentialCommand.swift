@@ -52,7 +52,7 @@ struct CredentialCommand: ParsableCommand {
         }
 
         func run() throws {
-            let home = try homeOption.located()
+            let home = try homeOption.locatedOrNew()
             let vault = try VaultAccess(home: home, secrets: secrets.input).openOrCreate()
             let password = try secrets.input.read("the password of \(user)", twice: true)
             try vault.update { try $0.setCredential(name: name, user: user, password: password) }
@@ -86,14 +86,13 @@ struct CredentialCommand: ParsableCommand {
                 """)
 
         @OptionGroup var homeOption: HomeOption
-        @OptionGroup var output: JSONOption
+        @OptionGroup var output: ListOptions
         @OptionGroup var secrets: SecretOption
 
         func run() throws {
             let home = try homeOption.located()
             guard let vault = try VaultAccess(home: home, secrets: secrets.input).openIfThere() else {
-                if output.json { try Console.result(json: [Shown]()) }
-                return
+                return try show([], of: home)
             }
             let records = try BreakerFile(home: home, now: now).read()
             let key = vault.tagKey
@@ -103,9 +102,19 @@ struct CredentialCommand: ParsableCommand {
                     name: credential.name, user: credential.user,
                     blocked: BlockedCredential.all(in: records, only: [tag], at: now()).first)
             }
-            if output.json { return try Console.result(json: shown) }
-            let rows = shown.map { [$0.name, $0.user] + ($0.blocked.map { [$0.sentence] } ?? []) }
-            Console.result(TextTable(rows: rows).text)
+            try show(shown, of: home)
+        }
+
+        private func show(_ shown: [Shown], of home: Home) throws {
+            if output.json {
+                try Console.result(json: shown)
+            } else {
+                output.show(
+                    ["NAME", "USER", "BLOCKED"], shown.map { [$0.name, $0.user, $0.blocked?.sentence ?? "no"] })
+            }
+            guard shown.isEmpty, !output.json else { return }
+            ListOptions.empty(
+                "no credential is enrolled", in: home, hint: "`countersign credential set --user USER` enrols one")
         }
 
         private struct Shown: Encodable {

@@ -63,7 +63,7 @@ struct EnvCommand: ParsableCommand {
             }
             return Console.result(script)
         }
-        let home = try homeOption.located()
+        let home = try homeOption.locatedOrNew()
         let (address, tokenFile) = try runningProxy(of: home)
         let token = try (clientTokenFile ?? tokenFile).map { try ClientTokenFile(path: $0).read() }
         let trust = ClientTrust(home: home, access: VaultAccess(home: home, secrets: secrets.input))

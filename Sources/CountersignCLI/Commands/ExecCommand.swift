@@ -18,6 +18,9 @@ struct ExecCommand: AsyncParsableCommand {
             clients that send the token contained in the proxy variables. Processes of other users need --allow-user: \
             apt, run by root, downloads as the user _apt.
 
+            At its end, one line on standard error for each site whose challenge was not answered says why, and which \
+            command helps.
+
             The command uses the terminal directly; SIGINT, SIGTERM and SIGHUP are forwarded to it. Exit status: the \
             command's own; 127 if it is not found; 126 if it cannot be run; 128+N if signal N ended it.
 
@@ -53,14 +56,14 @@ struct ExecCommand: AsyncParsableCommand {
 
     func run() async throws {
         let descriptors = InheritedDescriptors()
-        let home = try homeOption.located()
+        let home = try homeOption.locatedOrNew()
         let inherited = ProcessInfo.processInfo.environment
         let logger = ConsoleLogHandler.logger(.warning)
         let access = VaultAccess(home: home, secrets: secrets.input)
         Startup.reportHardening()
         let keeper = try PolicyKeeper(
             home: home, interception: .always, environment: inherited, logger: logger, now: { Int64(time(nil)) },
-            passphrase: access.passphrase)
+            again: access.again, passphrase: access.passphrase)
         if let shut = keeper.vaultErrorAtStart { throw shut }
         let token = Secret(utf8: Hex.encode(Randomness.bytes(16)))
         var configuration = ProxyConfiguration()
@@ -70,9 +73,11 @@ struct ExecCommand: AsyncParsableCommand {
         configuration.allowedUsers = try allowedUsers.numbers()
         spool.apply(to: &configuration, home)
         configuration.drainSeconds = 0
+        let unanswered = UnansweredSites(policy: keeper.policy)
         let runtime = try await ProxyRuntime(
             keeper: keeper, configuration: configuration,
-            accessLog: try logOptions.open(logger), threads: 1, hasControlSocket: false, logger: logger)
+            accessLog: try logOptions.open(logger), threads: 1, hasControlSocket: false, observer: unanswered.observer,
+            logger: logger)
         let listening = try ListenAddress(parsing: runtime.addresses.first ?? "")
         let trust = ClientTrust(home: home, access: access)
         let status: Int32
@@ -89,6 +94,8 @@ struct ExecCommand: AsyncParsableCommand {
             throw error
         }
         await runtime.stop()
+        ExecSummary(sites: unanswered, home: home, isListEmpty: keeper.policy.current.sites.rules.isEmpty)
+            .write(status: status)
         throw ExitCode(status)
     }
 }

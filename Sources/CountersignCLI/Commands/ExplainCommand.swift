@@ -25,18 +25,18 @@ struct ExplainCommand: ParsableCommand {
     @OptionGroup var output: JSONOption
     @OptionGroup var secrets: SecretOption
 
-    @Argument(help: ArgumentHelp("An http or https URL.", valueName: "url"))
+    @Argument(help: ArgumentHelp("A URL; https:// may be left out.", valueName: "url"))
     var url: String
 
     func run() throws {
         let home = try homeOption.located()
-        let origin = try AbsoluteURL(parsing: url).origin
+        let origin = try AbsoluteURL(parsing: url, defaultScheme: .https).origin
         let access = VaultAccess(home: home, secrets: secrets.input)
         let now = Int64(time(nil))
         let keeper = try PolicyKeeper(
             home: home, interception: .never, environment: [:], logger: ConsoleLogHandler.logger(.warning),
             now: { now },
-            passphrase: access.passphrase)
+            again: access.again, passphrase: access.passphrase)
         if let shut = keeper.vaultErrorAtStart {
             Console.warning("\(shut.detail); its credentials are not taken into account", hint: shut.hint)
         }

@@ -14,8 +14,8 @@ struct ServeCommand: AsyncParsableCommand {
         abstract: "Run the proxy in the foreground.",
         discussion: """
             Prints `countersign: listening on ADDRESS` for each address when it accepts connections, and notifies \
-            systemd (Type=notify). Changes to the home take effect within a second or two; SIGHUP reloads everything. \
-            On SIGTERM and SIGINT, requests in progress get 10 seconds to finish; a second signal stops immediately.
+            systemd (Type=notify). Changes to the home take effect within a second or two; SIGHUP reloads everything and \
+            opens the access log again, as logrotate needs it. On SIGTERM and SIGINT, requests in progress get 10 seconds to finish; a second signal stops immediately.
 
             Only processes of your own user may use the proxy, and those of --allow-user. Others get a 403. If the vault needs a passphrase and there is no \
             terminal to ask for it, the proxy starts with a locked vault and answers no challenge until `countersign \
@@ -85,7 +85,7 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let home = try homeOption.located()
+        let home = try homeOption.locatedOrNew()
         let logger = ConsoleLogHandler.logger()
         var configuration = ProxyConfiguration()
         configuration.listeningAddresses = try addresses().map(\.address)
@@ -99,10 +99,12 @@ struct ServeCommand: AsyncParsableCommand {
         Startup.reportHardening()
         let keeper = try PolicyKeeper(
             home: home, interception: .whenNeeded, environment: ProcessInfo.processInfo.environment, logger: logger,
-            now: { Int64(time(nil)) }, passphrase: access.passphrase)
+            now: { Int64(time(nil)) }, again: access.again, passphrase: access.passphrase)
         if let shut = keeper.vaultErrorAtStart {
             Console.warning("\(shut.detail); challenges are not answered", hint: "run `countersign vault unlock`")
         }
+        if keeper.policy.current.sites.rules.isEmpty { SiteReports.noneListed(in: home) }
+        SiteReports.write(keeper.remarks)
         Self.raiseFileLimit()
         Self.keepMemoryOfBodies()
         let runtime = try await ProxyRuntime(
@@ -110,11 +112,11 @@ struct ServeCommand: AsyncParsableCommand {
             hasControlSocket: true, clientTokenFile: clientTokenFile.flatMap(Self.absolutePath), logger: logger)
         for name in runtime.addresses { Console.result("countersign: listening on \(name)\n") }
         ServiceManager.notify("READY=1")
-        await Self.waitForStop(runtime)
+        await Self.waitForStop(runtime, log)
     }
 
     /// Handles signals; returns after the proxy has stopped.
-    private static func waitForStop(_ runtime: ProxyRuntime) async {
+    private static func waitForStop(_ runtime: ProxyRuntime, _ log: AccessLog?) async {
         var stopping: Task<Void, Never>?
         let (stopped, finish) = AsyncStream.makeStream(of: SignalWatch.Arrival?.self)
         let signals = Task {
@@ -125,6 +127,7 @@ struct ServeCommand: AsyncParsableCommand {
             guard let arrival else { return }
             if arrival.number == SIGHUP {
                 runtime.reload()
+                reopen(log)
             } else if stopping == nil {
                 ServiceManager.notify("STOPPING=1")
                 stopping = Task {
@@ -134,6 +137,14 @@ struct ServeCommand: AsyncParsableCommand {
             } else {
                 _exit(128 + arrival.number)
             }
+        }
+    }
+
+    private static func reopen(_ log: AccessLog?) {
+        do {
+            try log?.reopen()
+        } catch {
+            Console.warning("\(error.detail); it stays in the old file")
         }
     }
 

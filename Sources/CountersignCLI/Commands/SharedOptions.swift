@@ -14,7 +14,22 @@ struct HomeOption: ParsableArguments {
             valueName: "dir"))
     var home: String?
 
+    /// The home of a command that only reads it. Throws `unknownName` if `--home` names one that does not exist,
+    /// because it is probably mistyped.
     func located() throws -> Home {
+        let home = try place()
+        if try !home.exists(), self.home != nil { throw home.missing }
+        return home
+    }
+
+    /// The home of a command that creates it if there is none, which is reported if `--home` names it.
+    func locatedOrNew() throws -> Home {
+        let home = try place()
+        if try !home.exists(), self.home != nil { Console.log("info", "creating the home \(home.path)") }
+        return home
+    }
+
+    private func place() throws -> Home {
         try Home.locate(flag: home, environment: ProcessInfo.processInfo.environment)
     }
 }

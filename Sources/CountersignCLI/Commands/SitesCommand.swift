@@ -17,18 +17,27 @@ struct SitesCommand: ParsableCommand {
             commandName: "list",
             abstract: "List the allowed sites: site, options, file and line.",
             discussion: """
+                For scripts, use --json.
+
                 EXAMPLES:
                   countersign sites list
                   countersign sites list --json | jq -r '.[].site'
                 """)
 
         @OptionGroup var homeOption: HomeOption
-        @OptionGroup var output: JSONOption
+        @OptionGroup var output: ListOptions
 
         func run() throws {
-            let rules = try homeOption.located().sites().rules
-            if output.json { return try Console.result(json: rules.map(ListedSite.init)) }
-            Console.result(TextTable(rows: rules.map { [$0.pattern.description, $0.options, $0.location] }).text)
+            let home = try homeOption.located()
+            let rules = try home.sites().rules
+            if output.json {
+                try Console.result(json: rules.map(ListedSite.init))
+            } else {
+                output.show(
+                    ["SITE", "OPTIONS", "LINE"], rules.map { [$0.pattern.description, $0.options, $0.location] })
+            }
+            if rules.isEmpty, !output.json { SiteReports.noneListed(in: home) }
+            SiteReports.write(home.ignoredSiteFiles)
         }
     }
 
@@ -42,11 +51,11 @@ struct SitesCommand: ParsableCommand {
                 """)
 
         @OptionGroup var homeOption: HomeOption
-        @Argument(help: ArgumentHelp("An http or https URL.", valueName: "url"))
+        @Argument(help: ArgumentHelp("A URL; https:// may be left out.", valueName: "url"))
         var url: String
 
         func run() throws {
-            let origin = try AbsoluteURL(parsing: url).origin
+            let origin = try AbsoluteURL(parsing: url, defaultScheme: .https).origin
             let sites = try homeOption.located().sites()
             if let rule = sites.rule(for: origin) {
                 return Console.result("\(origin): listed at \(rule.location)\n")
@@ -65,7 +74,7 @@ struct SitesCommand: ParsableCommand {
             abstract: "Add a site to the list.",
             discussion: """
                 The arguments form the line: the site, then its options. A line that would make the list invalid is \
-                not written.
+                not written. A warning says if the line has no effect yet, for example without its credential.
 
                 EXAMPLES:
                   countersign sites add https://git.corp.example:8443 answer=basic
@@ -89,8 +98,10 @@ struct SitesCommand: ParsableCommand {
         }
 
         func run() throws {
-            let rule = try SiteFiles(home: try homeOption.located()).add(line.joined(separator: " "), to: file)
+            let home = try homeOption.locatedOrNew()
+            let rule = try SiteFiles(home: home).add(line.joined(separator: " "), to: file)
             Console.result("\(rule.location): \(rule.text)\n")
+            SiteReports.write(try home.remarks(on: rule))
         }
     }
 

@@ -13,13 +13,16 @@ import Glibc
 struct TrustCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "trust",
-        abstract: "List, add or remove trust exceptions for servers whose certificate does not verify.",
+        abstract: "Trust the issuers of servers' certificates, or single certificates that do not verify.",
         discussion: """
             A trust exception applies to one host, one port and one certificate. With it, requests are sent although \
             the certificate does not verify; challenges are answered only if it was added with --answer. A running \
             `countersign serve` applies changes within a second or two.
+
+            For servers of a company or another private CA, trust the CA's certificate instead: see `countersign trust \
+            anchor add`.
             """,
-        subcommands: [List.self, Allow.self, Forget.self])
+        subcommands: [List.self, Allow.self, Forget.self, TrustAnchorCommand.self])
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
@@ -32,22 +35,28 @@ struct TrustCommand: ParsableCommand {
                 """)
 
         @OptionGroup var homeOption: HomeOption
-        @OptionGroup var output: JSONOption
+        @OptionGroup var output: ListOptions
         @OptionGroup var secrets: SecretOption
 
         func run() throws {
-            let vault = try VaultAccess(home: try homeOption.located(), secrets: secrets.input).openIfThere()
+            let home = try homeOption.located()
+            let vault = try VaultAccess(home: home, secrets: secrets.input).openIfThere()
             let decisions = vault?.contents.trustExceptions ?? []
+            if decisions.isEmpty, !output.json {
+                ListOptions.empty(
+                    "there is no trust exception", in: home,
+                    hint: "`countersign trust anchor list` lists the trust anchors")
+            }
             if output.json { return try Console.result(json: decisions.map(ListedDecision.init)) }
             let now = Int64(time(nil))
             let rows = decisions.map { decision in
                 [
                     decision.place, CertificateFingerprint.text(decision.leafSHA256),
                     decision.answers ? "answered" : "not answered", decision.period(at: now),
-                    "added \(WallClock.rfc3339(decision.made))",
+                    WallClock.rfc3339(decision.made),
                 ]
             }
-            Console.result(TextTable(rows: rows).text)
+            output.show(["SERVER", "CERTIFICATE", "CHALLENGES", "EXPIRY", "ADDED"], rows)
         }
     }
 
@@ -79,7 +88,7 @@ struct TrustCommand: ParsableCommand {
 
         @Option(
             help: ArgumentHelp(
-                "The certificate's fingerprint: sha256: and 64 hexadecimal digits, with or without colons.",
+                "The certificate's SHA-256 fingerprint: 64 hexadecimal digits, with or without colons and sha256:.",
                 valueName: "sha256"))
         var fingerprint: String
 
@@ -93,7 +102,7 @@ struct TrustCommand: ParsableCommand {
         var until: String?
 
         func run() throws {
-            let home = try homeOption.located()
+            let home = try homeOption.locatedOrNew()
             let origin = try TrustedServer.origin(place)
             let leaf = try TrustedServer.leaf(fingerprint, of: place)
             let now = Int64(time(nil))
@@ -178,7 +187,7 @@ enum TrustedServer {
             throw CountersignError(
                 .configuration, "\(fingerprint.debugDescription) is not a fingerprint: \(error)",
                 hint: """
-                    expected sha256: and 64 hexadecimal digits, from the proxy's 502 response or from
+                    expected 64 hexadecimal digits, from the proxy's 502 response or from
                     openssl s_client -connect HOST:PORT </dev/null | openssl x509 -noout -fingerprint -sha256
                     """)
         }

@@ -83,8 +83,12 @@ struct VaultCommand: ParsableCommand {
         func run() throws {
             let vault = try VaultAccess(home: try homeOption.located(), secrets: secrets.input).open()
             if passphrase {
-                try vault.rekey(to: .passphrase(try secrets.input.read("the new passphrase", twice: true)))
+                let new = try secrets.input.read("the new passphrase", twice: true)
+                try vault.rekey(to: .passphrase(new))
                 Console.result("the vault now has a new passphrase\n")
+                if let weakness = PassphraseWeakness(of: new) {
+                    Console.warning("this passphrase is weak: \(weakness.reason)", hint: PassphraseWeakness.advice)
+                }
             } else {
                 try vault.rekey(to: .file)
                 Console.result("the vault now has a new key file\n")
@@ -127,9 +131,23 @@ struct VaultCommand: ParsableCommand {
             // Fails if no server is running, before asking for the passphrase.
             _ = try ControlSocket.ask(.status, of: home)
             let needsPassphrase = try SealedVault(home: home.path).status().key == .passphrase
-            let passphrase = needsPassphrase ? try secrets.input.read("the vault's passphrase") : nil
-            _ = try ControlSocket.ask(.unlock(passphrase: passphrase.map { $0.withBytes { Array($0) } }), of: home)
+            let access = VaultAccess(home: home, secrets: secrets.input)
+            let again = access.again
+            var passphrase = needsPassphrase ? try secrets.input.read("the vault's passphrase") : nil
+            while true {
+                do {
+                    try unlock(home, passphrase)
+                    break
+                } catch let error as CountersignError where error.code == .wrongPassphrase {
+                    guard let next = again?() else { throw error }
+                    passphrase = next
+                }
+            }
             Console.result("vault unlocked\n")
+        }
+
+        private func unlock(_ home: Home, _ passphrase: Secret?) throws {
+            _ = try ControlSocket.ask(.unlock(passphrase: passphrase.map { $0.withBytes { Array($0) } }), of: home)
         }
     }
 

@@ -18,7 +18,8 @@ struct SecretInput {
         if isStandardInput {
             guard let secret = try Self.line() else {
                 throw CountersignError(
-                    .environment, "standard input has no line for \(what)", hint: "give one secret per line")
+                    .environment, "standard input has no line for \(what)",
+                    hint: "one secret per line: pass show work | countersign … --password-stdin")
             }
             return secret
         }
@@ -32,6 +33,14 @@ struct SecretInput {
             throw CountersignError(.environment, "the two entries do not match")
         }
         return secret
+    }
+
+    /// Whether a person can be asked again after a wrong entry.
+    var canAskAgain: Bool { !isStandardInput && Confirmation.hasTerminal }
+
+    /// Says that the entry was wrong, and reads another.
+    func readAgain(_ what: String) -> Secret? {
+        Terminal()?.prompt("That is not \(what). Try again: ")
     }
 
     /// The next line of standard input without its line ending, or nil at the end of the input. Reads byte by byte, so

@@ -21,6 +21,17 @@ struct VaultAccess {
         }
     }
 
+    /// Asks on the terminal for another passphrase after a wrong one, twice. Nil if there is nobody to ask.
+    var again: PassphraseRetry? {
+        guard secrets.canAskAgain else { return nil }
+        var attempts = 2
+        return {
+            guard attempts > 0 else { return nil }
+            attempts -= 1
+            return secrets.readAgain("the vault's passphrase")
+        }
+    }
+
     /// The vault, or nil if the home has none.
     func openIfThere() throws -> OpenVault? {
         guard try file.exists() else { return nil }
@@ -29,13 +40,13 @@ struct VaultAccess {
 
     func open() throws -> OpenVault {
         Startup.reportHardening()
-        return try file.open(passphrase: passphrase)
+        return try file.open(again: again, passphrase: passphrase)
     }
 
     /// The vault, created if the home has none.
     func openOrCreate() throws -> OpenVault {
         Startup.reportHardening()
-        return try file.openOrCreate(passphrase: passphrase)
+        return try file.openOrCreate(again: again, passphrase: passphrase)
     }
 }
 

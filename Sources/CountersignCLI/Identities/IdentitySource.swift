@@ -150,7 +150,9 @@ extension IdentitySource.Piece {
         case .malformed:
             "use PKCS#12 (.p12, .pfx) or PEM with a certificate and its key, or one file for each with --key-file"
         case .noKey: "export the certificate together with its private key, or pass the key with --key-file"
-        case .noCertificate, .keyMismatch: "export the certificate together with its private key"
+        case .noCertificate:
+            "pass the certificate's file and this one with --key-file, or export both together as PKCS#12"
+        case .keyMismatch: "export the certificate together with its private key"
         case .wrongPassword, .passwordNeeded, .unsupported, .notPermitted, .unavailable: nil
         }
     }

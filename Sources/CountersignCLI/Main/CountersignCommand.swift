@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CountersignCryptography
 
 /// `countersign`.
 struct CountersignCommand: ParsableCommand {
@@ -24,9 +25,10 @@ struct CountersignCommand: ParsableCommand {
               countersign credential set --user jdoe
               countersign exec -- git clone https://git.corp.example/tools.git
             """,
-        version: "0.1.0",
+        version: "0.1.0 (commit \(builtCommit), OpenSSL \(LinkedOpenSSL.version))",
         subcommands: [
             ServeCommand.self, ExecCommand.self, EnvCommand.self, DemoCommand.self, ExplainCommand.self,
+            TestCommand.self,
             SitesCommand.self, CredentialCommand.self, CertificateCommand.self, TrustCommand.self, CACommand.self,
             VaultCommand.self,
         ])

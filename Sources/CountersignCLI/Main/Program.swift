@@ -53,25 +53,10 @@ enum Program {
             return code.rawValue
         }
         if code == .validationFailure {
-            Console.error(usage(error))
+            UsageReport(error, Array(CommandLine.arguments.dropFirst())).write()
             return code.rawValue
         }
         for diagnostic in Diagnostic.all(in: error) { Console.error(diagnostic) }
         return ExitCode.failure.rawValue
-    }
-
-    /// The argument parser's message in this program's form, with the usage line as the hint.
-    private static func usage(_ error: any Error) -> Diagnostic {
-        let lines = CountersignCommand.fullMessage(for: error).split(separator: "\n")
-        var message = CountersignCommand.message(for: error)
-        if let first = message.first, message.dropFirst().first?.isUppercase != true {
-            message.replaceSubrange(...message.startIndex, with: first.lowercased())
-        }
-        if message.hasSuffix(".") { message.removeLast() }
-        let help = lines.first { $0.contains("--help") }.map { $0.trimming(" .") }
-        let usage = lines.first { $0.hasPrefix("Usage:") }.map { "usage:" + $0.dropFirst("Usage:".count) }
-        let hint = [usage, help.map { $0.prefix(1).lowercased() + $0.dropFirst() }].compactMap(\.self).joined(
-            separator: "\n")
-        return Diagnostic(message, hint: hint.isEmpty ? nil : hint)
     }
 }

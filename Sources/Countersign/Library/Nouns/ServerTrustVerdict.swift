@@ -22,7 +22,7 @@ public struct ServerTrustVerdict: Hashable, Sendable {
     init(_ trust: CountersignCertificates.ServerTrust, isExcepted: Bool = false) {
         self.isExcepted = isExcepted
         chain = trust.chain.map(X509Certificate.init)
-        reasons = trust.reasons.map(ServerTrustReason.init)
+        reasons = trust.reasons.map { ServerTrustReason($0, description: trust.text(of: $0)) }
     }
 }
 
@@ -72,8 +72,8 @@ public struct ServerTrustReason: Hashable, Sendable {
     /// A short sentence for display, in lower case and without a full stop.
     public let description: String
 
-    init(_ reason: ServerTrust.Reason) {
-        description = reason.description
+    init(_ reason: ServerTrust.Reason, description: String) {
+        self.description = description
         kind =
             switch reason {
             case .expired: .expired

@@ -8,15 +8,16 @@ extension ChallengeController {
     var observer: ChallengeObserver {
         ChallengeObserver { [weak self] news in
             guard let self else { return }
-            listeners.tell(ChallengeEvent(news, isEnabled: isIntegratedAuthenticationEnabled))
+            guard let event = ChallengeEvent(news, isEnabled: isIntegratedAuthenticationEnabled) else { return }
+            listeners.tell(event)
         }
     }
 }
 
 extension ChallengeEvent {
     /// Converts an event of the proxy. While integrated authentication is switched off, there is no failed check to
-    /// report.
-    init(_ news: ChallengeObserver.News, isEnabled: Bool) {
+    /// report. Nil for an event of the proxy that is not about a challenge.
+    init?(_ news: ChallengeObserver.News, isEnabled: Bool) {
         switch news {
         case .answered(let space, let name):
             self = .answered(ProtectionSpace(space), with: name)
@@ -27,6 +28,8 @@ extension ChallengeEvent {
                 scheme: origin.scheme.rawValue, host: origin.host, port: Int(origin.port), realm: challenge?.realm,
                 authenticationMethod: challenge.map { AuthenticationMethod(scheme: $0.scheme) } ?? .clientCertificate)
             self = .handedBack(space, isEnabled ? ChallengeError(checks, rule, of: origin, isEnabled: true) : nil)
+        case .untrusted, .tunnelled:
+            return nil
         }
     }
 }

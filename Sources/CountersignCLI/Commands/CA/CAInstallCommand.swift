@@ -28,7 +28,7 @@ struct CAInstallCommand: ParsableCommand {
     @OptionGroup var stores: StoreOptions
 
     func run() throws {
-        let home = try homeOption.located()
+        let home = try homeOption.locatedOrNew()
         let confirmation = Confirmation(isGiven: stores.yes)
         if try InterceptionStore(home: home).root() == nil { try confirmation.check() }
         let root = try ClientTrust(home: home, access: VaultAccess(home: home, secrets: secrets.input)).root()
@@ -57,7 +57,7 @@ struct CAUninstallCommand: ParsableCommand {
     @OptionGroup var stores: StoreOptions
 
     func run() throws {
-        let home = try homeOption.located()
+        let home = try homeOption.locatedOrNew()
         let root = try InterceptionStore(home: home).root()
         try TrustStoreChange(home: home, stores: stores, verb: .uninstall).run(.absent(root), root: root)
     }

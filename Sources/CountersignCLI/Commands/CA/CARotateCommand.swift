@@ -28,7 +28,7 @@ struct CARotateCommand: ParsableCommand {
     var yes = false
 
     func run() throws {
-        let home = try homeOption.located()
+        let home = try homeOption.locatedOrNew()
         let store = InterceptionStore(home: home)
         let confirmation = Confirmation(isGiven: yes)
         try confirmation.check()

@@ -114,7 +114,7 @@ struct CertificateEnrollCommand: ParsableCommand {
     }
 
     func run() throws {
-        let home = try homeOption.located()
+        let home = try homeOption.locatedOrNew()
         let vault = try VaultAccess(home: home, secrets: secrets.input).openOrCreate()
         let requester = try requestCredential(in: vault.contents)
         let reporter = RenewalReporter(name: name)

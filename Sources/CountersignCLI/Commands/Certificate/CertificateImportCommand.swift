@@ -60,7 +60,7 @@ struct CertificateImportCommand: ParsableCommand {
     }
 
     func run() throws {
-        let home = try homeOption.located()
+        let home = try homeOption.locatedOrNew()
         let access = VaultAccess(home: home, secrets: secrets.input)
         let source = try IdentitySource(file: file, keyFile: keyFile)
         // Opens the vault first, because its passphrase precedes the file's password on standard input.

@@ -20,7 +20,7 @@ struct CertificateListCommand: ParsableCommand {
             """)
 
     @OptionGroup var homeOption: HomeOption
-    @OptionGroup var output: JSONOption
+    @OptionGroup var output: ListOptions
     @OptionGroup var secrets: SecretOption
 
     func run() throws {
@@ -33,9 +33,16 @@ struct CertificateListCommand: ParsableCommand {
         if output.json {
             try Console.result(json: shown.map(Listed.identity) + pending.map(Listed.pending))
         } else {
-            Console.result(
-                TextTable(rows: shown.map { [$0.name, $0.subject, $0.issuer, $0.remaining, $0.sitesText] }).text)
-            Console.result(TextTable(rows: pending.map { $0.row.map(Console.printable) }).text)
+            output.show(
+                ["NAME", "SUBJECT", "ISSUER", "VALIDITY", "SITES"],
+                shown.map { [$0.name, $0.subject, $0.issuer, $0.remaining, $0.sitesText] })
+            if !shown.isEmpty, !pending.isEmpty { Console.result("\n") }
+            output.show(
+                ["NAME", "SUBJECT", "SERVER", "STATE", "NEXT"], pending.map { $0.row.map(Console.printable) })
+        }
+        if shown.isEmpty, pending.isEmpty, enrolled.faults.isEmpty, !output.json {
+            ListOptions.empty(
+                "there is no client identity", in: home, hint: "`countersign certificate import FILE` adds one")
         }
         for fault in enrolled.faults { Console.warning("identity \"\(fault.name)\" is not listed: \(fault.reason)") }
         for fault in enrolled.fileFaults { Console.warning("identity \"\(fault.name)\": \(fault.reason)") }

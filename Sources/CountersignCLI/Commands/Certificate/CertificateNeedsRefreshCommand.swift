@@ -32,7 +32,7 @@ struct CertificateNeedsRefreshCommand: ParsableCommand {
     private static let noSuchCertificate = ExitCode(2)
 
     func run() throws {
-        let home = try homeOption.located()
+        let home = try located()
         let contents = try VaultAccess(home: home, secrets: secrets.input).openIfThere()?.contents
         let now = Int64(time(nil))
         let names: [String]
@@ -63,6 +63,15 @@ struct CertificateNeedsRefreshCommand: ParsableCommand {
             Console.result(shown.map(\.text).joined())
         }
         guard states.contains(where: \.isRenewable) else { throw ExitCode.failure }
+    }
+
+    private func located() throws -> Home {
+        do {
+            return try homeOption.located()
+        } catch let error as CountersignError where error.code == .unknownName {
+            Console.error(Diagnostic(error.detail, hint: error.hint))
+            throw Self.noSuchCertificate
+        }
     }
 
     /// One identity's state as text and JSON.

@@ -7,7 +7,6 @@ import CountersignChallenges
 import CountersignCryptography
 import CountersignDemo
 import CountersignProxy
-import CountersignSitePolicy
 import CountersignVault
 import Dispatch
 import FoundationEssentials
@@ -42,7 +41,7 @@ struct DemoCommand: AsyncParsableCommand {
     @OptionGroup var secrets: SecretOption
 
     func run() async throws {
-        let home = try homeOption.located()
+        let home = try homeOption.locatedOrNew()
         let access = VaultAccess(home: home, secrets: secrets.input)
         let now = Int64(time(nil))
         let demoHome = DemoHome(home: home, vault: try access.openOrCreate())
@@ -74,14 +73,17 @@ struct DemoCommand: AsyncParsableCommand {
         let environment = ProcessInfo.processInfo.environment
         let keeper = try PolicyKeeper(
             home: home, interception: .always, environment: environment, logger: ConsoleLogHandler.logger(.warning),
-            now: { Int64(time(nil)) }, passphrase: access.passphrase)
+            now: { Int64(time(nil)) }, again: access.again, passphrase: access.passphrase)
         if let shut = keeper.vaultErrorAtStart { throw shut }
         let runtime = try await start(keeper)
         let address = runtime.addresses.first ?? ""
         Console.result("countersign: listening on \(address)\n")
-        let client = DemoClient(proxy: "http://\(address)", trustPath: home.rootCertificate.path)
-        for server in servers { await present(server, client, keeper.policy.current) }
-        invite(servers, address, home)
+        let client = CurlClient(
+            proxy: "http://\(address)", trustPath: home.rootCertificate.path, userAgent: "countersign-demo")
+        let page = DemoPage(isColoured: DemoPage.coloursTerminal(environment))
+        Console.result(page.introduction)
+        for server in servers { Console.result(page.line(for: server.site.kind, await response(of: server, client))) }
+        Console.result(page.invitation(to: servers.map { ($0.site.kind, $0.url) }, address, home))
         for await arrival in SignalWatch.arrivals() where arrival.number != SIGHUP { break }
         Console.result("\ncountersign: stopping\n")
         await runtime.stop()
@@ -106,41 +108,10 @@ struct DemoCommand: AsyncParsableCommand {
             logger: ConsoleLogHandler.logger(.warning))
     }
 
-    /// Sends one request through the proxy, and shows the response and the checks.
-    private func present(_ server: DemoServer, _ client: DemoClient, _ policy: Policy) async {
+    private func response(of server: DemoServer, _ client: CurlClient) async -> CurlClient.Response {
         let url = server.url
-        let response = await withCheckedContinuation { continuation in
+        return await withCheckedContinuation { continuation in
             DispatchQueue.global().async { continuation.resume(returning: client.get(url)) }
         }
-        Console.result("\n\(server.site.kind.rawValue): GET \(url)\n")
-        if let failure = response.failure {
-            Console.result("  \(failure)\n")
-        } else {
-            Console.result("  \(response.status) \(response.body)")
-        }
-        guard let origin = try? Origin(url: url) else { return }
-        let table = Explanation(of: origin, policy: policy, now: Int64(time(nil))).description
-        for line in table.split(separator: "\n", omittingEmptySubsequences: false) where !line.isEmpty {
-            Console.result("  | \(line)\n")
-        }
-        if server.site.kind == .untrusted {
-            Console.result(
-                """
-                  The site's certificate does not verify, so curl stops and shows the reason.
-                  With -k, curl continues; the site's challenge is then returned to you unanswered.
-
-                """)
-        }
-    }
-
-    private func invite(_ servers: [DemoServer], _ address: String, _ home: Home) {
-        Console.result("\nTry it from another terminal (Ctrl-C here ends the demo):\n\n")
-        for server in servers {
-            let insecure = server.site.kind == .untrusted ? " -k" : ""
-            Console.result(
-                "  curl\(insecure) --noproxy '' --proxy http://\(address) --cacert \(home.rootCertificate.path) "
-                    + "\(server.url)\n")
-        }
-        Console.result("\n")
     }
 }

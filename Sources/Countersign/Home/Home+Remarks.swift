@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import CountersignSitePolicy
+import CountersignVault
+
+extension Home {
+    // MARK: Files that are not read
+
+    /// Warnings about the files of `AllowedSites` that are not read because of their names.
+    package var ignoredSiteFiles: [Diagnostic] {
+        ignored(in: Self.sitesFolder, suffix: ".sites") { "mv \($0) \($0.withoutExtension).sites" }
+    }
+
+    /// Warnings about the files of `Certs/anchors` that are not read because of their names.
+    package var ignoredAnchorFiles: [Diagnostic] {
+        ignored(in: Self.anchorsFolder, suffix: ".pem") { "countersign trust anchor add \($0) && rm \($0)" }
+    }
+
+    private func ignored(in folder: String, suffix: String, command: (String) -> String) -> [Diagnostic] {
+        // A folder that cannot be read is reported when its files are.
+        ((try? ignoredFiles(in: folder, suffix: suffix)) ?? []).map { file in
+            Diagnostic(
+                "\(file.name) is ignored, because its name does not end in \(suffix)",
+                hint: "`\(command(ShellWord.quoted(file.path)))`")
+        }
+    }
+
+    // MARK: Lines without effect
+
+    /// Remarks on one line. A vault that needs a passphrase is not opened for them.
+    package func remarks(on rule: SiteRule) throws -> [Diagnostic] {
+        var credentials: Set<String>? = []
+        var identities: Set<String>? = []
+        if try vault.exists() {
+            let opened = try vault.status().key == .file ? vault.open { throw CountersignError(.refused, "") } : nil
+            credentials = opened.map { Set($0.contents.credentials.keys) }
+            identities = opened?.contents.identityNames
+        }
+        return rule.remarks(credentials: credentials, identities: identities).map(Diagnostic.init)
+    }
+}
+
+extension VaultContents {
+    /// The names of all identities, complete or not.
+    var identityNames: Set<String> { Set(identityKeys.keys).union(tokenKeys.keys).union(plannedNames) }
+}
+
+extension Diagnostic {
+    package init(_ remark: SiteRemark) { self.init(remark.message, hint: remark.hint) }
+}
+
+extension String {
+    /// The path without the last extension of its file name.
+    fileprivate var withoutExtension: String {
+        guard let dot = lastIndex(of: "."), dot > (lastIndex(of: "/") ?? startIndex) else { return self }
+        return String(self[..<dot])
+    }
+}

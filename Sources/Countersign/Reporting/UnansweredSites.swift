@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCertificates
+package import CountersignChallenges
+package import CountersignProxy
+import CountersignSitePolicy
+import NIOConcurrencyHelpers
+
+/// What a proxy could not answer, and the commands that help: for the summary of `exec`, and for `test`.
+package final class UnansweredSites: Sendable {
+    /// A site that did not receive the answer it asked for.
+    package struct Site: Equatable, Sendable {
+        package let origin: Origin
+        /// A short sentence without a full stop.
+        package let reason: String
+        /// A command in backquotes with what it needs, or a sentence; nil if nothing helps.
+        package let remedy: String?
+
+        /// `https://git.corp.example: no credential "enrollment" is enrolled: …`.
+        package var sentence: String {
+            "\(origin.shortText): \(reason)" + (remedy.map { ": \($0)" } ?? "")
+        }
+    }
+
+    private struct State {
+        var unanswered: [Origin: Site] = [:]
+        /// Sites that asked for a client certificate and continued without one.
+        var withoutCertificate: [Origin: Site] = [:]
+        var tunnelled: [Origin: String] = [:]
+        /// The order in which the sites were seen.
+        var order: [Origin] = []
+        var answers: [(space: AuthenticationSpace, name: String)] = []
+        /// The last checks of challenges that were handed back.
+        var checks: [Origin: ThreeChecks] = [:]
+        /// Why certificates do not verify.
+        var untrusted: [Origin: String] = [:]
+    }
+
+    private let state = NIOLockedValueBox(State())
+    private let policy: CurrentPolicy
+
+    /// `policy` has the list and the credentials on which the remedies depend.
+    package init(policy: CurrentPolicy) { self.policy = policy }
+
+    /// Receives the proxy's events.
+    package var observer: ChallengeObserver { ChallengeObserver { [self] in take($0) } }
+
+    private func take(_ news: ChallengeObserver.News) {
+        state.withLockedValue { state in
+            func note(_ origin: Origin) { if !state.order.contains(origin) { state.order.append(origin) } }
+            switch news {
+            case .answered(let space, let name):
+                state.unanswered[space.origin] = nil
+                state.answers.append((space, name))
+            case .rejected(let space, let name):
+                note(space.origin)
+                state.unanswered[space.origin] = rejected(space, name)
+            case .untrusted(let origin, let trust):
+                note(origin)
+                state.untrusted[origin] = trust.text
+                state.unanswered[origin] = untrusted(origin, trust)
+            case .handedBack(let origin, let challenge, let checks, let rule):
+                if challenge != nil { state.checks[origin] = checks }
+                // The certificate has been reported already, and a client with credentials of its own wants no help.
+                guard let site = handedBack(origin, challenge, checks, rule), state.unanswered[origin] == nil else {
+                    return
+                }
+                note(origin)
+                if challenge == nil { state.withoutCertificate[origin] = site } else { state.unanswered[origin] = site }
+            case .tunnelled(let origin, let reason):
+                guard state.tunnelled.count < Self.limit else { return }
+                note(origin)
+                state.tunnelled[origin] = reason
+            }
+        }
+    }
+
+    private static let limit = 1024
+
+    // MARK: Results
+
+    /// The sites whose challenge was not answered, in the order in which they were seen. If the command failed, also
+    /// those that may have challenged: the ones that asked for a client certificate, and those in tunnels, whose
+    /// challenges the proxy does not see.
+    package func sites(hasFailed: Bool) -> [Site] {
+        let state = state.withLockedValue { $0 }
+        return state.order.compactMap { origin in
+            if let site = state.unanswered[origin] { return site }
+            guard hasFailed else { return nil }
+            if let site = state.withoutCertificate[origin] { return site }
+            return state.tunnelled[origin].map { Site(origin: origin, reason: $0, remedy: Self.listing(origin, $0)) }
+        }
+    }
+
+    /// The answers that origins have accepted.
+    package var answers: [(space: AuthenticationSpace, name: String)] { state.withLockedValue { $0.answers } }
+
+    /// Why the origin's certificate does not verify; nil if it does, or was not seen.
+    package func untrustedReason(of origin: Origin) -> String? { state.withLockedValue { $0.untrusted[origin] } }
+
+    /// The checks of a challenge that was handed back.
+    package func checks(of origin: Origin) -> ThreeChecks? { state.withLockedValue { $0.checks[origin] } }
+
+    // MARK: Remedies
+
+    private func rejected(_ space: AuthenticationSpace, _ name: String) -> Site {
+        guard space.scheme != .certificate else {
+            return Site(
+                origin: space.origin, reason: "identity \"\(name)\" was rejected",
+                remedy: "`countersign certificate inspect \(name)` shows it")
+        }
+        return Site(
+            origin: space.origin, reason: "credential \"\(name)\" was rejected",
+            remedy: "`countersign credential set\(Self.argument(name)) --user USER` with the right password")
+    }
+
+    private func untrusted(_ origin: Origin, _ trust: ServerTrust) -> Site {
+        let remedy: String? =
+            if trust.missingIssuer != nil {
+                "`countersign trust anchor add FILE`"
+            } else {
+                trust.leaf.map {
+                    "if you trust this certificate, `countersign trust allow "
+                        + "\(HostText.joined(origin.host, origin.port)) --fingerprint \($0.fingerprintText) --answer`"
+                }
+            }
+        return Site(origin: origin, reason: trust.text, remedy: remedy)
+    }
+
+    /// Nil if nobody expects an answer.
+    private func handedBack(
+        _ origin: Origin, _ challenge: Challenge?, _ checks: ThreeChecks, _ rule: SiteRule?
+    ) -> Site? {
+        guard let reason = checks.failure else { return nil }
+        func site(_ remedy: String?) -> Site { Site(origin: origin, reason: reason, remedy: remedy) }
+        guard checks.site.passed else {
+            return rule == nil ? site(Self.listing(origin, reason)) : nil
+        }
+        let line = rule.map { "in \($0.location)" } ?? "on the list"
+        guard checks.challenge?.passed != false else {
+            if checks.challenge?.reason.hasPrefix("the client sent its own") == true { return nil }
+            if origin.scheme == .http, rule?.answersPlaintext == false { return site("set plaintext=yes \(line)") }
+            guard let challenge else { return site("permit `certificate` with answer= \(line)") }
+            let scheme = AuthenticatorTable.supported.authenticators.first { challenge.isOf($0.schemeName) }?.scheme
+            guard let scheme, let rule, !rule.answer.contains(scheme) else { return site(nil) }
+            return site("permit `\(scheme.rawValue)` with answer= \(line)")
+        }
+        guard case .open(let credentials, let identities) = policy.current.enrolled else { return site(nil) }
+        guard challenge != nil else {
+            return site(
+                identities.isEmpty
+                    ? "`countersign certificate import FILE` adds one" : "`countersign certificate list` lists them")
+        }
+        let name = rule?.credential ?? SiteRule.defaultCredential
+        guard credentials[name] == nil else {
+            // The breaker's reasons name the credential; other ones are about the origin's tokens.
+            let isBlocked = reason.contains("\"\(name)\" was") || reason.contains("instead of answering")
+            return site(
+                isBlocked
+                    ? "`countersign credential set\(Self.argument(name)) --user USER` with the right password, or "
+                        + "`countersign credential retry\(Self.argument(name))`" : nil)
+        }
+        return site("`countersign credential set\(Self.argument(name)) --user USER`")
+    }
+
+    /// The name, unless it is the one that commands assume.
+    private static func argument(_ name: String) -> String { name == SiteRule.defaultCredential ? "" : " \(name)" }
+
+    private static func listing(_ origin: Origin, _ reason: String) -> String? {
+        if reason.contains("intercept=no") { return nil }
+        return "`countersign sites add \(origin.shortText)\(origin.scheme == .http ? " plaintext=yes" : "")`"
+    }
+}
+
+extension Origin {
+    /// As in the list of sites: without the scheme's default port.
+    package var shortText: String { "\(scheme.rawValue)://\(authority)" }
+}

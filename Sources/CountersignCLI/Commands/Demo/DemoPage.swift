@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Countersign
+import CountersignDemo
+import Glibc
+
+/// The output of the demo, which fits a terminal of 80 columns and 24 lines.
+struct DemoPage {
+    /// Whether to use colours.
+    let isColoured: Bool
+
+    /// A terminal that has colours, unless `NO_COLOR` is set (no-color.org).
+    static func coloursTerminal(_ environment: [String: String]) -> Bool {
+        isatty(STDOUT_FILENO) == 1 && environment["NO_COLOR", default: ""].isEmpty
+            && !["", "dumb"].contains(environment["TERM", default: ""])
+    }
+
+    let introduction = """
+
+        One request of each kind, sent by a client that has no credentials:
+
+
+        """
+
+    func line(for kind: DemoSite.Kind, _ response: CurlClient.Response) -> String {
+        let name = kind.rawValue.padded(to: 9)
+        let result: String
+        if let failure = response.failure {
+            result = styled("---", .yellow) + "  \(failure)"
+        } else {
+            let text = response.body.split(separator: "\n").first ?? ""
+            // basic.demo.localhost: welcome: Basic, as demo
+            let how = text.split(separator: ": ", maxSplits: 2).last ?? text
+            result = styled("\(response.status)", response.status == 200 ? .green : .yellow) + "  \(how)"
+        }
+        return "  \(styled(name, .bold))  \(result)\n"
+    }
+
+    /// What to type in another terminal.
+    func invitation(to sites: [(kind: DemoSite.Kind, url: String)], _ address: String, _ home: Home) -> String {
+        var text = """
+
+            The last site's certificate does not verify, so curl stops and says why. With -k
+            it continues, and the site's challenge is returned to you unanswered.
+
+            Try it from another terminal (Ctrl-C here ends the demo):
+
+              ca=\(home.rootCertificate.path)
+              demo() { curl --noproxy '' -x http://\(address) --cacert "$ca" "$@"; }
+
+            """
+        for site in sites { text += "  demo \(site.kind == .untrusted ? "-k " : "")\(site.url)\n" }
+        return text + "\n"
+    }
+
+    private enum Style: String {
+        case bold = "1"
+        case green = "32"
+        case yellow = "33"
+    }
+
+    private func styled(_ text: String, _ style: Style) -> String {
+        isColoured ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
+    }
+}
+
+extension String {
+    fileprivate func padded(to width: Int) -> String {
+        self + String(repeating: " ", count: max(0, width - count))
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Countersign
+import CountersignChallenges
+import CountersignCryptography
+import CountersignProxy
+import CountersignSitePolicy
+import Dispatch
+import FoundationEssentials
+import Glibc
+
+/// `countersign test`.
+struct TestCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "test",
+        abstract: "Send one real request to a URL, and show what happened and what to do next.",
+        discussion: """
+            Sends a GET through a proxy of its own, with the credentials of the home. Shows the route, the three \
+            checks, whether the server's certificate verifies, the answer, the response, and the command that helps if \
+            something is missing. A password that the site rejects counts as rejected, as from any other program.
+
+            Exit status: 0 if the site responded with neither an error of TLS or the proxy nor a 401; 1 otherwise.
+
+            EXAMPLES:
+              countersign test https://git.corp.example/tools.git
+              countersign test --json git.corp.example | jq .next
+            """)
+
+    @OptionGroup var homeOption: HomeOption
+    @OptionGroup var output: JSONOption
+    @OptionGroup var secrets: SecretOption
+
+    @Argument(help: ArgumentHelp("A URL; https:// may be left out.", valueName: "url"))
+    var url: String
+
+    func run() async throws {
+        let url = try AbsoluteURL(parsing: url, defaultScheme: .https)
+        let home = try homeOption.located()
+        let access = VaultAccess(home: home, secrets: secrets.input)
+        let logger = ConsoleLogHandler.logger(.error)
+        let keeper = try PolicyKeeper(
+            home: home, interception: .whenNeeded, environment: ProcessInfo.processInfo.environment, logger: logger,
+            now: { Int64(time(nil)) }, again: access.again, passphrase: access.passphrase)
+        if let shut = keeper.vaultErrorAtStart { throw shut }
+        let token = Secret(utf8: Hex.encode(Randomness.bytes(16)))
+        var configuration = ProxyConfiguration()
+        configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]
+        configuration.clientToken = token
+        configuration.drainSeconds = 0
+        let unanswered = UnansweredSites(policy: keeper.policy)
+        let runtime = try await ProxyRuntime(
+            keeper: keeper, configuration: configuration, accessLog: nil, threads: 1, hasControlSocket: false,
+            observer: unanswered.observer, logger: logger)
+        let client = CurlClient(
+            proxy: "http://countersign:\(token.utf8Text ?? "")@\(runtime.addresses.first ?? "")",
+            trustPath: home.bundle.isRegular ? home.bundle.path : nil, userAgent: "countersign-test")
+        let response = await withCheckedContinuation { continuation in
+            DispatchQueue(label: "countersign.test").async {
+                continuation.resume(returning: client.get(url.description))
+            }
+        }
+        await runtime.stop()
+        let result = TestResult(url, response, unanswered, keeper.policy.current)
+        if output.json { try Console.result(json: result) } else { Console.result(result.text) }
+        guard result.isGood else { throw ExitCode.failure }
+    }
+}

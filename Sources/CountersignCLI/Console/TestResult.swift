@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Countersign
+import CountersignChallenges
+import CountersignProxy
+import CountersignSitePolicy
+import Glibc
+
+/// What `countersign test` shows: the way of one request, and what to do next.
+struct TestResult: Encodable {
+    let site: String
+    /// `direct`.
+    let route: String
+    /// How the proxy handled the request.
+    let handling: String
+    /// The first check.
+    let listed: String
+    /// The second and third check; nil if the site did not challenge.
+    let permitted: String?
+    let credential: String?
+    /// Whether the server's certificate verifies; nil over http, and if the server was not reached.
+    let trust: String?
+    /// The challenges of the response that was delivered.
+    let challenges: [String]
+    /// The scheme and credential that the site accepted; nil if none was needed or sent.
+    let answered: String?
+    let status: Int
+    /// Why there is no response of the site.
+    let error: String?
+    /// A command or a sentence.
+    let next: String
+    let isGood: Bool
+
+    private enum CodingKeys: String, CodingKey {
+        case site, route, handling, listed, permitted, credential, trust, challenges, answered, status, error, next
+        case isGood = "ok"
+    }
+
+    init(_ url: AbsoluteURL, _ response: CurlClient.Response, _ unanswered: UnansweredSites, _ policy: Policy) {
+        let origin = url.origin
+        let explanation = Explanation(of: origin, policy: policy, now: Int64(time(nil)))
+        let failed = unanswered.sites(hasFailed: true).first { $0.origin == origin }
+        let answer = unanswered.answers.last { $0.space.origin == origin }
+        let isTunnel = explanation.handling == .tunnel
+        site = origin.description
+        // Without parent proxies, every request goes to the origin itself.
+        route = "direct"
+        handling = explanation.handlingText
+        listed = Self.text(explanation.site)
+        status = response.status
+        challenges = response.values(of: "www-authenticate")
+        let refusal = response.values(of: "proxy-status").first
+        error = Self.error(response, refusal)
+        let untrusted = unanswered.untrustedReason(of: origin)
+        trust =
+            if origin.scheme == .http {
+                nil
+            } else if let untrusted {
+                "no: \(untrusted)"
+            } else if isTunnel, response.isCertificateRefused {
+                "no: the client cannot verify the certificate"
+            } else if response.failure == nil {
+                explanation.trustExceptions.isEmpty ? "yes: the certificate verifies" : "yes: by a trust exception"
+            } else {
+                nil
+            }
+        let checks = unanswered.checks(of: origin)
+        let isChallenged = response.status == 401 || answer != nil || checks != nil
+        permitted =
+            answer.map { "yes: \($0.space.scheme.rawValue)" } ?? (isChallenged ? checks?.challenge.map(Self.text) : nil)
+        credential =
+            answer.map { "yes: \"\($0.name)\"" } ?? (isChallenged ? checks?.credential.map(Self.text) : nil)
+        answered = answer.map { answer in
+            let realm = answer.space.realm.map { ", realm \($0.debugDescription)" } ?? ""
+            return "\(answer.space.scheme.rawValue) with \"\(answer.name)\"\(realm)"
+        }
+        isGood = response.failure == nil && ![0, 401, 407, 502, 503, 504].contains(response.status)
+        let listing = "`countersign sites add \(origin.shortText)\(origin.scheme == .http ? " plaintext=yes" : "")`"
+        next =
+            if isGood {
+                explanation.site.passed || isTunnel == false && origin.scheme == .http || response.status < 400
+                    ? "nothing: the site responded" : "if the site needs a login, \(listing)"
+            } else if let failed, isTunnel == false || response.status == 401 {
+                failed.remedy ?? "nothing that countersign can do: \(failed.reason)"
+            } else if response.isCertificateRefused, isTunnel {
+                "`countersign trust anchor add FILE`, and \(listing)"
+            } else if error != nil {
+                "the site was not reached: check its name, its port and the network"
+            } else {
+                "look at the response: curl -v \(url)"
+            }
+    }
+
+    /// Why the site did not respond.
+    private static func error(_ response: CurlClient.Response, _ refusal: String?) -> String? {
+        let isRefused = [403, 407, 502, 503, 504].contains(response.status)
+        if isRefused, let refusal, let details = refusal.firstMatch(of: #/details="(.*)"/#) { return String(details.1) }
+        return response.failure
+    }
+
+    private static func text(_ check: ThreeChecks.Check) -> String {
+        (check.passed ? "yes: " : "no: ") + check.reason
+    }
+
+    private var unansweredText: String {
+        if !challenges.isEmpty { return "no" }
+        return status == 0 || error != nil ? "no: no request was sent" : "no: the site did not challenge"
+    }
+
+    /// One line per field.
+    var text: String {
+        var rows = [["site", site], ["route", "\(route), \(handling)"], ["listed", listed]]
+        if let permitted { rows.append(["permitted", permitted]) }
+        if let credential { rows.append(["credential", credential]) }
+        if let trust { rows.append(["trust", trust]) }
+        for challenge in challenges { rows.append(["challenge", challenge]) }
+        rows.append(["answered", answered ?? unansweredText])
+        if let error { rows.append(["error", error]) }
+        if status != 0 { rows.append(["response", "\(status)"]) }
+        rows.append(["next", next])
+        return TextTable(rows: rows.map { $0.map(Console.printable) }).text
+    }
+}

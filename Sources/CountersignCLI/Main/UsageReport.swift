@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Countersign
+import CountersignSitePolicy
+
+/// A usage error in this program's form: the usage first, because it is the same each time, and the fault last.
+struct UsageReport {
+    /// What is wrong.
+    let message: String
+    /// Lines that help.
+    let hints: [String]
+
+    /// `arguments` are those of the command line.
+    init(_ error: any Error, _ arguments: [String]) {
+        if let unknown = UnknownCommand.first(in: arguments) {
+            message = unknown.sentence
+            hints = ["`\(unknown.path) --help` lists the commands"]
+            return
+        }
+        var message = CountersignCommand.message(for: error)
+        if let first = message.first, message.dropFirst().first?.isUppercase != true {
+            message.replaceSubrange(...message.startIndex, with: first.lowercased())
+        }
+        if message.hasSuffix(".") { message.removeLast() }
+        self.message = message
+        let lines = CountersignCommand.fullMessage(for: error).split(separator: "\n")
+        let usage = lines.first { $0.hasPrefix("Usage:") }.map { Self.shortened($0.dropFirst("Usage: ".count)) }
+        let help = lines.first { $0.contains("--help") }.map { $0.trimming(" .") }
+        hints = [
+            usage.map { "usage: \($0)" }, help.map { $0.prefix(1).lowercased() + $0.dropFirst() },
+        ].compactMap(\.self)
+    }
+
+    func write() {
+        for hint in hints { Console.log("hint", hint) }
+        Console.log("error", message)
+    }
+
+    /// `countersign explain [--home <dir>] [--json] <url>` as `countersign explain [options] <url>`.
+    static func shortened(_ usage: some StringProtocol) -> String {
+        var words: [Substring] = []
+        var hasOptions = false
+        for word in Self.words(of: Substring(usage)) {
+            guard word.hasPrefix("[-") || word == "[<options>]" else {
+                words.append(word)
+                continue
+            }
+            if !hasOptions { words.append("[options]") }
+            hasOptions = true
+        }
+        return words.joined(separator: " ")
+    }
+
+    /// The words of a usage line. What is in brackets is one word.
+    private static func words(of usage: Substring) -> [Substring] {
+        var words: [Substring] = []
+        var depth = 0
+        var start = usage.startIndex
+        for index in usage.indices {
+            switch usage[index] {
+            case "[": depth += 1
+            case "]": depth -= 1
+            case " " where depth == 0:
+                if start < index { words.append(usage[start..<index]) }
+                start = usage.index(after: index)
+            default: break
+            }
+        }
+        if start < usage.endIndex { words.append(usage[start...]) }
+        return words
+    }
+}
+
+/// A word on the command line at a place where a command is expected.
+struct UnknownCommand {
+    /// `countersign`, or a command that has commands of its own.
+    let path: String
+    /// `there is no command "serv"; did you mean serve?`.
+    let sentence: String
+
+    /// Nil if all commands are known.
+    static func first(in arguments: [String]) -> UnknownCommand? {
+        var command: any ParsableCommand.Type = CountersignCommand.self
+        var path: [String] = []
+        for word in arguments {
+            let known = command.configuration.subcommands
+            let names = known.map { $0.configuration.commandName ?? "" }
+            if let index = names.firstIndex(of: word) {
+                command = known[index]
+                path.append(word)
+                continue
+            }
+            guard !known.isEmpty, !word.hasPrefix("-"), word != "help" else { return nil }
+            let meant = SpellingHint.closest(to: word, among: names)
+            return UnknownCommand(word, below: path, meant: meant)
+        }
+        return nil
+    }
+
+    private init(_ word: String, below path: [String], meant: String?) {
+        self.path = (["countersign"] + path).joined(separator: " ")
+        let unknown = (path + [word]).joined(separator: " ")
+        let suggestion = meant.map { "; did you mean \((path + [$0]).joined(separator: " "))?" } ?? ""
+        sentence = "there is no command \"\(unknown)\"" + suggestion
+    }
+}

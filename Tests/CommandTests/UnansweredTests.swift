@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignTestOrigin
+import Foundation
+import Testing
+
+/// What `exec` and `test` say about sites whose challenge was not answered, and what the access log says about
+/// credentials.
+struct UnansweredTests {
+    private let sandbox: Sandbox
+    private let origin: ChildProcess
+    private let port: String
+
+    init() throws {
+        sandbox = try Sandbox()
+        origin = try Self.origin(sandbox, [])
+        port = try origin.line(after: "port ")
+    }
+
+    private static func origin(_ sandbox: Sandbox, _ files: [String]) throws -> ChildProcess {
+        try ChildProcess(
+            try Tool.path("python3"), [Tool.server("challenges.py")] + files.map(Tool.fixture),
+            capture: sandbox.folder.file("origin-\(UUID().uuidString)"))
+    }
+
+    private var site: String { "http://localhost:\(port)" }
+
+    /// The standard error of `exec -- curl`.
+    private func exec(_ path: String) throws -> String {
+        try sandbox.sh("countersign exec -- curl -s -o /dev/null \(site)/\(path)").error
+    }
+
+    private func enrol(_ password: String) throws {
+        try sandbox.succeed("credential", "set", "--user", "jdoe", "--password-stdin", input: "\(password)\n")
+    }
+
+    private func test(_ url: String) throws -> (status: Int32, rows: [String: String]) {
+        let result = try sandbox.sh("countersign test \(url)")
+        var rows: [String: String] = [:]
+        for line in result.output.split(separator: "\n") {
+            let words = line.split(separator: " ", maxSplits: 1)
+            rows[String(words[0])] = words.count > 1 ? words[1].trimmingCharacters(in: .whitespaces) : ""
+        }
+        return (result.status, rows)
+    }
+
+    // MARK: exec
+
+    @Test func execNamesTheCommandForEachSiteThatWasNotAnswered() throws {
+        #expect(
+            try exec("basic") == """
+                countersign: warning: no site is listed in \(sandbox.home)
+                countersign: hint: `countersign sites add https://git.corp.example` lists one
+                countersign: warning: \(site): no site is listed: `countersign sites add \(site) plaintext=yes`
+
+                """)
+        try sandbox.succeed("sites", "add", "https://other.example")
+        #expect(
+            try exec("basic")
+                == "countersign: warning: \(site): not on the list: `countersign sites add \(site) plaintext=yes`\n")
+        try sandbox.succeed("sites", "add", site)
+        #expect(
+            try exec("basic") == """
+                countersign: warning: \(site): site is http and its line does not say plaintext=yes: set plaintext=yes \
+                in AllowedSites/local.sites:2
+
+                """)
+        try sandbox.succeed("sites", "remove", site)
+        try sandbox.succeed("sites", "add", site, "plaintext=yes", "answer=basic")
+        #expect(
+            try exec("basic") == """
+                countersign: warning: \(site): no credential "enrollment" is enrolled: `countersign credential set \
+                --user USER`
+
+                """)
+        #expect(
+            try exec("negotiate") == """
+                countersign: warning: \(site): origin offers Negotiate; the site's line permits basic: permit `ntlm` \
+                with answer= in AllowedSites/local.sites:2
+
+                """)
+        #expect(
+            try exec("unheard")
+                == "countersign: warning: \(site): origin offers Unheard, which this version cannot answer\n")
+        try enrol("wrong")
+        #expect(
+            try exec("basic") == """
+                countersign: warning: \(site): credential "enrollment" was rejected: `countersign credential set \
+                --user USER` with the right password
+
+                """)
+        #expect(
+            try exec("basic") == """
+                countersign: warning: \(site): credential "enrollment" was rejected here and has not changed since: \
+                `countersign credential set --user USER` with the right password, or `countersign credential retry`
+
+                """)
+        try enrol("secret")
+        #expect(try exec("basic").isEmpty)
+        #expect(try exec("open").isEmpty)
+    }
+
+    @Test func execNamesTheIssuerThatIsNotTrusted() throws {
+        let origin = try Self.origin(sandbox, ["origin-ec.pem", "origin-ec.key.pem"])
+        let site = "https://localhost:\(try origin.line(after: "port "))"
+        try sandbox.succeed("sites", "add", site)
+        let failed = try sandbox.sh("countersign exec -- curl -s -o /dev/null \(site)/open")
+        #expect(failed.status == 60)
+        #expect(
+            failed.error == """
+                countersign: warning: \(site): issued by "CN=Origin root,O=Countersign test", which is not trusted: \
+                `countersign trust anchor add FILE`
+
+                """)
+        let found = try test("\(site)/open")
+        #expect(found.status == 1)
+        #expect(found.rows["trust"] == "no: issued by \"CN=Origin root,O=Countersign test\", which is not trusted")
+        #expect(found.rows["next"] == "`countersign trust anchor add FILE`")
+        try sandbox.succeed("trust", "anchor", "add", Tool.fixture("origin-root.pem"))
+        #expect(try sandbox.sh("countersign exec -- curl -s \(site)/open").said.contains("ok\n"))
+        #expect(try test("\(site)/open").rows["trust"] == "yes: the certificate verifies")
+    }
+
+    /// The challenge of a site in a tunnel is not visible to the proxy.
+    @Test func execNamesTunnelsOnlyIfTheCommandFailed() throws {
+        let origin = try Self.origin(sandbox, ["origin-ec.pem", "origin-ec.key.pem"])
+        let site = "https://localhost:\(try origin.line(after: "port "))"
+        try sandbox.succeed("sites", "add", "https://other.example")
+        let done = try sandbox.sh("countersign exec -- curl -sk -o /dev/null \(site)/basic")
+        #expect(done.status == 0 && done.error.isEmpty, "\(done.said)")
+        let failed = try sandbox.sh("countersign exec -- curl -skf -o /dev/null \(site)/basic")
+        #expect(failed.status == 22)
+        #expect(
+            failed.error == "countersign: warning: \(site): not on the list: `countersign sites add \(site)`\n")
+    }
+
+    // MARK: test
+
+    @Test func testShowsTheChecksAndWhatToDoNext() throws {
+        try sandbox.succeed("sites", "add", site, "plaintext=yes")
+        var found = try test("\(site)/basic")
+        #expect(found.status == 1)
+        #expect(found.rows["site"] == site)
+        #expect(found.rows["listed"] == "yes: listed at AllowedSites/local.sites:1")
+        #expect(found.rows["permitted"] == "yes: basic is offered and permitted")
+        #expect(found.rows["credential"] == "no: no credential \"enrollment\" is enrolled")
+        #expect(found.rows["challenge"] == "Basic realm=\"tools\"")
+        #expect(found.rows["answered"] == "no")
+        #expect(found.rows["response"] == "401")
+        #expect(found.rows["next"] == "`countersign credential set --user USER`")
+        try enrol("secret")
+        found = try test("\(site)/basic")
+        #expect(found.status == 0)
+        #expect(found.rows["answered"] == "basic with \"enrollment\", realm \"tools\"")
+        #expect(found.rows["response"] == "200")
+        #expect(found.rows["next"] == "nothing: the site responded")
+        let json = try sandbox.sh("countersign test --json \(site)/basic | jq -r '.ok, .answered, .status'")
+        #expect(json.output == "true\nbasic with \"enrollment\", realm \"tools\"\n200\n", "\(json.said)")
+    }
+
+    @Test func testSaysThatNothingWasReached() throws {
+        let found = try test("http://localhost:1")
+        #expect(found.status == 1)
+        #expect(found.rows["error"] == "localhost:1: connection refused")
+        #expect(found.rows["answered"] == "no: no request was sent")
+        #expect(found.rows["next"] == "the site was not reached: check its name, its port and the network")
+    }
+
+    @Test func anOriginThatWantsKerberosIsNamed() throws {
+        try sandbox.succeed("sites", "add", site, "plaintext=yes")
+        try enrol("secret")
+        #expect(
+            try exec("negotiate")
+                == "countersign: warning: \(site): the origin wants Kerberos; NTLM was refused\n")
+    }
+
+    // MARK: The access log
+
+    @Test func theLogNamesACredentialOnlyIfItWasUsed() throws {
+        try sandbox.succeed("sites", "add", site, "plaintext=yes")
+        try enrol("secret")
+        let result = try sandbox.sh(
+            """
+            countersign exec --access-log log -- sh -c 'curl -s \(site)/negotiate \(site)/basic'; \
+            jq -r '"\\(.status) \\(.credential)"' log
+            """)
+        #expect(result.output == "ok\nok\n401 null\n200 enrollment\n", "\(result.said)")
+    }
+
+    @Test func hangUpOpensTheAccessLogAgain() throws {
+        let server = try sandbox.serve("--access-log", "log")
+        let proxy = try server.line(after: "countersign: listening on ")
+        let request = "curl -s -o /dev/null -x http://\(proxy) \(site)/open"
+        #expect(try sandbox.sh("\(request) && mv log log.1").status == 0)
+        server.send(SIGHUP)
+        let isThere: Bool? = poll(seconds: 10) { access(sandbox.folder.file("log"), F_OK) == 0 ? true : nil }
+        #expect(isThere == true)
+        let lines = try sandbox.sh("\(request); wc -l < log.1; wc -l < log; stat -c %a log")
+        #expect(lines.output == "1\n1\n600\n", "\(lines.said)")
+    }
+}

@@ -1,0 +1,45 @@
+"""A server that challenges: /SCHEME asks for that scheme, and accepts Basic with jdoe and secret. The answer to a
+Negotiate token is SPNEGO's reject (RFC 4178 section 4.2.2), as of a server that only knows Kerberos.
+
+Usage: challenges.py [CERTIFICATE KEY]    Prints its port.
+"""
+import base64
+import http.server
+import ssl
+import sys
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        scheme = self.path.strip("/").capitalize()
+        answer = self.headers.get("Authorization", "")
+        basic = "Basic " + base64.b64encode(b"jdoe:secret").decode()
+        if scheme == "Open" or scheme == "Basic" and answer == basic:
+            self.respond(200, [])
+        elif scheme == "Negotiate" and answer.startswith("Negotiate "):
+            reject = base64.b64encode(bytes.fromhex("a1073005a0030a0102")).decode()
+            self.respond(401, ["Negotiate " + reject])
+        else:
+            self.respond(401, [scheme if scheme == "Negotiate" else scheme + ' realm="tools"'])
+
+    def respond(self, status, challenges):
+        self.send_response(status)
+        for challenge in challenges:
+            self.send_header("WWW-Authenticate", challenge)
+        self.send_header("Content-Length", "3")
+        self.end_headers()
+        self.wfile.write(b"ok\n")
+
+    def log_message(self, *words):
+        pass
+
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+if len(sys.argv) > 2:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(sys.argv[1], sys.argv[2])
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+print("port", server.server_port, flush=True)
+server.serve_forever()
