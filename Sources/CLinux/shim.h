@@ -33,6 +33,7 @@ static inline int csn_open_unnamed(const char *folder) {
 
 // The same with a name, which replaces the XXXXXX at the end of `name`.
 static inline int csn_open_temporary(char *name) { return mkostemp(name, O_CLOEXEC); }
+
 // Makes `to` a copy of `from` that is closed by exec, in one step. Returns -1 if that is not possible.
 static inline int csn_dup3_cloexec(int from, int to) { return dup3(from, to, O_CLOEXEC); }
 
