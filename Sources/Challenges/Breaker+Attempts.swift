@@ -82,18 +82,20 @@ extension Breaker {
     }
 
     /// Ends an attempt that was not accepted. `body` returns whether it counts. Its second argument is false for an
-    /// answer that was sent together with others, before the first of them was known not to be accepted.
+    /// answer that was sent together with others, before the first of them was known not to be accepted. What was in
+    /// flight together counts once in each space, and once for the account.
     private mutating func count(
         _ key: Key, for request: RequestTag, _ owner: UInt64, at now: Int64,
         _ body: (inout SpaceRecord, Bool) -> Bool
     ) {
         var counts = false
+        var attempt: Pending?
         change(key, at: now) { record in
-            let wasAlone = record.end(owner, request)
-            counts = body(&record, wasAlone || record.unaccepted.count(at: now) == 0)
+            attempt = record.end(owner, request)
+            counts = body(&record, attempt != nil || record.unaccepted.count(at: now) == 0)
             if counts, record.rejection == nil { record.unaccepted.add(at: now) }
         }
-        if counts { accounts[key.account]?.unaccepted.add(at: now) }
+        if counts { accounts[key.account]?.addUnaccepted(attempt, at: now) }
     }
 
     /// Changes the record of `key`, which is created if there is room.
@@ -130,25 +132,34 @@ extension Breaker {
         for (account, record) in accounts {
             for (space, record) in record.spaces {
                 guard let pending = record.pending, !isRunning(pending.owner) else { continue }
-                guard accounts[account]?.spaces[space]?.end(pending.owner, pending.request) == true,
+                guard accounts[account]?.spaces[space]?.end(pending.owner, pending.request) != nil,
                     record.rejection?.isInForce(at: now) != true
                 else { continue }
                 accounts[account]?.spaces[space]?.addSilence(pending.request, isClosed: false, at: now)
                 accounts[account]?.spaces[space]?.unaccepted.add(at: now)
                 accounts[account]?.spaces[space]?.changedAt = now
-                accounts[account]?.unaccepted.add(at: now)
+                accounts[account]?.addUnaccepted(pending, at: now)
             }
         }
     }
 }
 
+extension Breaker.AccountRecord {
+    /// An answer was not accepted. `attempt` is nil if it needed no permission. Such an answer counts only if it is the
+    /// first one, and so does a long attempt that began before the latest one that counts.
+    fileprivate mutating func addUnaccepted(_ attempt: Breaker.Pending?, at now: Int64) {
+        let isNew = attempt.map { $0.isPrompt(at: now) || $0.since >= unaccepted.at } ?? false
+        if isNew || unaccepted.count(at: now) == 0 { unaccepted.add(at: now) }
+    }
+}
+
 extension Breaker.SpaceRecord {
-    /// Whether the attempt of that request is no longer in progress because of this call.
+    /// Returns the attempt of that request, which is no longer in progress; nil if there is none.
     @discardableResult
-    fileprivate mutating func end(_ owner: UInt64, _ request: Breaker.RequestTag) -> Bool {
-        guard let pending, pending.owner == owner, pending.request == request else { return false }
+    fileprivate mutating func end(_ owner: UInt64, _ request: Breaker.RequestTag) -> Breaker.Pending? {
+        guard let pending, pending.owner == owner, pending.request == request else { return nil }
         self.pending = nil
-        return true
+        return pending
     }
 
     /// Returns false if a rejection outlives the acceptance, which was of another request in flight.

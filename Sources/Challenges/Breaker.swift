@@ -2,7 +2,9 @@
 
 // Rules:
 //   1. Until a space has accepted an account in this run, or another process has seen it accepted in the last minute,
-//      one request at a time tries it there, and at most two in all such spaces.
+//      one request at a time tries it there. Attempts in all spaces and answers that count (rule 5) are at most three
+//      together, or two before an attempt in a space that has never accepted the account. An attempt that takes more
+//      than 20 seconds, or ten minutes in a space that has never accepted the account, no longer holds up others.
 //   2. A challenge to an answer rejects the account in its realm, or at the whole site if the scheme has no realms.
 //      After two failures, the account is used nowhere.
 //   3. A challenge does not reject an account that the space has accepted, unless it is for a request that the space
@@ -13,8 +15,9 @@
 //   5. Every answer that is not accepted counts, for its space until that accepts the account, and for the account
 //      until any space does, but for a day at most: rule 2, 3 or 4, and also if nobody knows what the origin thought
 //      of it, because the client gave up, a time limit passed, or the process ended. Answers that were sent before
-//      the first of them was known count as one per space.
-//      a. While any count, the account is sent only after a challenge, and by one request at a time.
+//      the first of them was known count as one per space, and as one for the account. So does an attempt of more
+//      than 20 seconds that began before the latest answer that counts for the account.
+//      a. While any count, the account is sent only after a challenge, and by one request at a time in each space.
 //      b. After two in a space, or three in all, the next attempt waits for half an hour, the following ones for an
 //         hour, two hours, and then four. A space that has never accepted the account waits after two in all.
 //      c. A request that the space has accepted before, at least with another query, may be tried before, unless its
@@ -96,8 +99,12 @@ package struct Breaker: Equatable, Sendable {
     static let freshSeconds: Int64 = 60
     /// How long an answer that was not accepted counts, and how long silence stops an account.
     static let daySeconds: Int64 = 86_400
-    /// How long other requests wait for an attempt.
+    /// How long other requests of the space wait for an attempt, and those of other spaces if it has never accepted the
+    /// account.
     static let patienceSeconds: Int64 = 600
+    /// How long requests of other spaces wait for an attempt if its space has accepted the account: less than the time
+    /// that a client waits.
+    static let promptSeconds: Int64 = 20
     /// How many accepted requests of a space are stored.
     static let acceptedRequests = 16
     /// How many requests are stored that a space has not accepted since it last accepted the account.
@@ -135,9 +142,11 @@ package struct Breaker: Equatable, Sendable {
         if let obstacle = obstacle(of: key, account, record, for: request, at: now) {
             return .unsuitable(reason: obstacle)
         }
-        let failures = record?.acceptedAt == nil ? max(unaccepted, account.failures(at: now)) : unaccepted
-        let attempts = account.pendingCount
-        if attempts > 0, failures + attempts >= Self.maximumFailures { return .wait }
+        let hasAccepted = record?.acceptedAt != nil
+        let failures = hasAccepted ? unaccepted : max(unaccepted, account.failures(at: now))
+        let attempts = account.attempts(at: now)
+        let limit = hasAccepted ? Self.accountLimit : Self.maximumFailures
+        if attempts > 0, failures + attempts >= limit { return .wait }
         return record == nil ? room(for: key) : .mayTry
     }
 

@@ -41,6 +41,9 @@ extension Breaker {
             self.request = request
             self.since = since
         }
+
+        /// Whether it is not known yet to take long.
+        func isPrompt(at now: Int64) -> Bool { abs(now - since) <= Breaker.promptSeconds }
     }
 
     /// Answers that were sent, one after the other, and not accepted.
@@ -189,7 +192,15 @@ extension Breaker {
 
         package func hasAttempt(of owner: UInt64) -> Bool { spaces.values.contains { $0.pending?.owner == owner } }
 
-        var pendingCount: Int { spaces.values.count { $0.pending != nil } }
+        /// The number of attempts that others must wait for, in any space. In a space that has accepted the account, a
+        /// long one may be a long poll or an upload.
+        func attempts(at now: Int64) -> Int {
+            spaces.values.count { record in
+                guard let pending = record.pending else { return false }
+                return pending.isPrompt(at: now)
+                    || record.acceptedAt == nil && abs(now - pending.since) <= Breaker.patienceSeconds
+            }
+        }
 
         /// Whether other processes need not know the difference between the records, of which at most that of `space`
         /// has changed.
