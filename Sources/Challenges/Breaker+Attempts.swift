@@ -57,7 +57,7 @@ extension Breaker {
             return true
         }
         return isDoubt
-            ? .handedBack : .rejected(.challenge, everywhere: accounts[key.account]?.isStopped(at: now) ?? false)
+            ? .handedBack : .rejected(.challenge, everywhere: accounts[key.account]?.isStopped ?? false)
     }
 
     private mutating func silent(
@@ -73,7 +73,7 @@ extension Breaker {
         guard isCounted, let record = record(of: key) else { return .unremarkable }
         let account = accounts[key.account]
         if record.rejection != nil {
-            return .rejected(.silence, everywhere: account?.isStopped(at: now) ?? false)
+            return .rejected(.silence, everywhere: account?.isStopped ?? false)
         }
         let limit = record.acceptedAt == nil ? Self.spaceLimit : Self.accountLimit
         let pause = max(record.pause(at: now), account?.unaccepted.pause(after: limit, at: now) ?? 0)
@@ -186,9 +186,7 @@ extension Breaker.SpaceRecord {
     }
 
     fileprivate mutating func reject(_ cause: Breaker.Rejection.Cause, at now: Int64) {
-        let isRecent = acceptedAt == nil && unaccepted.count(at: now) > 0
-        let earlier = doubtful.count + (isRecent ? unanswered : 0)
-        rejection = Breaker.Rejection(at: now, cause: cause, count: cause == .challenge ? 1 + earlier : unanswered)
+        rejection = Breaker.Rejection(at: now, cause: cause, count: cause == .challenge ? 1 : unanswered)
         acceptedAt = nil
         accepted = []
         isConfirmed = false

@@ -31,8 +31,9 @@ extension Breaker {
         for (key, record) in accounts where record.name == name && key != account { accounts[key]?.name = "" }
     }
 
-    /// Permits one more attempt with the credentials named `name`, or with all. Returns the names of those that had
-    /// failed. Attempts in progress are not affected.
+    /// Permits one more attempt with the credentials named `name`, or with all: the next one, wherever it is, must be
+    /// accepted, or wait as if the limit had been reached. Returns the names of those that had failed. Attempts in
+    /// progress are not affected.
     package mutating func permitRetry(of name: String?, at now: Int64) -> [String] {
         var names: [String] = []
         for (key, account) in accounts where name.map({ $0 == account.name }) ?? !account.name.isEmpty {
@@ -41,8 +42,8 @@ extension Breaker {
                     || account.spaces.values.contains(where: { $0.isInDoubt(at: now) })
             else { continue }
             names.append(account.name)
-            accounts[key]?.carriedFailures = Self.maximumFailures - 1
-            accounts[key]?.unaccepted = UnacceptedAnswers(count: Self.spaceLimit - 1, at: now)
+            accounts[key]?.carriedFailures = min(account.rejections, Self.maximumFailures - 1)
+            accounts[key]?.unaccepted = .allButOne(at: now)
             for space in account.spaces.keys {
                 accounts[key]?.spaces[space]?.rejection = nil
                 accounts[key]?.spaces[space]?.forgetUnaccepted()

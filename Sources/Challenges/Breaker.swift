@@ -6,7 +6,7 @@
 //      together, or two before an attempt in a space that has never accepted the account. An attempt that takes more
 //      than 20 seconds, or ten minutes in a space that has never accepted the account, no longer holds up others.
 //   2. A challenge to an answer rejects the account in its realm, or at the whole site if the scheme has no realms.
-//      After two failures, the account is used nowhere.
+//      After two such rejections, the account is used nowhere. What rules 3 and 4 describe is none of them.
 //   3. A challenge does not reject an account that the space has accepted, unless it is for a request that the space
 //      has accepted before: the request may need a permission that the account does not have. The response is handed
 //      back, and requests for that path are not answered for half an hour, or until the next acceptance.
@@ -24,7 +24,8 @@
 //         latest answer counts: its outcome decides. It waits after four in all.
 //   6. An acceptance ends what rule 3, 4 and 5 say only if a challenge preceded the answer, because a page may be
 //      public.
-//   7. Only another user name or password, or the user, lifts a rejection by a challenge.
+//   7. Only another user name or password, or the user, lifts a rejection by a challenge. The user permits one attempt
+//      in all: unless it is accepted, the next one waits as after four, and one more rejection counts as the second.
 
 /// Prevents a wrong password from locking its account. Pure: the caller provides the time, and shares the records with
 /// other processes.
@@ -84,7 +85,8 @@ package struct Breaker: Equatable, Sendable {
         case handedBack
     }
 
-    /// After so many failures, an account is used nowhere. So many requests may try it at the same time.
+    /// After so many rejections, an account is used nowhere. So many requests may try it at the same time in spaces that
+    /// have never accepted it.
     static let maximumFailures = 2
     /// After so many answers that were not accepted, further attempts wait: in the space, ...
     static let spaceLimit = 2
@@ -167,9 +169,9 @@ package struct Breaker: Equatable, Sendable {
         case .silence: return "the origin closed the connection twice instead of answering \(name)"
         case nil: break
         }
-        if account.isStopped(at: now) { return "\(name) was rejected twice and is not sent anywhere until it changes" }
+        if account.isStopped { return "\(name) was rejected twice and is not sent anywhere until it changes" }
         if record?.acceptedAt == nil, account.failures(at: now) >= Self.maximumFailures {
-            return "\(name) was sent twice without an answer, and this site has not accepted it yet"
+            return "\(name) was sent twice in vain, and this site has not accepted it yet"
         }
         return nil
     }
@@ -193,7 +195,7 @@ package struct Breaker: Equatable, Sendable {
         let limit = !hasAccepted ? Self.spaceLimit : decides ? Self.familiarLimit : Self.accountLimit
         let pause = account.unaccepted.pause(after: limit, at: now)
         guard pause > 0 else { return nil }
-        return "\(Self.name(key)) was not accepted the last \(account.unaccepted.count) times, and is not sent for "
+        return "\(Self.name(key)) has not been accepted lately, and is not sent for "
             + Self.duration(pause)
     }
 

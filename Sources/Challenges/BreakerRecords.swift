@@ -13,7 +13,7 @@ extension Breaker {
         /// Seconds since 1970.
         package let at: Int64
         package let cause: Cause
-        /// How many answers the origin received in vain.
+        /// 1 for a challenge; for silence, how many answers the origin received in vain.
         package let count: Int
 
         package init(at: Int64, cause: Cause, count: Int) {
@@ -62,6 +62,12 @@ extension Breaker {
             self.at = at
         }
 
+        /// So many, and so long ago, that one more attempt is possible anywhere at that time, and no further one.
+        static func allButOne(at now: Int64) -> Self {
+            let count = Breaker.familiarLimit - 1
+            return Self(count: count, at: now - pause(after: Breaker.spaceLimit, count))
+        }
+
         /// Those that count at that time.
         func count(at now: Int64) -> Int { abs(now - at) < Breaker.daySeconds ? count : 0 }
 
@@ -74,8 +80,12 @@ extension Breaker {
         func pause(after limit: Int, at now: Int64) -> Int64 {
             let count = count(at: now)
             guard count >= limit else { return 0 }
-            let whole = min(Breaker.shortestPauseSeconds << min(count - limit, 8), Breaker.longestPauseSeconds)
-            return max(0, whole - abs(now - at))
+            return max(0, Self.pause(after: limit, count) - abs(now - at))
+        }
+
+        /// The whole pause.
+        private static func pause(after limit: Int, _ count: Int) -> Int64 {
+            min(Breaker.shortestPauseSeconds << min(count - limit, 8), Breaker.longestPauseSeconds)
         }
     }
 
@@ -147,7 +157,7 @@ extension Breaker {
     package struct AccountRecord: Equatable, Sendable {
         /// The name of its credential, for display.
         package var name: String
-        /// The failures that still count after the user has permitted one more attempt.
+        /// The rejection that still counts after the user has permitted one more attempt: 0 or 1.
         package var carriedFailures = 0
         /// The answers that were not accepted anywhere, since one was.
         package var unaccepted = UnacceptedAnswers()
@@ -184,11 +194,11 @@ extension Breaker {
             }
         }
 
-        /// Whether the account is not used in any space: two answers failed, and at least one of them was rejected.
-        package func isStopped(at now: Int64) -> Bool {
-            guard failures(at: now) >= Breaker.maximumFailures else { return false }
-            return carriedFailures > 0 || spaces.values.contains { $0.rejection?.cause == .challenge }
-        }
+        /// The number of spaces that have rejected the account with a challenge.
+        var rejections: Int { carriedFailures + spaces.values.count { $0.rejection?.cause == .challenge } }
+
+        /// Whether the account is not used in any space. Silence does not count: it may be an outage.
+        package var isStopped: Bool { rejections >= Breaker.maximumFailures }
 
         package func hasAttempt(of owner: UInt64) -> Bool { spaces.values.contains { $0.pending?.owner == owner } }
 

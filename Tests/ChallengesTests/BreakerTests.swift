@@ -199,7 +199,49 @@ import Testing
         #expect(breaker.ask(Self.key) == .free)
     }
 
+    // MARK: What stops an account everywhere
+
+    /// Handed-back answers and silence do not say that the password is wrong.
+    @Test func silenceAndOneRejectionDoNotStopAnAccountEverywhere() {
+        let breaker = SharedBreaker()
+        let accepted = Self.key(host: "mail.corp.example")
+        let stale = Self.key(host: "stale.corp.example")
+        for key in [accepted, stale] { breaker.attempt(key, .accepted) }
+        breaker.attempt(Self.key(host: "silent.corp.example"), .unanswered)
+        #expect(breaker.attempt(stale, "/new", .rejected) == .handedBack)
+        #expect(breaker.attempt(stale, .rejected) == .rejected(.challenge, everywhere: false))
+        #expect(breaker.attempt(accepted, .accepted) == .unremarkable)
+        #expect(breaker.attempt(accepted, .rejected) == .rejected(.challenge, everywhere: true))
+    }
+
+    @Test func silenceAndARetryDoNotStopAnAccountEverywhere() throws {
+        let breaker = SharedBreaker()
+        let accepted = Self.key(host: "mail.corp.example")
+        breaker.attempt(accepted, .accepted)
+        for _ in 1...2 { breaker.attempt(Self.key, .unanswered) }
+        #expect(breaker.retry() == ["enrollment"])
+        breaker.attempt(Self.key, .unanswered)
+        let account = try #require(breaker.breaker.accounts[Self.key.account])
+        #expect(!account.isStopped)
+    }
+
     // MARK: Another attempt
+
+    /// The first request after the user's permission is the only one, wherever it goes.
+    @Test(arguments: [Breaker.Result.rejected, .unanswered, .unknown], ["/", "/new"])
+    func aRetryIsOneAttempt(_ result: Breaker.Result, path: String) {
+        let keys = (1...5).map { Self.key(host: "h\($0)") }
+        for isAccepted in [true, false] {
+            let breaker = SharedBreaker()
+            if isAccepted { for key in keys { breaker.attempt(key, .accepted) } }
+            breaker.now += 3600
+            breaker.restart()
+            for key in keys { _ = breaker.sends(key, path, .unknown) }
+            #expect(!breaker.sends(keys[4], path, .unknown))
+            #expect(breaker.retry() == ["enrollment"])
+            #expect(keys.reversed().count { breaker.sends($0, path, result) } == 1)
+        }
+    }
 
     @Test func theUserMayPermitOneMoreAttempt() {
         let breaker = SharedBreaker()

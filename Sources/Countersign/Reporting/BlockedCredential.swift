@@ -42,9 +42,9 @@ package struct BlockedCredential: Equatable, Sendable, Encodable {
             let places =
                 record.rejections(at: now).map { Place($0, since: $1.at, until: $1.end) }
                 + record.pauses(at: now).map { Place($0, since: $1, until: $2) }
-            guard !places.isEmpty || record.isStopped(at: now) else { return nil }
+            guard !places.isEmpty || record.isStopped else { return nil }
             return BlockedCredential(
-                name: record.name, isBlockedEverywhere: record.isStopped(at: now), places: places)
+                name: record.name, isBlockedEverywhere: record.isStopped, places: places)
         }.sorted { $0.name < $1.name }
     }
 
