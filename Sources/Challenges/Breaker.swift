@@ -2,9 +2,10 @@
 
 // Rules:
 //   1. Until a space has accepted an account in this run, or another process has seen it accepted in the last minute,
-//      one request at a time tries it there. Attempts in all spaces and answers that count (rule 5) are at most three
-//      together, or two before an attempt in a space that has never accepted the account. An attempt that takes more
-//      than 20 seconds, or ten minutes in a space that has never accepted the account, no longer holds up others.
+//      one request at a time tries it there. While others try it anywhere, it waits unless all attempts and the answers
+//      that count (rule 5) are at most three together, or two if the space has never accepted the account. An attempt
+//      that takes more than 20 seconds, or ten minutes in a space that has never accepted the account, no longer holds
+//      up other spaces.
 //   2. A challenge to an answer rejects the account in its realm, or at the whole site if the scheme has no realms.
 //      After two such rejections, the account is used nowhere. What rules 3 and 4 describe is none of them.
 //   3. A challenge does not reject an account that the space has accepted, unless it is for a request that the space
@@ -25,7 +26,8 @@
 //   6. An acceptance ends what rule 3, 4 and 5 say only if a challenge preceded the answer, because a page may be
 //      public.
 //   7. Only another user name or password, or the user, lifts a rejection by a challenge. The user permits one attempt
-//      in all: unless it is accepted, the next one waits as after four, and one more rejection counts as the second.
+//      in all: unless it is accepted, the next one waits as after four. If a rejection preceded, the next one counts as
+//      the second.
 
 /// Prevents a wrong password from locking its account. Pure: the caller provides the time, and shares the records with
 /// other processes.
@@ -85,8 +87,8 @@ package struct Breaker: Equatable, Sendable {
         case handedBack
     }
 
-    /// After so many rejections, an account is used nowhere. So many requests may try it at the same time in spaces that
-    /// have never accepted it.
+    /// After so many rejections, an account is used nowhere. So many requests may try it at the same time in spaces
+    /// that have never accepted it.
     static let maximumFailures = 2
     /// After so many answers that were not accepted, further attempts wait: in the space, ...
     static let spaceLimit = 2
