@@ -25,9 +25,11 @@ final class Bench {
     /// `sites` is the text of an allowed-sites list; `password` is that of the credential `enrollment` of `jdoe`.
     init(
         sites: String = "", password: String? = nil, identities: [Identity] = [], token: String? = nil,
-        standing: [Origin: [TrustException]] = [:], addresses: (client: SocketAddress, server: SocketAddress)? = nil
+        standing: [Origin: [TrustException]] = [:], addresses: (client: SocketAddress, server: SocketAddress)? = nil,
+        spoolLimitBytes: Int? = nil
     ) throws {
         var configuration = ProxyConfiguration()
+        if let spoolLimitBytes { configuration.spoolLimitBytes = spoolLimitBytes }
         configuration.clientToken = token.map { Secret(utf8: $0) }
         let policy = try Self.policy(sites: sites, password: password, identities: identities, standing: standing)
         let shared = ProxyServices(

@@ -88,6 +88,18 @@ import Testing
         #expect(try bench.answer() == "")
     }
 
+    @Test func aSpoolThatIsGivenUpIsReleasedAtOnce() throws {
+        let bench = try Bench(sites: Self.site, password: "pw", spoolLimitBytes: 1)
+        let origin = try bench.idleOrigin(withCredential: true)
+        try bench.send(Self.head + "hello")
+        try origin.receive(Self.invitation)
+        weak let spool = bench.connection.exchange?.body.spool
+        #expect(spool != nil)
+        for count in [900_000, 200_000, 800_000] { try bench.send(String(repeating: "x", count: count)) }
+        #expect(bench.connection.exchange?.body.hasLostItsStart == true)
+        #expect(spool == nil)
+    }
+
     @Test func contentThatTheOriginRefusesIsDiscarded() throws {
         try bench.send(Self.head + "hello")
         _ = try origin.sent()

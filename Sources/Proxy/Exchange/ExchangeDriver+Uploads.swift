@@ -18,11 +18,14 @@ extension ExchangeDriver {
         case .chunked: break
         }
         guard route.answersPasswords else { return nil }
+        return Upload(clientExpects: head.fields.contains(.expect) || head.upgrade != nil)
+    }
+
+    /// The spool of an upload; nil if content is not spooled.
+    static func spool(_ services: LoopServices) -> ContentSpool? {
         let budget = services.shared.spoolBudget
-        let spool =
-            budget.limitBytes > 0
-            ? ContentSpool(folders: configuration.spoolFolders, budget: budget, loop: services.loop) : nil
-        return Upload(spool: spool, clientExpects: head.fields.contains(.expect) || head.upgrade != nil)
+        guard budget.limitBytes > 0 else { return nil }
+        return ContentSpool(folders: services.configuration.spoolFolders, budget: budget, loop: services.loop)
     }
 
     /// Whether the content of a request with `answer` waits for the origin's invitation. If an answer was accepted here
@@ -109,7 +112,7 @@ extension ExchangeDriver {
 
     /// Sends the next records while the origin takes them, and then the rest. Meanwhile the client is paused.
     func sendSpooledContent() {
-        guard body.isReplaying, takesContent, let stream, let upload, let spool = upload.spool, !upload.isReading else {
+        guard body.isReplaying, takesContent, let stream, let upload, let spool = body.spool, !upload.isReading else {
             return
         }
         guard stream.isWritable else { return }
@@ -144,7 +147,7 @@ extension ExchangeDriver {
     func spoolChanged() {
         if case .done = mode { return }
         // A record that is being sent again reports the failure when it is read.
-        if let failure = upload?.spool?.failure, !body.isReplaying { body.giveUpRepeats(because: failure) }
+        if let failure = body.spool?.failure, !body.isReplaying { body.giveUpRepeats(because: failure) }
         pace()
     }
 

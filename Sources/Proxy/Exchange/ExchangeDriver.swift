@@ -120,14 +120,15 @@ final class ExchangeDriver {
         let keeps = mayBeAnswered && acquisition.trust.answers
         let upload = hasContent && keeps ? Self.upload(of: head, route, services) : nil
         self.upload = upload
+        let spool = upload == nil ? nil : Self.spool(services)
         body = RequestBodyRelay(
             hasContent: hasContent, keeps: keeps, limitBytes: services.configuration.replayLimitBytes,
-            spool: upload?.spool)
+            spool: spool)
         record = ExchangeRecord(in: services.shared.accessLog)
         waitingSince = services.now
         lastProgress = services.now
         self.head = head
-        upload?.spool?.changed = { [weak self] in self?.spoolChanged() }
+        spool?.changed = { [weak self] in self?.spoolChanged() }
     }
 
     private static func bindsConnection(_ authorization: String) -> Bool {

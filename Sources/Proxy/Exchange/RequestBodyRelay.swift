@@ -120,6 +120,10 @@ struct RequestBodyRelay {
     /// The buffer holds as much as it should while nothing is sent.
     var isFull: Bool { !discards && replay.isFull || isReplaying }
 
+    /// Keeps what exceeds the limit; nil once that is no longer kept. Nothing else may hold it for longer, because it
+    /// occupies a part of the disk.
+    var spool: ContentSpool? { replay.spool }
+
     /// The spool is slower than the client.
     var isSpoolBehind: Bool { replay.spool?.isBehind ?? false }
 

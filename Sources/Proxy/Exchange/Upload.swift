@@ -10,8 +10,6 @@ import NIOCore
 /// expectation (RFC 9110 §10.1.1). In case it challenges nevertheless, the content goes to a ``ContentSpool`` while it
 /// is sent.
 final class Upload {
-    /// Nil if content is not spooled.
-    let spool: ContentSpool?
     /// The client has an expectation of its own. It is forwarded, and so are the origin's interim responses.
     let clientExpects: Bool
     /// The request that was sent last carries an expectation of ours.
@@ -22,16 +20,13 @@ final class Upload {
     var isRejected = false
     /// The number of requests sent so far. Results that arrive for an earlier one are ignored.
     var transmission = 0
-    /// The next record of ``spool`` to send.
+    /// The next record of the spool to send.
     var nextRecord = 0
     /// A record is being read.
     var isReading = false
     var wait: Scheduled<Void>?
 
-    init(spool: ContentSpool?, clientExpects: Bool) {
-        self.spool = spool
-        self.clientExpects = clientExpects
-    }
+    init(clientExpects: Bool) { self.clientExpects = clientExpects }
 
     /// A request is about to be sent.
     func begin() {
