@@ -88,6 +88,29 @@ import Testing
         #expect(try bench.answer() == "")
     }
 
+    enum Release: CaseIterable { case wholeContent, waitIsOver }
+
+    @Test(arguments: Release.allCases)
+    func anExpectationThatIsRejectedAfterTheContentWasSentIsNotTheClients(_ release: Release) throws {
+        let second = try bench.idleOrigin(withCredential: true)
+        try bench.send("\(Self.put)Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
+        let sentBySecond = try second.sent()
+        let (first, other) = sentBySecond.isEmpty ? (origin, second) : (second, origin)
+        #expect(try (sentBySecond + first.sent()).contains(Self.expectation))
+        switch release {
+        case .wholeContent: try bench.send("0\r\n\r\n")
+        case .waitIsOver: bench.loop.advanceTime(by: .milliseconds(1100))
+        }
+        #expect(try first.sent().hasPrefix("5\r\nhello\r\n"))
+        try first.receive("HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n")
+        #expect(try bench.answer() == "")
+        if release == .waitIsOver { try bench.send("0\r\n\r\n") }
+        let again = try other.sent()
+        #expect(!again.contains("Expect") && again.hasSuffix("5\r\nhello\r\n0\r\n\r\n"))
+        try other.receive(Self.ok)
+        #expect(try bench.answer().hasPrefix("HTTP/1.1 200 "))
+    }
+
     @Test func aSpoolThatIsGivenUpIsReleasedAtOnce() throws {
         let bench = try Bench(sites: Self.site, password: "pw", spoolLimitBytes: 1)
         let origin = try bench.idleOrigin(withCredential: true)

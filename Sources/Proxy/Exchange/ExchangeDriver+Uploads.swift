@@ -77,15 +77,14 @@ extension ExchangeDriver {
         return true
     }
 
-    /// Handles a final response to a request whose content has not been sent. Returns whether the request is sent again
-    /// without the expectation, which the origin rejects (RFC 9110 §15.5.18).
+    /// Handles a final response. Returns whether the request is sent again without the expectation, which the origin
+    /// rejects (RFC 9110 §15.5.18). It has then not acted on the request, even if it has received the content.
     func repeatsWithoutExpectation(status: Int) -> Bool {
         guard let upload, upload.isExpecting else { return false }
         upload.wait?.cancel()
         if status == 417 { route.ignoresExpectations = true }
-        guard body.isWithheld else { return false }
-        guard status == 417, let lastStep else {
-            upload.isHonoured = true
+        guard status == 417, !body.hasLostItsStart, let lastStep else {
+            if body.isWithheld { upload.isHonoured = true }
             return false
         }
         upload.isRejected = true
