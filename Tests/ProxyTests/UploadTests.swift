@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChallenges
 import NIOCore
 import NIOEmbedded
 import Testing
@@ -121,6 +122,21 @@ import Testing
         for count in [900_000, 200_000, 800_000] { try bench.send(String(repeating: "x", count: count)) }
         #expect(bench.connection.exchange?.body.hasLostItsStart == true)
         #expect(spool == nil)
+    }
+
+    @Test func anAnswerWhoseContentIsLostCounts() throws {
+        let second = try bench.idleOrigin(withCredential: true)
+        try bench.send(Self.head + "hello")
+        let (first, other) = try second.sent().isEmpty ? (origin, second) : (second, origin)
+        try first.receive(Self.unauthorized)
+        #expect(try other.sent().contains(Self.answer))
+        bench.connection.exchange?.body.giveUpRepeats(because: "the disk is full")
+        try other.receive(Self.invitation)
+        #expect(try bench.answer().hasPrefix("HTTP/1.1 502 "))
+        let key = Breaker.Key(
+            space: AuthenticationSpace(origin: Bench.origin, realm: "r", scheme: .basic),
+            credential: CredentialReference(name: "enrollment", source: .vault(generation: 1)))
+        #expect(bench.services.shared.breaker.record(of: key)?.unaccepted.count == 1)
     }
 
     @Test func contentThatTheOriginRefusesIsDiscarded() throws {
