@@ -129,6 +129,22 @@ import Testing
         #expect(failure == "No such file or directory")
     }
 
+    @Test func spoolThatHasFailedTakesNothingMoreFromTheBudget() async throws {
+        let budget = SpoolBudget(limitBytes: 1 << 30)
+        let taken = try await onLoop(budget: budget, folders: [folder.file("none")]) {
+            (spool: ContentSpool, promise: EventLoopPromise<Int>) in
+            spool.changed = {
+                spool.changed = {}
+                #expect(!spool.append(ByteBuffer(repeating: 0, count: Self.record)))
+                promise.succeed(budget.takenBytes)
+            }
+            #expect(spool.append(ByteBuffer(repeating: 0, count: Self.record)))
+        }
+        #expect(taken == Self.record)
+        let isGivenBack: Bool? = poll(seconds: 10) { budget.takenBytes == 0 ? true : nil }
+        #expect(isGivenBack == true)
+    }
+
     @Test func folderThatCannotBeUsedIsSkipped() throws {
         let file = SpoolFile(folders: [folder.file("none"), "/proc", folder.path])
         try file.write([ByteBuffer(repeating: 1, count: Self.record)], asRecord: 0)

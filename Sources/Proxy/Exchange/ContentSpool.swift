@@ -56,7 +56,7 @@ final class ContentSpool {
         tail.append(piece)
         tailBytes += piece.readableBytes
         while tailBytes >= SpoolFile.recordBytes {
-            isFull = isFull || !budget.take(SpoolFile.recordBytes)
+            if canKeepMore { isFull = !budget.take(SpoolFile.recordBytes) }
             guard canKeepMore else { return false }
             write(takeRecord())
         }
