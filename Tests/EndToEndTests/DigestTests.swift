@@ -94,6 +94,19 @@ import Testing
         #expect(bench.verdicts == ["no answer", nil, "no answer", nil, "no answer", nil])
     }
 
+    /// The nonce expires between two requests, so the answer sent ahead of the challenge is stale.
+    @Test func largeContentIsSentAgainIfTheNonceHasExpired() throws {
+        let bench = try Bench(["uses": 2])
+        for _ in 1...2 { #expect(try bench.get().status == 200) }
+        let body = try bench.user.folder.write("body", [UInt8](repeating: 0x61, count: 5_000_000))
+        let seen = try bench.proxy.send(
+            .curl,
+            HTTPClient.Request(
+                method: "PUT", url: bench.origin.url + "/echo", body: body, flags: ["-H", "Expect:"]))
+        #expect(seen.status == 200 && seen.text.contains("\"length\": 5000000,"), "\(seen.said)")
+        #expect(bench.verdicts == ["no answer", nil, nil, "stale", nil])
+    }
+
     @Test func theStrongestAlgorithmIsAnsweredAndNotAWeakerScheme() throws {
         let bench = try Bench(
             ["algorithms": ["MD5", "SHA-256", "SHA-512-256"], "basic": true], options: "answer=basic,digest")

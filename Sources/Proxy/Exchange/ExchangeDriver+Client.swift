@@ -37,7 +37,8 @@ extension ExchangeDriver {
         mode = .waiting
         waitingSince = services.now
         lastProgress = services.now
-        body.beginRequest(withContent: sendsContent, isWithheld: withholds, spools: answer == nil)
+        body.beginRequest(
+            withContent: sendsContent, isWithheld: withholds, spools: upload != nil && expectsChallenge(to: answer))
         upload?.begin()
         stream.send(
             head,

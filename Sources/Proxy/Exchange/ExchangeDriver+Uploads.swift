@@ -28,14 +28,24 @@ extension ExchangeDriver {
         return ContentSpool(folders: services.configuration.spoolFolders, budget: budget, loop: services.loop)
     }
 
-    /// Whether the content of a request with `answer` waits for the origin's invitation. If an answer was accepted here
-    /// before, the origin has no reason to reject it; if it was computed in this exchange, only an origin that honours
-    /// the expectation is asked again.
+    /// Whether the origin may well challenge a request with `answer`. A fixed answer was accepted before, or a
+    /// challenge of this exchange asked for it. What an answer that is computed for each request depends on may have
+    /// expired since it was accepted, such as the nonce of Digest (RFC 7616 §3.3).
+    func expectsChallenge(to answer: Answer?) -> Bool {
+        switch answer {
+        case nil: true
+        case .fixed: false
+        case .perRequest: exchange.unaskedAnswer != nil
+        }
+    }
+
+    /// Whether the content of a request with `answer` waits for the origin's invitation. If the origin has no reason to
+    /// challenge it, only one that honours the expectation is asked.
     func withholdsContent(with answer: Answer?) -> Bool {
         guard let upload, !upload.clientExpects, !upload.isRejected, !route.ignoresExpectations,
             acquisition.trust.answers, !body.hasEnded || body.hasSpooledContent
         else { return false }
-        return answer == nil || upload.isHonoured
+        return expectsChallenge(to: answer) || upload.isHonoured
     }
 
     /// The head has been sent with an expectation.
