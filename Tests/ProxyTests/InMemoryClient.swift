@@ -33,6 +33,8 @@ final class InMemoryClient: ExchangeClient {
         events.append(.interim(head.status))
     }
 
+    func inviteContent() { events.append(.interim(100)) }
+
     func send(_ response: BufferedResponse, _ changes: ResponseChanges) {
         events.append(.head(response.head.status, response.content))
         fields = Self.lines(response.head.fields) + changes.extraFields.map { "\($0.0): \($0.1)" }

@@ -171,6 +171,44 @@ import Testing
         #expect(try origin.sent() == "hello")
     }
 
+    // MARK: An answer that covers the content
+
+    private static let covering =
+        "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Digest realm=\"r\", nonce=\"n\", qop=\"auth-int\", "
+        + "algorithm=SHA-256\r\nContent-Length: 0\r\n\r\n"
+
+    private static func coveringBench() throws -> (Bench, EmbeddedChannel) {
+        let bench = try Bench(sites: "http://a.example answer=digest plaintext=yes", password: "pw")
+        return (bench, try bench.idleOrigin(withCredential: true))
+    }
+
+    @Test func aClientThatWaitsIsInvitedToSendTheContentThatTheAnswerCovers() throws {
+        let (bench, origin) = try Self.coveringBench()
+        try bench.send("\(Self.put)Expect: 100-continue\r\nContent-Length: 5\r\n\r\n")
+        #expect(try origin.sent().contains(Self.expectation))
+        let other = try bench.idleOrigin(withCredential: true)
+        try origin.receive(Self.covering)
+        #expect(try bench.answer() == Self.invitation)
+        #expect(try other.sent() == "")
+        try bench.send("hello")
+        let answered = try origin.sent() + other.sent()
+        #expect(answered.contains("\r\nAuthorization: Digest ") && answered.hasSuffix("\r\n\r\nhello"))
+    }
+
+    @Test func aClientThatSendsIsNotInvitedAgain() throws {
+        let (bench, origin) = try Self.coveringBench()
+        try bench.send("\(Self.put)Expect: 100-continue\r\nContent-Length: 5\r\n\r\nhe")
+        try origin.receive(Self.covering)
+        #expect(try bench.answer() == "")
+    }
+
+    @Test func aChallengeIsHandedBackAtOnceIfTheAnswerWouldCoverTooMuch() throws {
+        let (bench, origin) = try Self.coveringBench()
+        try bench.send("\(Self.put)Expect: 100-continue\r\nContent-Length: \(Self.length)\r\n\r\n")
+        try origin.receive(Self.covering)
+        #expect(try bench.answer().hasPrefix("HTTP/1.1 401 "))
+    }
+
     @Test func contentIsNotWithheldWhereTheAnswerIsKnown() throws {
         try bench.send("GET http://a.example/x HTTP/1.1\r\nHost: a.example\r\n\r\n")
         try origin.receive(Self.unauthorized)

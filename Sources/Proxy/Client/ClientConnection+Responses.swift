@@ -13,6 +13,12 @@ extension ClientConnection: ExchangeClient {
         output.flush()
     }
 
+    func inviteContent() {
+        guard exchange?.head.version == .http11 else { return }
+        output.write(GeneratedResponse.interimContinue)
+        output.flush()
+    }
+
     func send(_ response: BufferedResponse, _ changes: ResponseChanges) {
         guard let exchange else { return }
         responseFraming = Self.framing(of: response.content, for: exchange.head.version)

@@ -25,6 +25,10 @@ protocol ExchangeClient: AnyObject {
     /// Sends an interim (1xx) response, unless the client's version of HTTP has none (RFC 9110 §15.2).
     func sendInterim(_ head: ResponseHead, _ changes: ResponseChanges)
 
+    /// Asks a client that waits for it to send the request's content: 100 Continue of the proxy's own (RFC 9110
+    /// §10.1.1).
+    func inviteContent()
+
     /// Sends the head of the final response. Content may follow, and ``finish(trailers:)`` does.
     func send(_ response: BufferedResponse, _ changes: ResponseChanges)
 

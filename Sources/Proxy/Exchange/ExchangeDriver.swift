@@ -227,7 +227,12 @@ final class ExchangeDriver {
             return run(exchange.replayImpossible(reason: tooMuchContent))
         }
         if step.needsContent, !body.hasEnded {
+            if case .length(let count) = head.framing, count > UInt64(body.limitBytes) {
+                return run(exchange.replayImpossible(reason: tooMuchContent))
+            }
             stepAwaitingContent = step
+            // The origin has challenged instead of inviting the content.
+            if head.expectsContinue, !body.speed.hasBegun { client.inviteContent() }
             return pace()
         }
         if let response = delivery.buffered, !response.ended, let stream, requestIsWhole {
