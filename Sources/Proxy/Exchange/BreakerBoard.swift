@@ -17,11 +17,29 @@ package final class BreakerBoard: Sendable {
         var reserving: Set<Breaker.Key> = []
         /// Attempts that are stored and not taken yet by the requests for which they were permitted.
         var granted: [Breaker.Key: Breaker.RequestTag] = [:]
-        /// Why attempts could not be stored.
-        var refusals: [Breaker.Key: String] = [:]
+        /// Why attempts could not be stored, for the requests that waited for them.
+        var refusals: [Breaker.Key: Refusal] = [:]
         /// Results that are not stored yet, oldest first.
         var unstored: [Ending] = []
         var isPolling = false
+
+        /// The reason not to answer a request that waited until its attempt is stored.
+        mutating func takeRefusal(_ key: Breaker.Key, at now: Int64) -> String? {
+            guard let refusal = refusals.removeValue(forKey: key), abs(now - refusal.at) <= BreakerBoard.takingSeconds
+            else { return nil }
+            if refusal.requests > 1 {
+                refusals[key] = Refusal(reason: refusal.reason, at: refusal.at, requests: refusal.requests - 1)
+            }
+            return refusal.reason
+        }
+    }
+
+    private struct Refusal {
+        let reason: String
+        /// Seconds since 1970.
+        let at: Int64
+        /// How many requests still have to learn the reason. Some of them may have ended.
+        let requests: Int
     }
 
     fileprivate struct Ending: Sendable {
@@ -35,6 +53,8 @@ package final class BreakerBoard: Sendable {
 
     /// The largest number of results that wait for a storage that fails.
     private static let unstoredLimit = 1024
+    /// How long a stored attempt, or the reason that there is none, waits for the requests that asked for it.
+    private static let takingSeconds: Int64 = 5
 
     /// Identifies the attempts of this board.
     private let owner = UInt64.random(in: 1...UInt64(Int64.max))
@@ -71,7 +91,7 @@ package final class BreakerBoard: Sendable {
         _ key: Breaker.Key, for request: Breaker.RequestTag = .unknown, again: @escaping @Sendable () -> Void
     ) -> Breaker.Permission {
         let (permission, mustStore) = state.withLockedValue { state -> (Breaker.Permission, Bool) in
-            if let reason = state.refusals.removeValue(forKey: key) { return (.refused(reason: reason), false) }
+            if let reason = state.takeRefusal(key, at: now()) { return (.refused(reason: reason), false) }
             if state.granted[key] == request, !state.breaker.isRejected(key, at: now()) {
                 state.granted[key] = nil
                 return (.go, false)
@@ -132,13 +152,14 @@ package final class BreakerBoard: Sendable {
         let waiting = state.withLockedValue { state in
             state.reserving.remove(key)
             if isGranted { state.granted[key] = request }
-            state.refusals[key] = refusal
-            return state.waiting.removeValue(forKey: key) ?? []
+            let waiting = state.waiting.removeValue(forKey: key) ?? []
+            state.refusals[key] = refusal.map { Refusal(reason: $0, at: now(), requests: waiting.count) }
+            return waiting
         }
         for again in waiting { again() }
         guard isGranted else { return }
         // The requests may have ended while they waited.
-        queue.asyncAfter(deadline: .now() + .seconds(5)) { [weak self] in
+        queue.asyncAfter(deadline: .now() + .seconds(Int(Self.takingSeconds))) { [weak self] in
             guard let self else { return }
             let isLeft = state.withLockedValue { state in
                 guard state.granted[key] == request else { return false }
