@@ -123,6 +123,47 @@ import Testing
         #expect(record?.doubtful.count == 1)
     }
 
+    // MARK: Gateways
+
+    /// A gateway responds for an origin that takes long, perhaps because it delays the 401 to a wrong password.
+    @Test(arguments: [502, 503, 504])
+    func aGatewaysErrorDoesNotAcceptAnAnswer(status: Int) throws {
+        let gateway = "HTTP/1.1 \(status) Error\r\nContent-Length: 0\r\n\r\n"
+        try get("/")
+        try origin.receive(Self.unauthorized)
+        #expect(try origin.sent().contains(Self.authorization))
+        try origin.receive(gateway)
+        #expect(try bench.answer().hasPrefix("HTTP/1.1 \(status) "))
+        let record = try #require(record)
+        #expect(record.acceptedAt == nil && record.pending == nil && record.unaccepted.count == 1)
+        // The answer is not remembered.
+        try get("/y")
+        #expect(!(try origin.sent()).contains("Authorization"))
+        try origin.receive(Self.unauthorized)
+        #expect(try origin.sent().contains(Self.authorization))
+        try origin.receive(Self.ok)
+        #expect(self.record?.acceptedAt != nil && self.record?.unaccepted.count == 0)
+    }
+
+    /// An application that always fails is no reason to doubt a password that the space has accepted.
+    @Test func aGatewaysErrorToAnAnswerSentWithoutAChallengeChangesNothing() throws {
+        let gateway = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
+        try learn()
+        let before = record
+        for number in 1...4 {
+            try get("/\(number)")
+            #expect(try origin.sent().contains(Self.authorization))
+            try origin.receive(gateway)
+            #expect(try bench.answer().hasPrefix("HTTP/1.1 503 "))
+        }
+        #expect(record == before)
+        try get("/in-flight")
+        bench.services.shared.breaker.ended(Self.key, for: .init(method: "GET", target: "/else"), .rejected)
+        try origin.receive(gateway)
+        #expect(record?.accepted == [.init(method: "GET", target: "/")])
+        #expect(record?.unaccepted.count == 1)
+    }
+
     // MARK: A locked vault
 
     @Test(arguments: [true, false])

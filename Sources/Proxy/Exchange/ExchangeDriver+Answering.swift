@@ -153,6 +153,10 @@ extension ExchangeDriver {
         switch outcome {
         case .notChallenged:
             endPermit(.inconclusive)
+        case .accepted(let accepted) where GatewayResponse.includes(status: record.status):
+            wasAccepted = true
+            record.answered(accepted.space.scheme.rawValue, with: accepted.credential.name)
+            gatewayResponded(to: accepted)
         case .accepted(let accepted):
             wasAccepted = true
             if accepted !== exchange.context.accepted {
@@ -175,6 +179,17 @@ extension ExchangeDriver {
         }
         noteCertificate()
         return outcome
+    }
+
+    /// A ``GatewayResponse`` does not accept an answer. If the space has accepted it before, and nothing is in doubt, it
+    /// means nothing.
+    private func gatewayResponded(to answer: AcceptedAnswer) {
+        let breaker = services.shared.breaker
+        let key = Breaker.Key(space: answer.space, credential: answer.credential)
+        let isReused = exchange.context.accepted.map { $0.space == answer.space && $0.credential == answer.credential }
+        let result: Breaker.Result = isReused == true && breaker.mayPreempt(key) ? .inconclusive : .unknown
+        if dialogue?.permit != nil { return endPermit(result) }
+        if result == .unknown { breaker.ended(key, for: requestTag, result) }
     }
 
     /// Reports a rejection to the breaker. If the space has accepted the credential before, and this request may need a
