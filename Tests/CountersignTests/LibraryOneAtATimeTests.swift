@@ -118,6 +118,17 @@ struct LibraryOneAtATimeTests {
         #expect(controller.breaker.record(of: key)?.unaccepted.count == 1)
     }
 
+    /// A gateway responds for a server that takes long, perhaps because it delays the 401 to a wrong password.
+    @Test(arguments: [502, 503, 504])
+    func aGatewaysErrorDoesNotAcceptAnAnswer(status: Int) async throws {
+        let controller = try Self.controller()
+        let key = try #require(try controller.key())
+        var exchange = try await Self.trying(controller)
+        #expect(exchange.responseReceived(status: status, challenges: []) == .deliver(.accepted))
+        let record = try #require(controller.breaker.record(of: key))
+        #expect(record.acceptedAt == nil && record.pending == nil && record.unaccepted.count == 1)
+    }
+
     @Test func anExchangeIsTheRequestThatTheProxyKnows() async throws {
         let controller = try Self.controller()
         let url = "https://GIT.corp.example:443/repository?x=1#part"

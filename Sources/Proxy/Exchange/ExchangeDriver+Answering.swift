@@ -181,8 +181,8 @@ extension ExchangeDriver {
         return outcome
     }
 
-    /// A ``GatewayResponse`` does not accept an answer. If the space has accepted it before, and nothing is in doubt, it
-    /// means nothing.
+    /// A ``GatewayResponse`` does not accept an answer. If the space has accepted it before, and nothing is in doubt,
+    /// it means nothing.
     private func gatewayResponded(to answer: AcceptedAnswer) {
         let breaker = services.shared.breaker
         let key = Breaker.Key(space: answer.space, credential: answer.credential)

@@ -66,6 +66,8 @@ public struct ChallengeExchange: Sendable {
     private let request: SignedRequest
     private var machine: ExchangeMachine
     private var due = Due.start
+    /// Of the last response; 0 before there is one.
+    private var status = 0
     /// The space of the last challenge that was asked about.
     private var space: AuthenticationSpace?
     /// The field that was sent last.
@@ -142,6 +144,7 @@ public struct ChallengeExchange: Sendable {
     ) -> Action {
         guard due == .response else { return outOfTurn("responseReceived") }
         if !(100..<200).contains(status) { permit.awaitsVerdict = false }
+        self.status = status
         return run(
             machine.responseReceived(
                 status: status, challengeFields: challenges, informationFields: authenticationInfo, sent: sent))
@@ -306,7 +309,7 @@ public struct ChallengeExchange: Sendable {
             permit.end(.inconclusive)
             return .notChallenged
         case .accepted:
-            permit.end(.accepted)
+            permit.end(GatewayResponse.includes(status: status) ? .unknown : .accepted)
             return .accepted
         case .handedBack(let checks):
             permit.end(.inconclusive)
