@@ -183,13 +183,30 @@ struct SampleRequest: RequestDescription {
         #expect(counts.max() == "00000640")
     }
 
+    /// A late response announces a nonce that others have used already.
+    @Test func anOlderNonceDoesNotComeBack() throws {
+        let challenge = try #require(
+            try ChallengeParser.parse(fields: ["Digest realm=\"r\", nonce=\"n\", qop=auth"]).first)
+        let signer = try Self.signer(challenge)
+        func sent() -> [String?] {
+            let field = signer.field(for: SampleRequest(), newClientNonce: [0x63])
+            return [field?.parameter("nonce"), field?.parameter("nc")]
+        }
+        #expect(sent() == ["n", "00000001"])
+        signer.use("m", after: "n")
+        #expect(sent() == ["m", "00000001"])
+        signer.use("l", after: "n")
+        signer.use("m", after: "m")
+        #expect(sent() == ["m", "00000002"])
+    }
+
     /// With an algorithm per session, `nextnonce` does not end the session.
     @Test func aSessionKeepsItsNonces() throws {
         let challenge = try #require(
             try ChallengeParser.parse(fields: ["Digest realm=\"r\", nonce=\"n\", qop=auth, algorithm=MD5-sess"]).first)
         let signer = try Self.signer(challenge)
         _ = signer.field(for: SampleRequest(), newClientNonce: Array("first".utf8))
-        signer.use("other")
+        signer.use("other", after: "n")
         let second = try #require(signer.field(for: SampleRequest(), newClientNonce: Array("second".utf8))?.parsed)
         #expect(second.parameter("cnonce") == "first")
         #expect(second.parameter("nonce") == "n")

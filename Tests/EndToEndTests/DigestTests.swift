@@ -133,15 +133,6 @@ import Testing
         #expect(try bench.user.succeed("credential", "list").contains("rejected") == false)
     }
 
-    /// A server that restarts forgets its nonces. If it does not say that they are stale, a nonce that it accepted
-    /// before is still no reason to distrust the password.
-    @Test func aForgottenNonceIsRenewedEvenIfTheServerDoesNotSayWhy() throws {
-        let bench = try Bench(["uses": 3, "silent": true])
-        for _ in 0..<8 { #expect(try bench.get().status == 200) }
-        #expect(bench.verdicts.filter { $0 == "stale" }.count == 2)
-        #expect(try bench.user.succeed("credential", "list").contains("rejected") == false)
-    }
-
     @Test func theNextNonceIsUsed() throws {
         let bench = try Bench(["nextnonce": true, "uses": 1])
         for _ in 0..<5 { #expect(try bench.get().status == 200) }

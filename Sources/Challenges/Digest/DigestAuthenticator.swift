@@ -79,15 +79,16 @@ package final class DigestAuthenticator: Authenticator {
         return password
     }
 
-    /// A nonce that is out of date says nothing about the password (§3.3). A server that has restarted may have
-    /// forgotten a nonce that it accepted before, and not every server then says that it is stale.
+    /// A nonce that is out of date says nothing about the password (§3.3).
     package func verdict(on repeated: RepeatedChallenge) -> ChallengeVerdict {
         guard case .perRequest(let signer as DigestSigner) = repeated.answer else { return .rejected }
         let renewed = repeated.challenges.lazy.filter(canAnswer).compactMap(DigestChallenge.init).first {
             $0.realm == signer.challenge.realm
         }
-        guard let renewed, renewed.isStale || signer.wasAccepted && !signer.uses(renewed.nonce) else {
-            return .rejected
+        guard let renewed, renewed.isStale else { return .rejected }
+        // What may be sent ahead depends on the protection, so another one is another answer.
+        guard renewed.protection == signer.challenge.protection else {
+            return .handBack("the origin changed the qop of its challenge")
         }
         return .stale(.perRequest(DigestSigner(renewed, signer.secret)))
     }
@@ -102,9 +103,10 @@ package final class DigestAuthenticator: Authenticator {
             if let proof = information.responseDigest, let sent = response.sent, !signer.verifies(proof, of: sent) {
                 return .forged("the server does not know the password (rspauth)")
             }
-            if let nonce = information.nextNonce { signer.use(nonce) }
+            if let nonce = information.nextNonce, let sent = response.sent?.parameter("nonce") {
+                signer.use(nonce, after: sent)
+            }
         }
-        signer.noteAcceptance()
         return .accepted
     }
 

@@ -11,7 +11,6 @@ final class DigestSigner: RequestSigner {
         var count: UInt32 = 0
         /// The client's nonce, which belongs to the server's: it keeps a server from choosing all that is hashed.
         var clientNonce: [UInt8]?
-        var wasAccepted = false
     }
 
     /// 128 bits.
@@ -44,25 +43,16 @@ final class DigestSigner: RequestSigner {
 
     var needsContent: Bool { challenge.protection == .content }
 
-    /// Uses `nonce` from now on (`nextnonce`, §3.5). An algorithm per session keeps its nonce: RFC 7616 does not say
+    /// Uses `nonce` from now on, if requests still use `previous`: a late response must not bring an older nonce back,
+    /// with counts that were used (`nextnonce`, §3.5). An algorithm per session keeps its nonce: RFC 7616 does not say
     /// whether the session's secret changes with it, and a server that wants a new one says that the old one is stale.
-    func use(_ nonce: String) {
-        guard !challenge.algorithm.isSession else { return }
+    func use(_ nonce: String, after previous: String) {
+        guard !challenge.algorithm.isSession, nonce != previous else { return }
         session.withLock { session in
-            let nonce = Array(nonce.utf8)
-            guard session.nonce != nonce else { return }
-            session.nonce = nonce
-            session.clientNonce = nil
-            session.count = 0
+            guard session.nonce.elementsEqual(previous.utf8) else { return }
+            session = Session(nonce: Array(nonce.utf8))
         }
     }
-
-    /// Whether the server has accepted an answer with this nonce, or with one that it announced since.
-    var wasAccepted: Bool { session.withLock { $0.wasAccepted } }
-
-    func noteAcceptance() { session.withLock { $0.wasAccepted = true } }
-
-    func uses(_ nonce: String) -> Bool { session.withLock { $0.nonce.elementsEqual(nonce.utf8) } }
 
     func field(for request: some RequestDescription, _ inputs: AnswerInputs) -> AuthorizationField? {
         field(for: request, newClientNonce: Hex.digits(inputs.random(Self.clientNonceBytes)))

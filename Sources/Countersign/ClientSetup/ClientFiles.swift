@@ -151,17 +151,30 @@ package struct ClientFiles: Sendable {
 
     /// Removes the folders of processes that no longer run.
     private static func removeAbandoned(in base: String) {
-        guard let entries = opendir(base) else { return }
-        defer { closedir(entries) }
-        while let entry = readdir(entries) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
+        for name in entries(of: base) {
             guard name.hasPrefix(processPrefix), let process = Int32(name.dropFirst(processPrefix.count)), process > 1,
                 kill(process, 0) != 0, errno == ESRCH
             else { continue }
-            for file in names { _ = unlink("\(base)/\(name)/\(file)") }
+            for file in entries(of: "\(base)/\(name)") where isOurs(file) { _ = unlink("\(base)/\(name)/\(file)") }
             _ = rmdir("\(base)/\(name)")
         }
+    }
+
+    /// One of ``names``, or what a killed writer of it left (`wgetrc.1234.1.new`).
+    private static func isOurs(_ file: String) -> Bool {
+        names.contains { file == $0 || file.hasPrefix("\($0).") && file.hasSuffix(".new") }
+    }
+
+    private static func entries(of folder: String) -> [String] {
+        guard let stream = opendir(folder) else { return [] }
+        defer { closedir(stream) }
+        var entries: [String] = []
+        while let entry = readdir(stream) {
+            entries.append(
+                withUnsafePointer(to: &entry.pointee.d_name) {
+                    $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+                })
+        }
+        return entries
     }
 }

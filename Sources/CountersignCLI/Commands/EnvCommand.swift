@@ -64,6 +64,8 @@ struct EnvCommand: ParsableCommand {
             return Console.result(script)
         }
         let home = try homeOption.locatedOrNew()
+        // The list is at fault before the missing server is.
+        _ = try home.sites()
         let (address, tokenFile) = try runningProxy(of: home)
         let token = try (clientTokenFile ?? tokenFile).map { try ClientTokenFile(path: $0).read() }
         let trust = ClientTrust(home: home, access: VaultAccess(home: home, secrets: secrets.input))

@@ -9,7 +9,6 @@ Usage: digest_origin.py CONTROL LOG CERT KEY    Prints `listening PORT`. CONTROL
     qop                       "auth", "auth-int", both, or null for RFC 2069 (default: "auth")
     domain, userhash, charset parameters of the challenge
     uses                      after so many requests, a nonce is stale (default: no limit)
-    silent                    does not say that a nonce is stale
     nextnonce                 announces another nonce with every response
     rspauth                   "right", "wrong" or null (default: null)
     basic                     also offers Basic, after Digest
@@ -195,7 +194,7 @@ class Server(http.server.ThreadingHTTPServer):
                 parts.append("charset=UTF-8")
             if control.get("userhash"):
                 parts.append("userhash=true")
-            if is_stale and not control.get("silent"):
+            if is_stale:
                 parts.append("stale=true")
             yield "Digest " + ", ".join(parts)
         if control.get("basic"):
