@@ -123,10 +123,13 @@ package final class BreakerBoard: Sendable {
     package func requestAtOnce(_ key: Breaker.Key, for request: Breaker.RequestTag = .unknown) -> Breaker.Permission {
         var permission = self.request(key, for: request, again: {})
         guard storage != nil, key.isShared else { return permission }
-        // The process that another attempt belongs to may have ended. The second round stores the attempt.
+        // The process that another attempt belongs to may have ended. The second round stores the attempt. On the
+        // queue, nothing can end an attempt that was granted, however slow the storage is.
         for _ in 0..<2 where permission == .wait {
-            queue.sync { store() }
-            permission = self.request(key, for: request, again: {})
+            permission = queue.sync {
+                store()
+                return self.request(key, for: request, again: {})
+            }
         }
         return permission
     }

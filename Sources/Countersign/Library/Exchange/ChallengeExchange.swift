@@ -21,11 +21,11 @@ public struct ChallengeExchange: Sendable {
     /// The next action to perform.
     public enum Action: Equatable, Sendable {
         /// Send the complete request with this `Authorization`, or unchanged. Must be followed by
-        /// ``ChallengeExchange/responseReceived(status:challenges:)``.
+        /// ``ChallengeExchange/responseReceived(status:challenges:authenticationInfo:)``.
         case send(Authorization?)
         /// Send the request with this `Authorization`, NTLM's first message, but without its body, and with
         /// `Content-Length: 0` if it has one. Must be followed by
-        /// ``ChallengeExchange/responseReceived(status:challenges:)``.
+        /// ``ChallengeExchange/responseReceived(status:challenges:authenticationInfo:)``.
         case sendOpening(Authorization)
         /// Ask ``ChallengeController/handle(_:)``, or the user. Must be followed by
         /// ``ChallengeExchange/dispositionReceived(_:_:)``.
