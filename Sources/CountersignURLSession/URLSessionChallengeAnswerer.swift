@@ -42,7 +42,10 @@ public final class URLSessionChallengeAnswerer: NSObject, URLSessionTaskDelegate
             return completionHandler(Self.defaultHandling(hasProposal: hasProposal), nil)
         }
         let earlier = open.withLock { $0.removeValue(forKey: ObjectIdentifier(task)) }
-        asked.permit = earlier?.permit ?? controller.newPermit()
+        let request = task.currentRequest ?? task.originalRequest
+        asked.permit =
+            earlier?.permit
+            ?? controller.newPermit(method: request?.httpMethod, url: request?.url?.absoluteString)
         Task { [asked] in
             let (disposition, credential) = await controller.handle(asked)
             if asked.permit?.holdsOthersUp == true { watch(task, asked) }

@@ -42,6 +42,24 @@ struct LibrarySessionDelegateTests {
         }
     }
 
+    /// A 401 for missing permission does not make the password wrong.
+    @Test func aForbiddenPageDoesNotRejectThePassword() async throws {
+        let origin = try await PlainOrigin { request in
+            request.contains("Authorization:") && !request.hasPrefix("GET /forbidden")
+                ? PlainOrigin.response("200 OK")
+                : PlainOrigin.response("401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"r\"")
+        }
+        let session = try Self.session(try LibraryHome("\(origin.site) plaintext=yes preempt=no\n"))
+        var statuses: [Int?] = []
+        for path in ["/page", "/forbidden", "/page", "/page"] {
+            let url = try #require(URL(string: origin.site + path))
+            statuses.append((try? await session.data(from: url).1 as? HTTPURLResponse)?.statusCode)
+        }
+        session.invalidateAndCancel()
+        try await origin.stop()
+        #expect(statuses == [200, nil, 200, 200])
+    }
+
     @Test(arguments: [LibraryHome.password, "wrong"])
     func aWrongPasswordIsTriedOnceByConcurrentTasks(_ password: String) async throws {
         let expected =

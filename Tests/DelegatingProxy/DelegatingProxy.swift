@@ -49,7 +49,8 @@ private struct Decider: CountersignProxy.ServerTrustDecider {
 
     func decide(_ question: CountersignProxy.UntrustedServer) async -> TrustAnswer {
         let description = Question(
-            place: "\(question.host):\(question.port)", reasons: question.trust.reasons.map { "\($0)" },
+            place: "\(question.host):\(question.port)",
+            reasons: question.trust.reasons.map { question.trust.text(of: $0) },
             chain: question.trust.chain.map(\.pem), address: question.address, tls: question.tlsVersion)
         if let line = try? JSONEncoder().encode(description) { DelegatingProxy.say(Array(line) + [0x0A]) }
         switch word {

@@ -32,7 +32,7 @@ extension ChallengeController {
     /// ``ChallengeProxy`` report the outcome automatically.
     public func handle(_ challenge: AuthenticationChallenge) async -> (ChallengeDisposition, Credential?) {
         let space = challenge.protectionSpace
-        let permit = challenge.permit ?? newPermit()
+        let permit = challenge.permit ?? newPermit(for: .unknown)
         while !Task.isCancelled {
             let policy = await policyNow()
             guard isOurs(space) else { return handBack(challenge, nil, permit) }
@@ -107,8 +107,12 @@ extension ChallengeController {
         return true
     }
 
-    /// A permit that has not been requested from the breaker yet.
-    package func newPermit() -> BreakerPermit { newPermit(for: .unknown) }
+    /// A permit for a request that has not been requested from the breaker yet. `url` is absolute; without one, the
+    /// request cannot be told from others.
+    package func newPermit(method: String?, url: String?) -> BreakerPermit {
+        guard let url, let parsed = try? AbsoluteURL(parsing: url) else { return newPermit(for: .unknown) }
+        return newPermit(for: Breaker.RequestTag(method: method ?? "GET", target: parsed.path))
+    }
 
     /// A permit for one request that has not been requested from the breaker yet.
     func newPermit(for request: Breaker.RequestTag) -> BreakerPermit {
