@@ -96,7 +96,7 @@ struct LibraryURLSessionTests {
             let session = try await Self.session(proxy)
             let error = await #expect(throws: URLError.self) { _ = try await session.data(from: url) }
             #expect(error?.code == .serverCertificateUntrusted)
-            #expect(error?.localizedDescription.contains("issuer") == true, "\(error as Any)")
+            #expect(error?.localizedDescription.contains("issued by") == true, "\(error as Any)")
             #expect(error?.userInfo[NSURLErrorFailingURLErrorKey] as? URL == url)
         }
     }
