@@ -107,7 +107,7 @@ let package = Package(
             // memcpy left there.
             linkerSettings: [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"])],
             plugins: [.plugin(name: "RecordCommit")]),
-        // Tells the executable of which commit it was built, for `--version`.
+        // Tells the executable the commit that it was built from, for `--version`.
         .plugin(name: "RecordCommit", capability: .buildTool()),
         // Real servers in temporary folders, for the tests.
         .target(name: "CountersignTestOrigin", path: "Tests/TestOrigin", exclude: ["Servers", "Clients"]),

@@ -23,8 +23,8 @@ package enum Digest: String, CaseIterable, Sendable {
         }
     }
 
-    /// The functions that requests are signed with. OpenSSL looks the others up in its providers for each digest. An
-    /// EVP_MD does not change.
+    /// The functions that sign requests, fetched once. OpenSSL looks up the others in its providers for each digest.
+    /// Unsafe because of the pointers: an EVP_MD does not change after it is fetched, and these are never released.
     private enum Fetched {
         nonisolated(unsafe) static let md5: OpaquePointer = EVP_MD_fetch(nil, "MD5", nil) ?? EVP_md5()
         nonisolated(unsafe) static let sha256: OpaquePointer = EVP_MD_fetch(nil, "SHA256", nil) ?? EVP_sha256()
