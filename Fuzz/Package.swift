@@ -23,8 +23,10 @@ let package = Package(
         module("Cryptography", ["COpenSSL"]),
         module("HTTP1"),
         module("Challenges", ["Cryptography"]),
-        module("NTLM", ["Challenges", "Cryptography"]),
+        module("SPNEGO", ["Cryptography"]),
+        module("NTLM", ["SPNEGO", "Challenges", "Cryptography"]),
         module("SitePolicy", ["Challenges"]),
-        .executableTarget(name: "Fuzz", dependencies: dependencies(["HTTP1", "Challenges", "NTLM", "SitePolicy"])),
+        .executableTarget(
+            name: "Fuzz", dependencies: dependencies(["HTTP1", "Challenges", "NTLM", "SPNEGO", "SitePolicy"])),
     ]
 )

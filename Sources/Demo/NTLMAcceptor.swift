@@ -3,6 +3,7 @@
 import CountersignChallenges
 import CountersignCryptography
 import CountersignNTLM
+import CountersignSPNEGO
 
 /// The server's side of an NTLM exchange, for the demo's sites and for tests: issues the ChallengeMessage and verifies
 /// the response, raw or inside SPNEGO. MS-NLMP §3.2.
@@ -180,7 +181,7 @@ package struct NTLMAcceptor: Sendable {
 
     private static func initiation(_ token: [UInt8]) throws(NTLMError) -> Unwrapped {
         guard !token.starts(with: MessageReader.signature) else { return Unwrapped(message: token) }
-        let initiation = try NegTokenInit(parsing: token)
+        let initiation = try NTLMError.reading(try NegTokenInit(parsing: token))
         guard initiation.mechTypes.first == MechanismOID.ntlm, let message = initiation.mechToken else {
             throw NTLMError(.unsupported, "the client's first SPNEGO mechanism is not NTLM")
         }
@@ -189,7 +190,7 @@ package struct NTLMAcceptor: Sendable {
 
     private func unwrap(_ token: [UInt8]) throws(NTLMError) -> Unwrapped {
         guard exchange?.mechTypeList != nil else { return Unwrapped(message: token) }
-        let response = try NegTokenResp(parsing: token)
+        let response = try NTLMError.reading(try NegTokenResp(parsing: token))
         guard response.negState != .reject else { throw NTLMError(.rejected, "the client rejected the negotiation") }
         guard let message = response.responseToken else {
             throw NTLMError(.malformed, "SPNEGO: the client's token contains no AuthenticateMessage")

@@ -11,9 +11,12 @@ package final class NTLMAuthenticator: Authenticator {
     package static let spnego = NTLMAuthenticator(.spnego)
 
     private let framing: NTLMContext.Framing
+    private let hasMD5: Bool
 
-    private init(_ framing: NTLMContext.Framing) {
+    /// `hasMD5` says whether OpenSSL can compute MD5, on which every proof of NTLMv2 depends.
+    init(_ framing: NTLMContext.Framing, hasMD5: Bool = Digest.md5.isAvailable) {
         self.framing = framing
+        self.hasMD5 = hasMD5
     }
 
     package var schemeName: String {
@@ -57,9 +60,8 @@ package final class NTLMAuthenticator: Authenticator {
     private func makeContext(
         _ credential: EnrolledCredential, _ context: RequestContext
     ) throws(AuthenticationError) -> NTLMContext {
-        guard case .password(let password) = credential else {
-            throw AuthenticationError(.unusableCredential, "NTLM needs a user name and password")
-        }
+        let password = try credential.password(for: name)
+        guard hasMD5 else { throw .missing(.md5, for: name) }
         do throws(NTLMError) {
             return try NTLMContext(
                 credential: password, domain: context.domain, servicePrincipalName: context.servicePrincipalName,
@@ -73,16 +75,7 @@ package final class NTLMAuthenticator: Authenticator {
 
     /// The final response may contain SPNEGO's last token (RFC 4559 §5), which proves that the server also knows the
     /// password.
-    package func acceptance(_ response: AcceptingResponse) -> AcceptanceVerdict {
-        let word = "negotiate "
-        guard let field = response.challengeFields.first(where: { $0.lowercased().hasPrefix(word) }) else {
-            return .accepted
-        }
-        guard let token = Base64.decode(field.dropFirst(word.count).drop { $0 == " " }) else {
-            return .forged("the token is not Base64")
-        }
-        return .finalToken(token)
-    }
+    package func acceptance(_ response: AcceptingResponse) -> AcceptanceVerdict { response.lastToken(of: "Negotiate") }
 
     /// A new connection to the space will be challenged again, so its first request already carries the first token.
     package func preemption(after answer: Answer) -> Preemption { .dialogue }

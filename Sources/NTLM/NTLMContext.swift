@@ -2,6 +2,7 @@
 
 import CountersignChallenges
 import CountersignCryptography
+import CountersignSPNEGO
 
 /// The client's side of one NTLM dialogue on one connection: NTLMv2 with MIC, channel binding and target name, raw or
 /// in SPNEGO. MS-NLMP §3.1, RFC 4178.
@@ -124,7 +125,7 @@ package struct NTLMContext: Sendable {
         guard let session else {
             throw NTLMError(.malformed, "the server sent a token of \(serverToken.count) bytes where none is due")
         }
-        let response = try NegTokenResp(parsing: serverToken)
+        let response = try NTLMError.reading(try NegTokenResp(parsing: serverToken))
         try response.checkAcceptable()
         guard response.negState == .acceptCompleted, response.responseToken?.isEmpty ?? true else {
             throw NTLMError(.rejected, "the server did not complete the negotiation")
@@ -170,7 +171,7 @@ package struct NTLMContext: Sendable {
     // MARK: SPNEGO
 
     private static func unwrap(_ serverToken: [UInt8]) throws(NTLMError) -> [UInt8] {
-        let response = try NegTokenResp(parsing: serverToken)
+        let response = try NTLMError.reading(try NegTokenResp(parsing: serverToken))
         try response.checkAcceptable(refusal: NegTokenResp.wantsKerberos)
         guard response.negState != .acceptCompleted else {
             throw NTLMError(.unsupported, "the server accepted before it was given any proof")

@@ -2,6 +2,7 @@
 
 import CountersignChallenges
 import CountersignCryptography
+import CountersignSPNEGO
 import Testing
 
 @testable import CountersignDemo

@@ -2,6 +2,7 @@
 
 import CountersignChallenges
 import CountersignCryptography
+import CountersignSPNEGO
 import Testing
 
 @testable import CountersignDemo
@@ -214,5 +215,23 @@ import Testing
         var dialogue = try Dialogue(.raw)
         _ = try dialogue.answer(try dialogue.challenge())
         #expect(throws: NTLMError(.malformed, "")) { try dialogue.client.conclude([0]) }
+    }
+
+    /// As in a library restricted to FIPS 140.
+    @Test func withoutMD5NothingIsAnswered() throws {
+        let credential = EnrolledCredential.password(
+            PasswordCredential(name: "e", user: "jdoe", password: Secret(utf8: "secret"), generation: 1))
+        let context = RequestContext(
+            origin: Origin(scheme: .https, host: "wiki.corp.example", port: 443),
+            authenticators: AuthenticatorTable([]), site: .yes("listed"), permitted: [.ntlm],
+            plaintextPermitted: false, clientAuthorizes: false, originTrusted: true, hasBody: false)
+        let challenge = try #require(try ChallengeParser.parse(fields: ["NTLM"]).first)
+        let authenticator = NTLMAuthenticator(.raw, hasMD5: false)
+        let reason = "NTLM needs MD5, which OpenSSL does not offer here"
+        #expect(authenticator.obstacle(to: credential, context) == reason)
+        #expect(throws: AuthenticationError(.unsupportedChallenge, reason)) {
+            try authenticator.reply(to: challenge, with: credential, context)
+        }
+        #expect(NTLMAuthenticator.raw.obstacle(to: credential, context) == nil)
     }
 }

@@ -3,6 +3,7 @@
 import CountersignChallenges
 import CountersignCryptography
 import FoundationEssentials
+import CountersignSPNEGO
 import Testing
 
 @testable import CountersignDemo

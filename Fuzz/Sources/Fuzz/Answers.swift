@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CountersignChallenges
 import CountersignNTLM
+import CountersignSPNEGO
 import CountersignSitePolicy
 
 /// Each line of the input is one field value.
@@ -9,7 +10,13 @@ import CountersignSitePolicy
         String(decoding: $0, as: UTF8.self)
     }
     guard let challenges = try? ChallengeParser.parse(fields: fields) else { return }
-    for challenge in challenges { precondition(!challenge.scheme.isEmpty) }
+    for challenge in challenges {
+        precondition(!challenge.scheme.isEmpty)
+        // A scope is repeated in response fields and logs.
+        if case .insufficientScope(let scope?) = BearerError(challenge) {
+            precondition(scope.utf8.count <= 203 && scope.unicodeScalars.allSatisfy { $0.value >= 0x20 })
+        }
+    }
 }
 
 /// Serialising and parsing a valid message gives the same message.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
 import Testing
 
-@testable import CountersignNTLM
+@testable import CountersignSPNEGO
 
 @Suite struct NegTokenTests {
     private static let spnego = "06062b0601050502"
@@ -11,7 +12,7 @@ import Testing
 
     /// Encoded by pyspnego.
     @Test func initOffersNTLMAlone() throws {
-        let token = NegTokenInit.ntlm([0xAA, 0xBB])
+        let token = NegTokenInit(mechTypes: [MechanismOID.ntlm], mechToken: [0xAA, 0xBB])
         #expect(token.serialized == hex("6022 \(Self.spnego) a018 3016 a00e 300c \(Self.ntlm) a204 0402aabb"))
         #expect(try NegTokenInit(parsing: token.serialized) == token)
         #expect(token.mechTypeList == hex("300c" + Self.ntlm))
@@ -65,22 +66,22 @@ import Testing
         ("length cut", "a182 30"), ("length of 4 bytes", "a18400000007 3005 a003 0a0101"),
     ])
     func anythingElseIsMalformed(fault: String, digits: String) {
-        #expect(throws: NTLMError(.malformed, ""), "\(fault)") { try NegTokenResp(parsing: hex(digits)) }
+        #expect(throws: SPNEGOError(.malformed, ""), "\(fault)") { try NegTokenResp(parsing: hex(digits)) }
     }
 
     @Test func everyTruncationIsRefused() {
         let tokens = (
-            NegTokenInit.ntlm([UInt8](repeating: 1, count: 130)).serialized,
+            NegTokenInit(mechTypes: [MechanismOID.ntlm], mechToken: [UInt8](repeating: 1, count: 130)).serialized,
             NegTokenResp(
                 negState: .acceptCompleted, supportedMech: MechanismOID.ntlm,
                 responseToken: [UInt8](repeating: 1, count: 130), mechListMIC: [1]
             ).serialized
         )
         for count in tokens.0.indices {
-            #expect(throws: NTLMError(.malformed, "")) { try NegTokenInit(parsing: Array(tokens.0.prefix(count))) }
+            #expect(throws: SPNEGOError(.malformed, "")) { try NegTokenInit(parsing: Array(tokens.0.prefix(count))) }
         }
         for count in tokens.1.indices {
-            #expect(throws: NTLMError(.malformed, "")) { try NegTokenResp(parsing: Array(tokens.1.prefix(count))) }
+            #expect(throws: SPNEGOError(.malformed, "")) { try NegTokenResp(parsing: Array(tokens.1.prefix(count))) }
         }
     }
 
@@ -89,7 +90,7 @@ import Testing
             .dropFirst(3)
         let count = UInt8(content.count)
         #expect(throws: Never.self) { try NegTokenResp(parsing: [0xA1, 0x81, count] + content) }
-        #expect(throws: NTLMError(.malformed, "")) { try NegTokenResp(parsing: [0xA1, 0x82, 0, count] + content) }
+        #expect(throws: SPNEGOError(.malformed, "")) { try NegTokenResp(parsing: [0xA1, 0x82, 0, count] + content) }
     }
 
     @Test func aTokenHasABound() {
@@ -99,11 +100,15 @@ import Testing
         #expect(throws: Never.self) { try NegTokenResp(parsing: fits.serialized) }
         var above = fits
         above.responseToken?.append(0)
-        #expect(throws: NTLMError(.malformed, "")) { try NegTokenResp(parsing: above.serialized) }
+        #expect(throws: SPNEGOError(.malformed, "")) { try NegTokenResp(parsing: above.serialized) }
     }
 
     @Test func anotherMechanismsInitialTokenIsUnsupported() {
         let kerberos = hex("600d \(Self.kerberos) 0100")
-        #expect(throws: NTLMError(.unsupported, "")) { try NegTokenInit(parsing: kerberos) }
+        #expect(throws: SPNEGOError(.unsupported, "")) { try NegTokenInit(parsing: kerberos) }
     }
+}
+
+private func hex(_ digits: String) -> [UInt8] {
+    Hex.decode(digits.filter { $0 != " " }) ?? []
 }

@@ -42,27 +42,27 @@ enum DER {
         }
 
         /// The content of the next value, which must have `tag`.
-        mutating func take(_ tag: UInt8, named name: String) throws(NTLMError) -> ArraySlice<UInt8> {
+        mutating func take(_ tag: UInt8, named name: String) throws(SPNEGOError) -> ArraySlice<UInt8> {
             guard let found = bytes.popFirst(), found == tag else {
-                throw NTLMError(.malformed, "SPNEGO: \(name) is missing")
+                throw SPNEGOError(.malformed, "SPNEGO: \(name) is missing")
             }
             let length = try takeLength(of: name)
             guard length <= bytes.count else {
-                throw NTLMError(.malformed, "SPNEGO: \(name) of \(length) bytes overruns the token")
+                throw SPNEGOError(.malformed, "SPNEGO: \(name) of \(length) bytes overruns the token")
             }
             defer { bytes = bytes.dropFirst(length) }
             return bytes.prefix(length)
         }
 
         /// The content of the next value if it has `tag`, otherwise nil.
-        mutating func takeOptional(_ tag: UInt8, named name: String) throws(NTLMError) -> ArraySlice<UInt8>? {
+        mutating func takeOptional(_ tag: UInt8, named name: String) throws(SPNEGOError) -> ArraySlice<UInt8>? {
             nextTag == tag ? try take(tag, named: name) : nil
         }
 
         /// The content of a value with `tag`, if the next value has the tag `wrapper` and contains nothing else.
         mutating func takeOptional(
             _ tag: UInt8, inside wrapper: UInt8, named name: String
-        ) throws(NTLMError) -> ArraySlice<UInt8>? {
+        ) throws(SPNEGOError) -> ArraySlice<UInt8>? {
             guard let content = try takeOptional(wrapper, named: name) else { return nil }
             var inner = Reader(content)
             let value = try inner.take(tag, named: name)
@@ -71,25 +71,25 @@ enum DER {
         }
 
         /// Throws `malformed` if there are trailing bytes.
-        func finish(_ name: String) throws(NTLMError) {
+        func finish(_ name: String) throws(SPNEGOError) {
             guard bytes.isEmpty else {
-                throw NTLMError(.malformed, "SPNEGO: \(bytes.count) bytes behind the end of \(name)")
+                throw SPNEGOError(.malformed, "SPNEGO: \(bytes.count) bytes behind the end of \(name)")
             }
         }
 
         /// The length has at most three bytes, which is enough because a token is not much longer than 64 KiB.
-        private mutating func takeLength(of name: String) throws(NTLMError) -> Int {
+        private mutating func takeLength(of name: String) throws(SPNEGOError) -> Int {
             guard let first = bytes.popFirst() else {
-                throw NTLMError(.malformed, "SPNEGO: \(name) has no length")
+                throw SPNEGOError(.malformed, "SPNEGO: \(name) has no length")
             }
             guard first >= 0x80 else { return Int(first) }
             let count = Int(first & 0x7F)
             guard (1...3).contains(count), count <= bytes.count else {
-                throw NTLMError(.malformed, "SPNEGO: \(name) has a length of \(count) bytes")
+                throw SPNEGOError(.malformed, "SPNEGO: \(name) has a length of \(count) bytes")
             }
             let length = bytes.prefix(count).reduce(0) { $0 << 8 | Int($1) }
             guard bytes.first != 0, length > 127 else {
-                throw NTLMError(.malformed, "SPNEGO: the length of \(name) is not the shortest form")
+                throw SPNEGOError(.malformed, "SPNEGO: the length of \(name) is not the shortest form")
             }
             bytes = bytes.dropFirst(count)
             return length
@@ -97,10 +97,14 @@ enum DER {
     }
 }
 
-/// The object identifiers that SPNEGO and NTLM use, as DER contents.
+/// The object identifiers of SPNEGO and its mechanisms, as DER contents.
 package enum MechanismOID {
     /// 1.3.6.1.5.5.2 (RFC 4178 §3).
     static let spnego: [UInt8] = [0x2B, 0x06, 0x01, 0x05, 0x05, 0x02]
+    /// 1.2.840.113554.1.2.2 (RFC 4121 §4.1).
+    package static let kerberos: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x12, 0x01, 0x02, 0x02]
+    /// 1.2.840.48018.1.2.2: Kerberos, as Windows 2000 writes it (MS-SPNG §1.9).
+    package static let kerberosOfWindows2000: [UInt8] = [0x2A, 0x86, 0x48, 0x82, 0xF7, 0x12, 0x01, 0x02, 0x02]
     /// 1.3.6.1.4.1.311.2.2.10 (MS-SPNG §1.9).
     package static let ntlm: [UInt8] = [0x2B, 0x06, 0x01, 0x04, 0x01, 0x82, 0x37, 0x02, 0x02, 0x0A]
 }

@@ -5,7 +5,8 @@
 /// Only the original form is parsed and written. reqFlags and mechListMIC are skipped, and so are the negHints of
 /// MS-SPNG, which only servers send.
 package struct NegTokenInit: Equatable, Sendable {
-    static let limitBytes = MessageReader.limitBytes + 256
+    /// 64 KiB for the mechanism's token, and its envelope.
+    package static let limitBytes = 65_536 + 256
 
     /// Object identifiers as DER contents, in order of preference.
     package var mechTypes: [[UInt8]]
@@ -16,27 +17,22 @@ package struct NegTokenInit: Equatable, Sendable {
         self.mechToken = mechToken
     }
 
-    /// A token that offers only NTLM.
-    static func ntlm(_ negotiate: [UInt8]) -> NegTokenInit {
-        NegTokenInit(mechTypes: [MechanismOID.ntlm], mechToken: negotiate)
-    }
-
-    package init(parsing bytes: [UInt8]) throws(NTLMError) {
+    package init(parsing bytes: [UInt8]) throws(SPNEGOError) {
         guard bytes.count <= Self.limitBytes else {
-            throw NTLMError(.malformed, "SPNEGO token of \(bytes.count) bytes exceeds \(Self.limitBytes)")
+            throw SPNEGOError(.malformed, "SPNEGO token of \(bytes.count) bytes exceeds \(Self.limitBytes)")
         }
         var outer = DER.Reader(bytes[...])
         var token = DER.Reader(try outer.take(DER.initialContextToken, named: "InitialContextToken"))
         try outer.finish("InitialContextToken")
         guard Array(try token.take(DER.objectIdentifier, named: "thisMech")) == MechanismOID.spnego else {
-            throw NTLMError(.unsupported, "the token is not SPNEGO's")
+            throw SPNEGOError(.unsupported, "the token is not SPNEGO's")
         }
         var choice = DER.Reader(try token.take(DER.context(0), named: "NegTokenInit"))
         try token.finish("NegTokenInit")
         var fields = DER.Reader(try choice.take(DER.sequence, named: "NegTokenInit"))
         try choice.finish("NegTokenInit")
         guard let list = try fields.takeOptional(DER.sequence, inside: DER.context(0), named: "mechTypes") else {
-            throw NTLMError(.malformed, "SPNEGO: mechTypes is missing")
+            throw SPNEGOError(.malformed, "SPNEGO: mechTypes is missing")
         }
         var types = DER.Reader(list)
         mechTypes = []

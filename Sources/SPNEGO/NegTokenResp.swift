@@ -23,9 +23,9 @@ package struct NegTokenResp: Equatable, Sendable {
         self.mechListMIC = mechListMIC
     }
 
-    package init(parsing bytes: [UInt8]) throws(NTLMError) {
+    package init(parsing bytes: [UInt8]) throws(SPNEGOError) {
         guard bytes.count <= NegTokenInit.limitBytes else {
-            throw NTLMError(.malformed, "SPNEGO token of \(bytes.count) bytes exceeds \(NegTokenInit.limitBytes)")
+            throw SPNEGOError(.malformed, "SPNEGO token of \(bytes.count) bytes exceeds \(NegTokenInit.limitBytes)")
         }
         var outer = DER.Reader(bytes[...])
         var choice = DER.Reader(try outer.take(DER.context(1), named: "NegTokenResp"))
@@ -34,7 +34,7 @@ package struct NegTokenResp: Equatable, Sendable {
         try choice.finish("NegTokenResp")
         if let state = try fields.takeOptional(DER.enumerated, inside: DER.context(0), named: "negState") {
             guard state.count == 1, let value = state.first, let known = State(rawValue: value) else {
-                throw NTLMError(.malformed, "SPNEGO: negState is none of the four")
+                throw SPNEGOError(.malformed, "SPNEGO: negState is none of the four")
             }
             negState = known
         } else {
@@ -68,20 +68,4 @@ package struct NegTokenResp: Equatable, Sendable {
         }
         return DER.encode(DER.context(1), DER.encode(DER.sequence, fields))
     }
-}
-
-extension NegTokenResp {
-    /// Throws `rejected` if the server ended the negotiation, and `unsupported` if it chose a mechanism that was not
-    /// offered. `refusal` is the sentence for the former.
-    func checkAcceptable(
-        refusal: String = "the origin ended the negotiation without accepting it"
-    ) throws(NTLMError) {
-        guard negState != .reject else { throw NTLMError(.rejected, refusal) }
-        guard supportedMech == nil || supportedMech == MechanismOID.ntlm else {
-            throw NTLMError(.unsupported, Self.wantsKerberos)
-        }
-    }
-
-    /// In `Negotiate`, the only mechanisms in use are Kerberos and NTLM (RFC 4559 §4), and only NTLM was offered.
-    static let wantsKerberos = "the origin wants Kerberos; NTLM was refused"
 }
