@@ -2,7 +2,8 @@
 
 import CountersignCOpenSSL
 
-/// A hash function of OpenSSL's default provider. ``MD4`` (RFC 1320) is not one of them.
+/// A hash function of OpenSSL. ``MD4`` (RFC 1320) is not one of them. Callers of ``md5`` check ``isAvailable`` first: a
+/// library that is restricted to FIPS 140 does not have it.
 package enum Digest: String, CaseIterable, Sendable {
     case md5
     case sha1
@@ -26,10 +27,17 @@ package enum Digest: String, CaseIterable, Sendable {
     /// The functions that sign requests, fetched once. OpenSSL looks up the others in its providers for each digest.
     /// Unsafe because of the pointers: an EVP_MD does not change after it is fetched, and these are never released.
     private enum Fetched {
-        nonisolated(unsafe) static let md5: OpaquePointer = EVP_MD_fetch(nil, "MD5", nil) ?? EVP_md5()
+        /// Nil if OpenSSL's configuration has no provider with MD5.
+        nonisolated(unsafe) static let availableMD5: OpaquePointer? = EVP_MD_fetch(nil, "MD5", nil)
+        nonisolated(unsafe) static let md5: OpaquePointer = availableMD5 ?? EVP_md5()
         nonisolated(unsafe) static let sha256: OpaquePointer = EVP_MD_fetch(nil, "SHA256", nil) ?? EVP_sha256()
         nonisolated(unsafe) static let sha512_256: OpaquePointer =
             EVP_MD_fetch(nil, "SHA512-256", nil) ?? EVP_sha512_256()
+    }
+
+    /// Whether OpenSSL can compute the function. Only MD5 may be missing (FIPS 140); all else depends on the others.
+    package var isAvailable: Bool {
+        self == .md5 ? Fetched.availableMD5 != nil : true
     }
 
     /// The digest's length.

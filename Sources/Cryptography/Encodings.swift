@@ -98,13 +98,22 @@ package enum Hex {
         return digits
     }
 
-    /// Appends the lower-case digits of `bytes`, in ASCII.
+    /// Appends the lower-case digits of `bytes`, in ASCII. Nothing is left elsewhere in memory.
     package static func appendDigits(_ bytes: [UInt8], to output: inout [UInt8]) {
-        output.reserveCapacity(output.count + 2 * bytes.count)
-        for byte in bytes {
-            output.append(alphabet[Int(byte >> 4)])
-            output.append(alphabet[Int(byte & 15)])
+        let start = output.count
+        // Room for two digits per byte. Copying is the fastest way to make it.
+        output.append(contentsOf: bytes)
+        output.append(contentsOf: bytes)
+        output.withUnsafeMutableBufferPointer { output in
+            for (offset, byte) in bytes.enumerated() {
+                output[start + 2 * offset] = digit(byte >> 4)
+                output[start + 2 * offset + 1] = digit(byte & 15)
+            }
         }
+    }
+
+    private static func digit(_ value: UInt8) -> UInt8 {
+        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
     }
 
     /// `bytes` in lower-case digits, with `separator` between bytes.

@@ -2,9 +2,10 @@
 
 import CountersignCOpenSSL
 
-/// A digest of bytes that arrive in pieces.
-package struct RunningDigest: ~Copyable {
-    private let context: OpaquePointer
+/// A digest of bytes that arrive in pieces, or one digest after another.
+package struct RunningDigest: ~Copyable, Sendable {
+    /// Unsafe because of the pointer: only the owner of the value uses it.
+    private nonisolated(unsafe) let context: OpaquePointer
     private let digest: Digest
 
     package init(_ digest: Digest) {
@@ -22,13 +23,22 @@ package struct RunningDigest: ~Copyable {
         precondition(done == 1, "a digest in memory cannot fail")
     }
 
-    /// The digest of all bytes so far.
-    package consuming func finish() -> [UInt8] {
-        [UInt8](unsafeUninitializedCapacity: digest.lengthBytes) { output, count in
+    /// The digest of all bytes since the last call. What follows belongs to the next digest.
+    package mutating func finish() -> [UInt8] {
+        let output = [UInt8](unsafeUninitializedCapacity: digest.lengthBytes) { output, count in
             var length: UInt32 = 0
             let done = EVP_DigestFinal_ex(context, output.baseAddress, &length)
             precondition(done == 1, "a digest in memory cannot fail")
             count = Int(length)
         }
+        // Keeps what OpenSSL has allocated, which costs more than the digest of a short text.
+        precondition(EVP_DigestInit_ex(context, nil, nil) == 1, "a digest in memory cannot fail")
+        return output
+    }
+
+    /// The digest of `bytes` alone.
+    package mutating func hash(_ bytes: [UInt8]) -> [UInt8] {
+        bytes.withUnsafeBytes { update($0) }
+        return finish()
     }
 }
