@@ -38,6 +38,20 @@ struct RevocationListTests {
     /// `fault`, after the text about the missing response.
     private func unknown(_ fault: String) -> ServerTrust.Revocation { .unknown("no stapled OCSP response, \(fault)") }
 
+    /// A list from the network must not make OpenSSL ask the terminal.
+    @Test func aListThatSaysItIsEncryptedIsRefused() {
+        let text = """
+            -----BEGIN X509 CRL-----
+            Proc-Type: 4,ENCRYPTED
+            DEK-Info: AES-128-CBC,00112233445566778899AABBCCDDEEFF
+
+            AAAAAAAAAAAAAAAAAAAAAA==
+            -----END X509 CRL-----
+
+            """
+        #expect(throws: CertificateError(.malformed, "")) { try RevocationList.read(Array(text.utf8)) }
+    }
+
     // MARK: Verdicts
 
     @Test func aListTellsWhoIsRevoked() throws {

@@ -15,7 +15,9 @@ extension Certificate {
             guard count > 0, let input = BIO_new_mem_buf(bytes.baseAddress, count) else { return ([], true) }
             defer { BIO_free(input) }
             var certificates: [Certificate] = []
-            while let x509 = PEM_read_bio_X509(input, nil, nil, nil) {
+            // Without a callback, OpenSSL asks the terminal for the pass phrase of a certificate that says it is
+            // encrypted.
+            while let x509 = PEM_read_bio_X509(input, nil, { _, _, _, _ in -1 }, nil) {
                 certificates.append(Certificate(retaining: x509))
                 X509_free(x509)
             }

@@ -9,8 +9,10 @@ import CountersignCOpenSSL
 final class ChainFindings {
     private var found: [Finding] = []
     private var unusableLists: Set<ListUse> = []
-    /// Why no list determines whether the leaf is revoked; nil if one does.
-    private(set) var leafListFault: String?
+    /// Why no list determines whether a certificate is revoked, by its depth.
+    private var listFaults: [Int32: String] = [:]
+    /// The certificate that a list revokes, the leaf if there are several.
+    private(set) var revoked: RevokedCertificate?
 
     private struct Finding {
         let reason: ServerTrust.Reason
@@ -43,10 +45,13 @@ final class ChainFindings {
         }
     }
 
+    /// Why no list determines whether the certificate at `depth` is revoked; nil if one does.
+    func listFault(at depth: Int32) -> String? { listFaults[depth] }
+
     /// Whether another path may lack the reason, although it was found at the leaf.
     private static func dependsOnPath(_ reason: ServerTrust.Reason) -> Bool {
         switch reason {
-        case .unknownIssuer, .incompleteChain, .nameConstraint, .pathLength, .other: true
+        case .unknownIssuer, .incompleteChain, .nameConstraint, .pathLength, .revocationUnknown, .other: true
         case .selfSigned, .expired, .notYetValid, .hostMismatch, .revoked, .wrongPurpose, .weakKey, .weakSignature,
             .caAsLeaf:
             false
@@ -60,11 +65,15 @@ final class ChainFindings {
         let certificate = X509_STORE_CTX_get_current_cert(context).map { Certificate(retaining: $0) }
         let list = X509_STORE_CTX_get0_current_crl(context)
         if let fault = Self.listFault(for: error, of: list) {
-            if depth == 0, leafListFault == nil { leafListFault = fault }
+            if listFaults[depth] == nil { listFaults[depth] = fault }
             if !Self.staleness.contains(error) { unusableLists.insert(ListUse(list: list, depth: depth)) }
             return
         }
         if error == X509_V_ERR_CERT_REVOKED, unusableLists.contains(ListUse(list: list, depth: depth)) { return }
+        if error == X509_V_ERR_CERT_REVOKED, let certificate, let list, revoked == nil || depth == 0 {
+            revoked = RevokedCertificate(
+                certificate, isLeaf: depth == 0, RevocationList(retaining: list).entry(of: certificate))
+        }
         // Redundant after a missing issuer.
         let missing: [ServerTrust.Reason] = [.unknownIssuer, .incompleteChain, .selfSigned]
         if error == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE, found.contains(where: { missing.contains($0.reason) }) {

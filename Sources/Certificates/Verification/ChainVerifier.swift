@@ -5,9 +5,10 @@ import CountersignCOpenSSL
 /// Verifies an origin's chain (RFC 5280 §6, RFC 9525) and reports all reasons against it.
 ///
 /// OpenSSL builds and validates the path with its strict flags: server purpose, no common name, no partial chains.
-/// ``CertificateRequirements`` checks what OpenSSL does not, and ``RevocationFindings`` evaluates stapled responses and
-/// local lists. OpenSSL builds one path without going back; if that path fails, ``PathSearch`` finds the others.
-/// Nothing is fetched: no list, no response, no missing issuer.
+/// ``CertificateRequirements`` checks what OpenSSL does not, and ``RevocationFindings`` evaluates stapled responses,
+/// local lists and the statuses that were learned before. OpenSSL builds one path without going back; if that path
+/// fails, ``PathSearch`` finds the others. Nothing is fetched: no list, no response, no missing issuer. The verdict
+/// says what could be asked.
 package struct ChainVerifier: Sendable {
     /// The trust anchors.
     package let anchors: TrustAnchors
@@ -29,7 +30,8 @@ package struct ChainVerifier: Sendable {
     ) {
         self.anchors = anchors
         self.refused = refused
-        self.revocationLists = revocationLists
+        // A delta list would be taken for a whole one.
+        self.revocationLists = revocationLists.filter { !$0.isDelta }
         self.isPublicSuffix = isPublicSuffix
     }
 
@@ -47,12 +49,16 @@ package struct ChainVerifier: Sendable {
     /// A verdict and the time until which it stays the same.
     package struct Appraisal: Sendable {
         package let trust: ServerTrust
-        /// The last second before the next date of a certificate, list or response; in seconds since 1970.
+        /// The last second before the next date of a certificate, list, response or status; in seconds since 1970.
         package let holdsUntil: Int64
+        /// The certificates whose status is not known but can be learned. None if there is a reason against the chain,
+        /// or if statuses cannot be learned.
+        package let questions: [RevocationQuestion]
 
-        package init(trust: ServerTrust, holdsUntil: Int64) {
+        package init(trust: ServerTrust, holdsUntil: Int64, questions: [RevocationQuestion] = []) {
             self.trust = trust
             self.holdsUntil = holdsUntil
+            self.questions = questions
         }
     }
 
@@ -64,8 +70,11 @@ package struct ChainVerifier: Sendable {
         appraise(chain: chain, host: host, at: time, staple: stapledOCSP.map { .received($0) } ?? .absent).trust
     }
 
-    /// The verdict of ``evaluate(chain:host:at:stapledOCSP:)``, and how long it holds.
-    package func appraise(chain: [Certificate], host: String, at time: Int64, staple: Staple) -> Appraisal {
+    /// The verdict of ``evaluate(chain:host:at:stapledOCSP:)``, how long it holds, and what can be asked. `statuses`
+    /// are those learned before.
+    package func appraise(
+        chain: [Certificate], host: String, at time: Int64, staple: Staple, statuses: KnownStatuses = .none
+    ) -> Appraisal {
         guard let leaf = chain.first else {
             let trust = ServerTrust(
                 chain: [], reasons: [.other("no certificate was sent")], revocation: .unknown("no certificate"))
@@ -74,7 +83,7 @@ package struct ChainVerifier: Sendable {
         ERR_clear_error()
         defer { ERR_clear_error() }
         let question = Question(
-            leaf: leaf, host: host, time: time, staple: staple, requirements: PathRequirements())
+            leaf: leaf, host: host, time: time, staple: staple, statuses: statuses, requirements: PathRequirements())
         let unusable = chain.dropFirst().filter { $0.signatureCost == nil }
         let usable = unusable.isEmpty ? chain : [leaf] + chain.dropFirst().filter { $0.signatureCost != nil }
         var best = judge(ChainPath.Material(chain: usable), question)
@@ -82,7 +91,7 @@ package struct ChainVerifier: Sendable {
         if best.findings.dependOnPath {
             var search = PathSearch(
                 usable, leaf: leaf, anchors: anchors, at: time, requirements: question.requirements,
-                extraCost: (!revocationLists.isEmpty, staple.isReceived ? StapledResponse.cost : 0))
+                extraCost: (!revocationLists.isEmpty, staple.isReceived ? OCSPResponse.cost : 0))
             search.charge(best.path.whole)
             while best.findings.dependOnPath, let other = search.next() {
                 let found = judge(other, question)
@@ -93,9 +102,14 @@ package struct ChainVerifier: Sendable {
         if !best.path.reachesAnchor {
             for issuer in unusable { best.findings.add(.unusableKey(of: issuer), depth: 1) }
         }
+        let revocation = best.revocation
+        let trust = ServerTrust(
+            chain: chain, reasons: best.findings.reasons, revocation: revocation.verdict, revoked: revocation.revoked)
+        let isOnlyUnknown = trust.reasons.allSatisfy { $0 == .revocationUnknown }
         return Appraisal(
-            trust: ServerTrust(chain: chain, reasons: best.findings.reasons, revocation: best.revocation),
-            holdsUntil: min(best.holdsUntil, lastSecond(of: chain + best.path.whole + anchorsFound, at: time)))
+            trust: trust,
+            holdsUntil: min(revocation.holdsUntil, lastSecond(of: chain + best.path.whole + anchorsFound, at: time)),
+            questions: isOnlyUnknown ? revocation.questions : [])
     }
 
     private struct Question {
@@ -103,6 +117,7 @@ package struct ChainVerifier: Sendable {
         let host: String
         let time: Int64
         let staple: Staple
+        let statuses: KnownStatuses
         let requirements: PathRequirements
     }
 
@@ -110,8 +125,7 @@ package struct ChainVerifier: Sendable {
     private struct Judgement {
         let path: ChainPath
         let findings: ChainFindings
-        let revocation: ServerTrust.Revocation
-        let holdsUntil: Int64
+        let revocation: RevocationFindings
 
         func isBetter(than other: Judgement) -> Bool {
             if path.reachesAnchor != other.path.reachesAnchor { return path.reachesAnchor }
@@ -135,9 +149,10 @@ package struct ChainVerifier: Sendable {
         if !refusedKeys.isEmpty, path.whole.contains(where: { refusedKeys.contains($0.publicKeyDER) }) {
             findings.add(.other("certificate issued by this proxy's interception CA"), depth: 0)
         }
-        let revocation = RevocationFindings.judge(path, staple: question.staple, at: question.time, into: findings)
-        return Judgement(
-            path: path, findings: findings, revocation: revocation.verdict, holdsUntil: revocation.holdsUntil)
+        let revocation = RevocationFindings.judge(
+            path, staple: question.staple, statuses: question.statuses, isOwnAnchor: anchors.additional.contains,
+            at: question.time, into: findings)
+        return Judgement(path: path, findings: findings, revocation: revocation)
     }
 
     /// Whether the leaf is for `host`: the only part of a verdict that depends on the host.

@@ -8,11 +8,15 @@ extension ServerTrust {
     /// The reasons as one text, separated by commas.
     package var text: String { texts.joined(separator: ", ") }
 
-    /// One of the reasons as text. If the issuer is missing, the text names it.
+    /// One of the reasons as text. If the issuer is missing, the text names it; if a certificate is revoked, it says by
+    /// whom and when.
     package func text(of reason: Reason) -> String {
         switch reason {
         case .unknownIssuer, .incompleteChain:
             missingIssuer.map { "issued by \"\($0)\", which is not trusted" } ?? reason.description
+        case .revoked: revoked?.text ?? reason.description
+        case .revocationUnknown:
+            if case .unknown(let why) = revocation { "\(reason): \(why)" } else { reason.description }
         default: reason.description
         }
     }

@@ -17,8 +17,11 @@ package struct ServerTrust: Sendable, Equatable {
         /// The server sent no issuer of its own certificate, which names a URL of its issuer's certificate (RFC 5280
         /// §4.2.2.1).
         case incompleteChain
-        /// Of the leaf or of an issuer; ``ServerTrust/revocation`` has the source.
+        /// Of the leaf or of an issuer; ``ServerTrust/revocation`` has the source, ``ServerTrust/revoked`` the
+        /// certificate.
         case revoked
+        /// The site requires a revocation status, and ``ServerTrust/revocation`` says why there is none.
+        case revocationUnknown
         /// Key usage or extended key usage is wrong for a TLS server, or for a CA.
         case wrongPurpose
         /// Weaker than RSA 2048 or P-256, DSA, or an unusual size.
@@ -41,15 +44,20 @@ package struct ServerTrust: Sendable, Equatable {
         case stapledOCSP
         /// A local revocation list (RFC 5280 §5).
         case revocationList
+        /// The response of an OCSP responder that the certificate names.
+        case responder(url: String)
+        /// A revocation list that the certificate names.
+        case distributedList(url: String)
     }
 
-    /// Whether the certificate is revoked, if that can be determined without network access.
+    /// Whether the certificate is revoked, as far as that is known.
     package enum Revocation: Equatable, Sendable {
         /// The leaf is not revoked.
         case good(by: RevocationSource)
         /// The leaf or one of its issuers is revoked.
         case revoked(by: RevocationSource)
-        /// Undetermined, with a short sentence that says why. Does not count against the chain.
+        /// Undetermined, with a short sentence that says why. Counts against the chain only if the site requires a
+        /// status, see ``Reason/revocationUnknown``.
         case unknown(String)
     }
 
@@ -59,11 +67,17 @@ package struct ServerTrust: Sendable, Equatable {
     package let reasons: [Reason]
     /// ``Revocation/revoked(by:)`` if and only if ``reasons`` contains ``Reason/revoked``.
     package let revocation: Revocation
+    /// The certificate that is revoked, if there is one.
+    package let revoked: RevokedCertificate?
 
-    package init(chain: [Certificate], reasons: [Reason], revocation: Revocation = .unknown("not asked")) {
+    package init(
+        chain: [Certificate], reasons: [Reason], revocation: Revocation = .unknown("not asked"),
+        revoked: RevokedCertificate? = nil
+    ) {
         self.chain = chain
         self.reasons = reasons
         self.revocation = revocation
+        self.revoked = revoked
     }
 
     /// Whether there is a leaf and no reason against it.
@@ -90,6 +104,7 @@ extension ServerTrust.Reason: CustomStringConvertible {
         case .unknownIssuer: "certificate issuer unknown"
         case .incompleteChain: "certificate chain incomplete"
         case .revoked: "certificate revoked"
+        case .revocationUnknown: "revocation status unknown"
         case .wrongPurpose: "certificate is for another purpose"
         case .weakKey: "certificate key too weak"
         case .weakSignature: "certificate signature too weak"
@@ -97,6 +112,52 @@ extension ServerTrust.Reason: CustomStringConvertible {
         case .nameConstraint: "certificate outside its issuer's name constraints"
         case .pathLength: "certificate chain longer than its issuers allow"
         case .other(let text): text
+        }
+    }
+}
+
+/// A revoked certificate of a chain, and who revoked it when and why.
+package struct RevokedCertificate: Hashable, Sendable {
+    /// The subject; empty for a certificate without one.
+    package let subject: String
+    package let issuer: String
+    /// Whether it is the server's own.
+    package let isLeaf: Bool
+    package let entry: RevocationEntry
+
+    package init(_ certificate: Certificate, isLeaf: Bool, _ entry: RevocationEntry) {
+        subject = certificate.subject
+        issuer = certificate.issuer
+        self.isLeaf = isLeaf
+        self.entry = entry
+    }
+
+    /// `certificate revoked 2026-01-01 by "CN=Corp CA" (key compromise)`, or
+    /// `certificate of the issuer "CN=Corp CA" revoked 2026-01-01 by "CN=Corp Root"`.
+    package var text: String {
+        let name = isLeaf ? "certificate" : "certificate of the issuer \"\(subject)\""
+        let date = entry.date.map { " \(CalendarDate(secondsSince1970: $0))" } ?? ""
+        return "\(name) revoked\(date) by \"\(issuer)\"" + (entry.reason.map { " (\($0.text))" } ?? "")
+    }
+}
+
+extension ServerTrust.RevocationSource: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .stapledOCSP: "stapled OCSP response"
+        case .revocationList: "revocation list in Certs/anchors"
+        case .responder(let url): "OCSP responder \(url)"
+        case .distributedList(let url): "revocation list \(url)"
+        }
+    }
+}
+
+extension ServerTrust.Revocation: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .good(let source): "good, by the \(source)"
+        case .revoked(let source): "revoked, by the \(source)"
+        case .unknown(let why): "unknown: \(why)"
         }
     }
 }

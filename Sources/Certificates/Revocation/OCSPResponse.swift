@@ -2,18 +2,15 @@
 
 import CountersignCOpenSSL
 
-/// Evaluates an OCSP response that a server sent with its certificate (RFC 6960 §4.2.1, RFC 6066 §8).
+/// Evaluates an OCSP response (RFC 6960 §4.2.1): one that a server sent with its certificate (RFC 6066 §8), or a
+/// responder's.
 ///
-/// A response counts if it is about the leaf, is current, and is signed with SHA-256 or better by the leaf's issuer or
-/// by a responder that this issuer has authorised (id-kp-OCSPSigning, RFC 6960 §4.2.2.2).
-enum StapledResponse {
-    /// The status of a leaf in a response.
-    enum Finding: Equatable {
-        case good
-        case revoked
-        /// The response does not count, with a short sentence that says why.
-        case unusable(String)
-    }
+/// A response counts if it is about the certificate, is current, and is signed with SHA-256 or better by the
+/// certificate's issuer or by a responder that this issuer has authorised (id-kp-OCSPSigning, RFC 6960 §4.2.2.2).
+/// Whether the responder's own certificate is revoked is not checked.
+package enum OCSPResponse {
+    /// The longest response that is evaluated, in bytes.
+    package static let maximumBytes = 64 << 10
 
     /// The tolerated clock difference to the responder, in seconds.
     static let skew: Int64 = 300
@@ -25,44 +22,71 @@ enum StapledResponse {
     /// The approximate time for the signatures of a response and its responder, see ``VerificationBudget``.
     static let cost = 2000
 
-    /// Evaluates `response`, in DER, for `leaf` of `issuer`, at `time` in seconds since 1970. Also returns the last
-    /// second for which the result stays the same.
-    static func judge(
-        _ response: [UInt8], leaf: Certificate, issuer: Certificate, at time: Int64
-    ) -> (finding: Finding, holdsUntil: Int64) {
+    /// Evaluates `response`, in DER, for `certificate` of `issuer`, at `time` in seconds since 1970. A response that
+    /// does not count leaves the status unknown.
+    package static func judge(
+        _ response: [UInt8], about certificate: Certificate, by issuer: Certificate, at time: Int64
+    ) -> StatusJudgement {
         ERR_clear_error()
         defer { ERR_clear_error() }
-        guard let basic = basicResponse(response) else { return (.unusable("malformed, or an error response"), .max) }
+        func unusable(_ why: String) -> StatusJudgement {
+            StatusJudgement(finding: .unknown(why), holdsUntil: .max, isDated: false)
+        }
+        guard response.count <= maximumBytes else { return unusable("longer than \(maximumBytes) bytes") }
+        guard let parsed = parse(response) else { return unusable("malformed") }
+        defer { OCSP_RESPONSE_free(parsed) }
+        let status = OCSP_response_status(parsed)
+        guard status == OCSP_RESPONSE_STATUS_SUCCESSFUL else {
+            return unusable("the responder reports an error: \(errorText(status))")
+        }
+        guard let basic = OCSP_response_get1_basic(parsed) else { return unusable("malformed") }
         defer { OCSP_BASICRESP_free(basic) }
-        let entries = entries(of: basic, about: leaf, issuer: issuer)
+        let entries = entries(of: basic, about: certificate, issuer: issuer)
         let dates = entries.flatMap(\.turningPoints) + certificates(of: basic).flatMap { [$0.notBefore, $0.notAfter] }
-        let holdsUntil = dates.filter { $0 > time }.map { $0 - 1 }.min() ?? .max
-        return (finding(of: basic, entries, issuer: issuer, at: time), holdsUntil)
+        return StatusJudgement(
+            finding: finding(of: basic, entries, issuer: issuer, at: time),
+            holdsUntil: dates.filter { $0 > time }.map { $0 - 1 }.min() ?? .max,
+            isDated: entries.allSatisfy { $0.nextUpdate != nil })
+    }
+
+    /// OCSPResponseStatus (RFC 6960 §4.2.1), under its name there.
+    private static func errorText(_ status: Int32) -> String {
+        switch status {
+        case OCSP_RESPONSE_STATUS_MALFORMEDREQUEST: "malformedRequest"
+        case OCSP_RESPONSE_STATUS_INTERNALERROR: "internalError"
+        case OCSP_RESPONSE_STATUS_TRYLATER: "tryLater"
+        case OCSP_RESPONSE_STATUS_SIGREQUIRED: "sigRequired"
+        case OCSP_RESPONSE_STATUS_UNAUTHORIZED: "unauthorized"
+        default: "\(status)"
+        }
     }
 
     private static func finding(
         of basic: OpaquePointer, _ entries: [Entry], issuer: Certificate, at time: Int64
-    ) -> Finding {
-        guard !entries.isEmpty else { return .unusable("about another certificate") }
+    ) -> CertificateStatus.Finding {
+        guard !entries.isEmpty else { return .unknown("about another certificate") }
         guard OCSP_BASICRESP_get_ext_by_critical(basic, 1, -1) < 0, !entries.contains(where: \.hasCriticalExtension)
-        else { return .unusable("has an unknown critical extension") }
+        else { return .unknown("has an unknown critical extension") }
         let sent = certificates(of: basic)
         guard sent.count <= certificateLimit, sent.allSatisfy({ $0.signatureCost != nil }) else {
-            return .unusable("contains too many certificates, or one with an unusual key")
+            return .unknown("contains too many certificates, or one with an unusual key")
         }
         guard isStronglySigned(basic), isSigned(basic, onBehalfOf: issuer, at: time) else {
-            return .unusable("not signed by the issuer or a responder that it has authorised")
+            return .unknown("not signed by the issuer or a responder that it has authorised")
         }
         let current = entries.filter { $0.isInForce(at: time) }
-        if current.contains(where: { $0.status == V_OCSP_CERTSTATUS_REVOKED }) { return .revoked }
+        if let revoked = current.first(where: { $0.status == V_OCSP_CERTSTATUS_REVOKED }) {
+            return .revoked(revoked.revocation)
+        }
         if current.contains(where: { $0.status == V_OCSP_CERTSTATUS_GOOD }) { return .good }
-        if !current.isEmpty { return .unusable("the responder does not know the certificate") }
-        return .unusable(entries.allSatisfy { $0.thisUpdate > time } ? "not yet valid" : "expired")
+        if !current.isEmpty { return .unknown("the responder does not know the certificate") }
+        if entries.allSatisfy(\.isImpossible) { return .unknown("its dates are impossible") }
+        return .unknown(entries.allSatisfy { $0.thisUpdate > time } ? "not yet valid" : "expired")
     }
 
-    /// The basic OCSP response, which is the only defined type; nil for anything else.
-    private static func basicResponse(_ response: [UInt8]) -> OpaquePointer? {
-        let parsed = response.withUnsafeBufferPointer { buffer -> OpaquePointer? in
+    /// The response, which the caller frees; nil for anything else, and if something follows it.
+    private static func parse(_ response: [UInt8]) -> OpaquePointer? {
+        response.withUnsafeBufferPointer { buffer -> OpaquePointer? in
             var position = buffer.baseAddress
             guard let parsed = d2i_OCSP_RESPONSE(nil, &position, buffer.count) else { return nil }
             guard position == buffer.baseAddress.map({ $0 + buffer.count }) else {
@@ -71,10 +95,6 @@ enum StapledResponse {
             }
             return parsed
         }
-        guard let parsed else { return nil }
-        defer { OCSP_RESPONSE_free(parsed) }
-        guard OCSP_response_status(parsed) == OCSP_RESPONSE_STATUS_SUCCESSFUL else { return nil }
-        return OCSP_response_get1_basic(parsed)
     }
 
     // MARK: Signer
@@ -130,17 +150,20 @@ enum StapledResponse {
         let status: Int32
         let thisUpdate: Int64
         let nextUpdate: Int64?
+        let revocation: RevocationEntry
         let hasCriticalExtension: Bool
+        /// A date cannot be read, or the dates are in the wrong order.
+        let isImpossible: Bool
 
         /// Nil: never. A revocation without nextUpdate is permanent. ASN.1 dates are too small to overflow here.
         private var end: Int64? {
-            if let nextUpdate { return nextUpdate + StapledResponse.skew }
-            return status == V_OCSP_CERTSTATUS_REVOKED ? nil : thisUpdate + StapledResponse.undatedLifetime
+            if let nextUpdate { return nextUpdate + OCSPResponse.skew }
+            return status == V_OCSP_CERTSTATUS_REVOKED ? nil : thisUpdate + OCSPResponse.undatedLifetime
         }
 
-        private var start: Int64 { thisUpdate - StapledResponse.skew }
+        private var start: Int64 { thisUpdate - OCSPResponse.skew }
 
-        func isInForce(at time: Int64) -> Bool { start <= time && time <= end ?? .max }
+        func isInForce(at time: Int64) -> Bool { !isImpossible && start <= time && time <= end ?? .max }
 
         /// The first second at which the entry is current, and the first at which it no longer is.
         var turningPoints: [Int64] { [start] + (end.map { [$0 + 1] } ?? []) }
@@ -151,15 +174,20 @@ enum StapledResponse {
             guard let single = OCSP_resp_get0(basic, index),
                 isAbout(OCSP_SINGLERESP_get0_id(single), leaf: leaf, issuer: issuer)
             else { return nil }
+            var reason: Int32 = -1
+            var revokedAt: UnsafeMutablePointer<ASN1_GENERALIZEDTIME>?
             var thisUpdate: UnsafeMutablePointer<ASN1_GENERALIZEDTIME>?
             var nextUpdate: UnsafeMutablePointer<ASN1_GENERALIZEDTIME>?
-            let status = OCSP_single_get0_status(single, nil, nil, &thisUpdate, &nextUpdate)
-            guard let start = Certificate.seconds(of: thisUpdate) else { return nil }
+            let status = OCSP_single_get0_status(single, &reason, &revokedAt, &thisUpdate, &nextUpdate)
+            let start = Certificate.seconds(of: thisUpdate)
             let end = Certificate.seconds(of: nextUpdate)
-            guard nextUpdate == nil || (end.map { $0 >= start } ?? false) else { return nil }
+            let isOrdered = start.map { start in nextUpdate == nil || (end.map { $0 >= start } ?? false) } ?? false
             return Entry(
-                status: status, thisUpdate: start, nextUpdate: end,
-                hasCriticalExtension: OCSP_SINGLERESP_get_ext_by_critical(single, 1, -1) >= 0)
+                status: status, thisUpdate: start ?? 0, nextUpdate: end,
+                revocation: RevocationEntry(
+                    date: Certificate.seconds(of: revokedAt), reason: RevocationReason(rawValue: reason)),
+                hasCriticalExtension: OCSP_SINGLERESP_get_ext_by_critical(single, 1, -1) >= 0,
+                isImpossible: !isOrdered)
         }
     }
 

@@ -2,7 +2,7 @@
 
 import CountersignCOpenSSL
 
-/// A certificate revocation list (RFC 5280 §5). Lists are never fetched.
+/// A certificate revocation list (RFC 5280 §5): a local one, or one that was fetched from a distribution point.
 ///
 /// Unchecked because of the pointer: an X509_CRL is not modified after parsing, except for the sorting of its entries,
 /// which OpenSSL locks.
@@ -19,6 +19,12 @@ package final class RevocationList: @unchecked Sendable {
 
     /// Takes ownership of the X509_CRL.
     private init(adopting crl: OpaquePointer) { self.crl = crl }
+
+    /// Retains an X509_CRL that was parsed elsewhere.
+    init(retaining crl: OpaquePointer) {
+        X509_CRL_up_ref(crl)
+        self.crl = crl
+    }
 
     deinit { X509_CRL_free(crl) }
 
@@ -44,7 +50,10 @@ package final class RevocationList: @unchecked Sendable {
             guard count > 0, let input = BIO_new_mem_buf(bytes.baseAddress, count) else { return ([], true) }
             defer { BIO_free(input) }
             var lists: [RevocationList] = []
-            while let crl = PEM_read_bio_X509_CRL(input, nil, nil, nil) { lists.append(RevocationList(adopting: crl)) }
+            // Without a callback, OpenSSL asks the terminal for the pass phrase of a list that says it is encrypted.
+            while let crl = PEM_read_bio_X509_CRL(input, nil, { _, _, _, _ in -1 }, nil) {
+                lists.append(RevocationList(adopting: crl))
+            }
             return (lists, isEndOfPEM(ERR_peek_last_error()))
         }
         guard isComplete else {
