@@ -2,6 +2,7 @@
 
 import CountersignCOpenSSL
 import CountersignCertificates
+import CountersignChallenges
 
 /// The configuration of connections to origins. One serves all origins: it holds no secret and no session.
 ///
@@ -10,31 +11,50 @@ import CountersignCertificates
 package final class TLSClientContext: Sendable {
     let verifier: ChainVerifier
     let now: @Sendable () -> Int64
+    /// Nil if statuses are not learned.
+    let revocation: RevocationLookup?
     private let verdicts = VerdictCache()
     /// The OpenSSL context for versions other than the default.
     private let own: SSLContext?
 
-    /// `now` is the time at which chains are verified, in seconds since 1970.
-    package convenience init(verifier: ChainVerifier, now: @escaping @Sendable () -> Int64) throws(TLSError) {
-        try self.init(verifier: verifier, now: now, versions: SSLContext.versions)
+    /// `revocation` learns the statuses that certificates name; without it, none is learned. `now` is the time at which
+    /// chains are verified, in seconds since 1970.
+    package convenience init(
+        verifier: ChainVerifier, revocation: RevocationLookup? = nil, now: @escaping @Sendable () -> Int64
+    ) throws(TLSError) {
+        try self.init(verifier: verifier, revocation: revocation, now: now, versions: SSLContext.versions)
     }
 
     init(
-        verifier: ChainVerifier, now: @escaping @Sendable () -> Int64, versions: SSLContext.Versions
+        verifier: ChainVerifier, revocation: RevocationLookup? = nil, now: @escaping @Sendable () -> Int64,
+        versions: SSLContext.Versions
     ) throws(TLSError) {
         self.verifier = verifier
+        self.revocation = revocation
         self.now = now
         own = versions == SSLContext.versions ? nil : try Self.make(versions)
     }
 
-    /// The verdict on `chain`, possibly a cached one of a few minutes ago.
-    func verdict(on chain: [Certificate], host: String, staple: ChainVerifier.Staple) -> ServerTrust {
+    /// The verdict on `chain`, possibly a cached one of a few minutes ago. With `isFinal`, an unknown status is a
+    /// reason if `check` requires it; otherwise the questions about it may still be answered.
+    func verdict(
+        on chain: [Certificate], host: String, staple: ChainVerifier.Staple, check: RevocationCheck = .soft,
+        isFinal: Bool = true
+    ) -> ChainVerifier.Appraisal {
         let time = now()
+        let lookup = check == .off ? nil : revocation
+        let isRequired = check == .require && isFinal
+        // Before the statuses are looked up, so that one that is learned meanwhile makes the verdict outdated.
+        let version = lookup?.version() ?? 0
         return verdicts.verdict(
-            on: chain, host: host, staple: staple, at: time,
+            on: chain, host: host, staple: staple,
+            statuses: isRequired ? .required : lookup == nil ? .ignored : .known, version: version, at: time,
             isNamed: { chain.first.map { verifier.isNamed(host, in: $0) } ?? false }
         ) {
-            verifier.appraise(chain: chain, host: host, at: time, staple: staple)
+            let statuses = KnownStatuses(areRequired: isRequired, canBeLearned: lookup != nil) { certificate, issuer in
+                lookup?.known(certificate, issuer)
+            }
+            return verifier.appraise(chain: chain, host: host, at: time, staple: staple, statuses: statuses)
         }
     }
 

@@ -3,7 +3,7 @@
 import CountersignCOpenSSL
 
 /// The BIO between OpenSSL and the engine's memory. Reads take bytes from the input of ``TLSEngine/withInput(_:_:)``;
-/// writes call ``TLSEngine/output``, except while the caller has not decided about the server. It has no socket, so
+/// writes call ``TLSEngine/output``, except while ``TLSEngine/isHeld``. It has no socket, so
 /// there is no SIGPIPE.
 enum EngineBIO {
     /// `nonisolated(unsafe)` is safe here: OpenSSL only reads the method after this initialiser.
@@ -22,7 +22,7 @@ enum EngineBIO {
         BIO_meth_set_write(method) { bio, bytes, count in
             guard let bio, let bytes, count > 0, let engine = EngineBIO.engine(of: bio) else { return -1 }
             BIO_clear_flags(bio, retryWrite)
-            guard !engine.asksAboutTrust else {
+            guard !engine.isHeld else {
                 BIO_set_flags(bio, retryWrite)
                 return -1
             }

@@ -9,8 +9,9 @@ import CountersignCertificates
 /// first verdict is found without it and amended at CertificateRequest or ServerHelloDone, before the client has sent
 /// anything more. A session is verified before it is offered, with the stapled response of its original handshake.
 extension TLSEngine {
-    /// Verifies the server's chain and continues with any verdict. If the caller must decide, OpenSSL calls this again
-    /// after ``answerTrustQuestion(with:)``. In a renegotiation the leaf must be the same.
+    /// Verifies the server's chain and continues with any verdict. If the caller must decide, or statuses are awaited,
+    /// OpenSSL calls this again after ``answerTrustQuestion(with:)`` or ``statusesLearned()``. In a renegotiation the
+    /// leaf must be the same.
     func serverShowedChain(_ store: OpaquePointer) -> Int32 {
         let chain = certificates(in: X509_STORE_CTX_get0_untrusted(store))
         if isEstablished {
@@ -21,7 +22,7 @@ extension TLSEngine {
         } else if serverTrust == nil {
             let isLast = SSL_version(ssl) >= TLS1_3_VERSION
             let trust = judge(chain, staple: isLast ? receivedStaple : .awaited, isLast: isLast)
-            if trust.map({ trustQuestion.verdictFound($0) }) == true {
+            if awaitsStatuses || trust.map({ trustQuestion.verdictFound($0) }) == true {
                 _ = csn_SSL_set_retry_verify(ssl)
                 return 1
             }
@@ -48,13 +49,16 @@ extension TLSEngine {
             return true
         }
         let staple = receivedStaple
-        guard staple != .absent || known.leaf?.demandsStapledResponse == true else {
+        guard
+            staple != .absent || known.leaf?.demandsStapledResponse == true || hasOpenQuestions
+                || revocation == .require
+        else {
             verdictIsLast()
             return true
         }
         guard let trust = judge(known.chain, staple: staple, isLast: true) else { return true }
         guard isEstablished else {
-            _ = trustQuestion.verdictFound(trust)
+            if !awaitsStatuses { _ = trustQuestion.verdictFound(trust) }
             return true
         }
         guard Set(trust.reasons).isSubset(of: known.reasons) else {
@@ -62,6 +66,38 @@ extension TLSEngine {
             return false
         }
         return true
+    }
+
+    // MARK: Revocation statuses
+
+    /// What a handshake waits for.
+    struct StatusWait {
+        let chain: [Certificate]
+        let staple: ChainVerifier.Staple
+        let questions: [RevocationQuestion]
+        let lookup: RevocationLookup
+    }
+
+    /// Has the statuses learned. Nil if the handshake need not wait for them: it waits for that of the server's
+    /// certificate, and for those of its issuers only if the site requires a status.
+    func askForStatuses(
+        _ questions: [RevocationQuestion], _ chain: [Certificate], _ staple: ChainVerifier.Staple,
+        _ context: TLSClientContext
+    ) -> StatusWait? {
+        guard !hasAskedForStatuses, !questions.isEmpty, let lookup = context.revocation else { return nil }
+        hasAskedForStatuses = true
+        let awaited = revocation == .require ? questions : questions.filter(\.isOfLeaf)
+        if awaited.count < questions.count { lookup.learn(questions.filter { !$0.isOfLeaf }, .zero) {} }
+        guard !awaited.isEmpty else { return nil }
+        return StatusWait(chain: chain, staple: staple, questions: awaited, lookup: lookup)
+    }
+
+    /// The statuses were learned, or cannot be: finds the last verdict. The suspended call must be repeated.
+    func statusesLearned() {
+        guard let wait = statusWait else { return }
+        statusWait = nil
+        guard let trust = judge(wait.chain, staple: wait.staple, isLast: true) else { return }
+        _ = trustQuestion.verdictFound(trust)
     }
 
     /// Ends a handshake whose question arose after OpenSSL's own verification, which can no longer be made to fail.

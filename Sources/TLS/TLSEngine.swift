@@ -2,6 +2,7 @@
 
 import CountersignCOpenSSL
 import CountersignCertificates
+import CountersignChallenges
 
 /// One TLS connection in memory, without socket and event loop: takes and produces ciphertext and plaintext.
 ///
@@ -55,6 +56,17 @@ package final class TLSEngine {
     /// The caller must decide whether to proceed. Stored, because `trustQuestion.isPending` copies the question:
     /// computing it costs an intercepted request 2,300 instructions.
     @exclusivity(unchecked) private(set) var asksAboutTrust = false
+    /// How the verdict depends on revocation statuses.
+    let revocation: RevocationCheck
+    /// The handshake waits for revocation statuses.
+    var statusWait: StatusWait? {
+        didSet { awaitsStatuses = statusWait != nil }
+    }
+    @exclusivity(unchecked) private(set) var awaitsStatuses = false
+    /// Statuses are asked for once per handshake.
+    var hasAskedForStatuses = false
+    /// The last verdict depends on statuses that can be learned.
+    private(set) var hasOpenQuestions = false
     private(set) var shownIdentity: String?
     /// The stapled response of the session that was offered, and the verdict based on it.
     private var offeredSession: (staple: ChainVerifier.Staple, trust: ServerTrust)?
@@ -65,12 +77,14 @@ package final class TLSEngine {
     /// A connection to `host`, which is sent as SNI unless it is an IP address. `alpn` lists the protocols to offer,
     /// the preferred one first. `session` comes from an earlier connection to the same host and is offered if its
     /// chain, with the stapled response of that time, is still trusted. With `asksAboutTrust` the engine suspends at a
-    /// server that is not trusted.
+    /// server that is not trusted. It also suspends while it waits for revocation statuses, as `revocation` says.
     package convenience init(
         client context: TLSClientContext, host: String, alpn: [String], session: TLSSession?,
-        asksAboutTrust: Bool = false
+        asksAboutTrust: Bool = false, revocation: RevocationCheck = .soft
     ) throws(TLSError) {
-        try self.init(.client(context, host: host, alpn: alpn), context.ssl, asksAboutTrust: asksAboutTrust)
+        try self.init(
+            .client(context, host: host, alpn: alpn), context.ssl, asksAboutTrust: asksAboutTrust,
+            revocation: revocation)
         SSL_set_connect_state(ssl)
         if !isIPAddress(host), csn_SSL_set_tlsext_host_name(ssl, host) != 1 {
             throw .drained(.configuration, "server name \"\(host)\"")
@@ -84,19 +98,22 @@ package final class TLSEngine {
 
     /// A connection from a client.
     package convenience init(server context: TLSServerContext) throws(TLSError) {
-        try self.init(.server(context), context.ssl, asksAboutTrust: false)
+        try self.init(.server(context), context.ssl, asksAboutTrust: false, revocation: .off)
         SSL_set_accept_state(ssl)
         guard context.install(on: ssl) else {
             throw .drained(.configuration, "OpenSSL does not accept the server's certificate")
         }
     }
 
-    private init(_ role: Role, _ context: SSLContext, asksAboutTrust: Bool) throws(TLSError) {
+    private init(
+        _ role: Role, _ context: SSLContext, asksAboutTrust: Bool, revocation: RevocationCheck
+    ) throws(TLSError) {
         ERR_clear_error()
         guard let ssl = SSL_new(context.pointer) else { throw .drained(.configuration, "TLS connection") }
         self.ssl = ssl
         self.role = role
         trustQuestion = TrustQuestion(isWanted: asksAboutTrust)
+        self.revocation = revocation
         guard SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(self).toOpaque()) == 1,
             EngineBIO.attach(to: ssl, engine: self)
         else { throw .drained(.configuration, "TLS connection") }
@@ -179,8 +196,11 @@ package final class TLSEngine {
 
     /// The engine waits for an answer and needs no input before it has one.
     package var isSuspended: Bool {
-        if case .asked = question { true } else { asksAboutTrust }
+        if case .asked = question { true } else { isHeld }
     }
+
+    /// Nothing is sent: the caller must decide about the server, or the statuses of its certificates are awaited.
+    var isHeld: Bool { asksAboutTrust || awaitsStatuses }
 
     /// The peer has sent close_notify.
     package var isInputClosed: Bool { SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN != 0 }
@@ -273,13 +293,21 @@ package final class TLSEngine {
 
     // MARK: Verdicts
 
-    /// Finds and keeps the verdict. With `isLast`, nothing can amend it later.
+    /// Finds and keeps the verdict. With `isLast`, only statuses can amend it later: the engine then waits for those
+    /// that can be learned.
     func judge(_ chain: [Certificate], staple: ChainVerifier.Staple, isLast: Bool) -> ServerTrust? {
         guard case .client(let context, let host, _) = role else { return nil }
-        let trust = context.verdict(on: chain, host: host, staple: staple)
-        if !isEstablished { serverTrust = trust }
-        if isLast { verdictIsLast() }
-        return trust
+        var found = context.verdict(on: chain, host: host, staple: staple, check: revocation, isFinal: false)
+        hasOpenQuestions = !found.questions.isEmpty
+        if isLast, !isEstablished { statusWait = askForStatuses(found.questions, chain, staple, context) }
+        if isLast, statusWait == nil {
+            if revocation == .require {
+                found = context.verdict(on: chain, host: host, staple: staple, check: revocation, isFinal: true)
+            }
+            verdictIsLast()
+        }
+        if !isEstablished { serverTrust = found.trust }
+        return found.trust
     }
 
     func verdictIsLast() { serverTrustIsFinal = true }
@@ -287,7 +315,7 @@ package final class TLSEngine {
     private func offer(_ session: TLSSession, of context: TLSClientContext) {
         SSL_set_session(ssl, session.pointer)
         let chain = certificates(in: SSL_get_peer_cert_chain(ssl))
-        let trust = context.verdict(on: chain, host: session.host, staple: session.staple)
+        let trust = context.verdict(on: chain, host: session.host, staple: session.staple, check: revocation).trust
         if trust.isTrusted { offeredSession = (session.staple, trust) } else { SSL_set_session(ssl, nil) }
     }
 
@@ -324,7 +352,7 @@ package final class TLSEngine {
     /// Suspends until there is an answer. Declines at once if the server is not trusted, unless the caller permits it.
     func serverAskedForCertificate() -> Int32 {
         guard serverStapleIsComplete() else { return 0 }
-        if asksAboutTrust { return -1 }
+        if isHeld { return -1 }
         switch question {
         case .asked:
             return -1

@@ -96,6 +96,12 @@ extension TLSHandler {
 
     /// Fires the question or request once; true if it has been answered at once.
     func ask(_ context: ChannelHandlerContext) -> Bool {
+        if let wait = engine.statusWait {
+            guard !statusesRequested else { return false }
+            statusesRequested = true
+            learn(wait, context)
+            return false
+        }
         if let trust = engine.unansweredTrust {
             guard !trustQuestionReported else { return false }
             trustQuestionReported = true

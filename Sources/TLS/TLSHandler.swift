@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
+import CountersignChallenges
 import NIOCore
 
 /// TLS in a channel's pipeline, for clients and servers: ciphertext on the network's side, plaintext and ``TLSEvent``
@@ -9,8 +10,8 @@ import NIOCore
 /// A client's handshake starts when the channel is active. After an error other than ``TLSError/Code/truncated`` the
 /// channel is closed. `close(mode: .all)` sends close_notify first, `.output` sends it after everything that was
 /// flushed. When the peer sends close_notify, a channel with remote half-closure gets `ChannelEvent.inputClosed`, and
-/// any other is closed. Time limits are up to the caller. Nothing is read from the network while a certificate request,
-/// or a question about a server that is not trusted, waits for its answer.
+/// any other is closed. Time limits are up to the caller. Nothing is read from the network while a certificate request
+/// or a question about a server that is not trusted waits for its answer, and while revocation statuses are learned.
 package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     package typealias InboundIn = ByteBuffer
     package typealias InboundOut = ByteBuffer
@@ -44,6 +45,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     var isClosed = false
     var reportedTrust: ServerTrust?
     var trustQuestionReported = false
+    var statusesRequested = false
     var requestReported = false
     var endReported = false
     var closesAfterRead = false
@@ -60,14 +62,17 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// The client's side of a connection to `host`, which is sent as SNI unless it is an IP address, and which the
     /// chain must name. `alpn` lists the protocols to offer, the preferred one first; `session` comes from an earlier
     /// connection to the same host. With `asksAboutTrust` the handler fires ``TLSEvent/serverTrustAsked(_:)`` for a
-    /// server that is not trusted; otherwise the handshake completes. With `writesToSocket` the handler writes to the
-    /// socket and requests reads directly, and handlers before it do not see that.
+    /// server that is not trusted; otherwise the handshake completes. `revocation` says how the verdict depends on
+    /// revocation statuses; the handshake waits for those that must be learned. With `writesToSocket` the handler
+    /// writes to the socket and requests reads directly, and handlers before it do not see that.
     package init(
         client context: TLSClientContext, host: String, alpn: [String], session: TLSSession?,
-        asksAboutTrust: Bool = false, spare: SpareBuffer = SpareBuffer(), writesToSocket: Bool = false
+        asksAboutTrust: Bool = false, revocation: RevocationCheck = .soft, spare: SpareBuffer = SpareBuffer(),
+        writesToSocket: Bool = false
     ) throws(TLSError) {
         engine = try TLSEngine(
-            client: context, host: host, alpn: alpn, session: session, asksAboutTrust: asksAboutTrust)
+            client: context, host: host, alpn: alpn, session: session, asksAboutTrust: asksAboutTrust,
+            revocation: revocation)
         isClient = true
         self.spare = spare
         self.writesToSocket = writesToSocket
@@ -124,6 +129,21 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         context.eventLoop.preconditionInEventLoop()
         engine.answerTrustQuestion(with: answer)
         trustQuestionReported = false
+        resume(context)
+    }
+
+    /// Has the statuses learned that the handshake waits for, and continues after that.
+    func learn(_ wait: TLSEngine.StatusWait, _ context: ChannelHandlerContext) {
+        let loop = context.eventLoop
+        let bound = NIOLoopBound(self, eventLoop: loop)
+        wait.lookup.learn(wait.questions, engine.revocation.patience) {
+            loop.execute { bound.value.statusesLearned() }
+        }
+    }
+
+    private func statusesLearned() {
+        guard let context, !isClosed, engine.awaitsStatuses else { return }
+        engine.statusesLearned()
         resume(context)
     }
 

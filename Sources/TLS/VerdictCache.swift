@@ -7,19 +7,30 @@ import NIOConcurrencyHelpers
 /// Caches verdicts on servers, so that the next connection to the same server does not verify the same signatures
 /// again.
 ///
-/// A verdict applies to exactly one chain and stapled response. A negative one applies to one host, a positive one to
-/// every host that the leaf names. It is valid for ten minutes from the time for which it was found, but not beyond any
-/// date in a certificate, revocation list or response.
+/// A verdict applies to exactly one chain and stapled response, and one way to treat revocation statuses. A negative
+/// one applies to one host, a positive one to every host that the leaf names. It is valid for ten minutes from the time
+/// for which it was found, but not beyond any date in a certificate, revocation list, response or status. If a status
+/// is unknown, it is valid until another one is learned.
 final class VerdictCache: Sendable {
     private struct Key: Hashable {
         /// SHA-256 of chain and response.
         let evidence: [UInt8]
         /// Nil for a positive verdict.
         let host: String?
+        let statuses: StatusUse
+    }
+
+    /// How a verdict treats revocation statuses.
+    enum StatusUse: Hashable {
+        case ignored
+        case known
+        case required
     }
 
     private struct Entry {
-        let trust: ServerTrust
+        let appraisal: ChainVerifier.Appraisal
+        /// The version of the learned statuses; nil if the verdict does not change with them.
+        let version: UInt64?
         let foundAt: Int64
         let lastSecond: Int64
         /// The host for which it was used last.
@@ -44,29 +55,32 @@ final class VerdictCache: Sendable {
     init(limit: Int = 512) { self.limit = limit }
 
     /// The cached verdict, or the one that `find` returns, at `time` in seconds since 1970. `isNamed` returns whether
-    /// the leaf names `host`.
+    /// the leaf names `host`. `version` is that of the learned statuses, before `find` looks at them.
     func verdict(
-        on chain: [Certificate], host: String, staple: ChainVerifier.Staple, at time: Int64, isNamed: () -> Bool,
-        _ find: () -> ChainVerifier.Appraisal
-    ) -> ServerTrust {
-        guard let evidence = Self.evidence(chain, staple) else { return find().trust }
-        let trusted = Key(evidence: evidence, host: nil), own = Key(evidence: evidence, host: host)
-        if let kept = kept(trusted, at: time), kept.host == host || isNamed() {
+        on chain: [Certificate], host: String, staple: ChainVerifier.Staple, statuses: StatusUse = .ignored,
+        version: UInt64 = 0, at time: Int64, isNamed: () -> Bool, _ find: () -> ChainVerifier.Appraisal
+    ) -> ChainVerifier.Appraisal {
+        guard let evidence = Self.evidence(chain, staple) else { return find() }
+        let trusted = Key(evidence: evidence, host: nil, statuses: statuses)
+        let own = Key(evidence: evidence, host: host, statuses: statuses)
+        if let kept = kept(trusted, version, at: time), kept.host == host || isNamed() {
             use(trusted, for: host)
-            return kept.trust
+            return kept.appraisal
         }
-        if let kept = kept(own, at: time) {
+        if let kept = kept(own, version, at: time) {
             use(own, for: host)
-            return kept.trust
+            return kept.appraisal
         }
         let found = find()
-        keep(found, found.trust.isTrusted ? trusted : own, host: host, at: time)
-        return found.trust
+        keep(found, found.trust.isTrusted ? trusted : own, version, host: host, at: time)
+        return found
     }
 
-    private func kept(_ key: Key, at time: Int64) -> Entry? {
+    private func kept(_ key: Key, _ version: UInt64, at time: Int64) -> Entry? {
         state.withLockedValue { state in
-            guard let entry = state.entries[key], entry.foundAt <= time, time <= entry.lastSecond else { return nil }
+            guard let entry = state.entries[key], entry.foundAt <= time, time <= entry.lastSecond,
+                entry.version == nil || entry.version == version
+            else { return nil }
             return entry
         }
     }
@@ -79,7 +93,9 @@ final class VerdictCache: Sendable {
         }
     }
 
-    private func keep(_ found: ChainVerifier.Appraisal, _ key: Key, host: String, at time: Int64) {
+    private func keep(
+        _ found: ChainVerifier.Appraisal, _ key: Key, _ version: UInt64, host: String, at time: Int64
+    ) {
         let (end, overflow) = time.addingReportingOverflow(Self.lifetime)
         guard !overflow else { return }
         state.withLockedValue { state in
@@ -90,8 +106,8 @@ final class VerdictCache: Sendable {
             }
             state.uses += 1
             state.entries[key] = Entry(
-                trust: found.trust, foundAt: time, lastSecond: min(end, found.holdsUntil), host: host,
-                used: state.uses)
+                appraisal: found, version: found.dependsOnStatuses ? version : nil, foundAt: time,
+                lastSecond: min(end, found.holdsUntil), host: host, used: state.uses)
         }
     }
 
@@ -112,5 +128,12 @@ final class VerdictCache: Sendable {
             bytes += part
         }
         return Digest.sha256.hash(bytes)
+    }
+}
+
+extension ChainVerifier.Appraisal {
+    /// Whether a status that is learned later may change the verdict.
+    fileprivate var dependsOnStatuses: Bool {
+        if case .unknown = trust.revocation { true } else { !questions.isEmpty }
     }
 }

@@ -62,6 +62,11 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
         get { storedIsAuthenticated }
         set { storedIsAuthenticated = newValue }
     }
+    /// The origin has said that requests on the connection need no further answer (`Persistent-Auth`, MS-N2HT).
+    package var isPersistentlyAuthenticated: Bool {
+        get { storedIsPersistentlyAuthenticated }
+        set { storedIsPersistentlyAuthenticated = newValue }
+    }
     /// The decision about the origin's last certificate request, if there was one.
     package var certificateChecks: ThreeChecks? {
         get { storedCertificateChecks }
@@ -80,6 +85,7 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
     private var storedDelegate: (any OriginStreamDelegate)?
     private var storedCertificateSource: CertificateSource?
     private var storedIsAuthenticated = false
+    private var storedIsPersistentlyAuthenticated = false
     private var storedCertificateChecks: ThreeChecks?
     private var storedHasShownIdentity = false
     private var storedRequestCount = 0

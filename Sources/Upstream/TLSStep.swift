@@ -13,17 +13,19 @@ final class TLSStep: ConnectionStep {
 
     private let origin: Origin
     private let context: TLSClientContext
+    private let revocation: RevocationCheck
     private let certificateSource: OriginConnection.CertificateSource?
     private let trustSource: OriginConnection.TrustSource?
     private let spare: SpareBuffer
     private var connection: OriginConnection?
 
     init(
-        origin: Origin, context: TLSClientContext, limit: TimeAmount, spare: SpareBuffer,
+        origin: Origin, context: TLSClientContext, revocation: RevocationCheck, limit: TimeAmount, spare: SpareBuffer,
         certificateSource: OriginConnection.CertificateSource?, trustSource: OriginConnection.TrustSource?
     ) {
         self.origin = origin
         self.context = context
+        self.revocation = revocation
         self.limit = limit
         self.spare = spare
         self.certificateSource = certificateSource
@@ -41,7 +43,7 @@ final class TLSStep: ConnectionStep {
         do {
             let handler = try TLSHandler(
                 client: context, host: origin.host, alpn: ["http/1.1"], session: nil,
-                asksAboutTrust: trustSource != nil, spare: spare, writesToSocket: true)
+                asksAboutTrust: trustSource != nil, revocation: revocation, spare: spare, writesToSocket: true)
             let connection = OriginConnection(place: place, tlsHandler: handler, spare: spare, isNextToSocket: true)
             connection.certificateSource = certificateSource
             connection.trustSource = trustSource

@@ -60,12 +60,14 @@ package struct UpstreamConnector {
     ///
     /// For https its ``OriginConnection/tls`` says whether the origin is trusted, which the caller checks before it
     /// sends anything. With a `trustSource` the handshake waits for its decision about an origin that is not trusted;
-    /// that time does not count as the handshake's. `completion` runs on the event loop, once, or not at all if
+    /// that time does not count as the handshake's. `revocation` says how trust depends on revocation statuses.
+    /// `completion` runs on the event loop, once, or not at all if
     /// ``OriginConnection/close()`` or ``ConnectionChain/cancel()`` is called before.
     @discardableResult
     package func connect(
         to origin: Origin, by path: ConnectionPath? = nil, tls context: TLSClientContext,
-        certificateSource: OriginConnection.CertificateSource?, trustSource: OriginConnection.TrustSource? = nil,
+        revocation: RevocationCheck = .soft, certificateSource: OriginConnection.CertificateSource?,
+        trustSource: OriginConnection.TrustSource? = nil,
         completion: @escaping (Result<OriginConnection, UpstreamError>) -> Void
     ) -> ConnectionChain {
         let path = path ?? ConnectionPath(host: origin.host, port: origin.port)
@@ -77,7 +79,7 @@ package struct UpstreamConnector {
             }
         case .https:
             let tls = TLSStep(
-                origin: origin, context: context, limit: limits.handshake, spare: spare,
+                origin: origin, context: context, revocation: revocation, limit: limits.handshake, spare: spare,
                 certificateSource: certificateSource, trustSource: trustSource)
             return start(path, path.tunnels() + [tls]) { result in
                 completion(result.map { _ in tls.establishedConnection })

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCOpenSSL
+import CountersignChallenges
 
 @testable import CountersignTLS
 
@@ -66,11 +67,13 @@ final class EnginePair {
 
     init(
         client: TLSClientContext, server: TLSServerContext, host: String = "localhost", alpn: [String] = ["http/1.1"],
-        session: TLSSession? = nil, asksAboutTrust: Bool = false, chunk: Int = .max
+        session: TLSSession? = nil, asksAboutTrust: Bool = false, revocation: RevocationCheck = .soft,
+        chunk: Int = .max
     ) throws {
         self.client = EngineSide(
             try TLSEngine(
-                client: client, host: host, alpn: alpn, session: session, asksAboutTrust: asksAboutTrust))
+                client: client, host: host, alpn: alpn, session: session, asksAboutTrust: asksAboutTrust,
+                revocation: revocation))
         self.server = EngineSide(try TLSEngine(server: server))
         self.chunk = chunk
     }

@@ -44,12 +44,19 @@ final class HandlerPair {
     let client: HandlerSide
     let server: HandlerSide
 
-    init(
+    convenience init(
         client: TLSClientContext, server: TLSServerContext, alpn: [String] = [], answer: Recorder.Answer = .never,
         trustReply: Recorder.TrustReply? = nil, halfCloses: Bool = false
     ) throws {
         let tls = try TLSHandler(
             client: client, host: "localhost", alpn: alpn, session: nil, asksAboutTrust: trustReply != nil)
+        try self.init(client: tls, server: server, answer: answer, trustReply: trustReply, halfCloses: halfCloses)
+    }
+
+    init(
+        client tls: TLSHandler, server: TLSServerContext, answer: Recorder.Answer = .never,
+        trustReply: Recorder.TrustReply? = nil, halfCloses: Bool = false
+    ) throws {
         self.client = try HandlerSide(
             tls, answer: answer, trustReply: trustReply ?? .never, halfCloses: halfCloses)
         self.server = try HandlerSide(TLSHandler(server: server), answer: .never, halfCloses: halfCloses)

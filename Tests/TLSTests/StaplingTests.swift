@@ -131,7 +131,8 @@ struct StaplingTests {
         #expect(good.client.error == nil && good.client.engine.certificateRequest?.isPostHandshake == true)
         let bad = try renegotiated("bad", first: nil, then: origin.response(about: "bad"))
         #expect(bad.client.error?.code == .renegotiationRefused)
-        #expect(bad.client.error?.detail == "the server is no longer trusted: certificate revoked")
+        let start = "the server is no longer trusted: certificate revoked "
+        #expect(bad.client.error?.detail.hasPrefix(start) == true, "\(bad.client.error?.detail ?? "")")
         #expect(bad.client.engine.certificateRequest == nil && bad.server.error != nil)
     }
 }

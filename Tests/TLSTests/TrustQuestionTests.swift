@@ -153,7 +153,8 @@ struct TrustQuestionTests {
         pair.client.engine.answerTrustQuestion(with: .refuse)
         pair.run()
         #expect(pair.client.error?.code == .serverNotTrusted)
-        #expect(pair.client.error?.detail == "the server is not trusted: certificate revoked")
+        let start = "the server is not trusted: certificate revoked "
+        #expect(pair.client.error?.detail.hasPrefix(start) == true, "\(pair.client.error?.detail ?? "")")
         #expect(pair.server.error?.code == .peerAlert(42, name: "bad_certificate"))
         #expect(!pair.server.engine.isEstablished)
     }

@@ -18,7 +18,7 @@ struct VerdictCacheTests {
         at time: Int64 = 1000, holdsUntil: Int64 = .max, reasons: [ServerTrust.Reason] = [.unknownIssuer]
     ) throws -> Int {
         let chain = try Fixture.chain(name)
-        let trust = cache.verdict(
+        let found = cache.verdict(
             on: chain, host: host, staple: staple, at: time, isNamed: { host.hasPrefix("named") }
         ) {
             let number = finds.withLockedValue { count in
@@ -28,8 +28,8 @@ struct VerdictCacheTests {
             let found = ServerTrust(chain: chain, reasons: reasons, revocation: .unknown("\(number)"))
             return ChainVerifier.Appraisal(trust: found, holdsUntil: holdsUntil)
         }
-        #expect(trust.chain == chain)
-        guard case .unknown(let number) = trust.revocation else { return 0 }
+        #expect(found.trust.chain == chain)
+        guard case .unknown(let number) = found.trust.revocation else { return 0 }
         return Int(number) ?? 0
     }
 
@@ -105,7 +105,7 @@ struct VerdictCacheTests {
             anchors: try TrustAnchors(system: false, additional: Fixture.chain("origin-root")))
         let context = try TLSClientContext(verifier: verifier, now: { time.withLockedValue { $0 } })
         func reasons(_ host: String = "localhost") throws -> [ServerTrust.Reason] {
-            try context.verdict(on: Fixture.chain("origin-ec"), host: host, staple: .absent).reasons
+            try context.verdict(on: Fixture.chain("origin-ec"), host: host, staple: .absent).trust.reasons
         }
         #expect(try reasons() == [])
         #expect(try reasons("a.test.localhost") == [])
