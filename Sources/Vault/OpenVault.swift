@@ -182,11 +182,7 @@ extension SealedVault {
         let lock = try storage.lockForWriting()
         defer { lock.release() }
         guard try !exists() else { throw alreadyExists }
-        guard try storage.version(of: .backup) == nil else {
-            throw VaultError(
-                .missing, "\(place) is missing, but its backup is still there",
-                hint: "`\(storage.restoreCommand)` restores it; remove the backup to start with an empty vault")
-        }
+        try checkNotLost()
         let header: VaultHeader
         let dataKey = Randomness.secret(AESGCM.keyBytes)
         if let wrapping {

@@ -60,18 +60,37 @@ package struct SealedVault: Sendable {
         return (try explaining { () throws(VaultError) in try VaultHeader(of: stored.bytes) }, stored)
     }
 
+    /// `` `mv …` restores``; nil without a backup.
+    private var restoreHint: String? {
+        guard (try? storage.version(of: .backup)) != nil else { return nil }
+        return "`\(storage.restoreCommand)` restores"
+    }
+
+    /// Throws `missing` if there is no vault, but a backup of one.
+    package func checkNotLost() throws(VaultError) {
+        guard try !exists(), try storage.version(of: .backup) != nil else { return }
+        throw lost
+    }
+
+    var lost: VaultError {
+        VaultError(
+            .missing, "\(place) is missing, but its backup is still there",
+            hint: "`\(storage.restoreCommand)` restores it; remove the backup to start with an empty vault")
+    }
+
     /// Names the vault in an error about its bytes, and says how to restore it.
     private func explaining<Value>(_ body: () throws(VaultError) -> Value) throws(VaultError) -> Value {
         do throws(VaultError) {
             return try body()
         } catch {
-            let restore = "`\(storage.restoreCommand)` restores the version before the last change"
+            let restore = restoreHint.map { "\($0) the version before the last change" }
+            let alternative = restore.map { "; if the vault was altered, \($0)" } ?? ""
             let hint: String? =
                 switch error.code {
-                case .altered, .cut: restore
+                case .altered, .cut, .notAVault: restore ?? error.hint ?? "restore it from a backup"
                 case .wrongKey:
-                    "restore \(storage.location(of: .key).debugDescription) from a backup; if the vault was altered, \(restore)"
-                case .wrongPassphrase: "try again; if the vault was altered, \(restore)"
+                    "restore \(storage.location(of: .key).debugDescription) from a backup\(alternative)"
+                case .wrongPassphrase: "try again\(alternative)"
                 default: error.hint
                 }
             throw VaultError(error.code, "\(place): \(error.detail)", hint: hint)

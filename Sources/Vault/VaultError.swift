@@ -41,6 +41,8 @@ package struct VaultError: CodedError {
         case changed
         /// A name or value that cannot be stored.
         case invalidRecord
+        /// Another kind of record has that name.
+        case nameInUse
         /// OpenSSL does not support an algorithm of the vault.
         case cryptography
     }

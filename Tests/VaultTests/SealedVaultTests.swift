@@ -94,6 +94,29 @@ import Testing
         #expect(asked == 1)
     }
 
+    /// The command that restores the backup is shown only if there is one.
+    @Test func hintsNameTheBackupOnlyIfThereIsOne() throws {
+        func hint() throws -> String {
+            let error = #expect(throws: VaultError.self) { try home.sealedVault.open { Secret(utf8: "wrong") } }
+            return try #require(error?.hint)
+        }
+        let file = home.sealedVault { _ throws(VaultError) in }
+        let vault = try file.create(openedBy: .passphrase(Secret(utf8: "right")))
+        let restore = home.sealedVault.storage.restoreCommand
+        #expect(!home.names.contains("vault.bak"))
+        #expect(try hint() == "try again")
+        try vault.update(fill)
+        #expect(home.names.contains("vault.bak"))
+        #expect(try hint().contains(restore))
+        try home.put(Array("no vault".utf8), "vault")
+        #expect(try hint().contains(restore))
+        unlink("\(home.path)/vault.bak")
+        #expect(try !hint().contains("mv "))
+        unlink("\(home.path)/vault")
+        try home.put(Array("no vault".utf8), "vault.bak")
+        #expect(try code { try home.sealedVault.checkNotLost() } == .missing)
+    }
+
     @Test func anEmptyPassphraseIsRefused() throws {
         #expect(
             try code { _ = try home.sealedVault.create(openedBy: .passphrase(Secret(utf8: ""))) } == .passphraseNeeded)

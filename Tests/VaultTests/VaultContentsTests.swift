@@ -18,6 +18,37 @@ import Testing
         #expect(contents.generation == renewed.generation)
     }
 
+    @Test func aNameStandsForAPasswordOrAToken() throws {
+        var contents = VaultContents()
+        try contents.setCredential(name: "a", user: "u", password: Secret(utf8: "p"))
+        let first = try contents.setToken(name: "b", token: Secret(utf8: "t"))
+        let again = try contents.setToken(name: "b", token: Secret(utf8: "t"))
+        #expect((first.generation ?? 0) < (again.generation ?? 0))
+        let before = contents
+        #expect(try code { try contents.setToken(name: "a", token: Secret(utf8: "t")) } == .nameInUse)
+        #expect(
+            try code { try contents.setCredential(name: "b", user: "u", password: Secret(utf8: "p")) } == .nameInUse)
+        for token in ["", "Bearer t", "t\n", String(repeating: "t", count: 16385)] {
+            #expect(try code { try contents.setToken(name: "c", token: Secret(utf8: token)) } == .invalidRecord)
+        }
+        #expect(try code { try contents.setToken(name: "no name", token: Secret(utf8: "t")) } == .invalidRecord)
+        #expect(contents == before)
+        #expect(contents.credentialNames == ["a", "b"])
+        let removed = [contents.removeCredential(named: "b"), contents.removeCredential(named: "b")]
+        #expect(removed == [true, false])
+        #expect(contents.generation == before.generation + 1)
+    }
+
+    /// A process that reads the vault again uses the objects that it has.
+    @Test func anUnchangedTokenIsShared() throws {
+        var known = VaultContents()
+        try known.setToken(name: "b", token: Secret(utf8: "t"))
+        var read = try VaultRecords.decode(try VaultRecords.encode(known))
+        try read.setCredential(name: "a", user: "u", password: Secret(utf8: "p"))
+        #expect(read.tokens["b"]?.token !== known.tokens["b"]?.token)
+        #expect(read.sharingSecrets(with: known).tokens["b"]?.token === known.tokens["b"]?.token)
+    }
+
     @Test func removingNothingChangesNothing() {
         var contents = VaultContents()
         let removed = [contents.removeCredential(named: "a"), contents.removeIdentityKey(named: "a")]

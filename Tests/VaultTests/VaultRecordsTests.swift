@@ -23,6 +23,10 @@ import Testing
         [1] + field(field(Array(name.utf8)) + field(user) + field(password) + number(generation, 8) + more)
     }
 
+    private func bearer(_ name: String, _ token: String = "abc.d==", generation: Int = 3) -> [UInt8] {
+        [11] + field(field(Array(name.utf8)) + field(Array(token.utf8)) + number(generation, 8))
+    }
+
     private func identity(_ name: String, digestBytes: Int = 32) -> [UInt8] {
         [2] + field(field(Array(name.utf8)) + field([1, 2]) + [UInt8](repeating: 0, count: digestBytes))
     }
@@ -59,6 +63,20 @@ import Testing
         for malformed in [
             payload([17] + field(field(key.dropLast()))), payload([17] + field(field(key + [0]))),
             payload([17] + field(field(key)), [17] + field(field(key))),
+        ] {
+            #expect(try code { try VaultRecords.decode(malformed) } == .altered)
+        }
+    }
+
+    @Test func tokensComeBack() throws {
+        let read = try VaultRecords.decode(payload(password("a"), bearer("b"), bearer("c", "x")))
+        #expect(read.tokens["b"] == TokenCredential(name: "b", token: Secret(utf8: "abc.d=="), generation: 3))
+        #expect(read.recordCount == 3 && read.credentialNames == ["a", "b", "c"])
+        #expect(try VaultRecords.decode(try VaultRecords.encode(read)) == read)
+        for malformed in [
+            payload(password("a"), bearer("a")), payload(bearer("b"), bearer("b")), payload(bearer("b"), bearer("a")),
+            payload(bearer("b", "not a token")), payload(bearer("b", "")), payload(bearer("b", generation: 10)),
+            payload(bearer("b"), password("a")),
         ] {
             #expect(try code { try VaultRecords.decode(malformed) } == .altered)
         }

@@ -4,7 +4,7 @@ import CountersignCryptography
 
 /// A person's decision to connect to an origin although its certificate does not verify. It applies to one host, port
 /// and leaf certificate only.
-package struct TrustExceptionRecord: Equatable, Sendable {
+package struct TrustExceptionRecord: Equatable, Sendable, Codable {
     /// Canonical, as `SitePolicy.HostName` writes it; an IPv6 address without brackets.
     package let host: String
     package let port: UInt16

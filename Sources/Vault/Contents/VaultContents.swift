@@ -35,6 +35,10 @@ package struct VaultContents: Equatable, Sendable {
     package private(set) var generation: UInt64
     /// By name.
     package private(set) var credentials: [String: PasswordCredential]
+    /// By name. No password has the name of a token.
+    package internal(set) var tokens: [String: TokenCredential] = [:]
+    /// By name. No password or token has the name of a principal.
+    package internal(set) var principals: [String: PrincipalCredential] = [:]
     /// By name.
     package private(set) var identityKeys: [String: IdentityKey]
     package private(set) var interception: InterceptionKeys?
@@ -78,6 +82,8 @@ package struct VaultContents: Equatable, Sendable {
         }
         var shared = self
         share(&shared.credentials, known.credentials)
+        share(&shared.tokens, known.tokens)
+        share(&shared.principals, known.principals)
         share(&shared.identityKeys, known.identityKeys)
         share(&shared.pendingEnrollments, known.pendingEnrollments)
         share(&shared.tokenKeys, known.tokenKeys)
@@ -88,14 +94,15 @@ package struct VaultContents: Equatable, Sendable {
 
     /// The number of records in the encoded contents.
     package var recordCount: Int {
-        credentials.count + identityKeys.count + (interception == nil ? 0 : 1) + trustExceptions.count
-            + enrollments.count + pendingEnrollments.count + tokenKeys.count
+        credentials.count + tokens.count + principals.count + identityKeys.count + (interception == nil ? 0 : 1)
+            + trustExceptions.count + enrollments.count + pendingEnrollments.count + tokenKeys.count
             + serverAnchors.reduce(0) { $0 + $1.records.count } + pendingTokens.count + (hasOwnOrder ? 1 : 0)
             + (tagKey == nil ? 0 : 1)
     }
 
     /// Adds a password, or replaces the one of that name. The credential gets a new generation even if its values are
-    /// the same. Throws `invalidRecord` for a value outside ``VaultLimits``.
+    /// the same. Throws `invalidRecord` for a value outside ``VaultLimits``, and `nameInUse` if a token or a principal
+    /// has the name.
     @discardableResult
     package mutating func setCredential(
         name: String, user: String, password: Secret
@@ -103,16 +110,71 @@ package struct VaultContents: Equatable, Sendable {
         try VaultLimits.check(name: name)
         try VaultLimits.check(user: user)
         try VaultLimits.check(password, "password", upTo: VaultLimits.passwordBytes)
+        guard tokens[name] == nil else { throw Self.nameInUse(name, by: "a token") }
+        guard principals[name] == nil else { throw Self.nameInUse(name, by: "a Kerberos principal") }
         advance()
         let credential = PasswordCredential(name: name, user: user, password: password, generation: generation)
         credentials[name] = credential
         return credential
     }
 
-    /// Removes a credential and returns whether there was one of that name.
+    /// Adds a Kerberos principal, or replaces the one of that name. Throws `invalidRecord` for a value outside
+    /// ``VaultLimits``, and `nameInUse` if a password or a token has the name.
+    @discardableResult
+    package mutating func setPrincipal(
+        name: String, principal: String, proof: PrincipalCredential.Proof
+    ) throws(VaultError) -> PrincipalCredential {
+        try VaultLimits.check(name: name)
+        try VaultLimits.check(principal: principal)
+        try VaultLimits.check(proof.secret, "password or the keys", upTo: VaultLimits.passwordBytes)
+        guard credentials[name] == nil else { throw Self.nameInUse(name, by: "a user name and password") }
+        guard tokens[name] == nil else { throw Self.nameInUse(name, by: "a token") }
+        advance()
+        let credential = PrincipalCredential(
+            name: name, principal: principal, proof: proof, source: .vault(generation: generation))
+        principals[name] = credential
+        return credential
+    }
+
+    /// Adds a bearer token, or replaces the one of that name, which gets a new generation even if it is the same.
+    /// Throws `invalidRecord` for a name or token that is not valid, and `nameInUse` if a password has the name.
+    @discardableResult
+    package mutating func setToken(name: String, token: Secret) throws(VaultError) -> TokenCredential {
+        try VaultLimits.check(name: name)
+        try VaultLimits.check(token, "token", upTo: VaultLimits.passwordBytes)
+        guard TokenCredential.isToken(token) else {
+            throw VaultError(
+                .invalidRecord, "the token has a character that Bearer cannot send (RFC 6750 §2.1)",
+                hint: "a token consists of A-Z a-z 0-9 - . _ ~ + / and may end with =; leave out the word Bearer")
+        }
+        guard credentials[name] == nil else { throw Self.nameInUse(name, by: "a user name and password") }
+        guard principals[name] == nil else { throw Self.nameInUse(name, by: "a Kerberos principal") }
+        advance()
+        let credential = TokenCredential(name: name, token: token, generation: generation)
+        tokens[name] = credential
+        return credential
+    }
+
+    private static func nameInUse(_ name: String, by kind: String) -> VaultError {
+        VaultError(
+            .nameInUse, "credential \(name.debugDescription) is \(kind)",
+            hint: "choose another name, or remove it with `countersign credential remove \(name)`")
+    }
+
+    /// The names of all passwords, tokens and principals, sorted.
+    package var credentialNames: [String] {
+        (Array(credentials.keys) + tokens.keys + principals.keys).sorted()
+    }
+
+    /// Removes a password, token or principal and returns whether there was one of that name.
     @discardableResult
     package mutating func removeCredential(named name: String) -> Bool {
-        guard credentials.removeValue(forKey: name) != nil else { return false }
+        guard
+            credentials.removeValue(forKey: name) != nil || tokens.removeValue(forKey: name) != nil
+                || principals.removeValue(forKey: name) != nil
+        else {
+            return false
+        }
         advance()
         return true
     }

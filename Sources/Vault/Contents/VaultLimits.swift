@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChallenges
 import CountersignCryptography
 
 /// Limits of a vault and its records.
@@ -47,6 +48,19 @@ package enum VaultLimits {
         guard isUser(user) else {
             throw VaultError(
                 .invalidRecord, "the user name is empty, longer than \(userBytes) bytes, or has a control character")
+        }
+    }
+
+    /// Whether a credential may be for that Kerberos principal: a name, an `@` and a realm, as for a user name.
+    package static func isPrincipal(_ principal: String) -> Bool {
+        isUser(principal) && PrincipalCredential.realm(of: principal) != nil
+    }
+
+    static func check(principal: String) throws(VaultError) {
+        guard isPrincipal(principal) else {
+            throw VaultError(
+                .invalidRecord, "\(principal.debugDescription) is not a Kerberos principal",
+                hint: "a principal has a name and a realm: jdoe@CORP.EXAMPLE")
         }
     }
 

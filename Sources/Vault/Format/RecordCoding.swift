@@ -14,6 +14,8 @@ enum RecordKind: UInt8 {
     case enrollmentServer = 8
     case pendingServer = 9
     case pendingToken = 10
+    case bearerToken = 11
+    case principal = 12
     case identityOrder = 16
     case tagKey = 17
 }

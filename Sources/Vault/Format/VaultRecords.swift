@@ -28,6 +28,9 @@ import CountersignCryptography
 ///     kind 9, the same for the enrolment in a record of kind 6
 ///     kind 10, the key of a record of kind 6 that stays in a token, with the fields of kind 7; the PKCS#8 in kind 6 is
 ///         one zero byte then, and only then
+///     kind 11, a bearer token: name, token, 8 bytes generation; no password has the same name
+///     kind 12, a Kerberos principal: name, principal, 1 byte whether it has keys in place of a password (0 or 1), the
+///         password or the keys, 8 bytes generation; no password or token has the same name
 ///     kind 16, the order in which the identities with a key were added, if that is not the order of their names: a
 ///         list of all their names
 ///     kind 17, the key of the breaker's tags: 32 bytes in a field; only in a vault that has been rekeyed
@@ -105,6 +108,17 @@ enum VaultRecords {
             }
         }
         for key in contents.pendingTokens { writer.record(.pendingToken) { $0.append(key) } }
+        for (name, token) in contents.tokens.sorted(by: { $0.key < $1.key }) {
+            writer.record(.bearerToken) { writer in
+                writer.field(name)
+                writer.field(token.token)
+                // Every token in the vault has a generation.
+                writer.append(token.generation ?? 0)
+            }
+        }
+        for (_, credential) in contents.principals.sorted(by: { $0.key < $1.key }) {
+            writer.record(.principal) { $0.append(credential) }
+        }
         if contents.hasOwnOrder {
             writer.record(.identityOrder) { writer in
                 writer.append(UInt32(contents.identityOrder.count))
@@ -139,9 +153,11 @@ enum VaultRecords {
         var contents = VaultContents(
             generation: generation, credentials: parts.credentials, identityKeys: parts.identityKeys,
             interception: parts.interception, trustExceptions: parts.trustExceptions)
+        contents.principals = parts.principals
         contents.enrollments = parts.enrollments
         contents.pendingEnrollments = parts.pendingEnrollments
         contents.tokenKeys = parts.tokenKeys
+        contents.tokens = parts.tokens
         contents.tagKey = parts.tagKey
         let names = (Array(parts.identityKeys.keys) + parts.tokenKeys.keys).sorted()
         contents.identityOrder = parts.identityOrder ?? names
@@ -212,6 +228,21 @@ enum VaultRecords {
                 throw RecordReader.malformed("a key in a token without a request")
             }
             parts.pendingEnrollments[name]?.set(token: key)
+        case .bearerToken:
+            let name = try parts.name(of: kind, in: &body)
+            let token = try body.secret(upTo: VaultLimits.passwordBytes)
+            let generation = try body.number(UInt64.self)
+            guard generation <= vaultGeneration else { throw RecordReader.malformed("a credential's generation") }
+            guard parts.credentials[name] == nil else { throw RecordReader.malformed("two credentials of one name") }
+            guard TokenCredential.isToken(token) else { throw RecordReader.malformed("a token") }
+            parts.tokens[name] = TokenCredential(name: name, token: token, generation: generation)
+        case .principal:
+            let name = try parts.name(of: kind, in: &body)
+            let credential = try body.principal(named: name, writtenIn: vaultGeneration)
+            guard parts.credentials[name] == nil, parts.tokens[name] == nil else {
+                throw RecordReader.malformed("two credentials of one name")
+            }
+            parts.principals[name] = credential
         case .identityOrder:
             try parts.advance(to: (kind, ""))
             var names: [String] = []
@@ -231,12 +262,14 @@ enum VaultRecords {
 /// The records read so far, and the kind and name that the next one must sort after.
 private struct DecodedRecords {
     var credentials: [String: PasswordCredential] = [:]
+    var principals: [String: PrincipalCredential] = [:]
     var identityKeys: [String: IdentityKey] = [:]
     var interception: InterceptionKeys?
     var trustExceptions: [TrustExceptionRecord] = []
     var enrollments: [String: EnrollmentRecord] = [:]
     var pendingEnrollments: [String: PendingEnrollment] = [:]
     var tokenKeys: [String: TokenKey] = [:]
+    var tokens: [String: TokenCredential] = [:]
     var identityOrder: [String]?
     var tagKey: Secret?
     var last: (kind: RecordKind, name: String) = (.password, "")
@@ -253,6 +286,36 @@ private struct DecodedRecords {
             throw RecordReader.malformed("records out of order")
         }
         last = next
+    }
+}
+
+// MARK: Kerberos principals
+
+extension RecordWriter {
+    mutating func append(_ credential: PrincipalCredential) {
+        field(credential.name)
+        field(credential.principal)
+        if case .keys = credential.proof { append(1 as UInt8) } else { append(0 as UInt8) }
+        field(credential.proof.secret)
+        // Every credential in the vault has a generation.
+        append(credential.generation ?? 0)
+    }
+}
+
+extension RecordReader {
+    /// The fields after the name.
+    mutating func principal(
+        named name: String, writtenIn vaultGeneration: UInt64
+    ) throws(VaultError) -> PrincipalCredential {
+        let principal = try text()
+        let hasKeys = try flag()
+        let secret = try secret(upTo: VaultLimits.passwordBytes)
+        let generation = try number(UInt64.self)
+        guard generation <= vaultGeneration else { throw Self.malformed("a principal's generation") }
+        guard VaultLimits.isPrincipal(principal) else { throw Self.malformed("a principal") }
+        return PrincipalCredential(
+            name: name, principal: principal, proof: hasKeys ? .keys(secret) : .password(secret),
+            source: .vault(generation: generation))
     }
 }
 
