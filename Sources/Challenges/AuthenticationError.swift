@@ -25,4 +25,10 @@ package struct AuthenticationError: CodedError {
         self.code = code
         self.detail = detail
     }
+
+    /// OpenSSL's configuration, for example a restriction to FIPS 140, leaves out a function that `name` needs.
+    package static func missing(_ function: Digest, for name: String) -> Self {
+        let function = function.rawValue.uppercased()
+        return Self(.unsupportedChallenge, "\(name) needs \(function), which OpenSSL does not offer here")
+    }
 }

@@ -10,12 +10,11 @@ package enum AuthenticationScheme: String, CaseIterable, Sendable {
     case ntlm
     /// RFC 7616.
     case digest
-    /// RFC 7617.
-    case basic
     /// RFC 6750.
     case bearer
+    /// RFC 7617.
+    case basic
 
-    /// The schemes that this build implements, strongest first. The list recognises the others and refuses them with a
-    /// reason.
-    package static let supported: [AuthenticationScheme] = [.certificate, .ntlm, .digest, .basic]
+    /// The schemes that this build implements: all, strongest first.
+    package static let supported = allCases
 }

@@ -14,6 +14,19 @@ package struct AuthenticationSpace: Hashable, Sendable {
         self.scheme = scheme
     }
 
+    /// The KDC of a Kerberos realm. It is not an origin, but the breaker counts its rejections in this space.
+    package static func kdc(of realm: String) -> AuthenticationSpace {
+        AuthenticationSpace(origin: kdcOrigin, realm: realm, scheme: .negotiate)
+    }
+
+    /// No site has this name (RFC 2606 §2).
+    private static let kdcOrigin = Origin(scheme: .https, host: "kdc.invalid", port: 443)
+
+    package var isKDC: Bool { origin == Self.kdcOrigin && scheme == .negotiate }
+
+    /// `https://host:port`, or `the KDC`.
+    package var place: String { isKDC ? "the KDC" : origin.description }
+
     /// Whether an account that is wrong in one of the spaces is wrong in the other: those of one realm, and a site's
     /// spaces without a realm with all others of the site.
     package func overlaps(_ other: AuthenticationSpace) -> Bool {

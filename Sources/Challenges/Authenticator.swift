@@ -10,13 +10,14 @@ import CountersignCryptography
 //   question                                              requirement
 //   Which challenges can it answer?                       schemeName, canAnswer(_:), scheme
 //   How strong is it?                                     its position in the AuthenticatorTable
-//   What does an answer protect, and where is it valid?   realm(of:), scopes(of:at:challengedTarget:), bindsConnection
-//   Which credentials can it use?                         obstacle(to:_:)
+//   What does an answer protect, and where is it valid?   realm(of:), scopes(of:at:challengedTarget:), bindsConnection,
+//                                                         answersEachRequest
+//   Which credentials can it use?                         usesTicket, requiresTLS, obstacle(to:_:)
 //   What answers a challenge?                             reply(to:with:_:), makeDialogue(_:_:)
 //   Is the answer bound to the server's certificate?      usesChannelBinding
 //   What does a repeated challenge mean?                  verdict(on:)
-//   Does the response prove that the server knows         verifiesAcceptance, acceptance(_:)
-//   the secret?
+//   Does another response accept the answer, and prove    verifiesAcceptance(ofStatus:), acceptance(_:)
+//   that the server knows the secret?
 //   What may be sent next time before a challenge?        preemption(after:)
 //
 // A reply has one of three forms:
@@ -41,13 +42,23 @@ package protocol Authenticator: AnyObject, Sendable {
     /// Whether an answer authenticates the connection rather than the request. All rounds then use one connection,
     /// which afterwards serves no other client.
     var bindsConnection: Bool { get }
+    /// Whether requests on a connection that an answer has authenticated carry answers, too.
+    var answersEachRequest: Bool { get }
+    /// Whether it answers with the user's own ticket instead of an enrolled credential.
+    var usesTicket: Bool { get }
     /// Whether answers over TLS are bound to the server's certificate (RFC 5929), which therefore must be known.
     var usesChannelBinding: Bool { get }
+    /// Whether answers are sent over TLS only, even if the site's line contains `plaintext=yes`.
+    var requiresTLS: Bool { get }
     /// Whether ``acceptance(_:)`` must examine every response that accepts an answer.
     var verifiesAcceptance: Bool { get }
 
     /// Whether a challenge with this scheme name is complete enough to answer.
     func canAnswer(_ challenge: Challenge) -> Bool
+
+    /// Why a challenge with this scheme name cannot be answered, as words that follow the name: `without a realm`,
+    /// `with algorithm SHA-512`. Nil if it can be, or if there is nothing to say. Contains printable ASCII only.
+    func shortcoming(of challenge: Challenge) -> String?
 
     /// The realm that separates protection spaces; nil if the whole origin is one space.
     func realm(of challenge: Challenge) -> String?
@@ -70,10 +81,17 @@ package protocol Authenticator: AnyObject, Sendable {
         _ credential: EnrolledCredential, _ context: RequestContext
     ) throws(AuthenticationError) -> any TokenDialogue
 
+    /// Whether one of `challenges`, which came although the request carried our answer to `answered`, is about that
+    /// answer: it is for the same space.
+    func isAsked(again answered: Challenge, by challenges: [Challenge]) -> Bool
+
     /// Interprets a challenge to a request that carried our answer.
     func verdict(on repeated: RepeatedChallenge) -> ChallengeVerdict
 
-    /// Examines a response that is not a challenge. Called only if ``verifiesAcceptance``.
+    /// Whether ``acceptance(_:)`` must examine a response with this status that accepts an answer.
+    func verifiesAcceptance(ofStatus status: Int) -> Bool
+
+    /// Examines a response that is not a challenge. Called only if ``verifiesAcceptance(ofStatus:)``.
     func acceptance(_ response: AcceptingResponse) -> AcceptanceVerdict
 
     /// Returns what may be sent in the same space before the next challenge, after `answer` has been accepted.
@@ -107,7 +125,7 @@ extension RepeatedChallenge {
     package func nextToken(of authenticator: some Authenticator) -> ChallengeVerdict {
         guard expectsToken else { return .rejected }
         let tokens = challenges.filter { $0.isOf(authenticator.schemeName) }.compactMap(\.token68)
-        guard let first = tokens.first else { return .handBack(source.notContinued(authenticator.name)) }
+        guard let first = tokens.first else { return .insufficient(source.notContinued(authenticator.name)) }
         guard tokens.count == 1 else {
             return .handBack("\(source.name) sent \(tokens.count) \(authenticator.name) tokens at once")
         }
@@ -120,6 +138,11 @@ extension RepeatedChallenge {
 package enum ChallengeVerdict: Sendable {
     /// The credential is wrong. The breaker stops using it here.
     case rejected
+    /// The server says that the credential itself is wrong, so that it does not matter which request it was for.
+    case invalid
+    /// The credential is right, but does not give access to this request, for the given reason. The response is handed
+    /// back to the client.
+    case insufficient(String)
     /// The credential may be right, but the answer is out of date (RFC 7616 §3.3). The renewed answer is sent once.
     case stale(Answer)
     /// The dialogue continues with the server's token.
@@ -139,6 +162,25 @@ package struct AcceptingResponse: Sendable {
     package let challengeFields: [String]
     /// The values of `Authentication-Info`, or `Proxy-Authentication-Info` (RFC 7615).
     package let informationFields: [String]
+    package let source: ChallengeSource
+}
+
+extension AcceptingResponse {
+    /// The last token of a dialogue with the scheme name `word`, if the response has one (RFC 4559 §5).
+    package func lastToken(of word: String) -> AcceptanceVerdict {
+        let challenges: [Challenge]
+        do {
+            challenges = try ChallengeParser.parse(fields: challengeFields)
+        } catch {
+            let isAbsent = challengeFields.allSatisfy { !$0.lowercased().hasPrefix(word.lowercased()) }
+            return isAbsent ? .accepted : .forged("the challenge field cannot be read")
+        }
+        let tokens = challenges.filter { $0.isOf(word) }.compactMap(\.token68)
+        guard let first = tokens.first else { return .accepted }
+        guard tokens.count == 1 else { return .forged("there are \(tokens.count) tokens") }
+        guard let token = Base64.decode(first) else { return .forged("the token is not Base64") }
+        return .finalToken(token)
+    }
 }
 
 /// The result of examining a response that is not a challenge.
@@ -148,6 +190,12 @@ package enum AcceptanceVerdict: Sendable {
     case finalToken([UInt8])
     /// The server's proof is wrong, for the given reason: an impostor may have answered.
     case forged(String)
+    /// As in ``ChallengeVerdict``.
+    case invalid
+    /// As in ``ChallengeVerdict``.
+    case insufficient(String)
+    /// As in ``ChallengeVerdict``: the response says nothing about the credential, and is delivered with this reason.
+    case handBack(String)
 }
 
 /// What may be sent before a challenge in a space where an answer was accepted.
@@ -162,10 +210,18 @@ package enum Preemption: Equatable, Sendable {
 }
 
 extension Authenticator {
+    package func shortcoming(of challenge: Challenge) -> String? {
+        challenge.realm == nil && !canAnswer(challenge) ? "without a realm" : nil
+    }
+
     package var name: String { schemeName }
     package var bindsConnection: Bool { false }
+    package var answersEachRequest: Bool { false }
+    package var usesTicket: Bool { false }
     package var usesChannelBinding: Bool { false }
+    package var requiresTLS: Bool { false }
     package var verifiesAcceptance: Bool { false }
+    package func verifiesAcceptance(ofStatus status: Int) -> Bool { verifiesAcceptance }
     package func canAnswer(_ challenge: Challenge) -> Bool { true }
     package func realm(of challenge: Challenge) -> String? { challenge.realm }
 
@@ -189,8 +245,7 @@ extension Authenticator {
         AuthenticationSpace(origin: origin, realm: realm(of: challenge), scheme: scheme)
     }
 
-    /// Whether one of `challenges` is for the same space as `answered`.
-    func isAsked(again answered: Challenge, by challenges: [Challenge]) -> Bool {
+    package func isAsked(again answered: Challenge, by challenges: [Challenge]) -> Bool {
         challenges.contains { $0.isOf(schemeName) && realm(of: $0) == realm(of: answered) }
     }
 }

@@ -22,6 +22,18 @@ package final class AuthenticatorTable: Sendable {
         return offers
     }
 
+    /// Whether the table has an authenticator that can answer `challenge`.
+    func canAnswer(_ challenge: Challenge) -> Bool {
+        authenticators.contains { challenge.isOf($0.schemeName) && $0.canAnswer(challenge) }
+    }
+
+    /// Why `challenge`, whose scheme is known, cannot be answered; nil if it can be, or if nothing is known.
+    func shortcoming(of challenge: Challenge) -> String? {
+        guard !canAnswer(challenge) else { return nil }
+        return authenticators.lazy.filter { challenge.isOf($0.schemeName) }
+            .compactMap { $0.shortcoming(of: challenge) }.first
+    }
+
     /// The keywords of the allowed-sites list that permit a scheme of the table, strongest first, without duplicates.
     package var schemes: [AuthenticationScheme] {
         var schemes: [AuthenticationScheme] = []

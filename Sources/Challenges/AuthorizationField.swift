@@ -5,27 +5,6 @@ import CountersignCryptography
 /// The value of an `Authorization` or `Proxy-Authorization` field (RFC 9110 §11.6.2) that this process computed. It is
 /// secret, and redacted when printed.
 package struct AuthorizationField: Equatable, Sendable {
-    /// One parameter, in the form in which it is written.
-    package struct Parameter: Equatable, Sendable {
-        package let name: String
-        package let value: String
-        /// Whether the value is written as a quoted-string. Otherwise it must be a token (RFC 9110 §5.6).
-        package let isQuoted: Bool
-
-        package init(_ name: String, _ value: String, isQuoted: Bool) {
-            self.name = name
-            self.value = value
-            self.isQuoted = isQuoted
-        }
-
-        fileprivate var text: [UInt8] {
-            var text = Array(name.utf8)
-            text.append(UInt8(ascii: "="))
-            if isQuoted { text.appendQuoted(value.utf8) } else { text.append(contentsOf: value.utf8) }
-            return text
-        }
-    }
-
     package let scheme: String
     /// Everything after the scheme.
     private let credentials: Secret
@@ -43,12 +22,6 @@ package struct AuthorizationField: Equatable, Sendable {
     }
 
     /// A scheme and parameters: Digest.
-    package init(scheme: String, parameters: [Parameter]) {
-        self.scheme = scheme
-        credentials = Secret(Array(parameters.map(\.text).joined(separator: ", ".utf8)))
-    }
-
-    /// A scheme and parameters that are written already.
     init(scheme: String, parameters: [UInt8]) {
         self.scheme = scheme
         credentials = Secret(parameters)
@@ -85,13 +58,17 @@ package struct AuthorizationField: Equatable, Sendable {
 
 extension [UInt8] {
     /// Appends `value` as a quoted-string (RFC 9110 §5.6.4).
-    mutating func appendQuoted(_ value: some Sequence<UInt8>) {
+    mutating func appendQuoted(_ value: some Collection<UInt8>) {
         let quote = UInt8(ascii: "\"")
         let backslash = UInt8(ascii: "\\")
         append(quote)
-        for octet in value {
-            if octet == quote || octet == backslash { append(backslash) }
-            append(octet)
+        if value.contains(where: { $0 == quote || $0 == backslash }) {
+            for octet in value {
+                if octet == quote || octet == backslash { append(backslash) }
+                append(octet)
+            }
+        } else {
+            append(contentsOf: value)
         }
         append(quote)
     }

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
-import Synchronization
 
 /// Basic (RFC 7617). The answer is the same for every request in a realm, so an accepted answer is sent before the next
 /// challenge.
 package final class BasicAuthenticator: Authenticator {
     package static let shared = BasicAuthenticator()
-
-    private struct Weak: Sendable {
-        weak var secret: Secret?
-    }
-
-    /// The encoded credentials in use, so that the answers for all sites share one copy.
-    private let encoded = Mutex<[CredentialReference: [Weak]]>([:])
 
     package var schemeName: String { "Basic" }
     package var scheme: AuthenticationScheme { .basic }
@@ -33,23 +25,10 @@ package final class BasicAuthenticator: Authenticator {
     package func reply(
         to challenge: Challenge, with credential: EnrolledCredential, _ context: RequestContext
     ) throws(AuthenticationError) -> Reply {
-        guard case .password(let password) = credential else {
-            throw AuthenticationError(.unusableCredential, "Basic needs a user name and password")
-        }
+        let password = try credential.password(for: name)
         let encoded = try Self.encodedCredentials(
             of: password, domain: context.domain, charset: context.charset, challenge: challenge)
-        return .answer(.fixed(AuthorizationField(scheme: schemeName, token68: shared(encoded, password.reference))))
-    }
-
-    /// The secret in use that equals `secret`, if there is one.
-    private func shared(_ secret: Secret, _ credential: CredentialReference) -> Secret {
-        encoded.withLock { encoded in
-            let inUse = (encoded[credential] ?? []).filter { $0.secret != nil }
-            if let known = inUse.lazy.compactMap(\.secret).first(where: { $0 == secret }) { return known }
-            encoded = encoded.filter { $0.value.contains { $0.secret != nil } }
-            encoded[credential] = inUse + [Weak(secret: secret)]
-            return secret
-        }
+        return .answer(.fixed(AuthorizationField(scheme: schemeName, token68: password.derived.shared(encoded))))
     }
 
     package func preemption(after answer: Answer) -> Preemption { .answer(answer) }

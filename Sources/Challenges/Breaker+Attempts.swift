@@ -11,6 +11,8 @@ extension Breaker {
     package mutating func attemptEnded(
         _ key: Key, for request: RequestTag, _ result: Result, owner: UInt64, at now: Int64
     ) -> Finding {
+        // No server locks an account because of a ticket, so only its rejection matters.
+        let countsSilence = !key.credential.isTicket
         switch result {
         case .accepted:
             accepted(key, for: request, owner, at: now)
@@ -19,11 +21,15 @@ extension Breaker {
             guard record(of: key)?.acceptedAt != nil else { return .unremarkable }
             change(key, at: now) { $0.accepted.add(request, upTo: Self.acceptedRequests) }
             return .unremarkable
-        case .inconclusive:
+        case .inconclusive,
+            .unanswered where !countsSilence,
+            .unknown where !countsSilence:
             if record(of: key) != nil { change(key, at: now) { $0.end(owner, request) } }
             return .unremarkable
         case .rejected:
-            return rejected(key, for: request, owner, at: now)
+            return rejected(key, for: request, owner, isDefinite: false, at: now)
+        case .invalid:
+            return rejected(key, for: request, owner, isDefinite: true, at: now)
         case .unanswered:
             return silent(key, for: request, owner, isClosed: true, at: now)
         case .unknown:
@@ -42,11 +48,14 @@ extension Breaker {
         accounts[key.account]?.unaccepted = UnacceptedAnswers()
     }
 
-    private mutating func rejected(_ key: Key, for request: RequestTag, _ owner: UInt64, at now: Int64) -> Finding {
+    /// `isDefinite`: the request cannot be the reason.
+    private mutating func rejected(
+        _ key: Key, for request: RequestTag, _ owner: UInt64, isDefinite: Bool, at now: Int64
+    ) -> Finding {
         var isDoubt = false
         count(key, for: request, owner, at: now) { record, counts in
             guard record.rejection?.cause != .challenge else { return false }
-            if record.acceptedAt != nil, record.rejection == nil, !record.accepted.contains(request) {
+            if !isDefinite, record.acceptedAt != nil, record.rejection == nil, !record.accepted.contains(request) {
                 isDoubt = true
                 record.silent = []
                 record.unanswered = 0

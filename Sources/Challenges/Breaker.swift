@@ -9,8 +9,9 @@
 //   2. A challenge to an answer rejects the account in its realm, or at the whole site if the scheme has no realms.
 //      After two such rejections, the account is used nowhere. What rules 3 and 4 describe is none of them.
 //   3. A challenge does not reject an account that the space has accepted, unless it is for a request that the space
-//      has accepted before: the request may need a permission that the account does not have. The response is handed
-//      back, and requests for that path are not answered for half an hour, or until the next acceptance.
+//      has accepted before, or says that the account itself is wrong: the request may need a permission that the
+//      account does not have. The response is handed back, and requests for that path are not answered for half an
+//      hour, or until the next acceptance.
 //   4. In a space that has never accepted the account, a connection that ends without a response is a failure for a
 //      day. Two stop the account there, and in all other such spaces. Any answer lifts this.
 //   5. Every answer that is not accepted counts, for its space until that accepts the account, and for the account
@@ -65,6 +66,8 @@ package struct Breaker: Equatable, Sendable {
         case acceptedUnasked
         /// The origin challenged again.
         case rejected
+        /// The origin said that the credential itself is wrong, so that it does not matter which request it was for.
+        case invalid
         /// The answer was sent, and the origin ended the connection without a response.
         case unanswered
         /// The answer was sent, and nobody waited for the response: the client gave up, or a time limit passed.
@@ -210,6 +213,20 @@ package struct Breaker: Equatable, Sendable {
     /// The reason that the account must not be used in the space for any request, or nil.
     package func refusal(of key: Key, at now: Int64) -> String? {
         accounts[key.account].flatMap { refusal(of: key, $0, $0.spaces[key.space], at: now) }
+    }
+
+    /// The reason that no new request may be answered with the account for a while, in the space or in another of the
+    /// same site and scheme that has not accepted it; nil if there is none.
+    package func pause(of key: Key, at now: Int64) -> String? {
+        guard let account = accounts[key.account] else { return nil }
+        let waiting = account.spaces.filter { space, record in
+            space.origin == key.space.origin && space.scheme == key.space.scheme && record.acceptedAt == nil
+        }
+        let spaces = waiting.isEmpty ? [key.space] : Array(waiting.keys)
+        return spaces.lazy.compactMap { space in
+            let key = Key(space: space, credential: key.credential)
+            return obstacle(of: key, account, account.spaces[space], for: .unknown, at: now)
+        }.first
     }
 
     /// Whether the account must not be used in the space for any request.

@@ -2,8 +2,8 @@
 
 import CountersignCryptography
 
-/// Identifies a user name and password without revealing them: a keyed MAC of both. Two credentials with the same user
-/// name and password have the same tag, whatever their names and sources are.
+/// Identifies a user name and password, or a token, without revealing them: a keyed MAC. Two credentials with the same
+/// user name and password, or the same token, have the same tag, whatever their names and sources are.
 package struct CredentialTag: Hashable, Sendable {
     /// The number of bytes of ``bytes``.
     package static let length = 16
@@ -19,6 +19,11 @@ package struct CredentialTag: Hashable, Sendable {
         let mac = key.withBytes { Digest.sha256.hmac(message, key: $0) }
         high = Self.number(mac[0..<8])
         low = Self.number(mac[8..<16])
+    }
+
+    /// The tag of a token. No user name is empty, so that no password has the same one.
+    package init(token: Secret, key: Secret) {
+        self.init(user: "", password: token, key: key)
     }
 
     /// A tag from its ``bytes``; nil unless there are exactly ``length``.

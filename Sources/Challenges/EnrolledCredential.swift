@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
+import Synchronization
 
 /// The source of a credential, and its version. Results of one version do not apply to another.
 package enum CredentialSource: Hashable, Sendable {
@@ -8,6 +9,10 @@ package enum CredentialSource: Hashable, Sendable {
     case vault(generation: UInt64)
     /// The caller, for this run. A random number identifies the version.
     case supplied(UInt64)
+    /// The user's own tickets, which the KDC issues and the operating system keeps.
+    case ticketCache
+    /// A Kerberos ticket as the breaker knows it: each version of it, at each site, is a credential of its own.
+    case ticket(version: UInt64, site: Origin)
     /// The program that drives the exchange, which is responsible for how often it tries the credential.
     case program
 }
@@ -27,6 +32,21 @@ package struct CredentialReference: Hashable, Sendable {
     }
 }
 
+extension CredentialReference {
+    /// The user's own Kerberos ticket. The name cannot be that of an enrolled credential.
+    package static let ticket = CredentialReference(name: "Kerberos ticket", source: .ticketCache)
+
+    /// The ticket of this credential, for the breaker. A site that rejects it says nothing about other sites, or about
+    /// the next ticket.
+    package func ticket(version: UInt64, at site: Origin) -> CredentialReference {
+        CredentialReference(name: name, source: .ticket(version: version, site: site))
+    }
+
+    /// Whether it is a Kerberos ticket as the breaker knows it. A ticket contains no password, so that no account is
+    /// locked because of it.
+    package var isTicket: Bool { if case .ticket = source { true } else { false } }
+}
+
 /// A user name and password.
 package struct PasswordCredential: Equatable, Sendable {
     /// The name under which it was enrolled: `enrollment` unless the user chose another.
@@ -37,13 +57,23 @@ package struct PasswordCredential: Equatable, Sendable {
     package let source: CredentialSource
     /// As in ``CredentialReference``.
     package let tag: CredentialTag?
+    /// What schemes have computed from the password.
+    let derived: DerivedSecrets
 
     package init(name: String, user: String, password: Secret, source: CredentialSource, tag: CredentialTag? = nil) {
+        self.init(name: name, user: user, password: password, source: source, tag: tag, derived: DerivedSecrets())
+    }
+
+    private init(
+        name: String, user: String, password: Secret, source: CredentialSource, tag: CredentialTag?,
+        derived: DerivedSecrets
+    ) {
         self.name = name
         self.user = user
         self.password = password
         self.source = source
         self.tag = tag
+        self.derived = derived
     }
 
     /// A credential from the vault.
@@ -57,7 +87,7 @@ package struct PasswordCredential: Equatable, Sendable {
     package func tagged(with key: Secret) -> PasswordCredential {
         PasswordCredential(
             name: name, user: user, password: password, source: source,
-            tag: CredentialTag(user: user, password: password, key: key))
+            tag: CredentialTag(user: user, password: password, key: key), derived: derived)
     }
 
     /// ``user``, qualified by `domain` unless it has a domain already (`ACME\jdoe`).
@@ -70,17 +100,112 @@ package struct PasswordCredential: Equatable, Sendable {
     package var generation: UInt64? { if case .vault(let generation) = source { generation } else { nil } }
 }
 
+/// Secrets that were computed from a credential, which the answers at all sites share. They live as long as it does, or
+/// as long as an answer that contains them.
+///
+/// A weak reference would do the same, but Swift counts every reference to its object 100 instructions more slowly.
+final class DerivedSecrets: Sendable, Equatable {
+    private let secrets = Mutex<[Secret]>([])
+
+    /// The secret that equals `secret`, if there is one already; otherwise `secret` itself.
+    func shared(_ secret: Secret) -> Secret {
+        secrets.withLock { secrets in
+            if let known = secrets.first(where: { $0 == secret }) { return known }
+            secrets.append(secret)
+            return secret
+        }
+    }
+
+    /// What was computed is no part of a credential's value.
+    static func == (left: DerivedSecrets, right: DerivedSecrets) -> Bool { true }
+}
+
 /// A credential that can answer a challenge. A client identity is represented only by its name; its key stays in the
 /// TLS module.
 package enum EnrolledCredential: Equatable, Sendable {
     case password(PasswordCredential)
+    case token(TokenCredential)
     case identity(named: String)
+    /// The user's own Kerberos ticket. Nothing is enrolled for it, and no server can lock an account because of it.
+    case ticket
+    /// A principal whose tickets this process obtains.
+    case principal(PrincipalCredential)
 
     /// Identifies the credential that is sent to a server. Nil for an identity, which is used only in TLS.
     package var reference: CredentialReference? {
         switch self {
         case .password(let credential): credential.reference
+        case .token(let credential): credential.reference
         case .identity: nil
+        case .ticket: .ticket
+        case .principal(let credential): credential.reference
         }
+    }
+
+    /// The user name and password for `scheme`, which is a name for display. Throws `unusableCredential` if the
+    /// credential is of another kind.
+    package func password(for scheme: String) throws(AuthenticationError) -> PasswordCredential {
+        guard case .password(let credential) = self else {
+            throw AuthenticationError(.unusableCredential, "\(scheme) needs a user name and password")
+        }
+        return credential
+    }
+
+    /// The token for `scheme`, which is a name for display. Throws `unusableCredential` if the credential is of another
+    /// kind.
+    package func token(for scheme: String) throws(AuthenticationError) -> TokenCredential {
+        guard case .token(let credential) = self else {
+            throw AuthenticationError(.unusableCredential, "\(scheme) needs a token")
+        }
+        return credential
+    }
+}
+
+extension EnrolledCredential {
+    /// The kind of a credential that is sent to a server.
+    package enum Kind: String, Sendable, Codable {
+        case password
+        case token
+        /// A Kerberos principal with its password.
+        case principal
+        /// A Kerberos principal with its keys.
+        case keytab
+    }
+
+    /// Nil for an identity, which is used only in TLS, and for a ticket, which is not enrolled.
+    package var kind: Kind? {
+        switch self {
+        case .password: .password
+        case .token: .token
+        case .principal(let credential): if case .password = credential.proof { .principal } else { .keytab }
+        case .identity, .ticket: nil
+        }
+    }
+
+    /// Which kind it is instead of the one that a scheme needs, for display.
+    package var isNot: String {
+        switch self {
+        case .password: "a user name and password, not a token"
+        case .token: "a token, not a user name and password"
+        case .identity: "an identity"
+        case .ticket: "a Kerberos ticket"
+        case .principal: "only for Kerberos"
+        }
+    }
+}
+
+extension AuthenticationScheme {
+    /// The kind of credential that answers a challenge of the scheme; nil if none does.
+    package var credentialKind: EnrolledCredential.Kind? {
+        switch self {
+        case .certificate: nil
+        case .bearer: .token
+        case .negotiate, .ntlm, .digest, .basic: .password
+        }
+    }
+
+    /// Whether `credential` can answer a challenge of the scheme.
+    package func uses(_ credential: EnrolledCredential) -> Bool {
+        credentialKind != nil && credentialKind == credential.kind
     }
 }

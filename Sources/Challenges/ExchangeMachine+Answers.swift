@@ -51,25 +51,29 @@ extension ExchangeMachine {
     private mutating func choose(among challenges: [Challenge]) -> Action {
         checks = ThreeChecks(site: context.site)
         let offers = context.authenticators.offers(in: challenges, permitted: context.permitted)
-        guard let strongest = offers.first else { return handBack(challenge: .no(nothingToAnswer(challenges))) }
+        guard !offers.isEmpty else { return handBack(challenge: .no(nothingToAnswer(challenges))) }
         if let refusal = context.plaintextRefusal { return handBack(challenge: refusal) }
-        return ask(strongest, weaker: Array(offers.dropFirst()), isPreemptive: false)
+        let refusals = offers.map { context.transportRefusal(of: $0.authenticator) }
+        let usable = zip(offers, refusals).filter { $1 == nil }.map(\.0)
+        guard let first = usable.first else { return handBack(challenge: refusals.first ?? nil) }
+        let untried = usable.drop { $0.space(at: context.origin) == failedSpace }
+        guard let strongest = untried.first else {
+            checks.challenge = isOffered(first)
+            return handBack(credential: .no(localFailures.joined(separator: "; ")))
+        }
+        return ask(strongest, weaker: Array(untried.dropFirst()), isPreemptive: false)
     }
 
     private func nothingToAnswer(_ challenges: [Challenge]) -> String {
         let table = context.authenticators
         guard !challenges.isEmpty else { return "the \(context.source.status) has no challenge" }
         let offered = challenges.prefix(5).map { challenge in
-            let isIncomplete = table.authenticators.contains {
-                challenge.isOf($0.schemeName) && !$0.canAnswer(challenge)
-            }
-            return challenge.scheme.prefix(32) + (isIncomplete && challenge.realm == nil ? " without a realm" : "")
+            challenge.scheme.prefix(32) + (table.shortcoming(of: challenge).map { " \($0)" } ?? "")
         }
         let names = offered.joined(separator: ", ")
-        let isKnown = challenges.contains { challenge in
-            table.authenticators.contains { challenge.isOf($0.schemeName) }
+        guard challenges.contains(where: table.canAnswer) else {
+            return "\(context.source.name) offers \(names), which this version cannot answer"
         }
-        guard isKnown else { return "\(context.source.name) offers \(names), which this version cannot answer" }
         let answerable = table.schemes
         let permitted = context.permitted.filter { answerable.contains($0) }.map(\.rawValue)
         let permits =
@@ -78,9 +82,13 @@ extension ExchangeMachine {
         return "\(context.source.name) offers \(names); the site's line permits \(permits)"
     }
 
+    private func isOffered(_ offer: Offer) -> ThreeChecks.Check {
+        .yes("\(offer.authenticator.scheme.rawValue) is offered and permitted")
+    }
+
     private mutating func ask(_ offer: Offer, weaker: [Offer], isPreemptive: Bool) -> Action {
-        let how = isPreemptive ? "was accepted here before" : "is offered and permitted"
-        checks.challenge = .yes("\(offer.authenticator.scheme.rawValue) \(how)")
+        checks.challenge =
+            isPreemptive ? .yes("\(offer.authenticator.scheme.rawValue) was accepted here before") : isOffered(offer)
         state = .asked(PendingDecision(offer: offer, weaker: weaker, isPreemptive: isPreemptive))
         return .ask(CredentialRequest(offer, at: context.origin, previousFailureCount: 0))
     }
@@ -96,7 +104,7 @@ extension ExchangeMachine {
             guard let reference = credential.reference else { return declined(pending, reason: "no credential") }
             return answer(
                 PendingAnswer(
-                    offer: pending.offer, credential: credential, reference: reference,
+                    offer: pending.offer, weaker: pending.weaker, credential: credential, reference: reference,
                     isPreemptive: pending.isPreemptive))
         case .performDefaultHandling(let reason):
             return declined(pending, reason: reason)
@@ -110,7 +118,20 @@ extension ExchangeMachine {
     }
 
     private mutating func declined(_ pending: PendingDecision, reason: String) -> Action {
-        pending.isPreemptive ? sendUnanswered() : handBack(credential: .no(reason))
+        pending.isPreemptive ? sendUnanswered() : handBack(credential: .no(withLocalFailures(reason)))
+    }
+
+    /// No answer could be computed, and nothing has been sent: a weaker offer may be answered.
+    mutating func useWeaker(_ pending: PendingAnswer, _ reason: String) -> Action {
+        let failed = pending.offer.space(at: context.origin)
+        let weaker = pending.weaker.drop { $0.space(at: context.origin) == failed }
+        guard let next = weaker.first else { return giveUp(credential: .no(withLocalFailures(reason))) }
+        localFailures.append(reason)
+        return ask(next, weaker: Array(weaker.dropFirst()), isPreemptive: false)
+    }
+
+    private func withLocalFailures(_ reason: String) -> String {
+        (localFailures + [reason]).joined(separator: "; ")
     }
 
     private mutating func answer(_ pending: PendingAnswer) -> Action {
@@ -123,8 +144,8 @@ extension ExchangeMachine {
             case .dialogue: return openDialogue(pending)
             }
         } catch {
-            return pending.isPreemptive && roundsAnswered == 0
-                ? sendUnanswered() : handBack(credential: .no(error.detail))
+            guard roundsAnswered == 0 else { return handBack(credential: .no(error.detail)) }
+            return pending.isPreemptive ? sendUnanswered() : useWeaker(pending, error.detail)
         }
     }
 
@@ -168,6 +189,8 @@ extension ExchangeMachine {
             }
             switch verdict(on: challenges, offer, answer, expectsToken: false) {
             case .rejected, .nextToken: return rejected(accepted.space, accepted.credential)
+            case .invalid: return invalid(accepted.space, accepted.credential)
+            case .insufficient(let reason): return handBack(credential: .no(reason))
             case .handBack(let reason): return handBack(challenge: .no(reason))
             case .stale(let renewed): return reuse(accepted, renewed)
             }
@@ -189,15 +212,19 @@ extension ExchangeMachine {
             guard expectsToken else { return rejected(offer.space(at: context.origin), pending.reference) }
             return handBack(unparsable: error)
         }
-        if expectsToken, pending.isPreemptive, !challenges.contains(where: { $0.isOf(offer.authenticator.schemeName) })
-        {
-            // The server no longer offers the scheme that it accepted before.
+        let isFirst = pending.isPreemptive && (expectsToken || roundsAnswered == 1)
+        if isFirst, !challenges.contains(where: { $0.isOf(offer.authenticator.schemeName) }) {
+            // The server no longer offers the scheme that it accepted before, or not for this path.
             requiresSameConnection = false
             return choose(among: challenges)
         }
         switch verdict(on: challenges, offer, answer, expectsToken: expectsToken) {
         case .rejected:
             return rejected(offer.space(at: context.origin), pending.reference)
+        case .invalid:
+            return invalid(offer.space(at: context.origin), pending.reference)
+        case .insufficient(let reason):
+            return handBack(credential: .no(reason))
         case .stale(let renewed):
             guard !hasRenewed else { return handBack(challenge: staleAgain) }
             hasRenewed = true
@@ -242,13 +269,18 @@ extension ExchangeMachine {
         return finish(.rejected(space, credential: credential, checks))
     }
 
+    private mutating func invalid(_ space: AuthenticationSpace, _ credential: CredentialReference) -> Action {
+        hasInvalidCredential = true
+        return rejected(space, credential)
+    }
+
     // MARK: Acceptance
 
     /// Whether the fields of a response that accepts our answer must be examined.
-    var verifiesAcceptance: Bool {
+    func verifiesAcceptance(ofStatus status: Int) -> Bool {
         switch state {
-        case .awaitingReuse(let accepted): accepted.offer.authenticator.verifiesAcceptance
-        case .awaitingVerdict(let pending, _): pending.offer.authenticator.verifiesAcceptance
+        case .awaitingReuse(let accepted): accepted.offer.authenticator.verifiesAcceptance(ofStatus: status)
+        case .awaitingVerdict(let pending, _): pending.offer.authenticator.verifiesAcceptance(ofStatus: status)
         case .ready, .untouched, .awaitingChallenge, .asked, .computingOpening, .awaitingToken, .computingReply,
             .abandoningReply, .verifyingAcceptance, .awaitingOpen, .finished:
             false
@@ -260,13 +292,16 @@ extension ExchangeMachine {
         _ accepted: AcceptedAnswer, _ status: Int, _ fields: [String], _ information: [String]
     ) -> Action {
         guard context.source.hasSeenAnswer(status: status) else { return finish(.notChallenged) }
-        guard verifiesAcceptance, case .answer(let answer) = accepted.preemption else {
+        guard verifiesAcceptance(ofStatus: status), case .answer(let answer) = accepted.preemption else {
             return finish(.accepted(accepted))
         }
         switch acceptance(accepted.offer, answer, fields, information) {
         case .accepted: return finish(.accepted(accepted))
         case .finalToken: return forged("no dialogue expects one")
         case .forged(let reason): return forged(reason)
+        case .invalid: return invalid(accepted.space, accepted.credential)
+        case .insufficient(let reason): return handBack(credential: .no(reason))
+        case .handBack(let reason): return handBack(challenge: .no(reason))
         }
     }
 
@@ -276,7 +311,7 @@ extension ExchangeMachine {
     ) -> Action {
         // A proxy in front of the origin has challenged, and our answer did not reach the origin.
         guard context.source.hasSeenAnswer(status: status) else { return finish(.notChallenged) }
-        guard verifiesAcceptance else { return finish(accepting: pending, answer) }
+        guard verifiesAcceptance(ofStatus: status) else { return finish(accepting: pending, answer) }
         switch acceptance(pending.offer, answer, fields, information) {
         case .accepted:
             return finish(accepting: pending, answer)
@@ -285,6 +320,12 @@ extension ExchangeMachine {
             return .computeToken(TokenRequest(pending.offer, pending.credential, .conclude(token)))
         case .forged(let reason):
             return forged(reason)
+        case .invalid:
+            return invalid(pending.offer.space(at: context.origin), pending.reference)
+        case .insufficient(let reason):
+            return handBack(credential: .no(reason))
+        case .handBack(let reason):
+            return handBack(challenge: .no(reason))
         }
     }
 
@@ -294,7 +335,7 @@ extension ExchangeMachine {
         offer.authenticator.acceptance(
             AcceptingResponse(
                 challenge: offer.challenge, answer: answer, sent: sentField, challengeFields: fields,
-                informationFields: information))
+                informationFields: information, source: context.source))
     }
 
     mutating func finish(accepting pending: PendingAnswer, _ answer: Answer) -> Action {
@@ -357,9 +398,9 @@ extension ExchangeMachine {
     }
 
     /// Hands back a challenge that is not answered, and records its contents.
-    mutating func handedBack(_ fields: [String], challenge: ThreeChecks.Check? = nil) -> Action {
+    mutating func handedBack(_ fields: [String], credential: ThreeChecks.Check? = nil) -> Action {
         _ = try? parse(fields)
-        return handBack(challenge: challenge)
+        return handBack(credential: credential)
     }
 
     private mutating func handBack(unparsable error: AuthenticationError) -> Action {

@@ -37,7 +37,7 @@ extension ExchangeMachine {
         case .awaitingVerdict(let pending, let answer):
             return challengedAgain(fields, pending, answer, expectsToken: false)
         case .awaitingOpen(let offer):
-            return handedBack(fields, challenge: notContinued(offer))
+            return handedBack(fields, credential: notContinued(offer))
         case .ready, .asked, .computingOpening, .computingReply, .abandoningReply, .verifyingAcceptance, .finished:
             return nil
         }
@@ -90,7 +90,11 @@ extension ExchangeMachine {
     mutating func decideTokenFailure(_ reason: String) -> Action? {
         switch state {
         case .computingOpening(let pending) where pending.isPreemptive && roundsAnswered == 0:
+            failedSpace = pending.offer.space(at: context.origin)
+            localFailures.append(reason)
             return sendUnanswered()
+        case .computingOpening(let pending) where roundsAnswered == 0:
+            return useWeaker(pending, reason)
         case .computingOpening, .computingReply, .abandoningReply:
             return giveUp(credential: .no(reason))
         case .verifyingAcceptance:

@@ -32,7 +32,8 @@
 //   2. A secret is sent only after a challenge, or in a space that challenged and accepted before
 //      (`RequestContext.accepted`).
 //   3. A credential is requested for the strongest offer first. A weaker offer is used only if the decision rejects the
-//      stronger one, never because the stronger one failed.
+//      stronger one, or if no answer to that could be computed here, such as without a ticket; never because the server
+//      refused the stronger one.
 //   4. The authenticator interprets a challenge to our answer. No answer is repeated, unless the authenticator finds
 //      that it was stale, which is allowed once.
 //   5. A request is sent with our answer at most `maximumRounds` times; then the challenge is handed back.
@@ -76,6 +77,8 @@ package struct ExchangeMachine: Sendable {
     /// An answer that is being computed, or whose outcome is not known yet.
     struct PendingAnswer: Equatable, Sendable {
         let offer: Offer
+        /// Those that follow if the answer cannot be computed here.
+        let weaker: [Offer]
         let credential: EnrolledCredential
         let reference: CredentialReference
         let isPreemptive: Bool
@@ -113,6 +116,12 @@ package struct ExchangeMachine: Sendable {
     /// Whether the driver holds a challenge that can be delivered.
     var holdsChallenge = false
     var hasRestarted = false
+    /// Why stronger offers could not be answered.
+    var localFailures: [String] = []
+    /// The server said that the credential itself is wrong, which makes a rejection independent of the request.
+    package internal(set) var hasInvalidCredential = false
+    /// The space in which no answer could be computed before a challenge. It would fail after one, too.
+    var failedSpace: AuthenticationSpace?
     /// Whether a stale answer was renewed. This happens at most once.
     var hasRenewed = false
     /// The field that the driver sent most recently.
@@ -139,7 +148,7 @@ package struct ExchangeMachine: Sendable {
         status: Int, challengeFields: @autoclosure () -> [String], informationFields: @autoclosure () -> [String] = [],
         sent: AuthorizationField? = nil
     ) -> Action {
-        guard status == context.source.status || verifiesAcceptance else {
+        guard status == context.source.status || verifiesAcceptance(ofStatus: status) else {
             return take(.responseReceived(status: status, challengeFields: [], informationFields: []))
         }
         sentField = sent

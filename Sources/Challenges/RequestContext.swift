@@ -29,11 +29,16 @@ package struct RequestContext: Sendable {
     /// The service principal name of the site's line, if it has one.
     package var configuredServicePrincipalName: String?
 
+    /// Whether the user's ticket may be forwarded to the origin if the KDC permits it (`delegate=policy`).
+    package var delegatesByPolicy: Bool
+    /// Permits attempts at a KDC. Without it, no ticket is obtained with an enrolled password.
+    package var kdcAttempts: KDCAttempts?
+
     package init(
         origin: Origin, source: ChallengeSource = .origin, authenticators: AuthenticatorTable,
         site: ThreeChecks.Check, permitted: [AuthenticationScheme], plaintextPermitted: Bool, clientAuthorizes: Bool,
         originTrusted: Bool, hasBody: Bool, accepted: AcceptedAnswer? = nil, domain: String? = nil,
-        charset: CredentialCharset = .utf8, servicePrincipalName: String? = nil
+        charset: CredentialCharset = .utf8, servicePrincipalName: String? = nil, delegatesByPolicy: Bool = false
     ) {
         self.origin = origin
         self.source = source
@@ -48,6 +53,7 @@ package struct RequestContext: Sendable {
         self.domain = domain
         self.charset = charset
         configuredServicePrincipalName = servicePrincipalName
+        self.delegatesByPolicy = delegatesByPolicy
     }
 
     /// `HTTP/host`, unless the site's line specifies another.
@@ -68,6 +74,12 @@ package struct RequestContext: Sendable {
     var plaintextRefusal: ThreeChecks.Check? {
         origin.scheme == .http && !plaintextPermitted
             ? .no("site is http and its line does not say plaintext=yes") : nil
+    }
+
+    /// The failed check, if the scheme is answered over TLS only and the origin does not use it; otherwise nil.
+    package func transportRefusal(of authenticator: any Authenticator) -> ThreeChecks.Check? {
+        origin.scheme == .http && authenticator.requiresTLS
+            ? .no("\(authenticator.name) is answered over https only") : nil
     }
 
     /// ``accepted``, if the site's line still permits it.

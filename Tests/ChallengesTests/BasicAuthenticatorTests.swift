@@ -101,4 +101,12 @@ import Testing
         #expect(answer != AuthorizationField(scheme: "Negotiate", credentials: [1, 2, 3]))
         #expect(answer.fieldValue == "NTLM AQID")
     }
+
+    /// So that a password which answers at many sites is in memory twice, and not once for each of them.
+    @Test func whatIsComputedFromACredentialExistsOnce() {
+        let derived = DerivedSecrets()
+        let first = derived.shared(Secret(utf8: "dXNlcjpwYXNz"))
+        #expect(derived.shared(Secret(utf8: "dXNlcjpwYXNz")) === first)
+        #expect(derived.shared(Secret(utf8: "dXNlcjpwYXNzMg==")) !== first)
+    }
 }

@@ -42,6 +42,20 @@ struct SampleRequest: RequestDescription {
             asked, try DigestSecret(of: credential, domain: domain, asked, charset.required(by: challenge)))
     }
 
+    @Test(arguments: [
+        ("Digest realm=x, nonce=y, algorithm=SHA-512", "with algorithm SHA-512"),
+        ("Digest realm=x, nonce=y, qop=other", "with qop other"),
+        ("Digest nonce=y", "without a realm"),
+        ("Digest realm=x", "without a nonce"),
+        ("Digest realm=x, nonce=y, algorithm=\"A\u{C4}\"", "with algorithm A?"),
+        ("Digest realm=x, nonce=y, algorithm=MD5", nil),
+    ])
+    func aChallengeThatCannotBeAnsweredIsExplained(field: String, reason: String?) throws {
+        let challenge = try #require(try ChallengeParser.parse(fields: [field]).first)
+        let table = AuthenticatorTable(DigestAuthenticator.strongestFirst)
+        #expect(table.shortcoming(of: challenge) == reason)
+    }
+
     /// RFC 7616 §3.9.1.
     @Test(arguments: [
         ("SHA-256", "753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1"),
@@ -154,6 +168,23 @@ struct SampleRequest: RequestDescription {
         let challenge = try #require(try ChallengeParser.parse(fields: [field]).first)
         #expect(DigestChallenge(challenge) == nil)
         #expect(DigestAuthenticator.strongestFirst.allSatisfy { !$0.canAnswer(challenge) })
+    }
+
+    /// As in a library restricted to FIPS 140.
+    @Test func withoutMD5TheChallengeIsNotAnsweredWithIt() throws {
+        let challenge = try #require(
+            try ChallengeParser.parse(fields: ["Digest realm=\"r\", nonce=\"n\", qop=auth"]).first)
+        let credential = EnrolledCredential.password(
+            PasswordCredential(name: "e", user: "jdoe", password: Secret(utf8: "secret"), generation: 1))
+        let context = RequestContext.site(permitted: [.digest])
+        let authenticator = DigestAuthenticator(.md5, isAvailable: false)
+        let reason = "Digest with MD5 needs MD5, which OpenSSL does not offer here"
+        #expect(authenticator.obstacle(to: credential, context) == reason)
+        let error = #expect(throws: AuthenticationError.self) {
+            try authenticator.reply(to: challenge, with: credential, context)
+        }
+        #expect(error?.code == .unsupportedChallenge)
+        #expect(error?.detail == reason)
     }
 
     @Test func contentThatIsNotAvailableIsNotHashed() throws {

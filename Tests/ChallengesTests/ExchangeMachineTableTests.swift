@@ -15,7 +15,8 @@ import Testing
         _ kind: OfferKind, _ realm: String?, isPreemptive: Bool = false
     ) -> ExchangeMachine.PendingAnswer {
         ExchangeMachine.PendingAnswer(
-            offer: kind.offer(realm), credential: .password(.jdoe), reference: PasswordCredential.jdoe.reference,
+            offer: kind.offer(realm), weaker: [], credential: .password(.jdoe),
+            reference: PasswordCredential.jdoe.reference,
             isPreemptive: isPreemptive)
     }
 

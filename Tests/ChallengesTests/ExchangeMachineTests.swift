@@ -43,7 +43,7 @@ import Testing
         ([], "the 401 has no challenge"),
         ([""], "the 401 has no challenge"),
         (["Digest realm=\"x\", Bearer"], "origin offers Digest, Bearer, which this version cannot answer"),
-        (["Basic"], "origin offers Basic without a realm; the site's line permits ntlm, basic"),
+        (["Basic"], "origin offers Basic without a realm, which this version cannot answer"),
         (["A, B, C, D, E, F"], "origin offers A, B, C, D, E, which this version cannot answer"),
         (
             ["Basic realm=\"x"],
@@ -181,6 +181,44 @@ import Testing
         #expect(exchange.roundsAnswered == 2)
     }
 
+    /// Without a ticket, for example. Nothing was sent, so nothing was rejected.
+    @Test func ifNoFirstTokenCanBeComputedTheNextSchemeIsTried() {
+        play([
+            .event(.started), .expect(.send(nil)),
+            .response(401, "NTLM, Negotiate, Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),
+            .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+            // NTLM in Negotiate is the same space.
+            .event(.tokenFailed(reason: "no ticket")), .expect(.ask(.basic("Wiki"))),
+            .decision(.jdoe), .expect(.send(.basic)),
+            .response(200), .expect(.deliver(.accepted(.basic, realm: "Wiki"))),
+            .sameConnection(false),
+        ])
+    }
+
+    @Test func theReasonsOfAllSchemesThatFailedAreReported() {
+        play([
+            .event(.started), .expect(.send(nil)),
+            .response(401, "NTLM, Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),
+            .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+            .event(.tokenFailed(reason: "no ticket")), .expect(.ask(.basic("Wiki"))),
+            .decision(.performDefaultHandling(reason: "no credential")),
+            .expect(.deliver(.handedBack(.checks(.offered, .no("no ticket; no credential"))))),
+        ])
+    }
+
+    /// The server may have rejected the credential.
+    @Test func ifALaterTokenCannotBeComputedNothingWeakerIsTried() {
+        play([
+            .event(.started), .expect(.send(nil)),
+            .response(401, "NTLM, Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),
+            .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+            .token([1]), .expect(.sendOpening(.opening)),
+            .response(401, "NTLM Ag=="), .expect(.computeToken(.ntlm, .jdoe, serverToken: [2])),
+            .event(.tokenFailed(reason: "damaged")),
+            .expect(.deliver(.handedBack(.checks(.ntlmOffered, .no("damaged"))))),
+        ])
+    }
+
     @Test func ntlmInsideNegotiateKeepsThatWord() {
         let opening = AuthorizationField(scheme: "Negotiate", credentials: [1])
         let answer = AuthorizationField(scheme: "Negotiate", credentials: [3])
@@ -215,12 +253,20 @@ import Testing
         #expect(exchange.roundsAnswered == 2)
     }
 
+    /// The challenge was offered and permitted: it is the credential that does not lead on.
+    @Test(arguments: [["NTLM"], ["NTLM", "Basic realm=\"Wiki\""], ["Basic realm=\"Wiki\""], ["Negotiate Ag=="], []])
+    func anOpeningThatIsNotContinuedFailsTheThirdCheck(fields: [String]) {
+        play([
+            .event(.started), .expect(.send(nil)),
+            .response(401, "NTLM, Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),
+            .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+            .token([1]), .expect(.sendOpening(.opening)),
+            .event(.responseReceived(status: 401, challengeFields: fields)),
+            .expect(.deliver(.handedBack(.ntlmOffered, .no("origin did not continue NTLM")))),
+        ])
+    }
+
     @Test(arguments: [
-        (["NTLM"], "origin did not continue NTLM"),
-        (["NTLM", "Basic realm=\"Wiki\""], "origin did not continue NTLM"),
-        (["Basic realm=\"Wiki\""], "origin did not continue NTLM"),
-        (["Negotiate Ag=="], "origin did not continue NTLM"),
-        ([], "origin did not continue NTLM"),
         (["NTLM Ag==, NTLM BA=="], "origin sent 2 NTLM tokens at once"),
         (["NTLM A"], "NTLM token is not Base64"),
         (["NTLM A-_="], "NTLM token is not Base64"),
@@ -267,7 +313,8 @@ import Testing
                 .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
                 .token([1]), .expect(.sendOpening(.opening)),
                 .response(200), .expect(.send(nil)),
-                .response(401, "NTLM"), .expect(.deliver(.handedBack(.no("origin did not continue NTLM")))),
+                .response(401, "NTLM"),
+                .expect(.deliver(.handedBack(.ntlmOffered, .no("origin did not continue NTLM")))),
             ])
     }
 
@@ -275,7 +322,7 @@ import Testing
         let failure = ExchangeMachine.Event.tokenFailed(reason: "origin offers NTLMv1 only")
         play([
             .event(.started), .expect(.send(nil)),
-            .response(401, "NTLM, Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),
+            .response(401, "NTLM, Negotiate"), .expect(.ask(.ntlm)),
             .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
             .event(failure), .expect(.deliver(.handedBack(.ntlmOffered, .no("origin offers NTLMv1 only")))),
         ])

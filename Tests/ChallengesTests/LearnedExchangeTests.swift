@@ -117,7 +117,9 @@ import Testing
                 .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
                 .token([1]), .expect(.sendOpening(.opening)),
                 .response(401, "NTLM, Basic realm=\"Wiki\""),
-                .expect(.deliver(.handedBack(.no("origin did not continue NTLM")))),
+                .expect(
+                    .deliver(
+                        .handedBack(.yes("ntlm was accepted here before"), .no("origin did not continue NTLM")))),
             ])
     }
 
@@ -144,6 +146,41 @@ import Testing
                 .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
                 .event(.tokenFailed(reason: "no")), .expect(.send(nil)), .checks(.checks(nil)),
                 .response(200), .expect(.deliver(.notChallenged)),
+            ])
+    }
+
+    /// A second attempt would fail for the same reason.
+    @Test func aLearnedDialogueWithoutATokenIsNotTriedTwice() {
+        let beginning: [Line] = [
+            .event(.started), .expect(.ask(.ntlm)),
+            .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+            .event(.tokenFailed(reason: "no")), .expect(.send(nil)),
+        ]
+        play(
+            .site(accepted: .ntlm(.ntlm)),
+            beginning + [.response(401, "NTLM"), .expect(.deliver(.handedBack(.ntlmOffered, .no("no"))))])
+        play(
+            .site(accepted: .ntlm(.ntlm)),
+            beginning + [
+                .response(401, "NTLM, Basic realm=\"Wiki\""), .expect(.ask(.basic("Wiki"))),
+                .decision(.jdoe), .expect(.send(.basic)),
+                .response(200), .expect(.deliver(.accepted(.basic, realm: "Wiki"))),
+            ])
+    }
+
+    /// A scheme whose first token is the whole answer, such as Kerberos, learns only from the response that the path
+    /// belongs to another one.
+    @Test func aTokenForAPathWithAnotherSchemeIsNotRejected() {
+        play(
+            .site(accepted: .ntlm(.ntlm)),
+            [
+                .event(.started), .expect(.ask(.ntlm)),
+                .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+                .event(.tokenComputed(DialogueToken([1], expectsReply: false))), .expect(.send(.opening)),
+                .response(401, "Basic realm=\"Wiki\""), .expect(.ask(.basic("Wiki"))), .sameConnection(false),
+                .checks(.checks(.offered)),
+                .decision(.jdoe), .expect(.send(.basic)),
+                .response(200), .expect(.deliver(.accepted(.basic, realm: "Wiki"))),
             ])
     }
 }

@@ -28,10 +28,11 @@ private final class TokenAuthenticator: Authenticator {
     func reply(
         to challenge: Challenge, with credential: EnrolledCredential, _ context: RequestContext
     ) throws(AuthenticationError) -> Reply {
-        guard case .password(let password) = credential, let nonce = challenge.parameter("nonce") else {
-            throw AuthenticationError(.unusableCredential, "Token needs a password")
+        guard let nonce = challenge.parameter("nonce") else {
+            throw AuthenticationError(.unsupportedChallenge, "Token needs a nonce")
         }
-        return .answer(.perRequest(TokenSigner(nonce: nonce, user: password.user)))
+        let user = try credential.password(for: name).user
+        return .answer(.perRequest(TokenSigner(nonce: nonce, user: user)))
     }
 
     func verdict(on repeated: RepeatedChallenge) -> ChallengeVerdict {
@@ -73,13 +74,11 @@ private final class TokenSigner: RequestSigner {
             state.count += 1
             return state
         }
+        let request = "\(request.method) \(request.target)"
         return AuthorizationField(
             scheme: "Token",
-            parameters: [
-                .init("nonce", nonce, isQuoted: true), .init("count", "\(count)", isQuoted: false),
-                .init("request", "\(request.method) \(request.target)", isQuoted: true),
-                .init("user", user, isQuoted: true),
-            ])
+            parameters: Array(
+                "nonce=\"\(nonce)\", count=\(count), request=\"\(request)\", user=\"\(user)\"".utf8))
     }
 }
 

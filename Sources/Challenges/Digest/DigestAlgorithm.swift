@@ -37,18 +37,6 @@ struct DigestAlgorithm: Equatable, Sendable {
     /// The number of digits of a hash.
     var digitCount: Int { 2 * function.digest.lengthBytes }
 
-    /// Appends H(`text`) to `output`, in lower-case hexadecimal digits.
-    func appendHash(of text: [UInt8], to output: inout [UInt8]) {
-        Hex.appendDigits(function.digest.hash(text), to: &output)
-    }
-
     /// H(`text`) in lower-case hexadecimal digits.
-    func hash(_ text: [UInt8]) -> [UInt8] {
-        var digits: [UInt8] = []
-        appendHash(of: text, to: &digits)
-        return digits
-    }
-
-    /// A hash of content that arrives in pieces.
-    func contentDigest() -> RunningDigest { RunningDigest(function.digest) }
+    func hash(_ text: [UInt8]) -> [UInt8] { Hex.digits(function.digest.hash(text)) }
 }

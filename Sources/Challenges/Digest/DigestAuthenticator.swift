@@ -18,9 +18,16 @@ package final class DigestAuthenticator: Authenticator {
     package static let strongestFirst = DigestAlgorithm.Function.allCases.map { DigestAuthenticator($0) }
 
     private let function: DigestAlgorithm.Function
+    private let isAvailable: Bool
 
-    private init(_ function: DigestAlgorithm.Function) {
+    convenience init(_ function: DigestAlgorithm.Function) {
+        self.init(function, isAvailable: function.digest.isAvailable)
+    }
+
+    /// `isAvailable` says whether OpenSSL can compute the function.
+    init(_ function: DigestAlgorithm.Function, isAvailable: Bool) {
         self.function = function
+        self.isAvailable = isAvailable
     }
 
     package var schemeName: String { Self.word }
@@ -29,6 +36,22 @@ package final class DigestAuthenticator: Authenticator {
 
     package func canAnswer(_ challenge: Challenge) -> Bool {
         DigestChallenge(challenge)?.algorithm.function == function
+    }
+
+    package func shortcoming(of challenge: Challenge) -> String? {
+        guard !canAnswer(challenge) else { return nil }
+        guard challenge.realm != nil else { return "without a realm" }
+        guard challenge.parameter("nonce") != nil else { return "without a nonce" }
+        guard DigestAlgorithm(challenge) != nil else {
+            return "with algorithm \(Self.shown(challenge.parameter("algorithm") ?? ""))"
+        }
+        return challenge.parameter("qop").map { "with qop \(Self.shown($0))" }
+    }
+
+    /// At most 32 characters, without those that a header field or a terminal could misread.
+    private static func shown(_ value: String) -> String {
+        let scalars = value.unicodeScalars.prefix(32).map { (0x20...0x7E).contains($0.value) ? $0 : "?" }
+        return String(String.UnicodeScalarView(scalars))
     }
 
     /// What `domain` lists of this origin, and all below it; without `domain`, the whole origin (§3.3). No other origin
@@ -53,7 +76,8 @@ package final class DigestAuthenticator: Authenticator {
 
     package func obstacle(to credential: EnrolledCredential, _ context: RequestContext) -> String? {
         do throws(AuthenticationError) {
-            _ = try CredentialText.user(of: try password(credential), domain: context.domain)
+            try requireFunction()
+            _ = try CredentialText.user(of: try credential.password(for: name), domain: context.domain)
             return nil
         } catch {
             return error.detail
@@ -66,17 +90,15 @@ package final class DigestAuthenticator: Authenticator {
         guard let asked = DigestChallenge(challenge) else {
             throw AuthenticationError(.unsupportedChallenge, "a Digest challenge that this version cannot answer")
         }
+        try requireFunction()
         let secret = try DigestSecret(
-            of: try password(credential), domain: context.domain, asked,
+            of: try credential.password(for: name), domain: context.domain, asked,
             context.charset.required(by: challenge))
         return .answer(.perRequest(DigestSigner(asked, secret)))
     }
 
-    private func password(_ credential: EnrolledCredential) throws(AuthenticationError) -> PasswordCredential {
-        guard case .password(let password) = credential else {
-            throw AuthenticationError(.unusableCredential, "Digest needs a user name and password")
-        }
-        return password
+    private func requireFunction() throws(AuthenticationError) {
+        guard isAvailable else { throw .missing(function.digest, for: "Digest with \(function.rawValue)") }
     }
 
     /// A nonce that is out of date says nothing about the password (§3.3).

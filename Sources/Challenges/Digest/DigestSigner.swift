@@ -6,11 +6,19 @@ import Synchronization
 /// Computes the `Authorization` field of each request in a realm (RFC 7616 §3.4). All requests share one nonce, and
 /// each has a count of its own.
 final class DigestSigner: RequestSigner {
-    private struct Session {
+    private struct Session: ~Copyable {
         var nonce: [UInt8]
         var count: UInt32 = 0
         /// The client's nonce, which belongs to the server's: it keeps a server from choosing all that is hashed.
         var clientNonce: [UInt8]?
+        /// For all requests, because OpenSSL allocates memory for each new one.
+        var digest: RunningDigest
+
+        mutating func use(_ nonce: [UInt8]) {
+            self.nonce = nonce
+            count = 0
+            clientNonce = nil
+        }
     }
 
     /// 128 bits.
@@ -26,7 +34,8 @@ final class DigestSigner: RequestSigner {
     init(_ challenge: DigestChallenge, _ secret: DigestSecret) {
         self.challenge = challenge
         self.secret = secret
-        session = Mutex(Session(nonce: Array(challenge.nonce.utf8)))
+        session = Mutex(
+            Session(nonce: Array(challenge.nonce.utf8), digest: RunningDigest(challenge.algorithm.function.digest)))
         var first = secret.userParameters
         first.append(contentsOf: ", realm=".utf8)
         first.appendQuoted(challenge.realm.utf8)
@@ -50,7 +59,7 @@ final class DigestSigner: RequestSigner {
         guard !challenge.algorithm.isSession, nonce != previous else { return }
         session.withLock { session in
             guard session.nonce.elementsEqual(previous.utf8) else { return }
-            session = Session(nonce: Array(nonce.utf8))
+            session.use(Array(nonce.utf8))
         }
     }
 
@@ -62,35 +71,35 @@ final class DigestSigner: RequestSigner {
     func field(
         for request: some RequestDescription, newClientNonce: @autoclosure () -> [UInt8]
     ) -> AuthorizationField? {
-        let target = request.target
-        guard let requestDigest = digest(of: request, target) else { return nil }
-        let proof = session.withLock { session in
+        session.withLock { session in
+            let target = request.target
+            guard let requestDigest = digest(of: request, target, &session.digest) else { return nil }
             let clientNonce = session.clientNonce ?? newClientNonce()
             session.clientNonce = clientNonce
             session.count &+= 1
-            return Proof(nonce: session.nonce, count: Self.digits(session.count), clientNonce: clientNonce)
+            let proof = Proof(nonce: session.nonce, count: Self.digits(session.count), clientNonce: clientNonce)
+            var text: [UInt8] = []
+            text.reserveCapacity(
+                first.count + proof.nonce.count + target.utf8.count + challenge.algorithm.digitCount
+                    + proof.clientNonce.count + last.count + 96)
+            text.append(contentsOf: first)
+            text.appendQuoted(proof.nonce)
+            text.append(contentsOf: ", uri=".utf8)
+            text.appendQuoted(target.utf8)
+            text.append(contentsOf: ", response=\"".utf8)
+            appendResponse(proof, of: requestDigest, to: &text, &session.digest)
+            text.append(UInt8(ascii: "\""))
+            if let protection = challenge.protection {
+                text.append(contentsOf: ", qop=".utf8)
+                text.append(contentsOf: protection.rawValue.utf8)
+                text.append(contentsOf: ", nc=".utf8)
+                text.append(contentsOf: proof.count)
+                text.append(contentsOf: ", cnonce=".utf8)
+                text.appendQuoted(proof.clientNonce)
+            }
+            text.append(contentsOf: last)
+            return AuthorizationField(scheme: DigestAuthenticator.word, parameters: text)
         }
-        var text: [UInt8] = []
-        text.reserveCapacity(
-            first.count + proof.nonce.count + target.utf8.count + challenge.algorithm.digitCount
-                + proof.clientNonce.count + last.count + 96)
-        text.append(contentsOf: first)
-        text.appendQuoted(proof.nonce)
-        text.append(contentsOf: ", uri=".utf8)
-        text.appendQuoted(target.utf8)
-        text.append(contentsOf: ", response=\"".utf8)
-        appendDigest(proof, of: requestDigest, to: &text)
-        text.append(UInt8(ascii: "\""))
-        if let protection = challenge.protection {
-            text.append(contentsOf: ", qop=".utf8)
-            text.append(contentsOf: protection.rawValue.utf8)
-            text.append(contentsOf: ", nc=".utf8)
-            text.append(contentsOf: proof.count)
-            text.append(contentsOf: ", cnonce=".utf8)
-            text.appendQuoted(proof.clientNonce)
-        }
-        text.append(contentsOf: last)
-        return AuthorizationField(scheme: DigestAuthenticator.word, parameters: text)
     }
 
     // MARK: Digests
@@ -104,23 +113,29 @@ final class DigestSigner: RequestSigner {
     }
 
     /// A2 (§3.4.3), hashed. Nil if the content is needed and not all of it is available.
-    private func digest(of request: some RequestDescription, _ target: String) -> [UInt8]? {
-        let algorithm = challenge.algorithm
-        var text = Array(request.method.utf8)
-        text.reserveCapacity(text.count + target.utf8.count + algorithm.digitCount + 2)
+    private func digest(
+        of request: some RequestDescription, _ target: String, _ digest: inout RunningDigest
+    ) -> [UInt8]? {
+        var text: [UInt8] = []
+        text.reserveCapacity(
+            request.method.utf8.count + target.utf8.count + challenge.algorithm.digitCount + 2)
+        text.append(contentsOf: request.method.utf8)
         text.append(UInt8(ascii: ":"))
         text.append(contentsOf: target.utf8)
         if needsContent {
-            let content = algorithm.contentDigest()
-            guard request.readContent({ content.update($0) }) else { return nil }
+            let isComplete = request.readContent { digest.update($0) }
+            let contentDigest = digest.finish()
+            guard isComplete else { return nil }
             text.append(UInt8(ascii: ":"))
-            Hex.appendDigits(content.finish(), to: &text)
+            Hex.appendDigits(contentDigest, to: &text)
         }
-        return algorithm.function.digest.hash(text)
+        return digest.hash(text)
     }
 
     /// Appends the `response` (§3.4.1) or, with the digest of a response, its `rspauth` (§3.5).
-    private func appendDigest(_ proof: Proof, of message: [UInt8], to output: inout [UInt8]) {
+    private func appendResponse(
+        _ proof: Proof, of message: [UInt8], to output: inout [UInt8], _ digest: inout RunningDigest
+    ) {
         let algorithm = challenge.algorithm
         let colon = UInt8(ascii: ":")
         var text: [UInt8] = []
@@ -133,11 +148,11 @@ final class DigestSigner: RequestSigner {
         text.append(colon)
         if algorithm.isSession {
             text.append(contentsOf: proof.clientNonce)
-            var session = algorithm.hash(text)
+            var session = digest.hash(text)
             defer { session.wipe() }
             text.wipe()
             text.removeAll(keepingCapacity: true)
-            text.append(contentsOf: session)
+            Hex.appendDigits(session, to: &text)
             text.append(colon)
             text.append(contentsOf: proof.nonce)
             text.append(colon)
@@ -151,7 +166,7 @@ final class DigestSigner: RequestSigner {
             text.append(colon)
         }
         Hex.appendDigits(message, to: &text)
-        algorithm.appendHash(of: text, to: &output)
+        Hex.appendDigits(digest.hash(text), to: &output)
     }
 
     /// Whether `digest` is the `rspauth` for the request with the field `sent`. With `auth-int` it covers the
@@ -165,7 +180,10 @@ final class DigestSigner: RequestSigner {
             nonce: Array(nonce.utf8), count: Array((sent.parameter("nc") ?? "").utf8),
             clientNonce: Array((sent.parameter("cnonce") ?? "").utf8))
         var expected: [UInt8] = []
-        appendDigest(proof, of: challenge.algorithm.function.digest.hash(Array(":\(uri)".utf8)), to: &expected)
+        session.withLock { session in
+            let target = session.digest.hash(Array(":\(uri)".utf8))
+            appendResponse(proof, of: target, to: &expected, &session.digest)
+        }
         return expected.elementsEqual(digest.lowercased().utf8)
     }
 

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+
+/// Bearer tokens (RFC 6750), over TLS only (§5.3). Uses the `Authorization` field and neither of the other two methods
+/// (§2.2 and §2.3). Does not obtain or refresh tokens.
+package final class BearerAuthenticator: Authenticator {
+    package static let shared = BearerAuthenticator()
+
+    package var schemeName: String { "Bearer" }
+    package var scheme: AuthenticationScheme { .bearer }
+    package var requiresTLS: Bool { true }
+
+    /// §3 requires a parameter, but some servers send the scheme alone.
+    package func canAnswer(_ challenge: Challenge) -> Bool { challenge.token68 == nil }
+
+    package func obstacle(to credential: EnrolledCredential, _ context: RequestContext) -> String? {
+        do throws(AuthenticationError) {
+            _ = try token(credential)
+            return nil
+        } catch {
+            return error.detail
+        }
+    }
+
+    package func reply(
+        to challenge: Challenge, with credential: EnrolledCredential, _ context: RequestContext
+    ) throws(AuthenticationError) -> Reply {
+        .answer(.fixed(AuthorizationField(scheme: schemeName, token68: try token(credential))))
+    }
+
+    /// Throws `unusableCredential` if the credential is not a token, or has other characters than §2.1 permits, such as
+    /// a line break.
+    private func token(_ credential: EnrolledCredential) throws(AuthenticationError) -> Secret {
+        let token = try credential.token(for: name).token
+        guard TokenCredential.isToken(token) else {
+            throw AuthenticationError(.unusableCredential, "the token has a character that Bearer cannot send")
+        }
+        return token
+    }
+
+    /// Only a challenge without an error, or one that says so, is about the token itself (§3.1).
+    package func verdict(on repeated: RepeatedChallenge) -> ChallengeVerdict {
+        let challenges = repeated.challenges.filter { $0.isOf(schemeName) }
+        let challenge = challenges.first { $0.realm == repeated.answered.realm } ?? challenges.first
+        switch challenge.flatMap(BearerError.init) {
+        case .invalidToken: return .invalid
+        case .insufficientScope(let scope): return .insufficient(Self.insufficient(scope, repeated.source))
+        case .invalidRequest: return .handBack(Self.invalidRequest(repeated.source))
+        case .other, nil: return .rejected
+        }
+    }
+
+    /// Errors should come with status 400 or 403 (§3.1).
+    package func verifiesAcceptance(ofStatus status: Int) -> Bool { status >= 400 }
+
+    package func acceptance(_ response: AcceptingResponse) -> AcceptanceVerdict {
+        guard let challenges = try? ChallengeParser.parse(fields: response.challengeFields) else { return .accepted }
+        switch challenges.lazy.filter({ $0.isOf(self.schemeName) }).compactMap(BearerError.init).first {
+        case .invalidToken: return .invalid
+        case .insufficientScope(let scope): return .insufficient(Self.insufficient(scope, response.source))
+        case .invalidRequest: return .handBack(Self.invalidRequest(response.source))
+        case .other, nil: return .accepted
+        }
+    }
+
+    private static func insufficient(_ scope: String?, _ source: ChallengeSource) -> String {
+        let needed = scope.map { ": the \(source.name) requires \"\($0)\"" } ?? ""
+        return "the token's scope is insufficient\(needed)"
+    }
+
+    private static func invalidRequest(_ source: ChallengeSource) -> String {
+        "the \(source.name) calls the request invalid (invalid_request)"
+    }
+
+    /// An error may leave out the realm (RFC 6750 §3).
+    package func isAsked(again answered: Challenge, by challenges: [Challenge]) -> Bool {
+        challenges.contains { challenge in
+            guard challenge.isOf(schemeName) else { return false }
+            return challenge.realm == answered.realm || challenge.realm == nil && challenge.parameter("error") != nil
+        }
+    }
+
+    package func preemption(after answer: Answer) -> Preemption { .answer(answer) }
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a resource server says about a request that carried a token (RFC 6750 §3 and §3.1).
+package enum BearerError: Equatable, Sendable {
+    /// `invalid_request`: says nothing about the token.
+    case invalidRequest
+    /// `invalid_token`: expired, revoked or malformed.
+    case invalidToken
+    /// `insufficient_scope`, with the scope that is needed, if the server names one.
+    case insufficientScope(String?)
+    /// Another error code.
+    case other
+
+    /// The longest scope that is repeated in messages, in bytes.
+    static let scopeBytes = 200
+
+    /// Nil if the challenge has no error.
+    package init?(_ challenge: Challenge) {
+        switch challenge.parameter("error") {
+        case "invalid_request": self = .invalidRequest
+        case "invalid_token": self = .invalidToken
+        case "insufficient_scope": self = .insufficientScope(Self.scope(of: challenge))
+        case nil: return nil
+        case .some: self = .other
+        }
+    }
+
+    /// The `scope` parameter, without what is longer than ``scopeBytes``. Nil if it has none, or other characters than
+    /// RFC 6749 §3.3 permits: `%x21 / %x23-5B / %x5D-7E`, and spaces in between.
+    private static func scope(of challenge: Challenge) -> String? {
+        guard let scope = challenge.parameter("scope"), !scope.isEmpty,
+            scope.utf8.allSatisfy({ (0x20...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C })
+        else { return nil }
+        return scope.utf8.count > scopeBytes ? "\(scope.prefix(scopeBytes))…" : scope
+    }
+}
