@@ -4,8 +4,11 @@
 #define COUNTERSIGN_CCURL_SHIM_H
 
 #include <curl/curl.h>
+#include <arpa/inet.h>
 #include <dlfcn.h>
+#include <netinet/in.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,6 +169,30 @@ static inline CURLcode csn_curl_set_list(CURL *handle, CURLoption option, struct
 // The caller owns the buffer of at least CURL_ERROR_SIZE bytes and keeps it valid while the handle may write to it.
 static inline CURLcode csn_curl_set_error_buffer(CURL *handle, char *buffer) {
     return CSN_CURL(curl_easy_setopt)(handle, CURLOPT_ERRORBUFFER, buffer);
+}
+
+// The callback opens the socket for an address that libcurl is about to connect to, or returns CURL_SOCKET_BAD.
+static inline CURLcode csn_curl_set_open_socket(CURL *handle, curl_opensocket_callback callback, void *context) {
+    CURLcode code = CSN_CURL(curl_easy_setopt)(handle, CURLOPT_OPENSOCKETFUNCTION, callback);
+    return code == CURLE_OK ? CSN_CURL(curl_easy_setopt)(handle, CURLOPT_OPENSOCKETDATA, context) : code;
+}
+
+// Copies the bytes of an IP address, and its port in the machine's byte order. Returns how many bytes there are: 4, 16,
+// or 0 for another kind of address.
+static inline int csn_curl_ip_address(const struct curl_sockaddr *address, unsigned char bytes[16], uint16_t *port) {
+    if (address->family == AF_INET && address->addrlen >= sizeof(struct sockaddr_in)) {
+        const struct sockaddr_in *four = (const struct sockaddr_in *)&address->addr;
+        memcpy(bytes, &four->sin_addr, 4);
+        *port = ntohs(four->sin_port);
+        return 4;
+    }
+    if (address->family == AF_INET6 && address->addrlen >= sizeof(struct sockaddr_in6)) {
+        const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&address->addr;
+        memcpy(bytes, &six->sin6_addr, 16);
+        *port = ntohs(six->sin6_port);
+        return 16;
+    }
+    return 0;
 }
 
 static inline CURLcode csn_curl_get_long(CURL *handle, CURLINFO info, long *value) {
