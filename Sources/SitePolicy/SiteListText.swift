@@ -30,6 +30,8 @@ package enum SiteListText {
         return lines
     }
 
+    package static func lineCount(of text: String) -> Int { lines(of: text).count }
+
     /// Appends a line, with the line end that the file uses. Does not validate it: parse the result with ``SiteList``
     /// before writing it.
     package static func add(_ line: String, to text: String) -> String {

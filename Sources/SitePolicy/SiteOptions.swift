@@ -18,9 +18,11 @@ struct SiteOptions {
         case domain
         case charset
         case spn
+        case delegate
         case plaintext
         case preempt
         case intercept
+        case revocation
     }
 
     /// The column of `plaintext=yes`.
@@ -32,8 +34,10 @@ struct SiteOptions {
     private var domain: String?
     private var charset: CredentialCharset?
     private var servicePrincipalName: String?
+    private var delegatesByPolicy = false
     private var preempts = true
     private var intercepts = true
+    private var revocation = RevocationCheck.soft
 
     mutating func read(_ word: SiteLineParser.Word) throws(Fault) {
         let halves = word.text.unicodeScalars.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -63,9 +67,11 @@ struct SiteOptions {
         case .domain: domain = try value.domain()
         case .charset: charset = try value.charset()
         case .spn: servicePrincipalName = try value.servicePrincipalName()
+        case .delegate: delegatesByPolicy = try value.policy()
         case .plaintext: plaintextColumn = try value.yesOrNo() ? word.column : nil
         case .preempt: preempts = try value.yesOrNo()
         case .intercept: intercepts = try value.yesOrNo()
+        case .revocation: revocation = try value.revocation()
         }
     }
 
@@ -77,9 +83,11 @@ struct SiteOptions {
         rule.domain = domain
         if let charset { rule.charset = charset }
         rule.servicePrincipalName = servicePrincipalName
+        rule.delegatesByPolicy = delegatesByPolicy
         rule.answersPlaintext = plaintextColumn != nil
         rule.preempts = preempts
         rule.intercepts = intercepts
+        rule.revocation = revocation
         return rule
     }
 
@@ -91,8 +99,10 @@ struct SiteOptions {
         case .domain: "ACME"
         case .charset: "latin1"
         case .spn: "HTTP/host"
+        case .delegate: "policy"
         case .plaintext: "yes"
         case .preempt, .intercept: "no"
+        case .revocation: "require"
         }
     }
 
@@ -115,11 +125,6 @@ struct SiteOptions {
                         "unknown scheme \(quoted(word))", at: itemColumn,
                         hint: SpellingHint.text(for: word, among: supported.map(\.rawValue)))
                 }
-                guard supported.contains(scheme) else {
-                    throw fault(
-                        "the scheme \(quoted(word)) is not supported yet", at: itemColumn,
-                        hint: "the supported schemes are \(supported.map(\.rawValue).joined(separator: ", "))")
-                }
                 guard schemes.insert(scheme).inserted else {
                     throw fault("the scheme \(quoted(word)) is given twice", at: itemColumn, hint: "keep one of them")
                 }
@@ -132,6 +137,19 @@ struct SiteOptions {
             if let charset = CredentialCharset(rawValue: text) { return charset }
             let known = CredentialCharset.allCases.map(\.rawValue).joined(separator: " or ")
             throw fault("unknown value \(quoted(text)) of \(name.rawValue)", hint: "write \(known)")
+        }
+
+        /// Delegation is never unconditional.
+        func policy() throws(Fault) -> Bool {
+            guard text == "policy" else {
+                throw fault("unknown value \(quoted(text)) of \(name.rawValue)", hint: "write policy, or leave it out")
+            }
+            return true
+        }
+
+        func revocation() throws(Fault) -> RevocationCheck {
+            if let check = RevocationCheck(rawValue: text) { return check }
+            throw fault("unknown value \(quoted(text)) of \(name.rawValue)", hint: "write soft, require or off")
         }
 
         func yesOrNo() throws(Fault) -> Bool {

@@ -24,11 +24,19 @@ extension SiteRule {
                     message: "\(location): http without plaintext=yes: no challenge of \(pattern) is answered",
                     hint: "list https instead, or add plaintext=yes if a password may be sent without encryption"))
         }
+        if pattern.scheme == .http, answersPlaintext, answer.allSatisfy({ $0 == .bearer || $0 == .certificate }) {
+            remarks.append(
+                SiteRemark(
+                    message: "\(location): tokens and certificates are sent over https only: no challenge of "
+                        + "\(pattern) is answered",
+                    hint: "list https instead"))
+        }
         if let credentials, credential != Self.defaultCredential, !credentials.contains(credential) {
+            let secret = Set(answer.compactMap(\.credentialKind)) == [.token] ? "--token-stdin" : "--user USER"
             remarks.append(
                 SiteRemark(
                     message: "\(location): there is no credential \(quoted(credential))",
-                    hint: "`countersign credential set \(credential) --user USER` enrols it"))
+                    hint: "`countersign credential set \(credential) \(secret)` enrols it"))
         }
         if let identities, let identity, !identities.contains(identity) {
             remarks.append(

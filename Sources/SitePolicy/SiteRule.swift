@@ -22,6 +22,8 @@ package struct SiteRule: Equatable, Sendable {
     package var charset = CredentialCharset.utf8
     /// `HTTP/host`; nil: derived from the host.
     package var servicePrincipalName: String?
+    /// Whether the user's Kerberos ticket is forwarded to the site if the KDC permits it (ok-as-delegate).
+    package var delegatesByPolicy = false
     /// Whether a challenge over `http://` may be answered.
     package var answersPlaintext = false
     /// Whether credentials are sent without a challenge to a protection space that has accepted them before (RFC 7617
@@ -29,6 +31,8 @@ package struct SiteRule: Equatable, Sendable {
     package var preempts = true
     /// Whether the proxy terminates TLS. If not, the connection is tunnelled unchanged.
     package var intercepts = true
+    /// What to do about the revocation status of the site's certificate.
+    package var revocation = RevocationCheck.soft
 
     package static let defaultCredential = "enrollment"
 

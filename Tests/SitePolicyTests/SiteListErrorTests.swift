@@ -29,18 +29,10 @@ import Testing
         ("a.example answer=ntlm,bassic", 23, #"unknown scheme "bassic""#, #"did you mean "basic"?"#),
         (
             "a.example answer=kerberos", 18, #"unknown scheme "kerberos""#,
-            "known words: certificate, ntlm, digest, basic"
+            "known words: certificate, negotiate, ntlm, digest, bearer, basic"
         ),
-        (
-            "a.example answer=negotiate", 18, #"the scheme "negotiate" is not supported yet"#,
-            "the supported schemes are certificate, ntlm, digest, basic"
-        ),
-        (
-            "a.example answer=basic,negotiate", 24, #"the scheme "negotiate" is not supported yet"#,
-            "the supported schemes are"
-        ),
+        ("a.example delegate=yes", 20, #"unknown value "yes" of delegate"#, "write policy"),
         ("a.example charset=latin-1", 19, #"unknown value "latin-1" of charset"#, "write utf-8 or latin1"),
-        ("a.example answer=bearer", 18, #"the scheme "bearer" is not supported yet"#, "the supported schemes are"),
         ("a.example answer=basic,basic", 24, #"the scheme "basic" is given twice"#, nil),
         ("a.example answer=basic,", 24, #"unknown scheme """#, "known words:"),
         ("a.example answer=,basic", 18, #"unknown scheme """#, nil),
