@@ -2,11 +2,13 @@
 
 import CountersignChallenges
 import CountersignNTLM
+import CountersignNegotiate
 
 extension AuthenticatorTable {
     /// The schemes that this build answers a 401 with, strongest first. A new scheme is one line here, and its word in
     /// `AuthenticationScheme.supported`.
     package static let supported = AuthenticatorTable(
-        [NTLMAuthenticator.raw, NTLMAuthenticator.spnego] + DigestAuthenticator.strongestFirst
-            + [BasicAuthenticator.shared])
+        [KerberosAuthenticator.shared, NTLMAuthenticator.raw, NTLMAuthenticator.spnego]
+            + DigestAuthenticator.strongestFirst
+            + [BearerAuthenticator.shared, BasicAuthenticator.shared])
 }

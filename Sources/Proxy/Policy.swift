@@ -13,13 +13,18 @@ import CountersignTLS
 package final class Policy: Sendable {
     /// The credentials and identities that can answer challenges.
     package enum EnrolledMaterial: Sendable {
-        case open(credentials: [String: PasswordCredential], identities: [Identity])
+        /// No two credentials have the same name.
+        case open(
+            credentials: [String: PasswordCredential], tokens: [String: TokenCredential] = [:], identities: [Identity])
         /// The vault is closed, for the given reason.
         case closed(reason: String)
     }
 
     package let sites: SiteList
     package let enrolled: EnrolledMaterial
+    /// The Kerberos principals that are enrolled, by name; empty if the vault is closed. No credential has the same
+    /// name.
+    package let principals: [String: PrincipalCredential]
     /// For connections to origins; contains the trust anchors.
     package let originTLS: TLSClientContext
     /// Issues the leaf certificates that intercepted clients receive. Nil if no site is intercepted or the vault is
@@ -34,19 +39,22 @@ package final class Policy: Sendable {
     private let hasCredentialsOfOrigins: Bool
 
     package init(
-        sites: SiteList, enrolled: EnrolledMaterial, originTLS: TLSClientContext,
-        interceptionAuthority: InterceptionAuthority?, trustExceptions: [Origin: [TrustException]] = [:],
+        sites: SiteList, enrolled: EnrolledMaterial, principals: [String: PrincipalCredential] = [:],
+        originTLS: TLSClientContext, interceptionAuthority: InterceptionAuthority?,
+        trustExceptions: [Origin: [TrustException]] = [:],
         generation: UInt64
     ) {
         self.sites = sites
         self.enrolled = enrolled
+        self.principals = principals
         self.originTLS = originTLS
         self.interceptionAuthority = interceptionAuthority
         self.trustExceptions = trustExceptions
         self.generation = generation
         hasCredentialsOfOrigins =
-            if case .open(let credentials, _) = enrolled {
+            if case .open(let credentials, let tokens, _) = enrolled {
                 credentials.keys.contains { OriginCredentialName.isOne($0) }
+                    || tokens.keys.contains { OriginCredentialName.isOne($0) }
             } else { false }
     }
 
@@ -54,14 +62,21 @@ package final class Policy: Sendable {
     /// has it.
     func mayKeep(_ credential: CredentialReference) -> Bool {
         guard case .vault = credential.source else { return true }
-        guard case .open(let credentials, _) = enrolled else { return false }
-        return credentials[credential.name]?.reference == credential
+        return self.credential(named: credential.name)?.reference == credential
+    }
+
+    /// The password, token or principal of that name; nil also if the vault is closed.
+    package func credential(named name: String) -> EnrolledCredential? {
+        guard case .open(let credentials, let tokens, _) = enrolled else { return nil }
+        return credentials[name].map { .password($0) } ?? tokens[name].map { .token($0) }
+            ?? principals[name].map { .principal($0) }
     }
 
     /// The credentials that can answer challenges.
     var credentialReferences: Set<CredentialReference> {
-        guard case .open(let credentials, _) = enrolled else { return [] }
-        return Set(credentials.values.map(\.reference))
+        guard case .open(let credentials, let tokens, _) = enrolled else { return [] }
+        return Set(credentials.values.map(\.reference)).union(tokens.values.map(\.reference))
+            .union(principals.values.map(\.reference))
     }
 
     // MARK: Trust exceptions
@@ -86,7 +101,7 @@ package final class Policy: Sendable {
             origin: origin, authenticators: .supported, site: siteCheck(verdict), permitted: rule?.answer ?? [],
             plaintextPermitted: rule?.answersPlaintext ?? false, clientAuthorizes: false, originTrusted: true,
             hasBody: false, domain: rule?.domain, charset: rule?.charset ?? .utf8,
-            servicePrincipalName: rule?.servicePrincipalName)
+            servicePrincipalName: rule?.servicePrincipalName, delegatesByPolicy: rule?.delegatesByPolicy ?? false)
     }
 
     /// The first check: is the site on the list?
@@ -97,35 +112,54 @@ package final class Policy: Sendable {
         }
     }
 
-    /// The third check for a password challenge. Prefers the credential stored for `origin` alone to the credential
-    /// that `rule` names.
-    package func passwordDecision(for rule: SiteRule, at origin: Origin) -> CredentialDecision {
-        switch enrolled {
-        case .closed(let reason):
-            return .performDefaultHandling(reason: reason)
-        case .open(let credentials, _):
-            let own = hasCredentialsOfOrigins ? credentials[OriginCredentialName(origin).text] : nil
-            guard let credential = own ?? credentials[rule.credential] else {
-                return .performDefaultHandling(reason: "no credential \"\(rule.credential)\" is enrolled")
-            }
-            return .useCredential(.password(credential))
-        }
+    /// The third check for a challenge of `scheme`, or for any that `rule` permits. Of the credential stored for
+    /// `origin` alone and the one that `rule` names, the first that the scheme can use.
+    package func credentialDecision(
+        for rule: SiteRule, at origin: Origin, scheme: AuthenticationScheme? = nil
+    ) -> CredentialDecision {
+        let own = hasCredentialsOfOrigins ? [OriginCredentialName(origin)] : []
+        return decision(for: rule, scheme, own) { _ in false }
     }
 
-    /// The third check for a password challenge of `space`. Prefers a credential that is stored for the space alone, or
-    /// for its origin alone, unless `isRejected` is true of it.
-    package func passwordDecision(
-        for rule: SiteRule, in space: AuthenticationSpace, isRejected: (PasswordCredential) -> Bool
+    /// The third check for a challenge of `space`. Of the credentials stored for the space alone and for its origin
+    /// alone, unless `isRejected` is true of them, and the one that `rule` names, the first that the scheme can use.
+    package func credentialDecision(
+        for rule: SiteRule, in space: AuthenticationSpace, isRejected: (CredentialReference) -> Bool
     ) -> CredentialDecision {
-        guard hasCredentialsOfOrigins, case .open(let credentials, _) = enrolled else {
-            return passwordDecision(for: rule, at: space.origin)
-        }
-        let names = [OriginCredentialName(space.origin, realm: space.realm), OriginCredentialName(space.origin)]
-        let own = names.compactMap { credentials[$0.text] }.first { !isRejected($0) }
-        guard let credential = own ?? credentials[rule.credential] else {
-            return .performDefaultHandling(reason: "no credential \"\(rule.credential)\" is enrolled")
-        }
-        return .useCredential(.password(credential))
+        let own =
+            hasCredentialsOfOrigins
+            ? [OriginCredentialName(space.origin, realm: space.realm), OriginCredentialName(space.origin)] : []
+        return decision(for: rule, space.scheme, own, isRejected: isRejected)
+    }
+
+    private func decision(
+        for rule: SiteRule, _ scheme: AuthenticationScheme?, _ own: [OriginCredentialName],
+        isRejected: (CredentialReference) -> Bool
+    ) -> CredentialDecision {
+        if case .closed(let reason) = enrolled { return .performDefaultHandling(reason: reason) }
+        let schemes = scheme.map { [$0] } ?? rule.answer
+        func isUsable(_ credential: EnrolledCredential) -> Bool { schemes.contains { $0.uses(credential) } }
+        let stored = own.compactMap { self.credential(named: $0.text) }.filter(isUsable)
+        if let own = stored.first(where: { $0.reference.map(isRejected) == false }) { return .useCredential(own) }
+        let named = credential(named: rule.credential)
+        if let named, isUsable(named) { return .useCredential(named) }
+        // The breaker refuses it. Without it, a weaker scheme would be answered.
+        if let rejected = stored.first { return .useCredential(rejected) }
+        let state = named.map { "is \($0.isNot)" }
+        return .rejectProtectionSpace(
+            reason: state.map { "credential \"\(rule.credential)\" \($0)" }
+                ?? "no credential \"\(rule.credential)\" is enrolled")
+    }
+
+    private func noPassword(_ name: String) -> String {
+        principals[name] == nil
+            ? "no credential \"\(name)\" is enrolled" : "credential \"\(name)\" is only for Kerberos"
+    }
+
+    /// The third check for Kerberos: the principal that `rule` names, or else the user's own ticket.
+    package func ticketDecision(for rule: SiteRule) -> CredentialDecision {
+        if case .closed(let reason) = enrolled { return .performDefaultHandling(reason: reason) }
+        return .useCredential(principals[rule.credential].map { .principal($0) } ?? .ticket)
     }
 
     /// The third check for a certificate request: the identity to present, or the reason that there is none.
@@ -135,7 +169,7 @@ package final class Policy: Sendable {
         let identities: [Identity]
         switch enrolled {
         case .closed(let reason): return (nil, .no(reason))
-        case .open(_, let all): identities = all
+        case .open(_, _, let all): identities = all
         }
         let choice = Identity.choose(
             among: identities, acceptableIssuers: request?.acceptableIssuers ?? [],

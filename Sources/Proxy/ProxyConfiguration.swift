@@ -15,9 +15,9 @@ package struct ProxyConfiguration: Sendable {
     package var listeningAddresses: [ListeningAddress] = [.tcp(host: "127.0.0.1", port: 3128)]
     /// The token that `Proxy-Authorization` must contain, if one is required.
     package var clientToken: Secret?
-    /// Whether descendants of this process are served without the token. They have it in their environment, but some
-    /// of them, such as Java, cannot send it.
-    package var admitsDescendants = false
+    /// The process whose descendants are served without the token. They have it in their environment, but some of
+    /// them, such as Java, cannot send it.
+    package var admittedAncestor: Int32?
     /// Whether a client must run as the same user as this process, or as one of ``allowedUsers``.
     package var requiresSameUser = true
     /// The numbers of the other users that are served.

@@ -23,8 +23,8 @@ package final class ProxyServices: Sendable {
     let identityRefresher: IdentityRefresher?
     /// Receives the outcome of each challenge.
     let observer: ChallengeObserver?
-    /// Receives a sentence about each origin whose certificate does not verify, and a hint, once for each certificate
-    /// and reason.
+    /// Receives a sentence about each origin whose certificate does not verify or whose revocation status is unknown,
+    /// and a hint, once for each certificate and reason.
     private let untrusted: (@Sendable (_ sentence: String, _ hint: String?) -> Void)?
     private let toldUntrusted = NIOLockedValueBox<Set<String>>([])
     /// The name of this process in `Via` (RFC 9110 §7.6.3), which is new in each run.
@@ -64,12 +64,27 @@ package final class ProxyServices: Sendable {
     /// Reports an origin whose certificate does not verify.
     func tellUntrusted(_ origin: Origin, _ trust: ServerTrust) {
         guard let untrusted else { return }
-        let leaf = trust.leaf.map { ", certificate \(CertificateFingerprint.text($0.sha256Fingerprint))" } ?? ""
-        let sentence = "the certificate of \(origin) does not verify: \(trust.text)\(leaf)"
-        let isNew = toldUntrusted.withLockedValue { told in
+        let sentence = "the certificate of \(origin) does not verify: \(trust.text)\(Self.leafText(trust))"
+        if isNew(sentence) { untrusted(sentence, trust.missingIssuer.map(TrustHint.anchor)) }
+    }
+
+    /// Reports an origin whose certificate verifies, but may be revoked: its status should have been learned.
+    func tellUnknownRevocation(of origin: Origin, _ trust: ServerTrust) {
+        guard let untrusted, case .unknown(let why) = trust.revocation,
+            case .answer(let rule) = policy.current.sites.verdict(for: origin), rule.revocation != .off
+        else { return }
+        let sentence = "the revocation status of \(origin) is unknown: \(why)\(Self.leafText(trust))"
+        if isNew(sentence) { untrusted(sentence, nil) }
+    }
+
+    private static func leafText(_ trust: ServerTrust) -> String {
+        trust.leaf.map { ", certificate \(CertificateFingerprint.text($0.sha256Fingerprint))" } ?? ""
+    }
+
+    private func isNew(_ sentence: String) -> Bool {
+        toldUntrusted.withLockedValue { told in
             if told.count >= Self.untrustedLimit { told.removeAll() }
             return told.insert(sentence).inserted
         }
-        if isNew { untrusted(sentence, trust.missingIssuer.map(TrustHint.anchor)) }
     }
 }

@@ -2,6 +2,7 @@
 
 import CountersignCertificates
 import CountersignChallenges
+import CountersignCryptography
 import CountersignSitePolicy
 import CountersignTLS
 import Testing
@@ -40,5 +41,71 @@ import Testing
         #expect(policy.trustException(for: Self.origin, leaf: [1], now: 100) != nil)
         #expect(policy.trustException(for: Self.origin, leaf: [1], now: 101) == nil)
         #expect(policy.trustExceptions(for: Self.origin, now: 101) == [Self.long])
+    }
+
+    // MARK: Credentials
+
+    private static let password = PasswordCredential(
+        name: "enrollment", user: "jdoe", password: Secret(utf8: "p"), generation: 1)
+    private static let token = TokenCredential(name: "api", token: Secret(utf8: "t"), generation: 2)
+
+    /// The name of the credential that answers a challenge of `scheme`, or the reason that there is none.
+    private static func chosen(
+        _ line: String, for scheme: AuthenticationScheme, realm: String? = nil,
+        passwords: [PasswordCredential] = [password], tokens: [TokenCredential] = [token],
+        rejected: Set<String> = []
+    ) throws -> String {
+        let policy = Policy(
+            sites: try SiteList(files: [("t.sites", "https://a.example \(line)")]),
+            enrolled: .open(
+                credentials: Dictionary(uniqueKeysWithValues: passwords.map { ($0.name, $0) }),
+                tokens: Dictionary(uniqueKeysWithValues: tokens.map { ($0.name, $0) }), identities: []),
+            originTLS: try TLSClientContext(
+                verifier: ChainVerifier(anchors: try TrustAnchors(system: false)), now: { 0 }),
+            interceptionAuthority: nil, generation: 1)
+        guard case .answer(let rule) = policy.sites.verdict(for: origin) else { return "not listed" }
+        let space = AuthenticationSpace(origin: origin, realm: realm, scheme: scheme)
+        let decision = policy.credentialDecision(for: rule, in: space) { rejected.contains($0.name) }
+        if rejected.isEmpty, realm == nil {
+            #expect(policy.credentialDecision(for: rule, at: origin, scheme: scheme) == decision)
+        }
+        switch decision {
+        case .useCredential(let credential): return credential.reference?.name ?? "nameless"
+        case .performDefaultHandling(let reason): return "handed back: \(reason)"
+        case .rejectProtectionSpace(let reason): return reason
+        }
+    }
+
+    @Test func theSchemeSaysWhichKindTheNameMustStandFor() throws {
+        #expect(try Self.chosen("", for: .basic) == "enrollment")
+        #expect(
+            try Self.chosen("", for: .bearer)
+                == "credential \"enrollment\" is a user name and password, not a token")
+        #expect(try Self.chosen("credential=api", for: .bearer) == "api")
+        for scheme in [AuthenticationScheme.ntlm, .digest, .basic] {
+            #expect(
+                try Self.chosen("credential=api", for: scheme)
+                    == "credential \"api\" is a token, not a user name and password")
+        }
+        #expect(try Self.chosen("credential=none", for: .bearer) == "no credential \"none\" is enrolled")
+        let token = TokenCredential(name: "enrollment", token: Secret(utf8: "t"), generation: 2)
+        #expect(try Self.chosen("", for: .bearer, passwords: [], tokens: [token]) == "enrollment")
+    }
+
+    /// As for passwords: one that is stored for the site alone comes first.
+    @Test func aTokenStoredForTheSiteIsUsedForBearerOnly() throws {
+        let own = OriginCredentialName(Self.origin).text
+        let stored = TokenCredential(name: own, token: Secret(utf8: "o"), generation: 3)
+        let ofRealm = TokenCredential(
+            name: OriginCredentialName(Self.origin, realm: "r").text, token: Secret(utf8: "r"), generation: 4)
+        #expect(try Self.chosen("", for: .bearer, tokens: [stored]) == own)
+        #expect(try Self.chosen("", for: .basic, tokens: [stored]) == "enrollment")
+        #expect(try Self.chosen("", for: .bearer, realm: "r", tokens: [stored, ofRealm]) == ofRealm.name)
+        #expect(
+            try Self.chosen("", for: .bearer, realm: "r", tokens: [stored, ofRealm], rejected: [ofRealm.name]) == own)
+        #expect(
+            try Self.chosen("credential=api", for: .bearer, tokens: [stored, Self.token], rejected: [own]) == "api")
+        // A rejected one is not replaced by a credential of another kind: the breaker refuses it.
+        #expect(try Self.chosen("", for: .bearer, tokens: [stored], rejected: [own]) == own)
     }
 }

@@ -44,6 +44,8 @@ final class ClientSession {
     // Each request looks into these collections, which are nearly always empty. Without `unchecked` the exclusivity
     // check alone would cost 80 instructions each time.
     @exclusivity(unchecked) private var bound = BoundConnections()
+    /// A connection of this client has been authenticated for all its requests.
+    @exclusivity(unchecked) private(set) var hasPersistentConnections = false
     @exclusivity(unchecked) private var authenticatedOrigins: Set<Origin> = []
 
     /// `addresses` are those of a TCP connection whose owner must be confirmed before a credential is used.
@@ -100,11 +102,18 @@ final class ClientSession {
         bound.connection(for: key).map { $0.isReusable && $0.isAuthenticated } ?? false
     }
 
+    /// Whether the origin has said that requests on the connection for `key` need no further answer.
+    func hasPersistentConnection(for key: UpstreamKey) -> Bool {
+        guard hasPersistentConnections else { return false }
+        return bound.connection(for: key).map { $0.isReusable && $0.isPersistentlyAuthenticated } ?? false
+    }
+
     /// Keeps `connection` for this client's next request.
     func bind(_ connection: OriginConnection, for key: UpstreamKey) {
         connection.delegate = nil
         connection.certificateSource = nil
         guard connection.isReusable, isConnected else { return connection.close() }
+        if connection.isPersistentlyAuthenticated { hasPersistentConnections = true }
         bound.keep(connection, for: key)
     }
 

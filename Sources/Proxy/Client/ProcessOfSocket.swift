@@ -14,21 +14,23 @@ enum ProcessOfSocket {
         return found
     }
 
-    /// Whether a descendant of this process holds the socket. A process whose files cannot be read, or whose parents
-    /// have exited, does not count.
-    static func isDescendant(inode: UInt32) -> Bool {
+    /// Whether a descendant of the process `ancestor` holds the socket. A process whose files cannot be read, or whose
+    /// parents have exited, does not count.
+    static func isHeld(byDescendantOf ancestor: Int32, inode: UInt32) -> Bool {
+        // The kernel reports 0 for a process that is not visible here, and that is also the parent of process 1.
+        guard ancestor > 0 else { return false }
         var parents: [Int32: Int32] = [:]
         eachProcess { pid in
             parents[pid] = parent(of: pid)
             return true
         }
-        var family: Set<Int32> = [getpid()]
+        var family: Set<Int32> = [ancestor]
         var size = 0
         while family.count > size {
             size = family.count
             for (pid, parent) in parents where family.contains(parent) { family.insert(pid) }
         }
-        family.remove(getpid())
+        family.remove(ancestor)
         return family.contains { holds($0, inode) }
     }
 

@@ -19,6 +19,7 @@ package final class ProxyListener: Sendable {
     /// The connections that wait for a ``RefusalHandler``'s response.
     private let refusing = NIOLockedValueBox(0)
     private let refused: @Sendable (String) -> Void
+    private let lookups = OwnerLookups()
     private let tick: RepeatedTask
 
     /// `refused` is called with a line for the log when connections are refused.
@@ -102,6 +103,7 @@ package final class ProxyListener: Sendable {
         for loop in loops.values { await onLoop(loop) { $0.stop() } }
         // Results that are delivered after the event loops have stopped would be lost.
         await services.leaves.finish()
+        await lookups.finish()
     }
 
     private func noteOwnPort(_ port: UInt16) async {
@@ -150,13 +152,13 @@ package final class ProxyListener: Sendable {
             return (client, server, owner)
         }.flatMap { (accepted: (client: SocketAddress, server: SocketAddress, owner: SocketOwner.Owner?)?) in
             guard let (client, server, owner) = accepted else { return loop.makeSucceededVoidFuture() }
-            guard self.services.configuration.admitsDescendants, let inode = owner?.inode else {
+            guard let ancestor = self.services.configuration.admittedAncestor, let inode = owner?.inode else {
                 return loop.makeCompletedFuture {
                     try self.addTCP(channel, (client, server), owner, isAdmitted: false)
                 }
             }
-            return NIOThreadPool.singleton.runIfActive(eventLoop: loop) {
-                ProcessOfSocket.isDescendant(inode: inode)
+            return self.lookups.run(on: loop) {
+                ProcessOfSocket.isHeld(byDescendantOf: ancestor, inode: inode)
             }.flatMapThrowing { try self.addTCP(channel, (client, server), owner, isAdmitted: $0) }
         }
     }
@@ -169,7 +171,7 @@ package final class ProxyListener: Sendable {
         connection.isAdmitted = isAdmitted
         guard services.accessLog != nil, let inode = owner?.inode else { return }
         let bound = NIOLoopBound(connection, eventLoop: channel.eventLoop)
-        NIOThreadPool.singleton.runIfActive(eventLoop: channel.eventLoop) { ProcessOfSocket.find(inode: inode) }
+        lookups.run(on: channel.eventLoop) { ProcessOfSocket.find(inode: inode) }
             .whenSuccess { bound.value.session.setProcessID($0) }
     }
 

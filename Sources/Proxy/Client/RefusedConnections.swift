@@ -81,13 +81,13 @@ struct RefusedConnections {
     private func first(_ cause: Cause) -> String {
         switch cause {
         case .user(let uid):
-            "closed a connection from user \(uid): this proxy serves only \(served)"
+            "refused a connection from user \(uid): this proxy serves only \(served)"
         case .otherUser:
-            "closed a connection from another user: this proxy serves only \(served)"
+            "refused a connection from another user: this proxy serves only \(served)"
         case .unknownUser:
-            "closed a connection from an unknown user: this proxy serves only \(served)"
+            "refused a connection from an unknown user: this proxy serves only \(served)"
         case .noDescriptors:
-            "closed a connection whose user could not be looked up: out of file descriptors (see `ulimit -n`)"
+            "refused a connection whose user could not be looked up: out of file descriptors (see `ulimit -n`)"
         case .notAccepted:
             "cannot accept connections: out of file descriptors (see `ulimit -n`)"
         }
@@ -95,6 +95,6 @@ struct RefusedConnections {
 
     private func summary(_ cause: Cause, _ count: Int, _ when: String) -> String {
         if cause == .notAccepted { return "could not accept connections \(cause.clause) \(when)" }
-        return "closed \(count) connection\(count == 1 ? "" : "s") \(cause.clause) \(when)"
+        return "refused \(count) connection\(count == 1 ? "" : "s") \(cause.clause) \(when)"
     }
 }

@@ -58,6 +58,8 @@ final class Route {
     /// The line of the allowed-sites list that permits answering this origin's challenges.
     let rule: SiteRule?
     let isListed: Bool
+    /// What to do about the revocation status of the origin's certificate.
+    var revocation: RevocationCheck { rule?.revocation ?? .soft }
     /// The value of Host.
     let authority: String
     /// The context of exchanges with an origin whose certificate verifies, for clients that send no credentials of
@@ -82,7 +84,9 @@ final class Route {
     // The slots under a verified certificate.
     private lazy var answering = pool.slot(for: key(under: .verified, mayBeAnswered: true))
     private lazy var unanswered = pool.slot(for: key(under: .verified, mayBeAnswered: false))
+    private lazy var ticketSlot = slot(like: answering.key, with: ticketReference)
     private var learnedRoute: LearnedRoute?
+    private var learnedTicketRoute: LearnedRoute?
 
     fileprivate init(
         to origin: Origin, for principal: UInt32?, _ policy: Policy, version: Int, leadsBack: Bool,
@@ -99,13 +103,17 @@ final class Route {
         verdict = policy.sites.verdict(for: origin)
         rule = if case .answer(let rule) = verdict { rule } else { nil }
         isListed = rule != nil
-        context = policy.requestContext(to: origin, verdict)
+        var context = policy.requestContext(to: origin, verdict)
+        context.kdcAttempts = shared.breaker.kdcAttempts
+        self.context = context
     }
 
     /// The prepared exchange of a request whose challenges may be answered. `space` is the result of
     /// ``learnedSpace(for:in:)``.
     func preparedExchange(hasBody: Bool, in space: ProtectionSpaceCache.Space? = nil) -> PreparedExchange {
-        guard let space, let learnedRoute else { return preparedExchanges.exchange(hasBody: hasBody) }
+        guard let space,
+            let learnedRoute = space.usesTicket ? learnedTicketRoute : learnedRoute
+        else { return preparedExchanges.exchange(hasBody: hasBody) }
         if let last = learnedRoute.last, last.space === space {
             return last.preparedExchanges.exchange(hasBody: hasBody)
         }
@@ -116,30 +124,41 @@ final class Route {
         return preparedExchanges.exchange(hasBody: hasBody)
     }
 
-    /// The credential that the site's line names for a password challenge, or the one supplied to replace it.
-    var passwordDecision: CredentialDecision {
+    /// The credential for the first challenge that comes: that of the site's line, or the one supplied to replace it.
+    var credentialDecision: CredentialDecision {
         guard let rule else { return .performDefaultHandling(reason: "not on the list") }
-        let disposition = policy.passwordDecision(for: rule, at: origin)
+        let disposition = policy.credentialDecision(for: rule, at: origin)
         guard case .useCredential(.password(let credential)) = disposition, let supplied = shared.delegateCredentials
         else { return disposition }
         return .useCredential(.password(supplied.standIn(for: credential, at: origin)))
     }
 
+    /// The credential for a Kerberos challenge.
+    var ticketDecision: CredentialDecision {
+        rule.map { policy.ticketDecision(for: $0) } ?? .performDefaultHandling(reason: "not on the list")
+    }
+
+    private var ticketReference: CredentialReference {
+        guard case .useCredential(let credential) = ticketDecision else { return .ticket }
+        return credential.reference ?? .ticket
+    }
+
     /// Whether there is a credential for a challenge of the origin, and the site's line permits answering one.
-    private(set) lazy var answersPasswords: Bool = {
-        guard let rule, origin.scheme == .https || rule.answersPlaintext,
-            !Set(rule.answer).isDisjoint(with: AuthenticatorTable.supported.schemes),
-            case .useCredential = passwordDecision
+    private(set) lazy var answersChallenges: Bool = {
+        guard let rule, origin.scheme == .https || rule.answersPlaintext else { return false }
+        if rule.answer.contains(.negotiate), case .useCredential = ticketDecision { return true }
+        guard !Set(rule.answer).isDisjoint(with: AuthenticatorTable.supported.schemes),
+            case .useCredential = credentialDecision
         else { return false }
         return true
     }()
 
-    /// The credential for a password challenge of `space`: one that is stored for the space alone and was not rejected
+    /// The credential for a challenge of `space`: one that is stored for the space alone and was not rejected
     /// there, or that of the site's line; or the one supplied to replace it.
-    func passwordDecision(in space: AuthenticationSpace) -> CredentialDecision {
+    func credentialDecision(in space: AuthenticationSpace) -> CredentialDecision {
         guard let rule else { return .performDefaultHandling(reason: "not on the list") }
-        let decision = policy.passwordDecision(for: rule, in: space) { [shared] credential in
-            shared.breaker.isRejected(Breaker.Key(space: space, credential: credential.reference))
+        let decision = policy.credentialDecision(for: rule, in: space) { [shared] credential in
+            shared.breaker.isRejected(Breaker.Key(space: space, credential: credential))
         }
         guard case .useCredential(.password(let credential)) = decision, let supplied = shared.delegateCredentials
         else { return decision }
@@ -158,6 +177,24 @@ final class Route {
 
     /// The protection space that contains `path` according to earlier requests with the same credential.
     func learnedSpace(for path: ArraySlice<UInt8>, in slot: UpstreamPool.Slot) -> ProtectionSpaceCache.Space? {
+        learnedSpace(for: path, in: slot, &learnedRoute)
+    }
+
+    /// The protection space that contains `path` according to earlier requests with a Kerberos ticket, under the same
+    /// trust as `slot`.
+    func learnedTicketSpace(for path: ArraySlice<UInt8>, like slot: UpstreamPool.Slot) -> ProtectionSpaceCache.Space? {
+        guard shared.acceptedAnswers.hasTickets, rule != nil else { return nil }
+        return learnedSpace(for: path, in: ticketSlot(like: slot), &learnedTicketRoute)
+    }
+
+    /// The slot of connections that a ticket has authenticated, under the same trust as `slot`.
+    func ticketSlot(like slot: UpstreamPool.Slot) -> UpstreamPool.Slot {
+        slot === answering ? ticketSlot : self.slot(like: slot.key, with: ticketReference)
+    }
+
+    private func learnedSpace(
+        for path: ArraySlice<UInt8>, in slot: UpstreamPool.Slot, _ learnedRoute: inout LearnedRoute?
+    ) -> ProtectionSpaceCache.Space? {
         guard let tag = slot.key.credential else { return nil }
         if let learnedRoute, learnedRoute.slot === slot, shared.acceptedAnswers.isCurrent(learnedRoute.snapshot) {
             return learnedRoute.snapshot.space(for: path)
@@ -169,7 +206,7 @@ final class Route {
 
     private func key(under trust: TrustOutcome, mayBeAnswered: Bool) -> UpstreamKey {
         var tag: CredentialReference?
-        if mayBeAnswered, trust.answers, case .useCredential(.password(let credential)) = passwordDecision {
+        if mayBeAnswered, trust.answers, case .useCredential(let credential) = credentialDecision {
             tag = credential.reference
         }
         return UpstreamKey(

@@ -56,6 +56,9 @@ package final class BreakerBoard: Sendable {
     /// How long a stored attempt, or the reason that there is none, waits for the requests that asked for it.
     private static let takingSeconds: Int64 = 5
 
+    /// How long an attempt at a KDC waits for another one.
+    private static let kdcPatienceSeconds = 20
+
     /// Identifies the attempts of this board.
     private let owner = UInt64.random(in: 1...UInt64(Int64.max))
     /// Seconds since 1970.
@@ -132,6 +135,23 @@ package final class BreakerBoard: Sendable {
             }
         }
         return permission
+    }
+
+    /// Requests permission and blocks until there is one, or for that many seconds.
+    package func request(_ key: Breaker.Key, waitingAtMost seconds: Int) -> Breaker.Permission {
+        let end = DispatchTime.now() + .seconds(seconds)
+        while true {
+            let turn = DispatchSemaphore(value: 0)
+            let permission = request(key) { turn.signal() }
+            guard permission == .wait, turn.wait(timeout: end) == .success else { return permission }
+        }
+    }
+
+    /// The permissions for attempts at a KDC.
+    package var kdcAttempts: KDCAttempts {
+        KDCAttempts(
+            request: { [self] in request($0, waitingAtMost: Self.kdcPatienceSeconds) },
+            ended: { [self] in _ = ended($0, $1) })
     }
 
     /// Stores that an attempt begins, if the newest records permit it.
@@ -352,8 +372,13 @@ extension Breaker {
     fileprivate mutating func apply(_ ending: BreakerBoard.Ending, _ owner: UInt64) -> (Finding, repeats: Bool) {
         let (key, request) = (ending.key, ending.request)
         let finding = attemptEnded(key, for: request, ending.result, owner: owner, at: ending.at)
-        guard ending.isRepeated, decide(key, for: request, at: ending.at) == .mayTry else { return (finding, false) }
-        attemptBegan(key, for: request, owner: owner, at: ending.at)
+        guard ending.isRepeated else { return (finding, false) }
+        switch decide(key, for: request, at: ending.at) {
+        case .mayTry: attemptBegan(key, for: request, owner: owner, at: ending.at)
+        // A ticket, whose silence does not count.
+        case .free: break
+        case .wait, .refused, .unsuitable: return (finding, false)
+        }
         return (finding, true)
     }
 }

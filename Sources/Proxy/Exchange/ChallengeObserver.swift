@@ -18,6 +18,8 @@ package struct ChallengeObserver: Sendable {
         case rejected(AuthenticationSpace, credential: String)
         /// The certificate of a listed origin does not verify, and nobody has decided to proceed.
         case untrusted(Origin, ServerTrust)
+        /// A connection to an origin was opened, and its certificate verifies.
+        case verified(Origin, ServerTrust)
         /// A client has a blind tunnel to the origin, whose challenges the proxy does not see.
         case tunnelled(Origin, reason: String)
     }

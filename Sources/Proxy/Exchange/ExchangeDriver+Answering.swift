@@ -3,6 +3,7 @@
 import CountersignCertificates
 import CountersignChallenges
 import CountersignCryptography
+import CountersignNegotiate
 import NIOCore
 import CountersignSitePolicy
 import CountersignTLS
@@ -18,14 +19,15 @@ extension ExchangeDriver {
                 exchange.decisionReceived(
                     .performDefaultHandling(reason: "the decision about the origin's certificate has ended")))
         }
-        let decision = passwordDecision(in: challenge.space)
-        guard case .useCredential(.password(let credential)) = decision else {
+        if challenge.offer.authenticator.usesTicket { return useTicket(for: challenge) }
+        let decision = credentialDecision(in: challenge.space)
+        guard case .useCredential(let credential) = decision, let reference = credential.reference else {
             return run(exchange.decisionReceived(decision))
         }
         guard session.isStillSameUser() else {
             return run(exchange.decisionReceived(.performDefaultHandling(reason: "the client is no longer there")))
         }
-        let permit = Breaker.Key(space: challenge.space, credential: credential.reference)
+        let permit = Breaker.Key(space: challenge.space, credential: reference)
         if dialogue?.permit != permit { endPermit(.inconclusive) }
         let driver = NIOLoopBound(self, eventLoop: services.loop)
         let loop = services.loop
@@ -44,8 +46,52 @@ extension ExchangeDriver {
             run(exchange.decisionReceived(.performDefaultHandling(reason: reason)))
         case .go:
             beginDialogue().permit = permit
-            useConnections(of: credential.reference)
-            run(exchange.decisionReceived(.useCredential(.password(credential))))
+            useConnections(of: reference)
+            run(exchange.decisionReceived(.useCredential(credential)))
+        }
+    }
+
+    /// Answers with a Kerberos ticket, unless the site has rejected it. `hasLooked`: whether there is another one is
+    /// known.
+    private func useTicket(for challenge: CredentialRequest, hasLooked: Bool = false) {
+        guard case .deciding = mode else { return }
+        let decision = route.ticketDecision
+        guard case .useCredential(let credential) = decision, let reference = credential.reference else {
+            return run(exchange.decisionReceived(decision))
+        }
+        guard session.isStillSameUser() else {
+            return run(exchange.decisionReceived(.performDefaultHandling(reason: "the client is no longer there")))
+        }
+        let tickets = KerberosTickets.shared
+        let permit = Breaker.Key(
+            space: challenge.space,
+            credential: reference.ticket(version: tickets.version(of: reference), at: challenge.space.origin))
+        if dialogue?.permit != permit { endPermit(.inconclusive) }
+        let driver = NIOLoopBound(self, eventLoop: services.loop)
+        let loop = services.loop
+        let permission =
+            dialogue?.permit == permit
+            ? .go
+            : services.shared.breaker.request(permit, for: requestTag) {
+                loop.execute { driver.value.useTicket(for: challenge, hasLooked: hasLooked) }
+            }
+        switch permission {
+        case .wait:
+            connection?.pauseReading()
+        case .refused where !hasLooked:
+            connection?.pauseReading()
+            tickets.look(for: reference) {
+                loop.execute { driver.value.useTicket(for: challenge, hasLooked: true) }
+            }
+        case .refused:
+            let reason = "the site has rejected the Kerberos ticket, which has not changed since"
+            run(exchange.decisionReceived(.performDefaultHandling(reason: reason)))
+        case .unsuitable(let reason):
+            run(exchange.decisionReceived(.performDefaultHandling(reason: reason)))
+        case .go:
+            beginDialogue().permit = permit
+            useConnections(of: reference)
+            run(exchange.decisionReceived(.useCredential(credential)))
         }
     }
 
@@ -83,7 +129,13 @@ extension ExchangeDriver {
 
     /// The token may be bound to the connection that will carry it, so a connection is acquired before the opening.
     func computeToken(_ request: TokenRequest) {
-        if request.step == .open { prepare(.openDialogue(request)) } else { take(request.step) }
+        guard request.step == .open else { return take(request.step) }
+        // Without a ticket, the challenge is handed back, however long it is. So the rest of it is not read before.
+        if request.offer.authenticator.usesTicket, case .deciding = mode, delivery.buffered != nil, let connection {
+            connection.pauseReading()
+            return openDialogue(request)
+        }
+        prepare(.openDialogue(request))
     }
 
     /// Starts a dialogue on ``connection``.
@@ -93,8 +145,16 @@ extension ExchangeDriver {
                 request.credential, exchange.context)
             take(.open)
         } catch {
-            run(exchange.tokenFailed(reason: error.detail))
+            tokenFailed(error)
         }
+    }
+
+    /// If the machine hands back the challenge, it is the one that was read to its end before the dialogue began.
+    private func tokenFailed(_ error: AuthenticationError) {
+        if case .preparing = mode, delivery.buffered == nil { delivery.restore(dialogue?.lastChallenge) }
+        // What was accepted before is of no use without a token, and would hide what can be answered.
+        if exchange.roundsAnswered == 0, exchange.context.accepted != nil { forgetAcceptedAnswers() }
+        run(exchange.tokenFailed(reason: error.detail))
     }
 
     private func take(_ step: TokenStep) {
@@ -129,7 +189,7 @@ extension ExchangeDriver {
             run(exchange.tokenComputed(token))
         case .failure(let error):
             dialogue?.tokens = nil
-            run(exchange.tokenFailed(reason: error.detail))
+            tokenFailed(error)
         }
     }
 
@@ -159,11 +219,12 @@ extension ExchangeDriver {
             gatewayResponded(to: accepted)
         case .accepted(let accepted):
             wasAccepted = true
-            if accepted !== exchange.context.accepted {
+            if accepted !== exchange.context.accepted, accepted != exchange.context.accepted {
                 remember(accepted)
                 services.shared.delegateCredentials?.accepted(accepted.credential, in: accepted.space)
             }
             record.answered(accepted.space.scheme.rawValue, with: accepted.credential.name)
+            noteAuthentication(by: accepted)
             if dialogue?.permit == nil {
                 services.shared.breaker.acceptedUnasked(
                     Breaker.Key(space: accepted.space, credential: accepted.credential), for: requestTag)
@@ -179,6 +240,14 @@ extension ExchangeDriver {
         }
         noteCertificate()
         return outcome
+    }
+
+    /// A server says whether a ticket has authenticated the connection for its further requests, too (MS-N2HT §2.2.3).
+    /// If it says nothing, each request carries a token.
+    private func noteAuthentication(by answer: AcceptedAnswer) {
+        guard answer.offer.authenticator.answersEachRequest, let connection else { return }
+        let values = delivery.buffered?.head.fields.values(named: "persistent-auth") ?? []
+        connection.isPersistentlyAuthenticated = values.count == 1 && values.first?.lowercased() == "true"
     }
 
     /// A ``GatewayResponse`` does not accept an answer. If the space has accepted it before, and nothing is in doubt,
@@ -197,9 +266,13 @@ extension ExchangeDriver {
     /// sent before a challenge, but its rejection counts, too.
     private func known(_ outcome: ExchangeMachine.Outcome) -> ExchangeMachine.Outcome {
         guard case .rejected(let space, let credential, var checks) = outcome else { return outcome }
+        let permit = dialogue?.permit
         dialogue?.permit = nil
-        let key = Breaker.Key(space: space, credential: credential)
-        guard services.shared.breaker.ended(key, for: requestTag, .rejected) == .handedBack else { return outcome }
+        // The breaker knows a ticket by another reference, and each was sent with a permit.
+        let key =
+            permit.flatMap { $0.credential.isTicket ? $0 : nil } ?? Breaker.Key(space: space, credential: credential)
+        let result: Breaker.Result = exchange.hasInvalidCredential ? .invalid : .rejected
+        guard services.shared.breaker.ended(key, for: requestTag, result) == .handedBack else { return outcome }
         record.answered(space.scheme.rawValue, with: credential.name)
         checks.credential = .no("credential \"\(credential.name)\" is accepted here, but not for this request")
         return .handedBack(checks)
@@ -213,7 +286,9 @@ extension ExchangeDriver {
         case .notChallenged:
             break
         case .accepted(let accepted):
-            guard dialogue?.permit != nil else { return }
+            // A ticket is sent with each request, also without a challenge.
+            let wasChallenged = !accepted.offer.authenticator.usesTicket || !exchange.challenges.isEmpty
+            guard dialogue?.permit != nil, wasChallenged else { return }
             observer.tell(.answered(accepted.space, with: accepted.credential.name))
         case .rejected(let space, let credential, _):
             observer.tell(.rejected(space, credential: credential.name))

@@ -10,9 +10,12 @@ extension ExchangeDriver {
     /// How often one exchange may request a replacement.
     private static let maximumQuestions = 3
 
-    /// The credential for a password challenge of `space`, or its replacement.
-    func passwordDecision(in space: AuthenticationSpace) -> CredentialDecision {
-        dialogue?.delegateCredential.map { .useCredential(.password($0)) } ?? route.passwordDecision(in: space)
+    /// The credential for a challenge of `space`, or its replacement.
+    func credentialDecision(in space: AuthenticationSpace) -> CredentialDecision {
+        if let replacement = dialogue?.delegateCredential, space.scheme.uses(.password(replacement)) {
+            return .useCredential(.password(replacement))
+        }
+        return route.credentialDecision(in: space)
     }
 
     /// Requests a replacement for a credential that the origin or the breaker refused. Returns whether it did. If so,
@@ -43,13 +46,17 @@ extension ExchangeDriver {
         return true
     }
 
-    /// Handles the breaker's refusal of `credential`, which the machine requested for `challenge`.
-    func refused(_ credential: PasswordCredential, _ challenge: CredentialRequest, reason: String) {
-        let isAsked = asks(insteadOf: credential, for: challenge.space) { [self] answer in
-            guard answer == nil else { return decide(challenge) }
-            run(exchange.decisionReceived(.performDefaultHandling(reason: reason)))
+    /// Handles the breaker's refusal of `credential`, which the machine requested for `challenge`. Only passwords are
+    /// replaced.
+    func refused(_ credential: EnrolledCredential, _ challenge: CredentialRequest, reason: String) {
+        if case .password(let password) = credential {
+            let isAsked = asks(insteadOf: password, for: challenge.space) { [self] answer in
+                guard answer == nil else { return decide(challenge) }
+                run(exchange.decisionReceived(.performDefaultHandling(reason: reason)))
+            }
+            if isAsked { return }
         }
-        if !isAsked { run(exchange.decisionReceived(.performDefaultHandling(reason: reason))) }
+        run(exchange.decisionReceived(.performDefaultHandling(reason: reason)))
     }
 
     /// Requests a replacement for the credential of `reference`, which the origin has rejected, while its 401 is held.
@@ -59,7 +66,7 @@ extension ExchangeDriver {
         after reference: CredentialReference, in space: AuthenticationSpace, otherwise: @escaping () -> Void
     ) -> Bool {
         guard case .deciding = mode, !body.hasLostItsStart,
-            case .useCredential(.password(let refused)) = passwordDecision(in: space), refused.reference == reference
+            case .useCredential(.password(let refused)) = credentialDecision(in: space), refused.reference == reference
         else { return false }
         return asks(insteadOf: refused, for: space) { [self] answer in
             guard answer != nil, !body.hasLostItsStart else { return otherwise() }

@@ -25,7 +25,10 @@ extension ExchangeDriver {
         let sendsContent = !isOpening && head.hasBody
         guard !sendsContent || !body.hasLostItsStart else { return contentLost() }
         let withholds = sendsContent && withholdsContent(with: answer)
-        if clientBindsConnection || isOpening { connection?.isAuthenticated = true }
+        let binds = authorization != nil && exchange.requiresSameConnection
+        if clientBindsConnection || isOpening || binds { connection?.isAuthenticated = true }
+        // From now on the request may take as long as any other, and so may the server's proof.
+        if !isOpening { dialogue?.since = nil }
         sentField = authorization
         if let dialogue, let permit = dialogue.permit {
             // An opening contains nothing of the credential.

@@ -29,7 +29,7 @@ extension ExchangeDriver {
             origin: origin, isListed: route.isListed, pin: pin, services: services, client: session)
         acquisition.begin(evaluation)
         let chain = services.connector.connect(
-            to: origin, tls: policy.originTLS,
+            to: origin, tls: policy.originTLS, revocation: route.revocation,
             certificateSource: pin == nil || acquisition.trust.answers ? certificateSource : nil,
             trustSource: evaluation.source
         ) { result in
@@ -47,6 +47,7 @@ extension ExchangeDriver {
                 }
                 if !self.waitsForIdentity(after: error, step, giveUp: giveUp) { giveUp() }
             case .success(let connection):
+                self.record.learned(revocationOf: connection)
                 switch evaluation.finding(connection) {
                 case .proceed(let outcome): self.use(connection, outcome, for: step)
                 case .undecided: self.refuse(evaluation.refusal, connection)

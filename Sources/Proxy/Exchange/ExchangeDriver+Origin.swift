@@ -133,7 +133,9 @@ extension ExchangeDriver: OriginStreamDelegate {
             self.record.tunnelled(byteCount: tally.bytesFromOrigin)
             self.log(status: 101)
         }
-        client.switchProtocols(response, ResponseChanges(via: services.shared.via), to: origin, tally: tally)
+        var changes = ResponseChanges(via: services.shared.via)
+        changes.dropsAuthentication = wasAccepted
+        client.switchProtocols(response, changes, to: origin, tally: tally)
     }
 
     // MARK: Delivery

@@ -17,7 +17,7 @@ extension ExchangeDriver {
         case .length(let count): guard count > UInt64(configuration.replayLimitBytes) else { return nil }
         case .chunked: break
         }
-        guard route.answersPasswords else { return nil }
+        guard route.answersChallenges else { return nil }
         return Upload(clientExpects: head.fields.contains(.expect) || head.upgrade != nil)
     }
 

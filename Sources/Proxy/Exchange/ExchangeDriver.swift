@@ -110,7 +110,12 @@ final class ExchangeDriver {
         let mayBeAnswered = route.isListed && !clientAuthorizes
         self.mayBeAnswered = mayBeAnswered
 
-        acquisition = ConnectionAcquisition(route, pin: pin, mayBeAnswered: mayBeAnswered, services.shared)
+        var acquisition = ConnectionAcquisition(route, pin: pin, mayBeAnswered: mayBeAnswered, services.shared)
+        if mayBeAnswered, session.hasPersistentConnections {
+            let slot = route.ticketSlot(like: acquisition.slot)
+            if session.hasPersistentConnection(for: slot.key) { acquisition.use(slot) }
+        }
+        self.acquisition = acquisition
         let hasContent = head.hasBody
         let prepared = Self.prepare(
             acquisition.slot, route, session, services, clientAuthorizes: clientAuthorizes, hasBody: hasContent,
@@ -157,8 +162,14 @@ final class ExchangeDriver {
         for path: ArraySlice<UInt8>, _ slot: UpstreamPool.Slot, _ route: Route, _ session: ClientSession,
         _ services: LoopServices
     ) -> ProtectionSpaceCache.Space? {
-        guard let tag = slot.key.credential, let rule = route.rule, rule.preempts,
-            let space = route.learnedSpace(for: path, in: slot), session.isStillSameUser(),
+        guard let rule = route.rule, rule.preempts, !session.hasPersistentConnection(for: slot.key) else { return nil }
+        if rule.answer.contains(.negotiate), let space = route.learnedTicketSpace(for: path, like: slot),
+            session.isStillSameUser()
+        {
+            return space
+        }
+        guard let tag = slot.key.credential, let space = route.learnedSpace(for: path, in: slot),
+            session.isStillSameUser(),
             services.shared.breaker.mayPreempt(.init(space: space.accepted.space, credential: tag)),
             !space.bindsConnection || !session.hasAuthenticatedConnection(for: slot.key)
         else { return nil }
@@ -253,6 +264,8 @@ final class ExchangeDriver {
             beginDialogue().lastChallenge = response
         }
         mode = .preparing
+        // Reading pauses while a decision is awaited, also if the whole response is here.
+        connection?.resumeReading()
         if let connection, connection.isReusable { return perform(step, on: connection) }
         if exchange.requiresSameConnection {
             dropConnection()

@@ -50,6 +50,11 @@ struct ExchangeRecord {
         outcome.record(trust, on: connection)
     }
 
+    /// `connection` was opened for this exchange.
+    mutating func learned(revocationOf connection: OriginConnection) {
+        outcome.record(revocationOf: connection)
+    }
+
     /// Writes the entry, once the exchange is over.
     func write(
         to log: AccessLog?, _ session: ClientSession, method: @autoclosure () -> String, _ route: Route

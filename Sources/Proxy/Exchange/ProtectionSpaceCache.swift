@@ -25,6 +25,7 @@ package final class ProtectionSpaceCache: Sendable {
             self.scope = scope
         }
 
+        var usesTicket: Bool { accepted.offer.authenticator.usesTicket }
         var bindsConnection: Bool { accepted.offer.authenticator.bindsConnection }
 
         fileprivate func isReplaced(by other: Space) -> Bool {
@@ -43,6 +44,8 @@ package final class ProtectionSpaceCache: Sendable {
 
     /// Counts additions and removals.
     private let changes = Atomic<UInt64>(0)
+    /// Whether a ticket has ever been accepted. Without this, every request would look for one.
+    private let hasHadTickets = Atomic(false)
     private let spaces = NIOLockedValueBox<[Key: [Space]]>([:])
     /// The generation of the policy that ``keepOnly(_:)`` was last called with.
     private let generation = Atomic<UInt64>(0)
@@ -51,6 +54,9 @@ package final class ProtectionSpaceCache: Sendable {
 
     /// Whether nothing has been added or removed since. One atomic load: every request asks.
     func isCurrent(_ snapshot: Snapshot) -> Bool { snapshot.changes == changes.load(ordering: .acquiring) }
+
+    /// Whether a ticket may have been accepted anywhere.
+    var hasTickets: Bool { hasHadTickets.load(ordering: .acquiring) }
 
     func snapshot(of key: Key) -> Snapshot {
         let changes = self.changes.load(ordering: .acquiring)
@@ -66,6 +72,7 @@ package final class ProtectionSpaceCache: Sendable {
             if known.count > Self.spacesPerKey { known.removeFirst() }
             spaces[key] = known
         }
+        if space.usesTicket { hasHadTickets.store(true, ordering: .releasing) }
         changes.wrappingAdd(1, ordering: .releasing)
     }
 

@@ -155,8 +155,7 @@ package final class ReplacementCredentials: Sendable {
     /// Whether an earlier answer is still valid. A stored credential may have been removed or changed since.
     private static func counts(_ answer: ReplacementCredential?, under policy: Policy) -> Bool {
         guard let answer, answer.storing == .done else { return true }
-        guard case .open(let credentials, _) = policy.enrolled else { return false }
-        return credentials[answer.credential.name]?.source == answer.credential.source
+        return policy.credential(named: answer.credential.name)?.reference?.source == answer.credential.source
     }
 
     /// Stops asking and cancels the open questions. Requests that wait for an answer continue without one. Returns when

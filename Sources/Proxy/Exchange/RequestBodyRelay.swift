@@ -147,6 +147,6 @@ struct RequestBodyRelay {
     /// Why the content can no longer be sent from its start.
     var lossReason: String {
         if let spoolFailure { return "the request body could not be stored: \(spoolFailure)" }
-        return "the request body is larger than what can be kept to send it again"
+        return "the request body is larger than what can be kept to send it again: use --spool SIZE"
     }
 }

@@ -44,6 +44,9 @@ package final class AccessLog: Sendable {
         private(set) var trust: TrustOutcome.Decider?
         /// Why the certificate does not verify. Logged as part of ``reason``.
         private(set) var trustReason: String?
+        /// The revocation status of the origin's certificate, if a connection to it was opened: `good`, `revoked` or
+        /// `unknown`.
+        private(set) var revocation: String?
         /// Why a challenge was not answered, or why the proxy generated the response.
         var reason: String?
         var rounds = 0
@@ -56,6 +59,11 @@ package final class AccessLog: Sendable {
             guard trust.decider != nil || self.trust != nil else { return }
             self.trust = trust.decider
             trustReason = trust.decider == nil ? nil : connection.tls?.serverTrust?.text
+        }
+
+        /// `connection` was opened.
+        mutating func record(revocationOf connection: OriginConnection) {
+            revocation = connection.tls?.serverTrust?.revocation.code
         }
 
         /// The origin's certificate does not verify, and nobody has decided yet.
@@ -133,6 +141,7 @@ package final class AccessLog: Sendable {
         if let challenge = entry.outcome.challenge { line.add("challenge", challenge) }
         if let credential = entry.outcome.credential { line.add("credential", credential) }
         if let trust = entry.outcome.trust { line.add("trust", trust.rawValue) }
+        if let revocation = entry.outcome.revocation { line.add("revocation", revocation) }
         if let reason = entry.outcome.allReasons { line.add("reason", reason) }
         line.add("rounds", UInt64(entry.outcome.rounds))
         line.add("status", UInt64(entry.outcome.status))

@@ -121,6 +121,10 @@ final class TrustEvaluation {
                     status: 502, detail: "the origin's certificate was not verified",
                     proxyError: "tls_certificate_error"))
         }
+        if trust.isTrusted {
+            services.shared.observer?.tell(.verified(origin, trust))
+            if isListed { services.shared.tellUnknownRevocation(of: origin, trust) }
+        }
         guard !trust.isTrusted else {
             guard let pin else { return .proceed(.verified) }
             guard pin == leaf else {

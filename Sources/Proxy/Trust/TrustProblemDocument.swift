@@ -57,21 +57,21 @@ struct TrustProblemDocument {
         var object = JSONObject()
         object.add("code", reason.code)
         object.add("text", trust.text(of: reason))
-        if let date = reason.date { object.add("date", WallClock.rfc3339(date)) }
+        if let date = reason == .revoked ? trust.revoked?.entry.date : reason.date {
+            object.add("date", WallClock.rfc3339(date))
+        }
         return object
     }
 
     private static func object(_ revocation: ServerTrust.Revocation) -> JSONObject {
         var object = JSONObject()
         switch revocation {
-        case .good(let source):
-            object.add("status", "good")
+        case .good(let source), .revoked(let source):
+            object.add("status", revocation.code)
             object.add("by", source.code)
-        case .revoked(let source):
-            object.add("status", "revoked")
-            object.add("by", source.code)
+            if let url = source.url { object.add("url", url) }
         case .unknown(let why):
-            object.add("status", "unknown")
+            object.add("status", revocation.code)
             object.add("text", why)
         }
         return object
@@ -97,6 +97,7 @@ extension ServerTrust.Reason {
         case .unknownIssuer: "unknown-issuer"
         case .incompleteChain: "incomplete-chain"
         case .revoked: "revoked"
+        case .revocationUnknown: "revocation-unknown"
         case .wrongPurpose: "wrong-purpose"
         case .weakKey: "weak-key"
         case .weakSignature: "weak-signature"
@@ -117,12 +118,32 @@ extension ServerTrust.Reason {
     }
 }
 
+extension ServerTrust.Revocation {
+    /// Stable, for programs.
+    var code: String {
+        switch self {
+        case .good: "good"
+        case .revoked: "revoked"
+        case .unknown: "unknown"
+        }
+    }
+}
+
 extension ServerTrust.RevocationSource {
     /// Stable, for programs.
     var code: String {
         switch self {
         case .stapledOCSP: "stapled-ocsp"
-        case .revocationList: "revocation-list"
+        case .responder: "ocsp"
+        case .revocationList, .distributedList: "revocation-list"
+        }
+    }
+
+    /// The address of a source on the network.
+    var url: String? {
+        switch self {
+        case .stapledOCSP, .revocationList: nil
+        case .responder(let url), .distributedList(let url): url
         }
     }
 }

@@ -114,7 +114,7 @@ final class ConnectSetup {
         let evaluation = TrustEvaluation(origin: origin, isListed: true, pin: nil, services: services, client: session)
         self.trustEvaluation = evaluation
         opening = services.connector.connect(
-            to: origin, tls: policy.originTLS,
+            to: origin, tls: policy.originTLS, revocation: rule.revocation,
             certificateSource: CertificateRequestAnswerer.source(
                 for: rule, at: origin, services: services, client: session),
             trustSource: evaluation.source
@@ -146,6 +146,7 @@ final class ConnectSetup {
         _ connection: OriginConnection, _ finding: TrustEvaluation.Finding, _ client: ClientConnection,
         _ interceptionAuthority: InterceptionAuthority
     ) {
+        entry.record(revocationOf: connection)
         switch finding {
         case .proceed(let trust):
             let slot = route.slot(under: trust, mayBeAnswered: true)
