@@ -50,14 +50,14 @@ struct LibraryChecksTests {
         let table: [(Situation, [Word])] = [
             // Basic, NTLM, Negotiate, certificate, Digest, Bearer, Hawk, server trust
             (.unlisted, [site, site, site, site, site, site, site, .no]),
-            (.listed, [.yes, .yes, .yes, .yes, .yes, method, method, .no]),
+            (.listed, [.yes, .yes, .yes, .yes, .yes, credential, method, .no]),
             (.listedForOthers, [method, method, method, method, method, method, method, .no]),
-            (.noCredential, [credential, credential, credential, credential, credential, method, method, .no]),
+            (.noCredential, [credential, credential, credential, credential, credential, credential, method, .no]),
             (.plainHTTP, [method, method, method, method, method, method, method, .no]),
             (.plainHTTPPermitted, [.yes, .yes, .yes, method, .yes, method, method, .no]),
             (.tunnelled, [site, site, site, site, site, site, site, .no]),
-            (.rejectedBefore, [credential, credential, credential, .yes, credential, method, method, .no]),
-            (.failedBefore, [.yes, .yes, .yes, .yes, .yes, method, method, .no]),
+            (.rejectedBefore, [credential, credential, credential, .yes, credential, credential, method, .no]),
+            (.failedBefore, [.yes, .yes, .yes, .yes, .yes, credential, method, .no]),
             (.switchedOff, [.no, .no, .no, .no, .no, .no, .no, .no]),
         ]
         return table.flatMap { situation, words in

@@ -364,7 +364,7 @@ struct LibraryOneAtATimeTests {
         let controller = try Self.controller()
         let events = controller.events
         for space in [
-            ProtectionSpace(host: "other.example", authenticationMethod: .basic), .git(.bearer), .git(.basic),
+            ProtectionSpace(host: "other.example", authenticationMethod: .basic), .git(.other("Hawk")), .git(.basic),
         ] {
             _ = await controller.handle(AuthenticationChallenge(protectionSpace: space, previousFailureCount: 1))
         }

@@ -8,7 +8,7 @@ import Glibc
 /// | Program | Variable | The file replaces | Documented in |
 /// |---|---|---|---|
 /// | wget | `WGETRC` | `~/.wgetrc`; `/etc/wgetrc` is still read before it | wget(1) |
-/// | curl | `CURL_HOME` | `~/.curlrc`, only if there is one | curl(1), --config |
+/// | curl | `CURL_HOME` | `~/.curlrc`, only if there is one; without its `preproxy` | curl(1), --config |
 /// | apt | `APT_CONFIG` | `/etc/apt/apt.conf`, which is read last | apt.conf(5) |
 ///
 /// The folder has mode 0700. Root's is below `/run`, with mode 0755, because apt reads its trust anchors as another
@@ -52,7 +52,7 @@ package struct ClientFiles: Sendable {
         variables.append(("WGETRC", "\(folder)/wgetrc"))
 
         if let curl = Self.curlFiles(user, variable).lazy.compactMap(Self.text).first {
-            try write(".curlrc", curl + Self.curl(proxy, bundlePath))
+            try write(".curlrc", Self.withoutPreproxy(curl) + Self.curl(proxy, bundlePath))
             variables.append(("CURL_HOME", folder))
         }
 
@@ -99,6 +99,14 @@ package struct ClientFiles: Sendable {
         if let own = variable("XDG_CONFIG_HOME") { folders.append(own) }
         return folders.flatMap { ["\($0)/.curlrc", "\($0)/curlrc"] }
             + (user.isEmpty ? [] : ["\(user)/.curlrc", "\(user)/.config/curlrc"])
+    }
+
+    /// A `preproxy` would be between curl and our proxy. Not every version of curl accepts an empty one.
+    private static func withoutPreproxy(_ text: String) -> String {
+        text.split(separator: "\n", omittingEmptySubsequences: false).filter { line in
+            let word = line.drop { $0.isWhitespace || $0 == "-" }
+            return !word.hasPrefix("preproxy")
+        }.joined(separator: "\n")
     }
 
     private static func curl(_ proxy: ClientEnvironment.Proxy, _ bundle: String) -> String {

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import CountersignCertificates
-import Glibc
 
 /// Adds and removes trust anchors in a home's `Certs/anchors`.
 package struct AnchorStore: Sendable {
     /// A trust anchor and the file that contains it.
     package struct Entry: Sendable {
         package let certificate: Certificate
+        /// `Certs/anchors/corp.pem`.
+        package let file: String
+    }
+
+    /// A revocation list and the file that contains it.
+    package struct ListEntry: Sendable {
+        package let list: RevocationList
         /// `Certs/anchors/corp.pem`.
         package let file: String
     }
@@ -20,7 +26,16 @@ package struct AnchorStore: Sendable {
 
     /// All anchors, in the order of files.
     package func entries() throws -> [Entry] {
-        var entries: [Entry] = []
+        try files().flatMap { file, anchors in anchors.certificates.map { Entry(certificate: $0, file: file) } }
+    }
+
+    /// All revocation lists, in the order of files.
+    package func revocationLists() throws -> [ListEntry] {
+        try files().flatMap { file, anchors in anchors.revocationLists.map { ListEntry(list: $0, file: file) } }
+    }
+
+    private func files() throws -> [(name: String, contents: AnchorFiles)] {
+        var files: [(name: String, contents: AnchorFiles)] = []
         for file in try home.files(in: Home.anchorsFolder, suffix: Self.suffix) {
             var anchors = AnchorFiles()
             let bytes = try file.read(upTo: Home.fileLimitBytes)
@@ -29,15 +44,15 @@ package struct AnchorStore: Sendable {
             } catch {
                 throw CountersignError(.configuration, "\(file.name): \(error.detail)")
             }
-            entries += anchors.certificates.map { Entry(certificate: $0, file: file.name) }
+            files.append((file.name, anchors))
         }
-        return entries
+        return files
     }
 
     /// Stores those of `certificates` that are not anchors yet in a new file `NAME.pem`, and returns the entry of each.
     /// Throws `nameInUse` if there is such a file.
     package func add(_ certificates: [Certificate], as name: String) throws -> [(entry: Entry, isNew: Bool)] {
-        try locked {
+        try home.withLock(on: Home.anchorsFolder) {
             // Refuses a home that others can write to, and files that are damaged.
             _ = try home.anchorFiles()
             let known = try entries()
@@ -61,7 +76,7 @@ package struct AnchorStore: Sendable {
     /// Leaves everything else in the files unchanged; a file without another block is removed. Throws `unknownName` if
     /// there is no such anchor.
     package func remove(_ fingerprint: [UInt8]) throws -> [Entry] {
-        try locked {
+        try home.withLock(on: Home.anchorsFolder) {
             let found = try entries().filter { $0.certificate.sha256Fingerprint == fingerprint }
             for entry in found {
                 let file = home.file(entry.file)
@@ -80,24 +95,6 @@ package struct AnchorStore: Sendable {
     }
 
     private static let suffix = ".pem"
-
-    /// Locks the folder against other processes that change it.
-    private func locked<Result>(_ body: () throws -> Result) throws -> Result {
-        try home.prepare()
-        let path = home.file(Home.anchorsFolder).path
-        try HomeFile.makeFolder(path, mode: 0o755)
-        let folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard folder >= 0, flock(folder, LOCK_EX) == 0 else {
-            throw CountersignError.system(errno, "cannot lock the folder \(path)")
-        }
-        // Unlocked explicitly: a child process has a copy of the descriptor until it calls `exec`, which would keep the
-        // lock.
-        defer {
-            flock(folder, LOCK_UN)
-            close(folder)
-        }
-        return try body()
-    }
 }
 
 /// The lines of a PEM text (RFC 7468), with its blocks.

@@ -8,12 +8,16 @@ extension Home {
 
     /// Warnings about the files of `AllowedSites` that are not read because of their names.
     package var ignoredSiteFiles: [Diagnostic] {
-        ignored(in: Self.sitesFolder, suffix: ".sites") { "mv \($0) \($0.withoutExtension).sites" }
+        ignored(in: Self.sitesFolder, suffix: ".sites") { path in
+            "mv \(ShellWord.quoted(path)) \(ShellWord.quoted(path.withoutExtension + ".sites"))"
+        }
     }
 
     /// Warnings about the files of `Certs/anchors` that are not read because of their names.
     package var ignoredAnchorFiles: [Diagnostic] {
-        ignored(in: Self.anchorsFolder, suffix: ".pem") { "countersign trust anchor add \($0) && rm \($0)" }
+        ignored(in: Self.anchorsFolder, suffix: ".pem") { path in
+            "countersign trust anchor add \(ShellWord.quoted(path)) && rm \(ShellWord.quoted(path))"
+        }
     }
 
     private func ignored(in folder: String, suffix: String, command: (String) -> String) -> [Diagnostic] {
@@ -21,20 +25,25 @@ extension Home {
         ((try? ignoredFiles(in: folder, suffix: suffix)) ?? []).map { file in
             Diagnostic(
                 "\(file.name) is ignored, because its name does not end in \(suffix)",
-                hint: "`\(command(ShellWord.quoted(file.path)))`")
+                hint: "`\(command(file.path))`")
         }
     }
 
     // MARK: Lines without effect
 
-    /// Remarks on one line. A vault that needs a passphrase is not opened for them.
-    package func remarks(on rule: SiteRule) throws -> [Diagnostic] {
+    /// Remarks on one line. A vault that needs a passphrase is not opened for them, but `server` may have it open.
+    package func remarks(on rule: SiteRule, server: VaultServer? = nil) throws -> [Diagnostic] {
         var credentials: Set<String>? = []
         var identities: Set<String>? = []
         if try vault.exists() {
             let opened = try vault.status().key == .file ? vault.open { throw CountersignError(.refused, "") } : nil
-            credentials = opened.map { Set($0.contents.credentials.keys) }
+            credentials = opened.map { Set($0.contents.credentialNames) }
             identities = opened?.contents.identityNames
+        }
+        if let server, server.offers(.listNames),
+            case .names(let names, let others)? = try? server.perform(.listNames, secret: nil, report: { _ in })
+        {
+            (credentials, identities) = (names, others)
         }
         return rule.remarks(credentials: credentials, identities: identities).map(Diagnostic.init)
     }

@@ -113,7 +113,14 @@ package struct Home: Sendable, Equatable {
     /// The names in a folder that do not begin with a dot, in byte order.
     private func names(in folder: String) throws(CountersignError) -> [String] {
         guard let entries = opendir("\(path)/\(folder)") else {
-            if errno == ENOENT || errno == ENOTDIR { return [] }
+            if errno == ENOENT || errno == ENOTDIR {
+                // A file, or a link to nothing.
+                var found = stat()
+                guard lstat("\(path)/\(folder)", &found) != 0 else {
+                    throw CountersignError(.configuration, "\(path)/\(folder) is not a folder")
+                }
+                return []
+            }
             throw .system(errno, "cannot read the folder \(path)/\(folder)")
         }
         defer { closedir(entries) }

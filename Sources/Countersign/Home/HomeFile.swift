@@ -117,6 +117,23 @@ package struct HomeFile: Sendable {
         return stat(path, &found) == 0 && found.st_mode & S_IFMT == S_IFREG
     }
 
+    /// Throws if the folder of the file does not exist.
+    package func requireFolder() throws(CountersignError) {
+        let folder = Self.folder(of: path)
+        var found = stat()
+        guard stat(folder, &found) == 0 else {
+            if errno == ENOENT || errno == ENOTDIR {
+                throw CountersignError(
+                    .environment, "cannot create \(name): no such folder: \(folder)",
+                    hint: "`mkdir -p \(ShellWord.quoted(folder))` creates it")
+            }
+            throw .system(errno, "cannot create \(name)", hint: Self.hint(for: errno, path))
+        }
+        guard found.st_mode & S_IFMT == S_IFDIR else {
+            throw CountersignError(.environment, "cannot create \(name): \(folder) is not a folder")
+        }
+    }
+
     /// Removes the temporary files of writers that were killed, in `folder`. Errors are ignored: such a file does no
     /// harm, and the next call tries again.
     static func removeAbandoned(in folder: String) {

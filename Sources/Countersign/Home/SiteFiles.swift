@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Glibc
 package import CountersignSitePolicy
 
 /// Adds and removes lines of a home's list of sites. Never writes a faulty list.
@@ -21,12 +20,22 @@ package struct SiteFiles: Sendable {
                 hint: "names consist of 1 to 64 characters from A-Z a-z 0-9 . _ -")
         }
         let target = home.file("\(Home.sitesFolder)/\(name).sites")
-        return try locked { () throws in
+        return try home.withLock(on: Home.sitesFolder) {
             var files = try home.siteFiles()
             let index = files.firstIndex { $0.name == target.name }
-            let text = SiteListText.add(line, to: index.map { files[$0].text } ?? "")
+            let before = index.map { files[$0].text } ?? ""
+            let text = SiteListText.add(line, to: before)
             if let index { files[index].text = text } else { files.append((target.name, text)) }
-            let list = try SiteList(files: files, publicSuffixes: Home.publicSuffixes)
+            let list: SiteList
+            do {
+                list = try SiteList(files: files, publicSuffixes: Home.publicSuffixes)
+            } catch let error as SiteListError {
+                // The new line is in no file, so its number would mislead.
+                let count = SiteListText.lineCount(of: before)
+                let isOld = { (problem: SiteListError.Problem) in problem.file != target.name || problem.line <= count }
+                guard !error.problems.contains(where: isOld), let first = error.problems.first else { throw error }
+                throw CountersignError(.configuration, first.message, hint: first.hint)
+            }
             guard let rule = list.rules.last(where: { $0.file == target.name }), rule.text == line else {
                 throw CountersignError(
                     .configuration, "\(line.debugDescription) does not list a site",
@@ -39,7 +48,7 @@ package struct SiteFiles: Sendable {
 
     /// Removes the pattern from all files, and returns the changed ones. Throws `unknownName` if no file contains it.
     package func remove(_ pattern: SitePattern) throws -> [String] {
-        try locked { () throws in
+        try home.withLock(on: Home.sitesFolder) {
             var changed: [String] = []
             for file in try home.siteFiles() {
                 guard let text = SiteListText.remove(pattern, from: file.text) else { continue }
@@ -53,23 +62,5 @@ package struct SiteFiles: Sendable {
             }
             return changed
         }
-    }
-
-    /// Locks the folder against other processes that change the list.
-    private func locked<Result>(_ body: () throws -> Result) throws -> Result {
-        try home.prepare()
-        let path = home.file(Home.sitesFolder).path
-        try HomeFile.makeFolder(path, mode: 0o755)
-        let folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard folder >= 0, flock(folder, LOCK_EX) == 0 else {
-            throw CountersignError.system(errno, "cannot lock the folder \(Home.sitesFolder)")
-        }
-        // Unlocked explicitly: a child process has a copy of the descriptor until it calls `exec`, which would keep the
-        // lock.
-        defer {
-            flock(folder, LOCK_UN)
-            close(folder)
-        }
-        return try body()
     }
 }

@@ -35,7 +35,7 @@ package struct IdentityRenewal: Sendable {
     package var home: Home { context.home }
     var vault: OpenVault { context.vault }
 
-    package struct Options: Equatable, Sendable {
+    package struct Options: Equatable, Sendable, Codable {
         /// Requests the new certificate for the identity's existing key.
         package var reusesKey = false
         /// How long to wait in total for a server that decides later, in seconds.

@@ -89,7 +89,7 @@ final class RejectedIdentities: Sendable {
     }
 
     private func isReplaced(_ name: String, _ leaf: [UInt8]) -> Bool {
-        guard case .open(_, let identities) = renewals.policyKeeper.policy.current.enrolled,
+        guard case .open(_, _, let identities) = renewals.policyKeeper.policy.current.enrolled,
             let present = identities.first(where: { $0.name == name })
         else { return false }
         return present.leaf.sha256Fingerprint != leaf

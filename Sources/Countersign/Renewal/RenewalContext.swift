@@ -27,7 +27,7 @@ struct RenewalContext: Sendable {
 package typealias AnchorConfirmation = @Sendable (ESTPublishedAuthorities) throws -> [Certificate]
 
 /// A step of a renewal that takes time, or a result short of the expected.
-package enum RenewalProgress: Equatable, Sendable {
+package enum RenewalProgress: Equatable, Sendable, Codable {
     /// Another process is renewing this identity; its result will be used.
     case waitingForOtherProcess
     case asking(server: String)

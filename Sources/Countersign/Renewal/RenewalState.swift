@@ -4,8 +4,8 @@ import CountersignCertificates
 package import CountersignVault
 
 /// Whether one identity needs a new certificate, and when. All times are in seconds since 1970.
-package struct RenewalState: Equatable, Sendable {
-    package enum Need: Equatable, Sendable {
+package struct RenewalState: Equatable, Sendable, Codable {
+    package enum Need: Equatable, Sendable, Codable {
         /// The certificate is in the first two thirds of its lifetime.
         case none
         /// The certificate is in the last third of its lifetime.
@@ -27,6 +27,8 @@ package struct RenewalState: Equatable, Sendable {
     package let nextAttempt: Int64
     /// Whether the identity can be renewed.
     package let isEnrolled: Bool
+    /// Whether the vault has its key, or a reference to the token that does.
+    package let hasKey: Bool
 
     package var isDue: Bool { need != .none }
 
@@ -49,6 +51,7 @@ package struct RenewalState: Equatable, Sendable {
         notAfter = leaf?.notAfter
         due = schedule.due
         isEnrolled = record != nil
+        hasKey = contents?.hasKey(of: name) == true
         // A failure in the future was recorded by a clock that was wrong.
         let lastFailure = record.map { $0.lastFailure > now ? 0 : $0.lastFailure } ?? 0
         let attempt = schedule.nextAttempt(failures: record?.failures ?? 0, lastFailure: lastFailure)

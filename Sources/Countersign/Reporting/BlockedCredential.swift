@@ -6,10 +6,10 @@ package import CountersignProxy
 
 /// A credential that the breaker does not permit to be sent, at some site or anywhere: for `explain`, `credential list`
 /// and `vault status`.
-package struct BlockedCredential: Equatable, Sendable, Encodable {
+package struct BlockedCredential: Equatable, Sendable, Codable {
     /// A site or realm at which it failed.
-    package struct Place: Equatable, Sendable, Encodable {
-        /// `https://host:port`.
+    package struct Place: Equatable, Sendable, Codable {
+        /// `https://host:port`, or `the KDC`.
         package let site: String
         package let realm: String?
         package let scheme: String
@@ -64,7 +64,7 @@ extension BlockedCredential.Place {
     /// A place without an `until` has rejected the credential.
     fileprivate init(_ space: AuthenticationSpace, since: Int64, until: Int64?) {
         self.init(
-            site: space.origin.description, realm: space.realm, scheme: space.scheme.rawValue,
+            site: space.place, realm: space.realm, scheme: space.scheme.rawValue,
             since: WallClock.rfc3339(since), reason: until == nil ? "rejected" : "no answer",
             until: until.map(WallClock.rfc3339))
     }

@@ -7,7 +7,7 @@ import NIOCore
 
 /// An error for display to the user: what is wrong, and what to do about it. Neither ends in a full stop or contains a
 /// secret.
-package struct Diagnostic: Equatable, Sendable {
+package struct Diagnostic: Equatable, Sendable, Codable {
     package let message: String
     package let hint: String?
 
@@ -19,6 +19,7 @@ package struct Diagnostic: Equatable, Sendable {
     /// The diagnostics for `error`, one for each fault that it describes.
     package static func all(in error: any Error) -> [Diagnostic] {
         switch error {
+        case let error as ServerRefusal: error.diagnostics
         case let error as SiteListError: error.problems.map { Diagnostic($0.description, hint: $0.hint) }
         case let error as any DiagnosableError: [Diagnostic(error.detail, hint: error.hint)]
         case let error as IOError: [Diagnostic(String(cString: strerror(error.errnoCode)))]

@@ -3,6 +3,7 @@
 import CountersignCertificates
 package import CountersignChallenges
 import CountersignCryptography
+import CountersignNegotiate
 package import CountersignProxy
 package import CountersignSitePolicy
 
@@ -30,7 +31,8 @@ package struct Explanation: Equatable, Sendable {
     package let site: ThreeChecks.Check
     /// The line that lists the site, if there is one.
     package let rule: SiteRule?
-    /// All schemes that this build supports, strongest first; empty if the site check fails.
+    /// All schemes that this build supports, in the order in which they are tried: strongest first. Empty if the site
+    /// check fails.
     package let schemes: [Scheme]
 
     /// The trust exceptions for the site that are in effect.
@@ -38,8 +40,12 @@ package struct Explanation: Equatable, Sendable {
     /// The credential of the site's line, if the breaker blocks it.
     package let blocked: [BlockedCredential]
 
-    /// `now` is in seconds since 1970. `records` are those of the breaker.
-    package init(of origin: Origin, policy: Policy, records: BreakerStorage.Records = [:], now: Int64) {
+    /// `now` is in seconds since 1970. `records` are those of the breaker. `ticket` checks the user's own ticket, which
+    /// is done only if the site's line permits its use.
+    package init(
+        of origin: Origin, policy: Policy, records: BreakerStorage.Records = [:], now: Int64,
+        ticket: (_ now: Int64) -> ThreeChecks.Check = Self.userTicket
+    ) {
         let verdict = policy.sites.verdict(for: origin)
         self.origin = origin
         site = policy.siteCheck(verdict)
@@ -54,7 +60,7 @@ package struct Explanation: Equatable, Sendable {
                 Scheme(
                     scheme: scheme,
                     checks: Self.checks(
-                        scheme, at: origin, rule, policy, breaker, site: policy.siteCheck(verdict), now))
+                        scheme, at: origin, rule, policy, breaker, site: policy.siteCheck(verdict), now, ticket))
             }
         case .tunnel:
             handling = origin.scheme == .https ? .tunnel : .forward
@@ -69,7 +75,7 @@ package struct Explanation: Equatable, Sendable {
 
     private static func checks(
         _ scheme: AuthenticationScheme, at origin: Origin, _ rule: SiteRule, _ policy: Policy, _ breaker: Breaker,
-        site: ThreeChecks.Check, _ now: Int64
+        site: ThreeChecks.Check, _ now: Int64, _ ticket: (Int64) -> ThreeChecks.Check
     ) -> ThreeChecks {
         var checks = ThreeChecks(site: site)
         guard rule.answer.contains(scheme) else {
@@ -89,12 +95,28 @@ package struct Explanation: Equatable, Sendable {
         checks.challenge = .yes("may be answered here")
         if scheme == .certificate {
             checks.credential = policy.identity(for: nil, rule: rule, now: now).check
-        } else {
+        } else if AuthenticatorTable.supported.authenticators(of: scheme).contains(where: \.usesTicket) {
             checks.credential =
-                switch policy.passwordDecision(for: rule, at: origin) {
-                case .useCredential(.password(let credential)):
-                    check(credential, AuthenticationSpace(origin: origin, realm: nil, scheme: scheme), breaker, now)
-                case .useCredential(.identity(let name)): .yes("identity \"\(name)\"")
+                switch policy.ticketDecision(for: rule) {
+                case .useCredential(.principal(let credential)): check(credential, breaker, now)
+                case .useCredential: ticket(now)
+                case .performDefaultHandling(let reason), .rejectProtectionSpace(let reason): .no(reason)
+                }
+        } else {
+            let context = policy.requestContext(to: origin, .answer(rule))
+            let authenticator = AuthenticatorTable.supported.authenticators(of: scheme).first
+            if let refusal = authenticator.flatMap(context.transportRefusal) {
+                checks.challenge = refusal
+                return checks
+            }
+            checks.credential =
+                switch policy.credentialDecision(for: rule, at: origin, scheme: scheme) {
+                case .useCredential(let credential):
+                    if let obstacle = authenticator?.obstacle(to: credential, context) {
+                        .no(obstacle)
+                    } else {
+                        check(credential, scheme, at: origin, breaker, now)
+                    }
                 case .performDefaultHandling(let reason), .rejectProtectionSpace(let reason): .no(reason)
                 }
         }
@@ -103,22 +125,54 @@ package struct Explanation: Equatable, Sendable {
 }
 
 extension Explanation {
+    /// Whether the user has a valid Kerberos ticket. Reads the user's ticket cache.
+    package static func userTicket(now: Int64) -> ThreeChecks.Check {
+        do throws(KerberosError) {
+            let ticket = try UserTicket.read()
+            let end = WallClock.rfc3339(now + ticket.remainingSeconds)
+            return .yes("Kerberos ticket of \(ticket.principal), valid until \(end)")
+        } catch {
+            return .no(error.sentence)
+        }
+    }
+
+    /// Whether the breaker permits the use of the credential for a new request to the site.
     private static func check(
-        _ credential: PasswordCredential, _ space: AuthenticationSpace, _ breaker: Breaker, _ now: Int64
+        _ credential: EnrolledCredential, _ scheme: AuthenticationScheme, at origin: Origin, _ breaker: Breaker,
+        _ now: Int64
     ) -> ThreeChecks.Check {
-        let key = Breaker.Key(space: space, credential: credential.reference)
-        return breaker.refusal(of: key, at: now).map { .no($0) } ?? .yes("credential \"\(credential.name)\"")
+        guard let reference = credential.reference else { return .no("the credential cannot answer \(scheme)") }
+        let key = Breaker.Key(
+            space: AuthenticationSpace(origin: origin, realm: nil, scheme: scheme), credential: reference)
+        if let refusal = breaker.refusal(of: key, at: now) ?? breaker.pause(of: key, at: now) { return .no(refusal) }
+        return .yes("credential \"\(reference.name)\"")
+    }
+
+    /// Whether the KDC may be asked for a ticket of `credential`. A running server may have one already.
+    private static func check(
+        _ credential: PrincipalCredential, _ breaker: Breaker, _ now: Int64
+    ) -> ThreeChecks.Check {
+        let key = Breaker.Key(space: .kdc(of: credential.realm), credential: credential.reference)
+        if let reason = breaker.refusal(of: key, at: now) { return .no("the KDC: \(reason)") }
+        return .yes("credential \"\(credential.name)\", a ticket of \(credential.principal) when it is needed")
     }
 
     private static func blocked(
         at origin: Origin, _ policy: Policy, _ verdict: SiteVerdict, _ records: BreakerStorage.Records, _ now: Int64
     ) -> [BlockedCredential] {
-        guard case .answer(let rule) = verdict,
-            case .useCredential(.password(let credential)) = policy.passwordDecision(for: rule, at: origin),
-            let tag = credential.tag
-        else { return [] }
-        return BlockedCredential.all(in: records, only: [tag], at: now).filter { blocked in
-            blocked.isBlockedEverywhere || blocked.places.contains { $0.site == origin.description }
+        guard case .answer(let rule) = verdict else { return [] }
+        let tags = rule.answer.compactMap { scheme -> CredentialTag? in
+            guard
+                case .useCredential(let credential) = policy.credentialDecision(for: rule, at: origin, scheme: scheme)
+            else { return nil }
+            return credential.reference?.tag
+        }
+        let principal = rule.answer.contains(.negotiate) ? policy.principals[rule.credential] : nil
+        let all = Set(tags + [principal?.tag].compactMap(\.self))
+        guard !all.isEmpty else { return [] }
+        let places = [origin.description, principal.map { AuthenticationSpace.kdc(of: $0.realm).place }]
+        return BlockedCredential.all(in: records, only: all, at: now).filter { blocked in
+            blocked.isBlockedEverywhere || blocked.places.contains { places.contains($0.site) }
         }
     }
 }
@@ -131,9 +185,13 @@ extension Explanation: CustomStringConvertible {
         var text = "site         \(origin)\n"
         text += "handling     \(handlingText)\n"
         text += "on the list  \(Self.cell(site))\n"
+        if let revocationText { text += "revocation   \(revocationText)\n" }
         for exception in trustExceptions { text += "trust        \(Self.cell(exception))\n" }
         for credential in blocked { text += "blocked      \(credential.name): \(credential.sentence)\n" }
         guard !schemes.isEmpty else { return text }
+        if let order = rule?.answer.map(\.rawValue), !order.isEmpty {
+            text += "order        \(order.joined(separator: ", "))\n"
+        }
         var rows = [["challenge", "answered", "permitted", "credential"]]
         for scheme in schemes {
             rows.append([
@@ -156,6 +214,16 @@ extension Explanation: CustomStringConvertible {
         }
     }
 
+    /// What an unknown revocation status of the site's certificate means, unless that is the default.
+    private var revocationText: String? {
+        guard handling == .intercept else { return nil }
+        return switch rule?.revocation {
+        case .require: "required: the certificate must not be revoked, and its issuer must say so"
+        case .off: "not asked for"
+        case .soft, nil: nil
+        }
+    }
+
     private static func cell(_ exception: TrustException) -> String {
         "trust exception for \(CertificateFingerprint.text(exception.leaf))"
             + (exception.answers ? ", challenges may be answered" : ", challenges are not answered")
@@ -173,7 +241,7 @@ extension Explanation: Encodable {
         case scheme, answered, challenge, credential, passed
         case location, text
         case trust, fingerprint, answers, until
-        case blocked
+        case blocked, revocation
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -186,6 +254,7 @@ extension Explanation: Encodable {
             var nested = container.nestedContainer(keyedBy: Key.self, forKey: .rule)
             try nested.encode(rule.location, forKey: .location)
             try nested.encode(rule.text, forKey: .text)
+            if handling == .intercept { try nested.encode(rule.revocation.rawValue, forKey: .revocation) }
         }
         if !trustExceptions.isEmpty {
             var list = container.nestedUnkeyedContainer(forKey: .trust)

@@ -7,7 +7,7 @@ extension Breaker.Finding {
     func sentence(_ key: Breaker.Key) -> String? {
         let credential = "credential \"\(key.credential.name)\""
         let realm = key.space.realm.map { ", realm \($0.debugDescription)" } ?? ""
-        let place = "\(key.space.origin) (\(key.space.scheme.rawValue)\(realm))"
+        let place = "\(key.space.place) (\(key.space.scheme.rawValue)\(realm))"
         switch self {
         case .unremarkable: return nil
         case .unanswered: return "\(place) closed the connection instead of answering \(credential)"

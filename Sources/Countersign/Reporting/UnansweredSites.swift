@@ -30,10 +30,14 @@ package final class UnansweredSites: Sendable {
         /// The order in which the sites were seen.
         var order: [Origin] = []
         var answers: [(space: AuthenticationSpace, name: String)] = []
+        /// The last answers that were rejected.
+        var rejections: [Origin: (space: AuthenticationSpace, name: String)] = [:]
         /// The last checks of challenges that were handed back.
         var checks: [Origin: ThreeChecks] = [:]
         /// Why certificates do not verify.
         var untrusted: [Origin: String] = [:]
+        /// The revocation statuses of certificates that verify.
+        var revocations: [Origin: String] = [:]
     }
 
     private let state = NIOLockedValueBox(State())
@@ -54,6 +58,7 @@ package final class UnansweredSites: Sendable {
                 state.answers.append((space, name))
             case .rejected(let space, let name):
                 note(space.origin)
+                state.rejections[space.origin] = (space, name)
                 state.unanswered[space.origin] = rejected(space, name)
             case .untrusted(let origin, let trust):
                 note(origin)
@@ -67,6 +72,9 @@ package final class UnansweredSites: Sendable {
                 }
                 note(origin)
                 if challenge == nil { state.withoutCertificate[origin] = site } else { state.unanswered[origin] = site }
+            case .verified(let origin, let trust):
+                guard state.revocations.count < Self.limit else { return }
+                state.revocations[origin] = trust.revocation.description
             case .tunnelled(let origin, let reason):
                 guard state.tunnelled.count < Self.limit else { return }
                 note(origin)
@@ -98,6 +106,16 @@ package final class UnansweredSites: Sendable {
     /// Why the origin's certificate does not verify; nil if it does, or was not seen.
     package func untrustedReason(of origin: Origin) -> String? { state.withLockedValue { $0.untrusted[origin] } }
 
+    /// The revocation status of the origin's certificate; nil if the certificate does not verify or was not seen.
+    package func revocation(of origin: Origin) -> String? { state.withLockedValue { $0.revocations[origin] } }
+
+    package var hasUntrusted: Bool { state.withLockedValue { !$0.untrusted.isEmpty } }
+
+    /// The answer that the origin has rejected.
+    package func rejection(of origin: Origin) -> (space: AuthenticationSpace, name: String)? {
+        state.withLockedValue { $0.rejections[origin] }
+    }
+
     /// The checks of a challenge that was handed back.
     package func checks(of origin: Origin) -> ThreeChecks? { state.withLockedValue { $0.checks[origin] } }
 
@@ -111,7 +129,7 @@ package final class UnansweredSites: Sendable {
         }
         return Site(
             origin: space.origin, reason: "credential \"\(name)\" was rejected",
-            remedy: "`countersign credential set\(Self.argument(name)) --user USER` with the right password")
+            remedy: Self.replacing(name, for: space.scheme))
     }
 
     private func untrusted(_ origin: Origin, _ trust: ServerTrust) -> Site {
@@ -145,22 +163,43 @@ package final class UnansweredSites: Sendable {
             guard let scheme, let rule, !rule.answer.contains(scheme) else { return site(nil) }
             return site("permit `\(scheme.rawValue)` with answer= \(line)")
         }
-        guard case .open(let credentials, let identities) = policy.current.enrolled else { return site(nil) }
-        guard challenge != nil else {
+        let policy = policy.current
+        guard case .open(_, _, let identities) = policy.enrolled else { return site(nil) }
+        guard let challenge else {
             return site(
                 identities.isEmpty
                     ? "`countersign certificate import FILE` adds one" : "`countersign certificate list` lists them")
         }
-        let name = rule?.credential ?? SiteRule.defaultCredential
-        guard credentials[name] == nil else {
-            // The breaker's reasons name the credential; other ones are about the origin's tokens.
-            let isBlocked = reason.contains("\"\(name)\" was") || reason.contains("instead of answering")
-            return site(
-                isBlocked
-                    ? "`countersign credential set\(Self.argument(name)) --user USER` with the right password, or "
-                        + "`countersign credential retry\(Self.argument(name))`" : nil)
+        if challenge.isOf("Negotiate"), Self.wantsTicket(reason) {
+            return site("`kinit` obtains a Kerberos ticket")
         }
-        return site("`countersign credential set\(Self.argument(name)) --user USER`")
+        let name = rule?.credential ?? SiteRule.defaultCredential
+        let scheme =
+            AuthenticatorTable.supported.authenticators.first { challenge.isOf($0.schemeName) }?.scheme ?? .basic
+        guard let enrolled = policy.credential(named: name) else { return site(Self.setting(name, for: scheme)) }
+        guard scheme.uses(enrolled) else {
+            let kind = scheme == .bearer ? "token" : "password"
+            return site("store a \(kind) under another name, and set credential= \(line)")
+        }
+        // The breaker's reasons name the credential; other ones are about the origin's tokens.
+        let isBlocked = reason.contains("\"\(name)\" was") || reason.contains("instead of answering")
+        return site(
+            isBlocked
+                ? Self.replacing(name, for: scheme) + ", or `countersign credential retry\(Self.argument(name))`" : nil)
+    }
+
+    /// Whether an origin that offers `Negotiate` has refused NTLM in it.
+    private static func wantsTicket(_ reason: String) -> Bool {
+        reason.hasSuffix(ChallengeSource.origin.notContinued("NTLM")) || reason.contains("wants Kerberos")
+    }
+
+    /// The command that stores a credential for `scheme`.
+    private static func setting(_ name: String, for scheme: AuthenticationScheme) -> String {
+        "`countersign credential set\(argument(name)) \(scheme == .bearer ? "--token-stdin" : "--user USER")`"
+    }
+
+    private static func replacing(_ name: String, for scheme: AuthenticationScheme) -> String {
+        setting(name, for: scheme) + (scheme == .bearer ? " with a valid token" : " with the right password")
     }
 
     /// The name, unless it is the one that commands assume.

@@ -3,12 +3,30 @@
 import FoundationEssentials
 import Glibc
 
-/// A command that `countersign vault` sends to a running server: one JSON object per line, each answered by one.
+/// A command that is sent to a running server: one JSON object per line. The secret of a request, if it has one,
+/// follows the line as ``ControlMessage/secretBytes`` bytes.
 package enum ControlRequest: Equatable, Sendable {
     case status
     case lock
-    /// The passphrase's bytes, if the vault requires one. Encoded in Base64.
-    case unlock(passphrase: [UInt8]?)
+    /// The secret is the vault's passphrase, if it requires one.
+    case unlock
+    /// Answered by ``OperationReply`` lines; the other requests are answered by one ``ControlReply``.
+    case perform(VaultOperation)
+}
+
+/// A request as it is sent, without its secret.
+package struct ControlMessage: Equatable, Sendable {
+    package let request: ControlRequest
+    /// The size of the secret that follows; nil if there is none.
+    package let secretBytes: Int?
+
+    /// The size of the largest secret, in bytes: a private key.
+    package static let largestSecretBytes = 64 << 10
+
+    package init(_ request: ControlRequest, secretBytes: Int? = nil) {
+        self.request = request
+        self.secretBytes = secretBytes
+    }
 }
 
 /// The reply of a running server.
@@ -25,6 +43,9 @@ package struct ControlReply: Equatable, Sendable, Codable {
     package var addresses: [String]?
     /// The absolute path of the file with the token that clients must send, if they must.
     package var clientTokenFile: String?
+    /// The names of the operations that the server performs for commands while its vault is open; nil if it performs
+    /// none. Only in the reply to `status`.
+    package var operations: [String]?
 
     package init(
         isLocked: Bool, error: String? = nil, hint: String? = nil, processIdentifier: Int32 = getpid(),
@@ -40,34 +61,54 @@ package struct ControlReply: Equatable, Sendable, Codable {
 
     private enum CodingKeys: String, CodingKey {
         case isLocked = "locked"
-        case error, hint, addresses, clientTokenFile
+        case error, hint, addresses, clientTokenFile, operations
         case isWrongPassphrase = "wrongPassphrase"
         case processIdentifier = "pid"
     }
 }
 
-extension ControlRequest: Codable {
-    private enum CodingKeys: String, CodingKey { case command, passphrase }
-    private enum Command: String, Codable { case status, lock, unlock }
+/// A line of the reply to an operation: any number of `progress`, or one `opened`, then one of the others.
+package enum OperationReply: Equatable, Sendable, Codable {
+    case progress(RenewalProgress)
+    /// A proxy accepts clients at `address`, `host:port`, that send the token.
+    case opened(address: String, token: String)
+    case finished(VaultResult)
+    /// The operation failed.
+    case failed([Diagnostic])
+    /// The server cannot perform it, for example because the vault is locked; nothing was done.
+    case unavailable(reason: String)
+}
+
+extension ControlMessage: Codable {
+    private enum CodingKeys: String, CodingKey { case command, operation, secretBytes }
+    private enum Command: String, Codable { case status, lock, unlock, perform }
 
     package init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
-        switch try container.decode(Command.self, forKey: .command) {
-        case .status: self = .status
-        case .lock: self = .lock
-        case .unlock:
-            self = .unlock(passphrase: try container.decodeIfPresent(Data.self, forKey: .passphrase).map(Array.init))
+        request =
+            switch try container.decode(Command.self, forKey: .command) {
+            case .status: .status
+            case .lock: .lock
+            case .unlock: .unlock
+            case .perform: .perform(try container.decode(VaultOperation.self, forKey: .operation))
+            }
+        secretBytes = try container.decodeIfPresent(Int.self, forKey: .secretBytes)
+        if let secretBytes, !(1...Self.largestSecretBytes).contains(secretBytes) {
+            throw DecodingError.dataCorruptedError(
+                forKey: .secretBytes, in: container, debugDescription: "not the size of a secret")
         }
     }
 
     package func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
-        switch self {
+        switch request {
         case .status: try container.encode(Command.status, forKey: .command)
         case .lock: try container.encode(Command.lock, forKey: .command)
-        case .unlock(let passphrase):
-            try container.encode(Command.unlock, forKey: .command)
-            try container.encodeIfPresent(passphrase.map { Data($0) }, forKey: .passphrase)
+        case .unlock: try container.encode(Command.unlock, forKey: .command)
+        case .perform(let operation):
+            try container.encode(Command.perform, forKey: .command)
+            try container.encode(operation, forKey: .operation)
         }
+        try container.encodeIfPresent(secretBytes, forKey: .secretBytes)
     }
 }

@@ -1,20 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCryptography
+package import CountersignCryptography
 import Dispatch
 import FoundationEssentials
 import Glibc
+import Synchronization
 
 /// The control socket of a home, `run/control.sock`. A running server accepts commands for its vault on it, from
 /// processes of its own user only.
 package final class ControlSocket: Sendable {
+    /// What a server does with the requests that it accepts. The closures are called on threads of their own, several
+    /// at a time.
+    package struct Service: Sendable {
+        let answer: @Sendable (ControlRequest, Secret?) -> ControlReply
+        let perform: @Sendable (VaultOperation, Secret?, OperationDialogue) -> OperationReply
+
+        package init(
+            answer: @escaping @Sendable (ControlRequest, Secret?) -> ControlReply,
+            perform: @escaping @Sendable (VaultOperation, Secret?, OperationDialogue) -> OperationReply
+        ) {
+            self.answer = answer
+            self.perform = perform
+        }
+    }
+
     private let path: String
     private let descriptor: Int32
-    private let answer: @Sendable (ControlRequest) -> ControlReply
+    private let service: Service
+    private let state = Mutex(State())
 
-    /// Listens until ``stop()``. Calls `answer` on a separate thread. Throws `environment` if another server of this
-    /// home is listening.
-    package init(home: Home, answer: @escaping @Sendable (ControlRequest) -> ControlReply) throws(CountersignError) {
+    private struct State {
+        var connections = 0
+        var isStopped = false
+    }
+
+    /// The most connections at a time.
+    static let connections = 128
+
+    /// Listens until ``stop()``. Throws `environment` if another server of this home is listening.
+    package init(home: Home, service: Service) throws(CountersignError) {
         path = home.controlSocket.path
         try home.prepare()
         try HomeFile.makeFolder(HomeFile.folder(of: path), mode: 0o700)
@@ -24,12 +48,13 @@ package final class ControlSocket: Sendable {
                 hint: "`countersign vault lock` and `unlock` reach only that server")
         }
         descriptor = try LocalSocket.listen(at: path)
-        self.answer = answer
+        self.service = service
         DispatchQueue(label: "countersign.control").async { [self] in acceptUntilStopped() }
     }
 
     package func stop() {
         _ = unlink(path)
+        state.withLock { $0.isStopped = true }
         // Makes `accept` return; its thread closes the socket.
         shutdown(descriptor, Int32(SHUT_RDWR))
     }
@@ -37,8 +62,8 @@ package final class ControlSocket: Sendable {
     private func acceptUntilStopped() {
         defer { close(descriptor) }
         while true {
-            let connection = accept(descriptor, nil, nil)
-            if connection < 0 {
+            let descriptor = accept(descriptor, nil, nil)
+            if descriptor < 0 {
                 if errno == EINTR || errno == ECONNABORTED { continue }
                 if errno == EMFILE || errno == ENFILE {
                     sleep(1)
@@ -46,31 +71,70 @@ package final class ControlSocket: Sendable {
                 }
                 return
             }
-            _ = fcntl(connection, F_SETFD, FD_CLOEXEC)
-            serve(LocalSocket(adopting: connection))
+            _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+            let connection = ControlConnection(LocalSocket(adopting: descriptor))
+            guard begin() else {
+                connection.refuse("the server is busy with \(Self.connections) other commands")
+                continue
+            }
+            DispatchQueue(label: "countersign.command").async { [self] in
+                serve(connection)
+                state.withLock { $0.connections -= 1 }
+            }
         }
     }
 
-    private func serve(_ connection: consuming LocalSocket) {
-        guard connection.peerUser == getuid() else { return }
-        while let line = connection.receiveLine() {
-            guard let request = try? JSONDecoder().decode(ControlRequest.self, from: Data(line)),
-                let reply = try? JSONEncoder().encode(answer(request)), connection.send(line: Array(reply))
-            else { return }
+    private func begin() -> Bool {
+        state.withLock { state in
+            guard state.connections < Self.connections else { return false }
+            state.connections += 1
+            return true
         }
+    }
+
+    private func serve(_ connection: ControlConnection) {
+        guard let peer = connection.peer, peer.user == getuid() else {
+            let user = connection.peer.map { " and not of user \($0.user)" } ?? ""
+            connection.refuse("the server accepts commands from processes of user \(getuid()) only\(user)")
+            return
+        }
+        while true {
+            switch connection.receive() {
+            case .nothing: return
+            case .malformed(let reason):
+                connection.refuse("the request is malformed: \(reason)")
+                return
+            case .request(.perform(let operation), let secret):
+                let dialogue = OperationDialogue(
+                    process: peer.process, report: { connection.send(OperationReply.progress($0)) },
+                    isAbandoned: { [self] in isAbandoned(connection) },
+                    opened: { connection.send(OperationReply.opened(address: $0, token: $1)) },
+                    waitForEnd: { [self] in
+                        // The client has nothing to say before its end, so input ends the proxy, too.
+                        while !isAbandoned(connection), !connection.waitForInput(seconds: 1) {}
+                    })
+                guard connection.send(service.perform(operation, secret, dialogue)) else { return }
+            case .request(let request, let secret):
+                guard connection.send(service.answer(request, secret)) else { return }
+            }
+        }
+    }
+
+    private func isAbandoned(_ connection: ControlConnection) -> Bool {
+        connection.isClosedByPeer || state.withLock { $0.isStopped }
     }
 
     // MARK: Client
 
     /// Sends a request to the running server of a home. Throws `notRunning` if there is none, and `refused` with the
     /// server's reason.
-    package static func ask(_ request: ControlRequest, of home: Home) throws -> ControlReply {
-        guard let connection = try LocalSocket.connect(to: home.controlSocket.path) else {
-            throw CountersignError(
-                .notRunning, "no server of \(home.path) is running",
-                hint: "start one with `countersign serve`")
-        }
-        guard connection.send(line: Array(try JSONEncoder().encode(request))), let line = connection.receiveLine(),
+    package static func ask(
+        _ request: ControlRequest, secret: Secret? = nil, of home: Home
+    ) throws -> ControlReply {
+        let connection = try connect(to: home)
+        // A server that refuses the connection says why before it has read the request.
+        _ = connection.send(request, secret)
+        guard case .line(let line) = connection.receiveLine(),
             let reply = try? JSONDecoder().decode(ControlReply.self, from: Data(line))
         else {
             throw CountersignError(.refused, "the server of \(home.path) did not answer")
@@ -80,5 +144,95 @@ package final class ControlSocket: Sendable {
                 reply.isWrongPassphrase == true ? .wrongPassphrase : .refused, error, hint: reply.hint)
         }
         return reply
+    }
+
+    static func connect(to home: Home) throws(CountersignError) -> ControlConnection {
+        guard let connection = try connectIfRunning(to: home) else {
+            throw CountersignError(
+                .notRunning, "no server of \(home.path) is running",
+                hint: "start one with `countersign serve`")
+        }
+        return connection
+    }
+
+    /// Returns nil if no server of the home is running. Throws `refused` if it belongs to another user.
+    static func connectIfRunning(to home: Home) throws(CountersignError) -> ControlConnection? {
+        guard let socket = try LocalSocket.connect(to: home.controlSocket.path) else { return nil }
+        // Whoever could replace the socket would otherwise receive secrets.
+        guard let peer = socket.peer, peer.user == getuid() else {
+            throw CountersignError(.refused, "the server of \(home.path) belongs to another user")
+        }
+        return ControlConnection(socket)
+    }
+}
+
+/// One connection of a control socket, at either end. Any thread may send.
+final class ControlConnection: Sendable {
+    private let socket: LocalSocket
+    private let sending = Mutex(())
+
+    init(_ socket: consuming LocalSocket) { self.socket = socket }
+
+    enum Received {
+        case request(ControlRequest, Secret?)
+        case malformed(String)
+        /// The peer has closed the connection, or has not sent anything in time.
+        case nothing
+    }
+
+    var peer: (process: Int32, user: UInt32)? { socket.peer }
+
+    var isClosedByPeer: Bool { socket.isClosedByPeer }
+
+    /// Waits until the peer has sent something or closed its end. Returns whether it has.
+    func waitForInput(seconds: Int) -> Bool { socket.waitForInput(seconds: seconds) }
+
+    /// Tells the peer that nothing more will be sent.
+    func endSending() { socket.endSending() }
+
+    /// Receives a request and its secret.
+    func receive() -> Received {
+        switch socket.receiveLine() {
+        case .nothing: return .nothing
+        case .tooLong: return .malformed("the line is longer than \(LocalSocket.lineBytes) bytes")
+        case .line(let line):
+            guard let message = try? JSONDecoder().decode(ControlMessage.self, from: Data(line)) else {
+                return .malformed("it is not a command in JSON that this version knows")
+            }
+            guard let count = message.secretBytes else { return .request(message.request, nil) }
+            guard let secret = socket.receiveSecret(count: count) else { return .nothing }
+            return .request(message.request, secret)
+        }
+    }
+
+    /// Receives the server's next line, and waits for it as long as it takes if `isPatient`.
+    func receiveLine(isPatient: Bool = false) -> LocalSocket.Received {
+        if isPatient { socket.waitWithoutLimit() }
+        return socket.receiveLine(upTo: LocalSocket.replyBytes)
+    }
+
+    /// Returns whether everything was sent.
+    func send(_ request: ControlRequest, _ secret: Secret?) -> Bool {
+        // An empty secret cannot be told from none.
+        let secret = secret.flatMap { $0.count == 0 ? nil : $0 }
+        guard send(ControlMessage(request, secretBytes: secret?.count)) else { return false }
+        return secret.map { socket.send($0) } ?? true
+    }
+
+    /// Returns whether the whole line was sent.
+    @discardableResult
+    func send(_ value: some Encodable) -> Bool {
+        guard let line = try? JSONEncoder().encode(value) else { return false }
+        return sending.withLock { _ in socket.send(line: Array(line)) }
+    }
+
+    /// Sends the reason for closing the connection.
+    func refuse(_ reason: String) { send(Refusal(error: reason)) }
+
+    /// A ``ControlReply`` that says nothing about the vault.
+    private struct Refusal: Encodable {
+        let error: String
+        let locked = true
+        let pid = getpid()
     }
 }

@@ -3,6 +3,7 @@
 import CountersignCertificates
 import CountersignCryptography
 import CountersignProxy
+import CountersignRevocation
 import CountersignSitePolicy
 import CountersignTLS
 import CountersignVault
@@ -15,8 +16,18 @@ struct HomeReader: Sendable {
     let home: Home
     let environment: [String: String]
     let logger: Logger
+    /// Learns whether origins' certificates are revoked.
+    let revocation: RevocationService
     /// Seconds since 1970.
     let now: @Sendable () -> Int64
+
+    init(home: Home, environment: [String: String], logger: Logger, now: @escaping @Sendable () -> Int64) {
+        self.home = home
+        self.environment = environment
+        self.logger = logger
+        self.now = now
+        revocation = RevocationService(storage: RevocationFolder(home: home).storage, now: now)
+    }
 
     /// Reads everything, and throws on the first fault. If the vault requires a passphrase and `passphrase` throws, the
     /// snapshot is locked and the error is returned with it.
@@ -87,7 +98,7 @@ struct HomeReader: Sendable {
         let contents = snapshot.vault?.contents
         let isKnown = snapshot.lockReason == nil
         let lines = snapshot.sites.remarks(
-            credentials: isKnown ? Set(contents?.credentials.keys.map(\.self) ?? []) : nil,
+            credentials: isKnown ? Set(contents?.credentialNames ?? []) : nil,
             identities: isKnown ? contents?.identityNames ?? [] : nil)
         return home.ignoredSiteFiles + home.ignoredAnchorFiles + lines.map(Diagnostic.init)
     }
@@ -157,7 +168,7 @@ struct HomeReader: Sendable {
                 guard let host = try? HostName(canonicalizing: name, for: .forwarded) else { return true }
                 return Home.publicSuffixes.isPublicSuffix(host)
             })
-        return try TLSClientContext(verifier: verifier, now: now)
+        return try TLSClientContext(verifier: verifier, revocation: revocation.lookup, now: now)
     }
 
     // MARK: Logging
@@ -181,5 +192,14 @@ struct HomeReader: Sendable {
 
     private func report(_ fault: EnrolledIdentities.Fault) {
         logger.warning("identity \"\(fault.name)\" is not used: \(fault.reason)")
+    }
+}
+
+extension RevocationService {
+    /// For connections to origins.
+    fileprivate var lookup: RevocationLookup {
+        RevocationLookup(
+            known: { [self] in status(of: $0, by: $1) }, version: { [self] in version },
+            learn: { [self] questions, patience, done in learn(questions, patience: patience, done: done) })
     }
 }

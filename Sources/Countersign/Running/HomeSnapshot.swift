@@ -28,6 +28,8 @@ struct HomeSnapshot: Sendable {
     var generation: UInt64 = 0
     /// The trust exceptions in effect when the policy was made.
     var trustExceptions: [TrustExceptionRecord] = []
+    /// The parts of the latest policy; nil before the first.
+    private(set) var applied: PolicyInputs?
     /// When a renewal of the interception CA was last attempted.
     var lastRenewalAttempt: Int64 = 0
 
@@ -37,6 +39,8 @@ struct HomeSnapshot: Sendable {
         let anchors: AnchorFiles
         let root: Certificate?
         let credentials: [String: PasswordCredential]?
+        let tokens: [String: TokenCredential]?
+        let principals: [String: PrincipalCredential]?
         let identities: [Identity]
         let issuing: [Certificate]?
         let lockReason: String?
@@ -46,8 +50,8 @@ struct HomeSnapshot: Sendable {
     var policyInputs: PolicyInputs {
         PolicyInputs(
             rules: sites.rules, anchors: anchors, root: root, credentials: vault?.contents.credentials,
-            identities: identities, issuing: interceptionAuthority?.issuing, lockReason: lockReason,
-            trustExceptions: trustExceptions)
+            tokens: vault?.contents.tokens, principals: vault?.contents.principals, identities: identities,
+            issuing: interceptionAuthority?.issuing, lockReason: lockReason, trustExceptions: trustExceptions)
     }
 
     /// Selects the vault's trust exceptions that are in effect at `now`.
@@ -70,15 +74,17 @@ struct HomeSnapshot: Sendable {
     /// The policy for this snapshot, with the next generation number.
     mutating func makePolicy() -> Policy {
         generation += 1
+        applied = policyInputs
         let enrolled: Policy.EnrolledMaterial =
             if let lockReason {
                 .closed(reason: lockReason)
             } else {
-                .open(credentials: taggedCredentials, identities: identities)
+                .open(credentials: taggedCredentials, tokens: taggedTokens, identities: identities)
             }
         let exceptions = Dictionary(grouping: trustExceptions) { Origin(scheme: .https, host: $0.host, port: $0.port) }
         return Policy(
-            sites: isAnswering ? sites : .empty, enrolled: enrolled, originTLS: originTLS,
+            sites: isAnswering ? sites : .empty, enrolled: enrolled,
+            principals: lockReason == nil ? taggedPrincipals : [:], originTLS: originTLS,
             interceptionAuthority: interceptionAuthority,
             trustExceptions: exceptions.mapValues { exceptions in
                 exceptions.map { TrustException(leaf: $0.leafSHA256, until: $0.until, answers: $0.answers) }
@@ -93,12 +99,24 @@ struct HomeSnapshot: Sendable {
         return vault.contents.credentials.mapValues { $0.tagged(with: key) }
     }
 
+    private var taggedTokens: [String: TokenCredential] {
+        guard let vault else { return [:] }
+        let key = vault.tagKey
+        return vault.contents.tokens.mapValues { $0.tagged(with: key) }
+    }
+
+    private var taggedPrincipals: [String: PrincipalCredential] {
+        guard let vault else { return [:] }
+        let key = vault.tagKey
+        return vault.contents.principals.mapValues { $0.tagged(with: key) }
+    }
+
     /// The counts for the log: `3 sites, 1 credential, 0 identities`.
     var summary: String {
         func count(_ number: Int, _ one: String, _ many: String) -> String { "\(number) \(number == 1 ? one : many)" }
         let sites = count(sites.rules.count, "site", "sites")
         guard lockReason == nil else { return "\(sites), the vault is locked" }
-        let credentials = count(vault?.contents.credentials.count ?? 0, "credential", "credentials")
+        let credentials = count(vault?.contents.credentialNames.count ?? 0, "credential", "credentials")
         return "\(sites), \(credentials), \(count(identities.count, "identity", "identities"))"
     }
 }

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
 import Glibc
 
-/// A connection over a Unix-domain socket that exchanges lines. Every call blocks for up to ``timeoutSeconds``.
+/// A connection over a Unix-domain socket that exchanges lines and secrets. Every call blocks for up to
+/// ``timeoutSeconds``.
 struct LocalSocket: ~Copyable {
     private let descriptor: Int32
 
     static let timeoutSeconds = 5
-    /// The longest accepted line, in bytes.
-    static let lineBytes = 64 << 10
+    /// The longest line that a server accepts, in bytes: the largest certificate chain in Base64, with room for the
+    /// rest.
+    static let lineBytes = 4 << 20
+    /// The longest line that a client accepts, in bytes: a list of all records of a vault.
+    static let replyBytes = 32 << 20
 
     /// Takes ownership of a descriptor.
     init(adopting descriptor: Int32) {
@@ -55,41 +60,112 @@ struct LocalSocket: ~Copyable {
         return descriptor
     }
 
-    /// The user of the process at the other end, as reported by the kernel.
-    var peerUser: UInt32? {
+    /// The process at the other end and its user, as reported by the kernel.
+    var peer: (process: Int32, user: UInt32)? {
         // `struct ucred` of <sys/socket.h>, which the Glibc module does not export.
         var credentials: (process: pid_t, user: uid_t, group: gid_t) = (0, 0, 0)
         var length = socklen_t(MemoryLayout.size(ofValue: credentials))
         guard getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 else { return nil }
-        return credentials.user
+        return (credentials.process, credentials.user)
     }
+
+    /// Whether the peer has closed the connection, or at least its sending direction.
+    var isClosedByPeer: Bool {
+        var byte: UInt8 = 0
+        let count = recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT))
+        return count == 0 || count < 0 && errno != EAGAIN && errno != EINTR
+    }
+
+    /// Waits until the peer has sent something or closed its end. Returns whether it has.
+    func waitForInput(seconds: Int) -> Bool {
+        var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&waiting, 1, Int32(seconds * 1000)) > 0
+    }
+
+    /// Closes the sending direction.
+    func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+
+    /// Waits for the peer for as long as it takes.
+    func waitWithoutLimit() {
+        var timeout = timeval()
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+    }
+
+    // MARK: Sending
 
     /// Returns whether the whole line was sent.
     func send(line: [UInt8]) -> Bool {
-        let bytes = line + [UInt8(ascii: "\n")]
+        (line + [UInt8(ascii: "\n")]).withUnsafeBytes { send($0) }
+    }
+
+    /// Returns whether the whole secret was sent.
+    func send(_ secret: Secret) -> Bool {
+        secret.withBytes { send($0) }
+    }
+
+    private func send(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var sent = 0
         while sent < bytes.count {
-            let count = bytes.withUnsafeBytes {
-                Glibc.send(descriptor, $0.baseAddress.map { $0 + sent }, $0.count - sent, Int32(MSG_NOSIGNAL))
-            }
+            let count = Glibc.send(
+                descriptor, bytes.baseAddress.map { $0 + sent }, bytes.count - sent, Int32(MSG_NOSIGNAL))
             guard count > 0 || errno == EINTR else { return false }
             sent += max(count, 0)
         }
         return true
     }
 
-    /// The next line without its terminator; nil if the peer closes, times out, or sends a line that is too long.
-    func receiveLine() -> [UInt8]? {
+    // MARK: Receiving
+
+    /// What was received instead of a line, or the line.
+    enum Received: Equatable {
+        /// Without its terminator.
+        case line([UInt8])
+        /// The line is longer than the limit.
+        case tooLong
+        /// The peer has closed the connection, or has not sent anything in time.
+        case nothing
+    }
+
+    /// Receives the next line, and nothing after it: a secret may follow, which must not be left in ordinary memory.
+    func receiveLine(upTo limitBytes: Int = Self.lineBytes) -> Received {
         var line: [UInt8] = []
-        var byte: UInt8 = 0
-        while line.count <= Self.lineBytes {
-            let count = recv(descriptor, &byte, 1, 0)
-            if count < 0, errno == EINTR { continue }
-            guard count == 1 else { return nil }
-            if byte == UInt8(ascii: "\n") { return line }
-            line.append(byte)
+        var chunk = [UInt8](repeating: 0, count: 16 << 10)
+        defer { chunk.wipe() }
+        while true {
+            let seen = chunk.withUnsafeMutableBytes {
+                recv(descriptor, $0.baseAddress, $0.count, Int32(MSG_PEEK))
+            }
+            if seen < 0, errno == EINTR { continue }
+            guard seen > 0 else { return .nothing }
+            let end = chunk[..<seen].firstIndex(of: UInt8(ascii: "\n"))
+            let count = end.map { $0 + 1 } ?? seen
+            guard receive(count: count, into: &chunk) else { return .nothing }
+            guard line.count + (end ?? count) <= limitBytes else { return .tooLong }
+            line += chunk[..<(end ?? count)]
+            if end != nil { return .line(line) }
         }
-        return nil
+    }
+
+    /// Receives exactly `count` bytes, which are written to the secret's memory only. Nil if the peer sends fewer.
+    func receiveSecret(count: Int) -> Secret? {
+        var isWhole = false
+        let secret = Secret(count: count) { isWhole = receive(into: $0) }
+        return isWhole ? secret : nil
+    }
+
+    private func receive(count: Int, into bytes: inout [UInt8]) -> Bool {
+        bytes.withUnsafeMutableBytes { receive(into: UnsafeMutableRawBufferPointer(rebasing: $0[..<count])) }
+    }
+
+    private func receive(into bytes: UnsafeMutableRawBufferPointer) -> Bool {
+        var received = 0
+        while received < bytes.count {
+            let count = recv(descriptor, bytes.baseAddress.map { $0 + received }, bytes.count - received, 0)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return false }
+            received += count
+        }
+        return true
     }
 
     // MARK: Sockets

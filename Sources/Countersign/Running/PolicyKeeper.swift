@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import CountersignCryptography
+import CountersignNegotiate
 package import CountersignProxy
+package import CountersignRevocation
 import CountersignSitePolicy
 package import CountersignVault
 package import Logging
@@ -27,6 +29,9 @@ package final class PolicyKeeper: Sendable {
 
     package var home: Home { reader.home }
 
+    /// Learns whether origins' certificates are revoked.
+    package var revocation: RevocationService { reader.revocation }
+
     /// Reads the home for the first time, and throws if any part of it is faulty. If the vault requires a passphrase
     /// and `passphrase` throws, the first policy has a locked vault. `again` is called after a wrong passphrase. `now`
     /// returns seconds since 1970.
@@ -49,6 +54,11 @@ package final class PolicyKeeper: Sendable {
         self.snapshot = NIOLockedValueBox(snapshot)
     }
 
+    private func replace(with new: Policy) {
+        policy.replace(with: new)
+        KerberosTickets.shared.keepOnly(Set(new.principals.values.map(\.reference)))
+    }
+
     // MARK: Reading again
 
     /// Reads the home again if one of its files has changed, a trust exception has expired, or the interception CA must
@@ -64,10 +74,10 @@ package final class PolicyKeeper: Sendable {
                 force || stamp != snapshot.stamp || hasVaultChanged || hasExpired || isRenewalDue(&snapshot)
             else { return }
             snapshot.stamp = stamp
-            let before = snapshot.policyInputs
             reader.reread(&snapshot, need: interceptionNeed.withLockedValue { $0 })
-            guard force || snapshot.policyInputs != before else { return }
-            policy.replace(with: snapshot.makePolicy())
+            // Compared with the policy and not with the snapshot, whose vault shows a change by this process at once.
+            guard force || snapshot.policyInputs != snapshot.applied else { return }
+            replace(with: snapshot.makePolicy())
             reader.logger.info("read \(home.path) again: \(snapshot.summary)")
         }
     }
@@ -96,7 +106,7 @@ package final class PolicyKeeper: Sendable {
     package func lock() {
         snapshot.withLockedValue { snapshot in
             snapshot.lock()
-            policy.replace(with: snapshot.makePolicy())
+            replace(with: snapshot.makePolicy())
             reader.logger.info("the vault was locked")
         }
     }
@@ -110,7 +120,7 @@ package final class PolicyKeeper: Sendable {
             snapshot.stamp = HomeStamp(home)
             _ = snapshot.vaultWatch.takeChange()
             reader.reread(&snapshot, need: interceptionNeed.withLockedValue { $0 })
-            policy.replace(with: snapshot.makePolicy())
+            replace(with: snapshot.makePolicy())
             reader.logger.info("the vault was unlocked: \(snapshot.summary)")
         }
     }
@@ -122,7 +132,7 @@ package final class PolicyKeeper: Sendable {
             let isAnswering = isAnswering()
             guard snapshot.isAnswering != isAnswering else { return }
             snapshot.isAnswering = isAnswering
-            policy.replace(with: snapshot.makePolicy())
+            replace(with: snapshot.makePolicy())
         }
     }
 

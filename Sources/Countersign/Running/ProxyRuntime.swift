@@ -16,6 +16,8 @@ package final class ProxyRuntime: Sendable {
     package let addresses: [String]
     private let keeper: PolicyKeeper
     private let group: MultiThreadedEventLoopGroup
+    private let ownPorts: Set<UInt16>
+    private let isTemporary: Bool
     private let listener: ProxyListener
     private let control: ControlSocket?
     private let refreshTask: RepeatedTask
@@ -27,19 +29,22 @@ package final class ProxyRuntime: Sendable {
     private let queue: DispatchQueue
 
     /// Starts listening. With `hasControlSocket`, accepts commands on the home's control socket, and logs a warning if
-    /// that is not possible. `serverTrustDelegate` decides about listed origins that cannot be verified. `observer` is
-    /// notified of challenges. `clientTokenFile` is the path that the control socket reports. `renewals` is the keeper
-    /// of the home's certificates if the caller runs one; otherwise the runtime runs its own.
+    /// that is not possible; with `reporter`, these include operations on the vault. `serverTrustDelegate` decides
+    /// about listed origins that cannot be verified. `observer` is notified of challenges. `clientTokenFile` is the
+    /// path that the control socket reports. `renewals` is the keeper of the home's certificates if the caller runs
+    /// one; otherwise the runtime runs its own. `isTemporary`: another runtime uses the same keeper and outlives this
+    /// one.
     package init(
         keeper: PolicyKeeper, configuration: ProxyConfiguration, accessLog: AccessLog?, threads: Int,
-        hasControlSocket: Bool, clientTokenFile: String? = nil,
+        hasControlSocket: Bool, isTemporary: Bool = false, reporter: PolicyReporter? = nil,
+        clientTokenFile: String? = nil,
         serverTrustDelegate: (any CountersignProxy.ServerTrustDecider)? = nil,
         delegateCredentials: ReplacementCredentials? = nil, observer: ChallengeObserver? = nil,
         renewals: RenewalKeeper? = nil, logger: Logger
     ) async throws {
         keeper.home.removeAbandonedFiles()
         for case .unix(let path) in configuration.listeningAddresses {
-            try HomeFile.makeFolder(HomeFile.folder(of: path), mode: 0o700)
+            try HomeFile(path: path).requireFolder()
             guard try LocalSocket.connect(to: path) == nil else {
                 throw CountersignError(.environment, "another process listens on unix:\(path)")
             }
@@ -80,12 +85,17 @@ package final class ProxyRuntime: Sendable {
             try? await group.shutdownGracefully()
             throw Self.explained(error, configuration.listeningAddresses, keeper.home)
         }
+        let ports = addresses.compactMap { $0.split(separator: ":").last.flatMap { UInt16($0) } }
+        ownPorts = Set(ports)
+        self.isTemporary = isTemporary
+        keeper.revocation.addOwnPorts(ownPorts)
         self.keeper = keeper
         self.delegateCredentials = delegateCredentials
         self.rejectedIdentities = rejectedIdentities
         self.ownRenewals = ownRenewals
         self.group = group
-        control = hasControlSocket ? Self.control(keeper, addresses, clientTokenFile, logger) : nil
+        let vault = ControlledVault(keeper: keeper, reporter: reporter, logger: logger)
+        control = hasControlSocket ? Self.control(vault, addresses, clientTokenFile) : nil
         let queue = DispatchQueue(label: "countersign.home")
         self.queue = queue
         refreshTask = group.next().scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
@@ -111,6 +121,9 @@ package final class ProxyRuntime: Sendable {
         control?.stop()
         await delegateCredentials?.stop()
         await listener.stop()
+        keeper.revocation.removeOwnPorts(ownPorts)
+        // Handshakes of the other runtime may be waiting, too.
+        if !isTemporary { keeper.revocation.finishWaiting() }
         try? await group.shutdownGracefully()
         await keeper.breaker.flush()
     }
@@ -118,38 +131,21 @@ package final class ProxyRuntime: Sendable {
     // MARK: Control socket
 
     private static func control(
-        _ keeper: PolicyKeeper, _ addresses: [String], _ clientTokenFile: String?, _ logger: Logger
+        _ vault: ControlledVault, _ addresses: [String], _ clientTokenFile: String?
     ) -> ControlSocket? {
         do {
-            return try ControlSocket(home: keeper.home) { request in
-                var reply = answer(request, keeper)
-                reply.addresses = addresses
-                reply.clientTokenFile = clientTokenFile
-                return reply
-            }
+            let service = ControlSocket.Service(
+                answer: { request, secret in
+                    var reply = vault.answer(request, secret)
+                    reply.addresses = addresses
+                    reply.clientTokenFile = clientTokenFile
+                    return reply
+                }, perform: vault.perform)
+            return try ControlSocket(home: vault.keeper.home, service: service)
         } catch {
-            logger.warning("\(error.detail)", metadata: error.hint.map { ["hint": "\($0)"] })
+            vault.logger.warning("\(error.detail)", metadata: error.hint.map { ["hint": "\($0)"] })
             return nil
         }
-    }
-
-    private static func answer(_ request: ControlRequest, _ keeper: PolicyKeeper) -> ControlReply {
-        var diagnostic: Diagnostic?
-        var isWrongPassphrase: Bool?
-        switch request {
-        case .status: break
-        case .lock: keeper.lock()
-        case .unlock(let passphrase):
-            do {
-                try keeper.unlock(passphrase: passphrase.map { Secret($0) })
-            } catch {
-                diagnostic = Diagnostic.all(in: error).first
-                if (error as? VaultError)?.code == .wrongPassphrase { isWrongPassphrase = true }
-            }
-        }
-        var reply = ControlReply(isLocked: keeper.isLocked, error: diagnostic?.message, hint: diagnostic?.hint)
-        reply.isWrongPassphrase = isWrongPassphrase
-        return reply
     }
 
     private static func explained(

@@ -27,14 +27,15 @@ extension ChallengeController {
         let scheme = try permitted(space, by: rule)
         return scheme == .certificate
             ? try identity(for: space, rule, policy)
-            : try password(for: space.authenticationSpace(scheme, at: origin), rule, policy)
+            : try stored(for: space.authenticationSpace(scheme, at: origin), rule, policy)
     }
 
     /// Whether a challenge field offers a scheme that is stronger than the space's (RFC 7616 §5.6) and can be answered,
     /// too. True also if the field cannot be parsed.
     package func canAnswer(strongerThan space: ProtectionSpace, offeredIn field: String) -> Bool {
         guard let challenges = try? ChallengeParser.parse(fields: [field]) else { return true }
-        return AuthenticatorTable.supported.authenticators
+        return AuthenticatorTable.supported.authenticators.lazy
+            .filter { !$0.usesTicket }
             .prefix { AuthenticationMethod(scheme: $0.schemeName) != space.authenticationMethod }
             .contains { authenticator in
                 var stronger = space
@@ -73,6 +74,9 @@ extension ChallengeController {
         guard scheme != .certificate else {
             throw no("without TLS, no certificate can be presented", "list the site with https")
         }
+        guard !AuthenticatorTable.supported.authenticators(of: scheme).contains(where: \.requiresTLS) else {
+            throw no("\(method) is answered over https only", "list the site with https")
+        }
         guard rule.answersPlaintext else {
             throw no(
                 "site is http and its line does not say plaintext=yes", "write plaintext=yes to permit it nevertheless")
@@ -97,36 +101,42 @@ extension ChallengeController {
             credential: .identity(ClientIdentity(identity)), name: identity.name, key: nil, line: rule.location)
     }
 
-    private func password(
+    /// The stored password or token for `space`.
+    private func stored(
         for space: AuthenticationSpace, _ rule: SiteRule, _ policy: Policy
     ) throws(ChallengeError) -> Answer {
         let origin = space.origin
         func no(_ reason: String) -> ChallengeError {
-            .nothing(reason, listLine: rule.location, rule.credential)
+            .nothing(reason, listLine: rule.location, rule.credential, for: space.scheme)
         }
-        let enrolled: PasswordCredential
-        let decision = policy.passwordDecision(for: rule, in: space) {
-            breaker.isRejected(Breaker.Key(space: space, credential: $0.reference))
+        let enrolled: EnrolledCredential
+        let decision = policy.credentialDecision(for: rule, in: space) {
+            breaker.isRejected(Breaker.Key(space: space, credential: $0))
         }
         switch decision {
-        case .useCredential(.password(let credential)): enrolled = credential
-        case .useCredential(.identity(let name)):
-            throw no("identity \"\(name)\" can answer only a TLS certificate request, not a 401")
+        case .useCredential(let credential): enrolled = credential
         case .performDefaultHandling(let reason), .rejectProtectionSpace(let reason): throw no(reason)
         }
         let context = policy.requestContext(to: origin, .answer(rule))
         // All framings of a scheme accept the same credentials.
         let authenticator = context.authenticators.authenticators(of: space.scheme).first
-        if let obstacle = authenticator?.obstacle(to: .password(enrolled), context) { throw no(obstacle) }
-        let key = Breaker.Key(space: space, credential: enrolled.reference)
-        if breaker.isRejected(key) {
-            throw .nothing(BreakerPermit.rejection(of: key), listLine: rule.location, key.credential.name)
+        if let obstacle = authenticator?.obstacle(to: enrolled, context) { throw no(obstacle) }
+        let credential: Credential
+        switch enrolled {
+        case .password(let password):
+            credential = .password(
+                user: password.qualifiedUser(domain: rule.domain), Password(password.password, of: password.reference))
+        case .token(let token): credential = .token(BearerToken(token.token, of: token.reference))
+        case .identity(let name): throw no("identity \"\(name)\" can answer only a TLS certificate request, not a 401")
+        case .ticket, .principal: throw no("Kerberos tickets are used only by exchanges and the proxy")
         }
-        return Answer(
-            credential: .password(
-                user: enrolled.qualifiedUser(domain: rule.domain),
-                Password(enrolled.password, of: enrolled.reference)),
-            name: enrolled.name, key: key, line: rule.location)
+        guard let reference = credential.reference else { throw no("the credential cannot be sent") }
+        let key = Breaker.Key(space: space, credential: reference)
+        if breaker.isRejected(key) {
+            throw .nothing(
+                BreakerPermit.rejection(of: key), listLine: rule.location, key.credential.name, for: space.scheme)
+        }
+        return Answer(credential: credential, name: reference.name, key: key, line: rule.location)
     }
 }
 
@@ -145,10 +155,13 @@ extension ProtectionSpace {
 }
 
 extension ChallengeError {
-    /// The error if the third check fails because of the credential of that name.
-    static func nothing(_ reason: String, listLine: String?, _ credential: String) -> ChallengeError {
-        ChallengeError(
+    /// The error if the third check fails because of the credential of that name, which is for `scheme`.
+    static func nothing(
+        _ reason: String, listLine: String?, _ credential: String, for scheme: AuthenticationScheme?
+    ) -> ChallengeError {
+        let secret = scheme?.credentialKind == .token ? "--token-stdin" : "--user U"
+        return ChallengeError(
             .nothingToAnswerWith, reason, listLine: listLine,
-            hint: "set it with `countersign credential set \(credential) --user U`")
+            hint: "set it with `countersign credential set \(credential) \(secret)`")
     }
 }

@@ -53,7 +53,9 @@ extension ChallengeController {
             case .goAfterWaiting, .cancelled: continue
             case .refused(let reason):
                 return handBack(
-                    challenge, .nothing(reason, listLine: answer.line, key.credential.name), permit)
+                    challenge,
+                    .nothing(reason, listLine: answer.line, key.credential.name, for: key.space.scheme),
+                    permit)
             }
         }
         permit.end(.inconclusive)
@@ -183,7 +185,7 @@ extension ChallengeController {
         return key
     }
 
-    /// The space in which an answer to `challenge` is valid; nil if no password answers it.
+    /// The space in which an answer to `challenge` is valid; nil if no password or token answers it.
     private func space(of challenge: AuthenticationChallenge) -> AuthenticationSpace? {
         let space = challenge.protectionSpace
         guard let origin = try? space.origin(),
@@ -192,18 +194,20 @@ extension ChallengeController {
         return space.authenticationSpace(scheme, at: origin)
     }
 
-    /// Records that the site challenged again. Unless the site has accepted the credential before, and `request` may
-    /// need a permission that the user does not have, the credential is not used there again until it changes. Returns
-    /// the error that says which.
+    /// Records that the site challenged again, or with `.invalid`, that it said that the credential is wrong. Unless
+    /// the site has accepted the credential before, and `request` may need a permission that the user does not have,
+    /// the credential is not used there again until it changes. Returns the error that says which.
     func rejected(
-        _ key: Breaker.Key, for request: Breaker.RequestTag, at space: ProtectionSpace, listLine: String?
+        _ key: Breaker.Key, for request: Breaker.RequestTag, _ result: Breaker.Result = .rejected,
+        at space: ProtectionSpace, listLine: String?
     ) -> ChallengeError {
-        guard breaker.ended(key, for: request, .rejected) != .handedBack else {
+        guard breaker.ended(key, for: request, result) != .handedBack else {
             return ChallengeError(
                 .nothingToAnswerWith, BreakerPermit.unsuitability(of: key), listLine: listLine,
                 hint: "ask the site's administrator for the permission")
         }
         listeners.tell(.rejected(space, credential: key.credential.name))
-        return .nothing(BreakerPermit.rejection(of: key), listLine: listLine, key.credential.name)
+        return .nothing(
+            BreakerPermit.rejection(of: key), listLine: listLine, key.credential.name, for: key.space.scheme)
     }
 }

@@ -11,7 +11,7 @@ public struct Authorization: Equatable, Sendable {
         self.made = made
     }
 
-    /// `Basic`, `NTLM` or `Negotiate`.
+    /// `Basic`, `Bearer`, `Digest`, `NTLM` or `Negotiate`.
     public var scheme: String { made.scheme }
 
     /// The field's value. The string is not wiped from memory, so keep it short-lived.

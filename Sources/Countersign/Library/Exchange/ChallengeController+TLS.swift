@@ -3,13 +3,15 @@
 import CountersignChallenges
 import NIOConcurrencyHelpers
 public import NIOCore
+import CountersignSitePolicy
 import CountersignTLS
 
 extension ChallengeController {
     /// Starts TLS as a client on a connected SwiftNIO channel, for programs that drive a ``ChallengeExchange`` by hand.
     /// Returns the verdict on the server's certificate once plaintext can be written.
     ///
-    /// The server is verified against the trust anchors of the system and the home. If a listed server cannot be
+    /// The server is verified against the trust anchors of the system and the home, and its issuer is asked whether the
+    /// certificate is revoked, as the option `revocation=` of the site's line says. If a listed server cannot be
     /// verified, it is accepted if `countersign trust allow` has recorded an exception for its certificate. Otherwise
     /// `serverTrustDelegate` decides, within 30 seconds; without a delegate, the server is refused. If the delegate
     /// proceeds, the verdict remains untrusted: pass it to the exchange as `serverIsTrusted`. If a trusted server
@@ -35,13 +37,17 @@ extension ChallengeController {
         let isCancelled = NIOLockedValueBox(false)
         do {
             let origin = try space.origin()
-            let tls = await policyNow().originTLS
+            let policy = await policyNow()
+            let tls = policy.originTLS
+            let rule: SiteRule? = if case .answer(let rule) = policy.sites.verdict(for: origin) { rule } else { nil }
+            let revocation = rule?.revocation ?? .soft
             guard channel.isActive else { throw ChallengeError(.tlsFailed, "\(origin): the channel is not connected") }
             let verdict = channel.eventLoop.makePromise(of: ServerTrustVerdict.self)
             channel.eventLoop.execute { [self] in
                 do {
                     let handler = try TLSHandler(
-                        client: tls, host: origin.host, alpn: ["http/1.1"], session: nil, asksAboutTrust: true)
+                        client: tls, host: origin.host, alpn: ["http/1.1"], session: nil, asksAboutTrust: true,
+                        revocation: revocation)
                     let questions = TLSQuestions(
                         handler, origin, controller: self, delegate: delegate, limit: limit, verdict: verdict)
                     // Behind TLS, but added before it, so that it receives all events of the handshake.

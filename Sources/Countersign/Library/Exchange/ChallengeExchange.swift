@@ -3,6 +3,7 @@
 import CountersignCertificates
 import CountersignChallenges
 import CountersignCryptography
+import CountersignNegotiate
 import CountersignProxy
 import CountersignSitePolicy
 import Dispatch
@@ -103,6 +104,7 @@ public struct ChallengeExchange: Sendable {
         if !isEnabled { context.site = .no("integrated authentication is switched off") }
         context.originTrusted = serverIsTrusted || origin.scheme == .http
         context.hasBody = hasBody
+        context.kdcAttempts = controller.breaker.kdcAttempts
         machine = ExchangeMachine(context)
     }
 
@@ -210,6 +212,10 @@ public struct ChallengeExchange: Sendable {
             if origin.scheme == .https, question.offer.authenticator.usesChannelBinding, channelBinding == nil {
                 return fail("the server's certificate was not passed to connected(serverCertificate:)")
             }
+            // Nobody is asked for a ticket.
+            if question.offer.authenticator.usesTicket {
+                return run(machine.decisionReceived(ticketDecision(in: question.space)))
+            }
             due = .disposition
             space = question.space
             permit.refusal = nil
@@ -279,28 +285,56 @@ public struct ChallengeExchange: Sendable {
     /// Uses an enrolled credential only if the breaker permits it, even if the program stored it since it was given
     /// out. Credentials that the program created are not restricted.
     private func answer(with credential: Credential?) -> CredentialDecision {
+        guard let credential else {
+            return .performDefaultHandling(reason: "the answer came without a credential")
+        }
+        if let reference = credential.reference, let space {
+            let key = Breaker.Key(space: space, credential: reference)
+            if case .refused(let reason) = permit.requestAtOnce(key, of: controller.breaker) {
+                permit.refusal = .nothing(
+                    reason, listLine: rule?.location, key.credential.name, for: key.space.scheme)
+                return .performDefaultHandling(reason: reason)
+            }
+        } else {
+            permit.end(.inconclusive)
+        }
+        let reference = credential.reference ?? CredentialReference(name: "of the program", source: .program)
         switch credential {
         case .password(let user, let password):
-            if let reference = password.reference, let space {
-                let key = Breaker.Key(space: space, credential: reference)
-                if case .refused(let reason) = permit.requestAtOnce(key, of: controller.breaker) {
-                    permit.refusal = .nothing(reason, listLine: rule?.location, key.credential.name)
-                    return .performDefaultHandling(reason: reason)
-                }
-            } else {
-                permit.end(.inconclusive)
-            }
-            let reference = password.reference ?? CredentialReference(name: "of the program", source: .program)
             return .useCredential(
                 .password(
                     PasswordCredential(
                         name: reference.name, user: user, password: password.secret, source: reference.source,
                         tag: reference.tag)))
+        case .token(let token):
+            return .useCredential(
+                .token(
+                    TokenCredential(
+                        name: reference.name, token: token.secret, source: reference.source, tag: reference.tag)))
         case .identity(let identity):
             return .useCredential(.identity(named: identity.name))
-        case nil:
-            return .performDefaultHandling(reason: "the answer came without a credential")
         }
+    }
+
+    /// The ticket to answer with, unless the site has rejected it.
+    private func ticketDecision(in space: AuthenticationSpace) -> CredentialDecision {
+        guard let rule else { return .performDefaultHandling(reason: "not on the list") }
+        let decision = controller.keeper.policy.current.ticketDecision(for: rule)
+        guard case .useCredential(let credential) = decision, let reference = credential.reference else {
+            return decision
+        }
+        let tickets = KerberosTickets.shared
+        func request() -> BreakerPermit.Permission {
+            let ticket = reference.ticket(version: tickets.version(of: reference), at: space.origin)
+            return permit.requestAtOnce(Breaker.Key(space: space, credential: ticket), of: controller.breaker)
+        }
+        guard case .refused = request() else { return decision }
+        let isKnown = DispatchSemaphore(value: 0)
+        tickets.look(for: reference) { isKnown.signal() }
+        _ = isKnown.wait(timeout: .now() + Self.tokenLimit)
+        guard case .refused(let reason) = request() else { return decision }
+        permit.refusal = .nothing(reason, listLine: rule.location, reference.name, for: .negotiate)
+        return .performDefaultHandling(reason: reason)
     }
 
     private func conclude(_ outcome: ExchangeMachine.Outcome) -> Outcome {
@@ -314,17 +348,22 @@ public struct ChallengeExchange: Sendable {
         case .handedBack(let checks):
             permit.end(.inconclusive)
             return .handedBack(
-                permit.refusal ?? ChallengeError(checks, rule, of: origin, isEnabled: isEnabled))
+                permit.refusal ?? ChallengeError(checks, rule, of: origin, for: space?.scheme, isEnabled: isEnabled))
         case .rejected(let space, let credential, _):
             guard credential.source != .program else {
                 permit.end(.inconclusive)
+                return .rejected
+            }
+            if let ticket = permit.key, ticket.credential.isTicket {
+                permit.end(.rejected)
                 return .rejected
             }
             // An enrolled credential is reported to the breaker even if the permit has expired.
             permit.hasBeenReported()
             let key = Breaker.Key(space: space, credential: credential)
             let error = controller.rejected(
-                key, for: permit.request, at: ProtectionSpace(space), listLine: rule?.location)
+                key, for: permit.request, machine.hasInvalidCredential ? .invalid : .rejected,
+                at: ProtectionSpace(space), listLine: rule?.location)
             guard controller.breaker.isRejected(key) else {
                 controller.listeners.tell(.handedBack(ProtectionSpace(space), error))
                 return .handedBack(error)
@@ -361,8 +400,11 @@ extension ProtectionSpace {
 }
 
 extension ChallengeError {
-    /// The error for the first of `checks` that failed. `rule` is the site's line, if it has one.
-    init(_ checks: ThreeChecks, _ rule: SiteRule?, of origin: Origin, isEnabled: Bool) {
+    /// The error for the first of `checks` that failed. `rule` is the site's line, if it has one, and `scheme` that of
+    /// the challenge.
+    init(
+        _ checks: ThreeChecks, _ rule: SiteRule?, of origin: Origin, for scheme: AuthenticationScheme?, isEnabled: Bool
+    ) {
         let reason = checks.failure ?? "not answered"
         let line = rule?.location
         if !isEnabled {
@@ -377,7 +419,7 @@ extension ChallengeError {
         } else if checks.challenge?.passed == false {
             self.init(.methodNotAnswered, reason, listLine: line, hint: line.map { "change \($0)" })
         } else {
-            self = .nothing(reason, listLine: line, rule?.credential ?? "NAME")
+            self = .nothing(reason, listLine: line, rule?.credential ?? "NAME", for: scheme)
         }
     }
 

@@ -21,13 +21,14 @@ public enum AuthenticationMethod: Hashable, Sendable {
     /// Any other method, by name.
     case other(String)
 
-    /// The schemes in the list of sites that permit an answer.
+    /// The schemes in the list of sites that permit an answer with an enrolled credential. Kerberos uses the user's own
+    /// ticket, with which exchanges and the proxy answer without asking.
     var schemes: [AuthenticationScheme] {
         switch self {
         case .basic: [.basic]
         case .digest: [.digest]
         case .ntlm: [.ntlm]
-        case .negotiate: [.negotiate, .ntlm]
+        case .negotiate: [.ntlm]
         case .bearer: [.bearer]
         case .clientCertificate: [.certificate]
         case .serverTrust, .other: []

@@ -6,11 +6,17 @@ import CountersignChallenges
 public enum Credential: Equatable, Sendable {
     /// A password and a user name, qualified by the domain of the site's line if it has one (`ACME\jdoe`).
     case password(user: String, Password)
+    /// A bearer token.
+    case token(BearerToken)
     /// A client certificate with its private key, for TLS.
     case identity(ClientIdentity)
 
     /// A reference to the enrolled credential, if this is one.
     var reference: CredentialReference? {
-        if case .password(_, let password) = self { password.reference } else { nil }
+        switch self {
+        case .password(_, let password): password.reference
+        case .token(let token): token.reference
+        case .identity: nil
+        }
     }
 }

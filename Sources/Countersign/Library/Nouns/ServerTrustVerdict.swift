@@ -8,6 +8,8 @@ public struct ServerTrustVerdict: Hashable, Sendable {
     public let chain: [X509Certificate]
     /// The reasons that verification failed, without duplicates; empty if it succeeded.
     public let reasons: [ServerTrustReason]
+    /// Whether the certificate is revoked, as far as that is known.
+    public let revocation: RevocationStatus
 
     /// Whether a trust exception made with `countersign trust allow --answer` applies.
     private let isExcepted: Bool
@@ -23,6 +25,7 @@ public struct ServerTrustVerdict: Hashable, Sendable {
         self.isExcepted = isExcepted
         chain = trust.chain.map(X509Certificate.init)
         reasons = trust.reasons.map { ServerTrustReason($0, description: trust.text(of: $0)) }
+        revocation = RevocationStatus(trust.revocation)
     }
 }
 
@@ -51,6 +54,8 @@ public struct ServerTrustReason: Hashable, Sendable {
         case incompleteChain
         /// The certificate or one of its issuers has been revoked.
         case revoked
+        /// The site's line has `revocation=require`, and the status cannot be learned.
+        case revocationUnknown
         /// The key usage or extended key usage does not permit a TLS server, or a certification authority.
         case wrongPurpose
         /// A key is weaker than RSA 2048 or P-256.
@@ -83,6 +88,7 @@ public struct ServerTrustReason: Hashable, Sendable {
             case .unknownIssuer: .unknownIssuer
             case .incompleteChain: .incompleteChain
             case .revoked: .revoked
+            case .revocationUnknown: .revocationUnknown
             case .wrongPurpose: .wrongPurpose
             case .weakKey: .weakKey
             case .weakSignature: .weakSignature

@@ -27,8 +27,10 @@ extension ChallengeEvent {
             let space = ProtectionSpace(
                 scheme: origin.scheme.rawValue, host: origin.host, port: Int(origin.port), realm: challenge?.realm,
                 authenticationMethod: challenge.map { AuthenticationMethod(scheme: $0.scheme) } ?? .clientCertificate)
-            self = .handedBack(space, isEnabled ? ChallengeError(checks, rule, of: origin, isEnabled: true) : nil)
-        case .untrusted, .tunnelled:
+            let scheme = space.authenticationMethod.schemes.first
+            self = .handedBack(
+                space, isEnabled ? ChallengeError(checks, rule, of: origin, for: scheme, isEnabled: true) : nil)
+        case .untrusted, .verified, .tunnelled:
             return nil
         }
     }

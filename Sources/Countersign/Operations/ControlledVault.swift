@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+import CountersignProxy
+import CountersignVault
+import FoundationEssentials
+import Glibc
+import Logging
+
+/// Answers a question about the policy that a keeper has.
+package typealias PolicyReporter = @Sendable (PolicyQuestion, PolicyKeeper) throws -> PolicyReport
+
+/// The vault of a running server, as commands on the control socket reach it.
+struct ControlledVault: Sendable {
+    let keeper: PolicyKeeper
+    /// Nil if commands have to open the vault themselves.
+    let reporter: PolicyReporter?
+    let logger: Logger
+
+    /// Answers everything but operations.
+    func answer(_ request: ControlRequest, _ secret: Secret?) -> ControlReply {
+        var diagnostic: Diagnostic?
+        var isWrongPassphrase: Bool?
+        switch request {
+        case .status, .perform: break
+        case .lock: keeper.lock()
+        case .unlock:
+            do {
+                try keeper.unlock(passphrase: secret)
+            } catch {
+                diagnostic = Diagnostic.all(in: error).first
+                if (error as? VaultError)?.code == .wrongPassphrase { isWrongPassphrase = true }
+            }
+        }
+        var reply = ControlReply(isLocked: keeper.isLocked, error: diagnostic?.message, hint: diagnostic?.hint)
+        reply.isWrongPassphrase = isWrongPassphrase
+        if request == .status, reporter != nil { reply.operations = VaultOperation.names }
+        return reply
+    }
+
+    /// Performs an operation. When it returns, its changes are in effect.
+    func perform(_ operation: VaultOperation, _ secret: Secret?, _ dialogue: OperationDialogue) -> OperationReply {
+        guard let reporter else { return .unavailable(reason: "this server performs no operations for commands") }
+        // The files of the home may have changed since they were last looked at.
+        keeper.refresh()
+        guard let vault = keeper.vault else { return .unavailable(reason: HomeSnapshot.vaultIsLocked) }
+        do {
+            try vault.reload()
+        } catch  where error.code == .passphraseNeeded {
+            return .unavailable(reason: error.detail)
+        } catch {
+            return .failed(Diagnostic.all(in: error))
+        }
+        do {
+            if case .report(let question) = operation { return .finished(.report(try reporter(question, keeper))) }
+            if case .runProxy(let spoolBytes) = operation {
+                guard Self.sharesNetwork(with: dialogue.process) else {
+                    return .unavailable(reason: "the command is in another network or process namespace")
+                }
+                return .finished(try runProxy(spoolBytes: spoolBytes, dialogue))
+            }
+            // An enrolment may take a day, and must not outlive `vault lock` with the vault's content.
+            let dialogue = OperationDialogue(
+                process: dialogue.process, report: dialogue.report,
+                isAbandoned: { [keeper] in dialogue.isAbandoned?() == true || keeper.isLocked },
+                opened: dialogue.opened, waitForEnd: dialogue.waitForEnd)
+            let now: @Sendable () -> Int64 = { Int64(time(nil)) }
+            let operations = VaultOperations(home: keeper.home, vault: vault, now: now)
+            let result = try operations.perform(operation, secret: secret, dialogue)
+            keeper.refresh()
+            log(operation, result, dialogue)
+            return .finished(result)
+        } catch  where keeper.isLocked {
+            return .failed(Diagnostic.all(in: CountersignError(.refused, "the vault was locked meanwhile")))
+        } catch {
+            return .failed(Diagnostic.all(in: error))
+        }
+    }
+
+    /// Runs a proxy with this server's policy until the command has ended.
+    private func runProxy(spoolBytes: Int, _ dialogue: OperationDialogue) throws -> VaultResult {
+        let token = Secret(utf8: Hex.encode(Randomness.bytes(16)))
+        var configuration = ProxyConfiguration()
+        configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]
+        configuration.clientToken = token
+        configuration.admittedAncestor = dialogue.process
+        configuration.drainSeconds = 0
+        configuration.spoolLimitBytes = max(0, spoolBytes)
+        let unanswered = UnansweredSites(policy: keeper.policy)
+        let runtime = try Blocking.run { [configuration, keeper, logger] in
+            try await ProxyRuntime(
+                keeper: keeper, configuration: configuration, accessLog: nil, threads: 1, hasControlSocket: false,
+                isTemporary: true,
+                observer: unanswered.observer, logger: logger)
+        }
+        dialogue.opened(runtime.addresses.first ?? "", token.utf8Text ?? "")
+        dialogue.waitForEnd()
+        try Blocking.run { await runtime.stop() }
+        return .unanswered(
+            UnansweredReport(unanswered, isListEmpty: keeper.policy.current.sites.rules.isEmpty))
+    }
+
+    /// Whether a loopback address is the same one for `process` as for this process, and its descendants can be told.
+    private static func sharesNetwork(with process: Int32?) -> Bool {
+        guard let process, process > 0,
+            let theirs = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/ns/net"),
+            let ours = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/ns/net")
+        else { return false }
+        return theirs == ours
+    }
+
+    private func log(_ operation: VaultOperation, _ result: VaultResult, _ dialogue: OperationDialogue) {
+        switch result {
+        case .removed(count: 0, known: _), .needsAnchors, .pending: return
+        default: break
+        }
+        guard let change = operation.change else { return }
+        logger.notice("process \(dialogue.process ?? 0) has \(change)")
+    }
+}
