@@ -3,6 +3,7 @@
 import ArgumentParser
 import Countersign
 import CountersignChallenges
+import CountersignNegotiate
 import CountersignSitePolicy
 import CountersignVault
 import Glibc
@@ -11,23 +12,33 @@ import Glibc
 struct CredentialCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "credential",
-        abstract: "Enrol, list or remove user names and their passwords.",
+        abstract: "Enrol, list or remove passwords and tokens.",
         subcommands: [Set.self, List.self, Retry.self, Remove.self])
 
     struct Set: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "set",
-            abstract: "Store a user name and its password, or a new password.",
+            abstract: "Store a user name and its password, a bearer token, or a Kerberos principal.",
             discussion: """
-                A site's line chooses a credential with credential=NAME; the default is `enrollment`. A password that \
-                a site has rejected is not sent there again until it changes or you run `countersign credential retry`.
+                A site's line chooses a credential with credential=NAME; the default is `enrollment`. A name stands \
+                for a password, a token or a principal. A token answers Bearer challenges, and a password all others. \
+                A credential that a site has rejected is not sent there again until it changes or you run \
+                `countersign credential retry`.
 
-                With --password-stdin, standard input contains the vault's passphrase, if it has one, then the \
-                password; one per line.
+                With --principal, the password, or a key from --keytab, obtains Kerberos tickets. It is sent to no \
+                site, and answers only Negotiate. Without such a credential, Negotiate is answered with the ticket \
+                that you obtained with kinit.
+
+                With --password-stdin or --token-stdin, standard input contains the vault's passphrase, if it has one, \
+                then the password or token; one per line. The passphrase may be left out while the running \
+                `countersign serve` has the vault open.
 
                 EXAMPLES:
                   countersign credential set --user 'ACME\\jdoe'
                   pass show work | countersign credential set --user jdoe --password-stdin
+                  pass show api | countersign credential set api --token-stdin
+                  countersign credential set work --principal jdoe@CORP.EXAMPLE
+                  countersign credential set batch --principal batch@CORP.EXAMPLE --keytab batch.keytab
                 """)
 
         @OptionGroup var homeOption: HomeOption
@@ -37,35 +48,70 @@ struct CredentialCommand: ParsableCommand {
         var name = "enrollment"
 
         @Option(help: ArgumentHelp("The user name: jdoe, ACME\\jdoe or jdoe@acme.example.", valueName: "user"))
-        var user: String
+        var user: String?
+
+        @Flag(help: "Store a bearer token (RFC 6750), which is sent over https only, and read it from standard input.")
+        var tokenStdin = false
+
+        @Option(help: ArgumentHelp("The Kerberos principal: jdoe@CORP.EXAMPLE.", valueName: "principal"))
+        var principal: String?
+
+        @Option(help: ArgumentHelp("Store the principal's keys from this file, not a password.", valueName: "file"))
+        var keytab: String?
 
         func validate() throws {
             guard SiteRule.isStoredName(name), VaultLimits.isName(name) else {
                 throw ValidationError(
                     "\(name.debugDescription) is not a name; use 1 to 64 characters from A-Z a-z 0-9 . _ -")
             }
-            guard VaultLimits.isUser(user) else {
+            guard principal == nil || user == nil && !tokenStdin else {
+                throw ValidationError("a principal has neither --user nor --token-stdin")
+            }
+            guard keytab == nil || principal != nil else { throw ValidationError("--keytab needs --principal") }
+            guard principal != nil || (user == nil) == tokenStdin else {
+                throw ValidationError(
+                    tokenStdin ? "a token has no --user" : "missing --user USER, or --token-stdin for a token")
+            }
+            guard user.map(VaultLimits.isUser) != false else {
                 throw ValidationError(
                     "the user name is empty, longer than \(VaultLimits.userBytes) bytes, or has a control character"
                 )
+            }
+            guard principal.map({ VaultLimits.isPrincipal($0) }) ?? true else {
+                throw ValidationError(
+                    "\((principal ?? "").debugDescription) is not a principal; write a name and a realm, such as "
+                        + "jdoe@CORP.EXAMPLE")
             }
         }
 
         func run() throws {
             let home = try homeOption.locatedOrNew()
-            let vault = try VaultAccess(home: home, secrets: secrets.input).openOrCreate()
-            let password = try secrets.input.read("the password of \(user)", twice: true)
-            try vault.update { try $0.setCredential(name: name, user: user, password: password) }
-            Console.result("credential \"\(name)\" stored for \(user)\n")
-            let tag = CredentialTag(user: user, password: password, key: vault.tagKey)
-            let file = BreakerFile(home: home, now: now)
-            try file.nameChanged(name, to: .tag(tag))
-            if let blocked = BlockedCredential.all(in: try file.read(), only: [tag], at: now()).first {
+            let input = tokenStdin ? SecretInput(isStandardInput: true, flag: "--token-stdin") : secrets.input
+            let session = try VaultAccess(home: home, secrets: input).session(
+                creates: true, readsSecret: keytab == nil)
+            let result: VaultResult
+            if let principal {
+                let secret =
+                    try keytab.map { try KeytabKeys.read($0, of: principal) }
+                    ?? input.read("the password of \(principal)", twice: true)
+                result = try session.perform(
+                    .setPrincipal(name: name, principal: principal, hasKeys: keytab != nil), secret: secret)
+                Console.result("credential \"\(name)\" stored for \(principal)\n")
+            } else if let user {
+                let password = try input.read("the password of \(user)", twice: true)
+                result = try session.perform(.setCredential(name: name, user: user), secret: password)
+                Console.result("credential \"\(name)\" stored for \(user)\n")
+            } else {
+                result = try session.perform(.setToken(name: name), secret: try input.read("the token"))
+                Console.result("credential \"\(name)\" stored: a token\n")
+            }
+            if case .stored(let blocked?) = result {
                 Console.warning(
-                    "this user name and password are blocked: \(blocked.sentence)",
+                    "\(user == nil ? "this credential is" : "this user name and password are") blocked: "
+                        + blocked.sentence,
                     hint: "`countersign credential retry \(name)` permits one more attempt")
             }
-            if user.contains(":") {
+            if let user, user.contains(":") {
                 Console.warning(
                     "Basic authentication cannot send the colon in the user name \(user.debugDescription) (RFC 7617 §2)"
                 )
@@ -76,7 +122,7 @@ struct CredentialCommand: ParsableCommand {
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "list",
-            abstract: "List the credentials: name, user name, and where they are blocked.",
+            abstract: "List the credentials: name, kind, user name, and where they are blocked.",
             discussion: """
                 A credential that a site has rejected is blocked there, and after a second rejection everywhere, until \
                 it changes.
@@ -91,18 +137,10 @@ struct CredentialCommand: ParsableCommand {
 
         func run() throws {
             let home = try homeOption.located()
-            guard let vault = try VaultAccess(home: home, secrets: secrets.input).openIfThere() else {
-                return try show([], of: home)
-            }
-            let records = try BreakerFile(home: home, now: now).read()
-            let key = vault.tagKey
-            let shown = vault.contents.credentials.values.sorted { $0.name < $1.name }.map { credential in
-                let tag = CredentialTag(user: credential.user, password: credential.password, key: key)
-                return Shown(
-                    name: credential.name, user: credential.user,
-                    blocked: BlockedCredential.all(in: records, only: [tag], at: now()).first)
-            }
-            try show(shown, of: home)
+            let found = try VaultAccess(home: home, secrets: secrets.input).session().credentials()
+            try show(
+                found.map { Shown(name: $0.name, kind: $0.kind.rawValue, user: $0.user, blocked: $0.blocked) },
+                of: home)
         }
 
         private func show(_ shown: [Shown], of home: Home) throws {
@@ -110,7 +148,8 @@ struct CredentialCommand: ParsableCommand {
                 try Console.result(json: shown)
             } else {
                 output.show(
-                    ["NAME", "USER", "BLOCKED"], shown.map { [$0.name, $0.user, $0.blocked?.sentence ?? "no"] })
+                    ["NAME", "KIND", "USER", "BLOCKED"],
+                    shown.map { [$0.name, $0.kind, $0.user ?? "-", $0.blocked?.sentence ?? "no"] })
             }
             guard shown.isEmpty, !output.json else { return }
             ListOptions.empty(
@@ -119,7 +158,8 @@ struct CredentialCommand: ParsableCommand {
 
         private struct Shown: Encodable {
             let name: String
-            let user: String
+            let kind: String
+            let user: String?
             let blocked: BlockedCredential?
         }
     }
@@ -174,13 +214,11 @@ struct CredentialCommand: ParsableCommand {
 
         func run() throws {
             let home = try homeOption.located()
-            let vault = try VaultAccess(home: home, secrets: secrets.input).openIfThere()
-            guard let vault, try vault.update({ $0.removeCredential(named: name) }) else {
-                throw CountersignError.unknown(
-                    "credential", name, known: vault.map { Array($0.contents.credentials.keys) } ?? [],
-                    addedBy: "credential set")
+            let (count, known) = try VaultAccess(home: home, secrets: secrets.input).session()
+                .remove(.removeCredential(name: name))
+            guard count > 0 else {
+                throw CountersignError.unknown("credential", name, known: known, addedBy: "credential set")
             }
-            try BreakerFile(home: home, now: now).nameChanged(name, to: nil)
             Console.result("credential \"\(name)\" removed\n")
         }
     }

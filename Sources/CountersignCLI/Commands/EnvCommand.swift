@@ -75,6 +75,7 @@ struct EnvCommand: ParsableCommand {
         if let warning = environment.replaced.warning {
             Console.warning(warning, hint: "restore them with: countersign env --off")
         }
+        SiteReports.write([GitOverrides(environment: inherited).warning].compactMap(\.self))
         Console.result(environment.script(for: shell))
     }
 

@@ -18,6 +18,12 @@ struct ExecCommand: AsyncParsableCommand {
             clients that send the token contained in the proxy variables. Processes of other users need --allow-user: \
             apt, run by root, downloads as the user _apt.
 
+            sudo removes the variables from the environment, so that `exec -- sudo apt-get update` bypasses the proxy. \
+            Run sudo first, as in the last example; it uses root's home unless you pass --home.
+
+            If the vault has a passphrase and the running `countersign serve` has it open, that runs the proxy, and \
+            nobody is asked for the passphrase. With --access-log or --allow-user, this command runs it.
+
             At its end, one line on standard error for each site whose challenge was not answered says why, and which \
             command helps.
 
@@ -57,19 +63,28 @@ struct ExecCommand: AsyncParsableCommand {
     func run() async throws {
         let descriptors = InheritedDescriptors()
         let home = try homeOption.locatedOrNew()
-        let inherited = ProcessInfo.processInfo.environment
-        let logger = ConsoleLogHandler.logger(.warning)
         let access = VaultAccess(home: home, secrets: secrets.input)
         Startup.reportHardening()
+        if let proxy = try serverProxy(home, access) {
+            let status = try await run(
+                through: proxy.address, token: proxy.token, home, access, descriptors)
+            if let report = proxy.end() {
+                ExecSummary(report: report, home: home).write(status: status)
+            } else {
+                Console.warning("`countersign serve` stopped while the command used it")
+            }
+            throw ExitCode(status)
+        }
+        let logger = ConsoleLogHandler.logger(.warning)
         let keeper = try PolicyKeeper(
-            home: home, interception: .always, environment: inherited, logger: logger, now: { Int64(time(nil)) },
-            again: access.again, passphrase: access.passphrase)
+            home: home, interception: .always, environment: ProcessInfo.processInfo.environment, logger: logger,
+            now: { Int64(time(nil)) }, again: access.again, passphrase: access.passphrase)
         if let shut = keeper.vaultErrorAtStart { throw shut }
         let token = Secret(utf8: Hex.encode(Randomness.bytes(16)))
         var configuration = ProxyConfiguration()
         configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]
         configuration.clientToken = token
-        configuration.admitsDescendants = true
+        configuration.admittedAncestor = getpid()
         configuration.allowedUsers = try allowedUsers.numbers()
         spool.apply(to: &configuration, home)
         configuration.drainSeconds = 0
@@ -78,24 +93,46 @@ struct ExecCommand: AsyncParsableCommand {
             keeper: keeper, configuration: configuration,
             accessLog: try logOptions.open(logger), threads: 1, hasControlSocket: false, observer: unanswered.observer,
             logger: logger)
-        let listening = try ListenAddress(parsing: runtime.addresses.first ?? "")
-        let trust = ClientTrust(home: home, access: access)
         let status: Int32
         do {
-            let files = try trust.files(named: ClientFiles.nameOfThisProcess())
-            defer { files.remove() }
-            let environment = try trust.environment(
-                for: listening.address, token: token, files: files, inherited: inherited)
-            if let warning = environment.replaced.warning { Console.warning(warning) }
-            status = try await ChildProcess.run(
-                words, environment: environment.applied(to: inherited), descriptors: descriptors)
+            status = try await run(
+                through: runtime.addresses.first ?? "", token: token, home, access, descriptors)
         } catch {
             await runtime.stop()
             throw error
         }
         await runtime.stop()
-        ExecSummary(sites: unanswered, home: home, isListEmpty: keeper.policy.current.sites.rules.isEmpty)
-            .write(status: status)
+        let isListEmpty = keeper.policy.current.sites.rules.isEmpty
+        ExecSummary(report: UnansweredReport(unanswered, isListEmpty: isListEmpty), home: home).write(status: status)
         throw ExitCode(status)
+    }
+
+    /// A proxy in the home's running server if that has the vault open, so that nobody is asked for the passphrase. It
+    /// neither writes an access log nor admits other users.
+    private func serverProxy(_ home: Home, _ access: VaultAccess) throws -> ServerProxy? {
+        guard !secrets.passwordStdin, logOptions.accessLog == nil, allowedUsers.allowUser.isEmpty,
+            let server = access.server
+        else { return nil }
+        // Faults that the server has only logged.
+        _ = try home.sites()
+        _ = try home.anchorFiles()
+        return try server.openProxy(spoolBytes: spool.limitBytes)
+    }
+
+    /// Runs the command with the variables for a proxy, and returns its exit status.
+    private func run(
+        through proxy: String, token: Secret, _ home: Home, _ access: VaultAccess, _ descriptors: InheritedDescriptors
+    ) async throws -> Int32 {
+        let inherited = ProcessInfo.processInfo.environment
+        let listening = try ListenAddress(parsing: proxy)
+        let trust = ClientTrust(home: home, access: access)
+        let files = try trust.files(named: ClientFiles.nameOfThisProcess())
+        defer { files.remove() }
+        let environment = try trust.environment(
+            for: listening.address, token: token, files: files, inherited: inherited)
+        if let warning = environment.replaced.warning { Console.warning(warning) }
+        SiteReports.write([GitOverrides(environment: inherited).warning].compactMap(\.self))
+        return try await ChildProcess.run(
+            words, environment: environment.applied(to: inherited), descriptors: descriptors)
     }
 }

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Countersign
+import CountersignChallenges
 import CountersignSitePolicy
 import Glibc
 import Logging
@@ -32,6 +33,10 @@ struct ExplainCommand: ParsableCommand {
         let home = try homeOption.located()
         let origin = try AbsoluteURL(parsing: url, defaultScheme: .https).origin
         let access = VaultAccess(home: home, secrets: secrets.input)
+        // Faults that a running server has only logged.
+        _ = try home.sites()
+        _ = try home.anchorFiles()
+        if let report = try access.report(.explain(url: origin.description)) { return show(report) }
         let now = Int64(time(nil))
         let keeper = try PolicyKeeper(
             home: home, interception: .never, environment: [:], logger: ConsoleLogHandler.logger(.warning),
@@ -40,12 +45,17 @@ struct ExplainCommand: ParsableCommand {
         if let shut = keeper.vaultErrorAtStart {
             Console.warning("\(shut.detail); its credentials are not taken into account", hint: shut.hint)
         }
-        let records = try BreakerFile(home: home, now: { now }).read()
+        show(try Self.report(origin, keeper))
+    }
+
+    private func show(_ report: PolicyReport) {
+        Console.result(output.json ? report.json : PrintedCommand.complete(report.text))
+    }
+
+    static func report(_ origin: Origin, _ keeper: PolicyKeeper) throws -> PolicyReport {
+        let now = Int64(time(nil))
+        let records = try BreakerFile(home: keeper.home, now: { now }).read()
         let explanation = Explanation(of: origin, policy: keeper.policy.current, records: records, now: now)
-        if output.json {
-            try Console.result(json: explanation)
-        } else {
-            Console.result(explanation.description)
-        }
+        return PolicyReport(text: explanation.description, json: try Console.json(explanation))
     }
 }

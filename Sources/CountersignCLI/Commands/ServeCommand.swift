@@ -4,6 +4,7 @@ import ArgumentParser
 import Countersign
 import CountersignCLinux
 import CountersignProxy
+import CountersignSitePolicy
 import FoundationEssentials
 import Glibc
 
@@ -57,6 +58,13 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Run this many event loops. (default: one per core, at most two)", valueName: "n"))
     var threads: Int?
 
+    @Flag(
+        help: """
+            Let commands such as `credential set` ask for the vault's passphrase, even while this server has the vault \
+            open. (default: it performs them)
+            """)
+    var askPassphrase = false
+
     @OptionGroup var allowedUsers: AllowedUserOption
     @OptionGroup var spool: SpoolOption
 
@@ -109,10 +117,22 @@ struct ServeCommand: AsyncParsableCommand {
         Self.keepMemoryOfBodies()
         let runtime = try await ProxyRuntime(
             keeper: keeper, configuration: configuration, accessLog: log, threads: threads ?? Self.defaultThreads,
-            hasControlSocket: true, clientTokenFile: clientTokenFile.flatMap(Self.absolutePath), logger: logger)
+            hasControlSocket: true, reporter: askPassphrase ? nil : Self.report,
+            clientTokenFile: clientTokenFile.flatMap(Self.absolutePath), logger: logger)
         for name in runtime.addresses { Console.result("countersign: listening on \(name)\n") }
         ServiceManager.notify("READY=1")
         await Self.waitForStop(runtime, log)
+    }
+
+    /// Answers for `explain` and `test`.
+    private static let report: PolicyReporter = { question, keeper in
+        switch question {
+        case .explain(let url):
+            return try ExplainCommand.report(try AbsoluteURL(parsing: url, defaultScheme: .https).origin, keeper)
+        case .test(let url):
+            let url = try AbsoluteURL(parsing: url, defaultScheme: .https)
+            return try Blocking.run { try await TestCommand.report(url, keeper) }
+        }
     }
 
     /// Handles signals; returns after the proxy has stopped.
@@ -150,7 +170,8 @@ struct ServeCommand: AsyncParsableCommand {
 
     static var defaultThreads: Int { max(1, min(2, ProcessInfo.processInfo.activeProcessorCount)) }
 
-    private static func absolutePath(_ name: String) -> String? {
+    /// Nil if there is no such file.
+    static func absolutePath(_ name: String) -> String? {
         guard let path = realpath(name, nil) else { return nil }
         defer { free(path) }
         return String(cString: path)

@@ -25,12 +25,19 @@ struct HomeOption: ParsableArguments {
     /// The home of a command that creates it if there is none, which is reported if `--home` names it.
     func locatedOrNew() throws -> Home {
         let home = try place()
-        if try !home.exists(), self.home != nil { Console.log("info", "creating the home \(home.path)") }
+        if try !home.exists(), self.home != nil {
+            Console.log("info", "creating the home \(home.path)")
+            try home.prepare()
+        }
         return home
     }
 
     private func place() throws -> Home {
-        try Home.locate(flag: home, environment: ProcessInfo.processInfo.environment)
+        let environment = ProcessInfo.processInfo.environment
+        let place = try Home.locate(flag: home, environment: environment)
+        let isAssumed = (try? Home.locate(flag: nil, environment: environment)) == place
+        PrintedCommand.use(home: isAssumed ? nil : place.path)
+        return place
     }
 }
 
@@ -79,25 +86,36 @@ struct SpoolOption: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Keep up to this much of large uploads in encrypted files, in case the site challenges them; K, M or G. 0 "
-                + "keeps none. (default: 256M)",
+                + "keeps none.",
             valueName: "size"))
-    var spool = ByteCount(bytes: 256 << 20)
+    var spool = "256M"
+
+    func validate() throws { _ = try bytes() }
+
+    private func bytes() throws -> Int {
+        guard let count = ByteCount(spool) else {
+            throw ValidationError(
+                "--spool \(spool.debugDescription) is not a size: write a whole number of bytes, or one with K, M or G")
+        }
+        return count.bytes
+    }
+
+    /// In bytes.
+    var limitBytes: Int { (try? bytes()) ?? 0 }
 
     /// Puts the files into `$TMPDIR`, else into the home.
     func apply(to configuration: inout ProxyConfiguration, _ home: Home) {
-        configuration.spoolLimitBytes = spool.bytes
+        configuration.spoolLimitBytes = limitBytes
         let temporary = ProcessInfo.processInfo.environment["TMPDIR"].flatMap { $0.hasPrefix("/") ? $0 : nil }
         configuration.spoolFolders = [temporary, home.path].compactMap(\.self)
     }
 }
 
 /// A number of bytes, with the suffix K, M or G for powers of 1024.
-struct ByteCount: ExpressibleByArgument {
+struct ByteCount {
     let bytes: Int
 
-    init(bytes: Int) { self.bytes = bytes }
-
-    init?(argument: String) {
+    init?(_ argument: String) {
         let units: [Character: Int] = ["K": 10, "M": 20, "G": 30]
         let shift = argument.last.flatMap { units[Character($0.uppercased())] }
         let digits = shift == nil ? argument[...] : argument.dropLast()
@@ -106,8 +124,6 @@ struct ByteCount: ExpressibleByArgument {
         else { return nil }
         bytes = count << (shift ?? 0)
     }
-
-    var defaultValueDescription: String { "256M" }
 }
 
 /// `--access-log` and `--access-log-required`, for commands that run a proxy.

@@ -99,10 +99,19 @@ struct SitesCommand: ParsableCommand {
 
         func run() throws {
             let home = try homeOption.locatedOrNew()
-            let rule = try SiteFiles(home: home).add(line.joined(separator: " "), to: file)
+            let rule = try SiteFiles(home: home).add(SitesCommand.withoutSlash(line.joined(separator: " ")), to: file)
             Console.result("\(rule.location): \(rule.text)\n")
-            SiteReports.write(try home.remarks(on: rule))
+            let server = VaultAccess(home: home, secrets: SecretInput(isStandardInput: false)).server
+            SiteReports.write(try home.remarks(on: rule, server: server))
         }
+    }
+
+    /// The line without the slash after its site, which a URL from a browser has.
+    private static func withoutSlash(_ line: String) -> String {
+        let end = line.firstIndex(of: " ") ?? line.endIndex
+        let site = line[..<end]
+        guard site.hasSuffix("/"), !site.hasSuffix("//") else { return line }
+        return String(site.dropLast() + line[end...])
     }
 
     struct Remove: ParsableCommand {
@@ -121,7 +130,7 @@ struct SitesCommand: ParsableCommand {
 
         func run() throws {
             // No public suffixes: a pattern that is listed must be removable even if it could not be added today.
-            let pattern = try SitePattern(parsing: site, publicSuffixes: .none)
+            let pattern = try SitePattern(parsing: SitesCommand.withoutSlash(site), publicSuffixes: .none)
             let files = try SiteFiles(home: try homeOption.located()).remove(pattern)
             Console.result(files.map { "\($0): \(pattern) removed\n" }.joined())
         }
@@ -138,9 +147,11 @@ private struct ListedSite: Encodable {
     let domain: String?
     let charset: String
     let spn: String?
+    let delegate: String?
     let plaintext: Bool
     let preempt: Bool
     let intercept: Bool
+    let revocation: String
 
     init(_ rule: SiteRule) {
         site = rule.pattern.description
@@ -151,9 +162,11 @@ private struct ListedSite: Encodable {
         domain = rule.domain
         charset = rule.charset.rawValue
         spn = rule.servicePrincipalName
+        delegate = rule.delegatesByPolicy ? "policy" : nil
         plaintext = rule.answersPlaintext
         preempt = rule.preempts
         intercept = rule.intercepts
+        revocation = rule.revocation.rawValue
     }
 }
 
@@ -169,9 +182,11 @@ extension SiteRule {
         if let domain { words.append("domain=\(domain)") }
         if charset != .utf8 { words.append("charset=\(charset.rawValue)") }
         if let servicePrincipalName { words.append("spn=\(servicePrincipalName)") }
+        if delegatesByPolicy { words.append("delegate=policy") }
         if answersPlaintext { words.append("plaintext=yes") }
         if !preempts { words.append("preempt=no") }
         if !intercepts { words.append("intercept=no") }
+        if revocation != .soft { words.append("revocation=\(revocation.rawValue)") }
         return words.joined(separator: " ")
     }
 }

@@ -17,8 +17,8 @@ struct TestCommand: AsyncParsableCommand {
         abstract: "Send one real request to a URL, and show what happened and what to do next.",
         discussion: """
             Sends a GET through a proxy of its own, with the credentials of the home. Shows the route, the three \
-            checks, whether the server's certificate verifies, the answer, the response, and the command that helps if \
-            something is missing. A password that the site rejects counts as rejected, as from any other program.
+            checks, whether the server's certificate verifies and whether it is revoked, the answer, the response, and \
+            the command that helps if something is missing. A password that the site rejects counts as rejected, as from any other program.
 
             Exit status: 0 if the site responded with neither an error of TLS or the proxy nor a 401; 1 otherwise.
 
@@ -38,11 +38,28 @@ struct TestCommand: AsyncParsableCommand {
         let url = try AbsoluteURL(parsing: url, defaultScheme: .https)
         let home = try homeOption.located()
         let access = VaultAccess(home: home, secrets: secrets.input)
+        _ = try home.sites()
+        _ = try home.anchorFiles()
+        if let report = try access.report(.test(url: url.description)) { return try show(report, home) }
         let logger = ConsoleLogHandler.logger(.error)
         let keeper = try PolicyKeeper(
             home: home, interception: .whenNeeded, environment: ProcessInfo.processInfo.environment, logger: logger,
             now: { Int64(time(nil)) }, again: access.again, passphrase: access.passphrase)
         if let shut = keeper.vaultErrorAtStart { throw shut }
+        try show(try await Self.report(url, keeper), home)
+    }
+
+    private func show(_ report: PolicyReport, _ home: Home) throws {
+        Console.result(output.json ? report.json : PrintedCommand.complete(report.text))
+        guard !report.isGood else { return }
+        SiteReports.write(home.ignoredSiteFiles + home.ignoredAnchorFiles)
+        throw ExitCode.failure
+    }
+
+    /// Sends the request through a proxy of its own.
+    static func report(_ url: AbsoluteURL, _ keeper: PolicyKeeper) async throws -> PolicyReport {
+        let home = keeper.home
+        let logger = ConsoleLogHandler.logger(.error)
         let token = Secret(utf8: Hex.encode(Randomness.bytes(16)))
         var configuration = ProxyConfiguration()
         configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]
@@ -51,7 +68,7 @@ struct TestCommand: AsyncParsableCommand {
         let unanswered = UnansweredSites(policy: keeper.policy)
         let runtime = try await ProxyRuntime(
             keeper: keeper, configuration: configuration, accessLog: nil, threads: 1, hasControlSocket: false,
-            observer: unanswered.observer, logger: logger)
+            isTemporary: true, observer: unanswered.observer, logger: logger)
         let client = CurlClient(
             proxy: "http://countersign:\(token.utf8Text ?? "")@\(runtime.addresses.first ?? "")",
             trustPath: home.bundle.isRegular ? home.bundle.path : nil, userAgent: "countersign-test")
@@ -62,7 +79,6 @@ struct TestCommand: AsyncParsableCommand {
         }
         await runtime.stop()
         let result = TestResult(url, response, unanswered, keeper.policy.current)
-        if output.json { try Console.result(json: result) } else { Console.result(result.text) }
-        guard result.isGood else { throw ExitCode.failure }
+        return PolicyReport(text: result.text, json: try Console.json(result), isGood: result.isGood)
     }
 }

@@ -111,13 +111,14 @@ struct TrustAnchorCommand: ParsableCommand {
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "list",
-            abstract: "List the trust anchors of this home.",
+            abstract: "List the trust anchors and revocation lists of this home.",
             discussion: """
-                The system's trust anchors are not listed.
+                The system's trust anchors are not listed. Revocation lists follow the anchors: issuer, time until the \
+                next list, file. In JSON, they have the field `revocationList`.
 
                 EXAMPLES:
                   countersign trust anchor list
-                  countersign trust anchor list --json | jq -r '.[].fingerprint'
+                  countersign trust anchor list --json | jq -r '.[].fingerprint // empty'
                 """)
 
         @OptionGroup var homeOption: HomeOption
@@ -125,10 +126,12 @@ struct TrustAnchorCommand: ParsableCommand {
 
         func run() throws {
             let home = try homeOption.located()
-            let entries = try AnchorStore(home: home).entries()
+            let store = AnchorStore(home: home)
+            let entries = try store.entries()
+            let lists = try store.revocationLists()
             let now = Int64(time(nil))
             if output.json {
-                try Console.result(json: entries.map(Listed.init))
+                try Console.result(json: entries.map { Listed.anchor($0) } + lists.map { Listed.list($0) })
             } else {
                 output.show(
                     ["SUBJECT", "VALIDITY", "FINGERPRINT", "FILE"],
@@ -136,6 +139,15 @@ struct TrustAnchorCommand: ParsableCommand {
                         [
                             Console.printable($0.certificate.subject),
                             Day.left(until: $0.certificate.notAfter, now: now), $0.certificate.fingerprintText, $0.file,
+                        ]
+                    })
+                if !entries.isEmpty, !lists.isEmpty { Console.result("\n") }
+                output.show(
+                    ["REVOCATIONS BY", "NEXT LIST", "FILE"],
+                    lists.map { entry in
+                        [
+                            Console.printable(entry.list.issuer),
+                            entry.list.nextUpdate.map { Day.left(until: $0, now: now) } ?? "not announced", entry.file,
                         ]
                     })
             }
@@ -153,9 +165,11 @@ struct TrustAnchorCommand: ParsableCommand {
             commandName: "remove",
             abstract: "Remove a trust anchor.",
             discussion: """
-                Removes the certificate from each file in Certs/anchors that contains it.
+                Removes the certificate, or all certificates of a file, from each file in Certs/anchors that contains \
+                them.
 
                 EXAMPLES:
+                  countersign trust anchor remove corp-root.crt
                   countersign trust anchor remove sha256:5f70…
                 """)
 
@@ -163,26 +177,70 @@ struct TrustAnchorCommand: ParsableCommand {
 
         @Argument(
             help: ArgumentHelp(
-                "The certificate's SHA-256 fingerprint, as `trust anchor list` prints it.", valueName: "fingerprint"))
+                "The certificate's SHA-256 fingerprint, as `trust anchor list` prints it, or a file with certificates.",
+                valueName: "fingerprint"))
         var fingerprint: String
 
         func run() throws {
-            let bytes: [UInt8]
-            do {
-                bytes = try CertificateFingerprint.parse(fingerprint)
-            } catch {
-                throw CountersignError(
-                    .configuration, "\(fingerprint.debugDescription) is not a fingerprint: \(error)",
-                    hint: "`countersign trust anchor list` prints the fingerprints")
+            let home = try homeOption.located()
+            let store = AnchorStore(home: home)
+            for fingerprint in try fingerprints(home) {
+                for entry in try store.remove(fingerprint) {
+                    Console.result("\(entry.file): \(Console.printable(entry.certificate.subject)) removed\n")
+                }
             }
-            for entry in try AnchorStore(home: try homeOption.located()).remove(bytes) {
-                Console.result("\(entry.file): \(Console.printable(entry.certificate.subject)) removed\n")
+        }
+
+        private func fingerprints(_ home: Home) throws -> [[UInt8]] {
+            do {
+                return [try CertificateFingerprint.parse(fingerprint)]
+            } catch {
+                // `trust anchor list` prints files relative to the home.
+                let files = [HomeFile(path: fingerprint), home.file(fingerprint)]
+                guard let file = files.first(where: \.isRegular),
+                    let found = try? IdentityFile.readCertificates(file.read(upTo: IdentityFile.maximumBytes))
+                else {
+                    throw CountersignError(
+                        .configuration,
+                        "\(fingerprint.debugDescription) is not a fingerprint: \(error)",
+                        hint: "`countersign trust anchor list` prints the fingerprints")
+                }
+                return found.map(\.sha256Fingerprint)
             }
         }
     }
 
+    /// An element of the JSON list.
+    private enum Listed: Encodable {
+        case anchor(AnchorStore.Entry)
+        case list(AnchorStore.ListEntry)
+
+        func encode(to encoder: any Encoder) throws {
+            switch self {
+            case .anchor(let entry): try ListedAnchor(entry).encode(to: encoder)
+            case .list(let entry): try ListedRevocations(entry).encode(to: encoder)
+            }
+        }
+    }
+
+    /// One revocation list as JSON.
+    private struct ListedRevocations: Encodable {
+        let issuer: String
+        let thisUpdate: String?
+        let nextUpdate: String?
+        let file: String
+        let revocationList = true
+
+        init(_ entry: AnchorStore.ListEntry) {
+            issuer = entry.list.issuer
+            thisUpdate = entry.list.thisUpdate.map(WallClock.rfc3339)
+            nextUpdate = entry.list.nextUpdate.map(WallClock.rfc3339)
+            file = entry.file
+        }
+    }
+
     /// One trust anchor as JSON.
-    private struct Listed: Encodable {
+    private struct ListedAnchor: Encodable {
         let subject: String
         let notAfter: String
         let fingerprint: String

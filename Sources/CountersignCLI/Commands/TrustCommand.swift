@@ -40,8 +40,7 @@ struct TrustCommand: ParsableCommand {
 
         func run() throws {
             let home = try homeOption.located()
-            let vault = try VaultAccess(home: home, secrets: secrets.input).openIfThere()
-            let decisions = vault?.contents.trustExceptions ?? []
+            let decisions = try VaultAccess(home: home, secrets: secrets.input).session().trustExceptions()
             if decisions.isEmpty, !output.json {
                 ListOptions.empty(
                     "there is no trust exception", in: home,
@@ -113,12 +112,10 @@ struct TrustCommand: ParsableCommand {
                     hint: "omit --until for an exception that does not expire")
             }
             let sites = try home.sites()
-            let vault = try VaultAccess(home: home, secrets: secrets.input).openOrCreate()
-            try vault.update {
-                try $0.setTrustException(
-                    TrustExceptionRecord(
-                        host: origin.host, port: origin.port, leafSHA256: leaf, until: end, answers: answer, made: now))
-            }
+            let exception = TrustExceptionRecord(
+                host: origin.host, port: origin.port, leafSHA256: leaf, until: end, answers: answer, made: now)
+            _ = try VaultAccess(home: home, secrets: secrets.input).session(creates: true)
+                .perform(.addTrustException(exception))
             Console.result(
                 "\(TrustedServer.text(origin)): \(CertificateFingerprint.text(leaf)) is allowed"
                     + (end.map { " until \(WallClock.rfc3339($0))" } ?? "")
@@ -150,12 +147,12 @@ struct TrustCommand: ParsableCommand {
 
         func run() throws {
             let origin = try TrustedServer.origin(place)
-            let vault = try VaultAccess(home: try homeOption.located(), secrets: secrets.input).openIfThere()
-            let forgotten = try vault?.update { $0.removeTrustExceptions(host: origin.host, port: origin.port) } ?? 0
+            let (forgotten, known) = try VaultAccess(home: try homeOption.located(), secrets: secrets.input).session()
+                .remove(.removeTrustExceptions(host: origin.host, port: origin.port))
             guard forgotten > 0 else {
                 throw CountersignError.unknown(
-                    "there is no trust exception for \(TrustedServer.text(origin))",
-                    known: Set(vault?.contents.trustExceptions.map(\.place) ?? []), addedBy: "trust allow")
+                    "there is no trust exception for \(TrustedServer.text(origin))", known: known,
+                    addedBy: "trust allow")
             }
             let count = forgotten == 1 ? "1 trust exception" : "\(forgotten) trust exceptions"
             Console.result("\(TrustedServer.text(origin)): \(count) removed\n")

@@ -30,9 +30,10 @@ struct VaultCommand: ParsableCommand {
             let folder = VaultFolder(home: home.path)
             let status = try SealedVault(storage: folder).status()
             let mode = try folder.permissions(of: .vault) ?? 0
-            let server: ControlReply?
+            var server: ControlReply?
             do {
                 server = try ControlSocket.ask(.status, of: home)
+                server?.operations = nil
             } catch let error as CountersignError where error.code == .notRunning {
                 server = nil
             }
@@ -147,7 +148,7 @@ struct VaultCommand: ParsableCommand {
         }
 
         private func unlock(_ home: Home, _ passphrase: Secret?) throws {
-            _ = try ControlSocket.ask(.unlock(passphrase: passphrase.map { $0.withBytes { Array($0) } }), of: home)
+            _ = try ControlSocket.ask(.unlock, secret: passphrase, of: home)
         }
     }
 

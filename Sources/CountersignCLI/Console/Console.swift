@@ -4,6 +4,7 @@ import Countersign
 import CountersignCryptography
 import FoundationEssentials
 import Glibc
+import Synchronization
 
 /// Results go to standard output; errors, warnings and hints go to standard error.
 enum Console {
@@ -14,9 +15,14 @@ enum Console {
 
     /// Writes `value` to standard output as JSON with sorted keys.
     static func result(json value: some Encodable) throws {
+        result(try json(value))
+    }
+
+    /// `value` as JSON with sorted keys, and a line break at the end.
+    static func json(_ value: some Encodable) throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        result(String(decoding: try encoder.encode(value), as: UTF8.self) + "\n")
+        return String(decoding: try encoder.encode(value), as: UTF8.self) + "\n"
     }
 
     /// Writes `countersign: error: …` and the diagnostic's hint to standard error.
@@ -33,7 +39,7 @@ enum Console {
     /// Writes `countersign: KIND: …` to standard error for each line of `message`, with control characters escaped.
     static func log(_ kind: String, _ message: String) {
         for line in message.split(separator: "\n") {
-            write("countersign: \(kind): \(printable(line))\n", to: STDERR_FILENO)
+            write("countersign: \(kind): \(printable(PrintedCommand.complete(line)))\n", to: STDERR_FILENO)
         }
     }
 
@@ -50,6 +56,17 @@ enum Console {
         return String(text)
     }
 
+    /// Whether output was lost. The program then fails, after it has done its work.
+    static var hasLostOutput: Bool { lostOutput.load(ordering: .relaxed) }
+
+    private static let lostOutput = Atomic(false)
+
+    /// Reports the first loss of output. A reader that has closed its end wants no more of it.
+    private static func noteLoss(_ reason: Int32) {
+        guard reason != EPIPE, !lostOutput.exchange(true, ordering: .relaxed) else { return }
+        error(Diagnostic("cannot write to standard output: \(String(cString: strerror(reason)))"))
+    }
+
     static func write(_ text: String, to descriptor: Int32) {
         write(Array(text.utf8), to: descriptor)
     }
@@ -59,8 +76,10 @@ enum Console {
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
             if count < 0, errno == EINTR { continue }
-            // The reader has closed its end.
-            guard count > 0 else { return }
+            guard count > 0 else {
+                if descriptor == STDOUT_FILENO { noteLoss(errno) }
+                return
+            }
             rest = rest.dropFirst(count)
         }
     }

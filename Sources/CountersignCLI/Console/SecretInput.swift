@@ -3,12 +3,15 @@
 import Countersign
 import CountersignCryptography
 import Glibc
+import Synchronization
 
 /// Reads secrets from standard input, one per line, or from a prompt on the terminal; never from an argument or an
 /// environment variable.
 struct SecretInput {
-    /// `--password-stdin`.
+    /// `--password-stdin`, or another flag that implies it.
     let isStandardInput: Bool
+    /// The flag with which the command's secret is passed on standard input.
+    var flag = "--password-stdin"
 
     /// The longest accepted secret, in bytes.
     private static let limitBytes = 16 << 10
@@ -19,14 +22,14 @@ struct SecretInput {
             guard let secret = try Self.line() else {
                 throw CountersignError(
                     .environment, "standard input has no line for \(what)",
-                    hint: "one secret per line: pass show work | countersign … --password-stdin")
+                    hint: "one secret per line: pass show work | countersign … \(flag)")
             }
             return secret
         }
         guard let terminal = Terminal() else {
             throw CountersignError(
                 .environment, "there is no terminal to ask for \(what)",
-                hint: "pass it on standard input with --password-stdin")
+                hint: "pass it on standard input with \(flag)")
         }
         let secret = terminal.prompt("\(what.prefix(1).uppercased())\(what.dropFirst()): ")
         if twice, terminal.prompt("Again: ") != secret {
@@ -43,9 +46,26 @@ struct SecretInput {
         Terminal()?.prompt("That is not \(what). Try again: ")
     }
 
+    /// The lines that were read ahead.
+    private static let ahead = Mutex<[Secret]>([])
+
+    /// Whether standard input has two lines or more, none of which has been used yet. Reads the first two; waits for
+    /// the second one or the end of the input.
+    static func hasSecondLine() throws -> Bool {
+        var lines: [Secret] = []
+        while lines.count < 2, let line = try line() { lines.append(line) }
+        ahead.withLock { $0 = lines }
+        return lines.count == 2
+    }
+
+    private static func takeAhead() -> Secret? {
+        ahead.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+    }
+
     /// The next line of standard input without its line ending, or nil at the end of the input. Reads byte by byte, so
     /// that the rest stays for the next secret or for a child process.
     private static func line() throws -> Secret? {
+        if let line = takeAhead() { return line }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(limitBytes + 1)
         defer { bytes.wipe() }

@@ -20,10 +20,14 @@ struct TestResult: Encodable {
     let credential: String?
     /// Whether the server's certificate verifies; nil over http, and if the server was not reached.
     let trust: String?
+    /// The revocation status of a certificate that verifies.
+    let revocation: String?
     /// The challenges of the response that was delivered.
     let challenges: [String]
     /// The scheme and credential that the site accepted; nil if none was needed or sent.
     let answered: String?
+    /// The same for an answer that the site rejected.
+    let rejected: String?
     let status: Int
     /// Why there is no response of the site.
     let error: String?
@@ -32,7 +36,8 @@ struct TestResult: Encodable {
     let isGood: Bool
 
     private enum CodingKeys: String, CodingKey {
-        case site, route, handling, listed, permitted, credential, trust, challenges, answered, status, error, next
+        case site, route, handling, listed, permitted, credential, trust, revocation, challenges, answered, rejected,
+            status, error, next
         case isGood = "ok"
     }
 
@@ -64,16 +69,20 @@ struct TestResult: Encodable {
             } else {
                 nil
             }
+        revocation = unanswered.revocation(of: origin)
         let checks = unanswered.checks(of: origin)
+        let rejection = answer == nil ? unanswered.rejection(of: origin) : nil
+        let sent = answer ?? rejection
         let isChallenged = response.status == 401 || answer != nil || checks != nil
         permitted =
-            answer.map { "yes: \($0.space.scheme.rawValue)" } ?? (isChallenged ? checks?.challenge.map(Self.text) : nil)
+            sent.map { "yes: \($0.space.scheme.rawValue)" } ?? (isChallenged ? checks?.challenge.map(Self.text) : nil)
         credential =
-            answer.map { "yes: \"\($0.name)\"" } ?? (isChallenged ? checks?.credential.map(Self.text) : nil)
+            sent.map { "yes: \"\($0.name)\"" } ?? (isChallenged ? checks?.credential.map(Self.text) : nil)
         answered = answer.map { answer in
             let realm = answer.space.realm.map { ", realm \($0.debugDescription)" } ?? ""
             return "\(answer.space.scheme.rawValue) with \"\(answer.name)\"\(realm)"
         }
+        rejected = rejection.map { "\($0.space.scheme.rawValue) with \"\($0.name)\"" }
         isGood = response.failure == nil && ![0, 401, 407, 502, 503, 504].contains(response.status)
         let listing = "`countersign sites add \(origin.shortText)\(origin.scheme == .http ? " plaintext=yes" : "")`"
         next =
@@ -84,6 +93,8 @@ struct TestResult: Encodable {
                 failed.remedy ?? "nothing that countersign can do: \(failed.reason)"
             } else if response.isCertificateRefused, isTunnel {
                 "`countersign trust anchor add FILE`, and \(listing)"
+            } else if error?.contains("closed the connection") == true {
+                "the site closed the connection without a response: try again, or ask its administrator"
             } else if error != nil {
                 "the site was not reached: check its name, its port and the network"
             } else {
@@ -110,11 +121,12 @@ struct TestResult: Encodable {
     /// One line per field.
     var text: String {
         var rows = [["site", site], ["route", "\(route), \(handling)"], ["listed", listed]]
-        if let permitted { rows.append(["permitted", permitted]) }
-        if let credential { rows.append(["credential", credential]) }
+        rows.append(["permitted", permitted ?? "not checked"])
+        rows.append(["credential", credential ?? "not checked"])
         if let trust { rows.append(["trust", trust]) }
+        if let revocation { rows.append(["revocation", revocation]) }
         for challenge in challenges { rows.append(["challenge", challenge]) }
-        rows.append(["answered", answered ?? unansweredText])
+        rows.append(["answered", answered ?? rejected.map { "\($0): rejected" } ?? unansweredText])
         if let error { rows.append(["error", error]) }
         if status != 0 { rows.append(["response", "\(status)"]) }
         rows.append(["next", next])

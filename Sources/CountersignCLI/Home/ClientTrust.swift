@@ -14,10 +14,8 @@ struct ClientTrust {
 
     /// The interception CA's root. Creates the CA if the home has none.
     func root() throws -> Certificate {
-        let store = InterceptionStore(home: home)
-        if let root = try store.root() { return root }
-        let hosts = InterceptionStore.hosts(of: try home.sites())
-        return try store.authority(for: hosts, in: try access.openOrCreate(), at: Int64(time(nil))).authority.root
+        if let root = try InterceptionStore(home: home).root() { return root }
+        return try access.session(creates: true).root(.ensureAuthority)
     }
 
     /// Writes the bundles and the files of clients, and returns the variables that point programs at them and at the

@@ -20,6 +20,9 @@ struct ListenAddress {
             address = .unix(path: path)
             return
         }
+        if let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]), port > 65_535 {
+            throw ValidationError("--listen \(text.debugDescription): there is no port \(port); the last is 65535")
+        }
         guard let colon = text.lastIndex(of: ":"), let port = Self.port(text[text.index(after: colon)...]) else {
             throw ValidationError("--listen \(text.debugDescription) is neither HOST:PORT nor unix:PATH")
         }

@@ -32,10 +32,47 @@ struct VaultAccess {
         }
     }
 
+    /// The home's running server, if the vault needs a passphrase and the server has it open.
+    var server: VaultServer? { (try? file.status().key) == .passphrase ? VaultServer(of: home) : nil }
+
     /// The vault, or nil if the home has none.
     func openIfThere() throws -> OpenVault? {
-        guard try file.exists() else { return nil }
+        guard try file.exists() else {
+            try file.checkNotLost()
+            return nil
+        }
         return try open()
+    }
+
+    /// The vault as ``VaultOperation``s reach it: through the home's running server if it has the vault open, so that
+    /// nobody is asked for the passphrase; otherwise opened by this process, or created if the home has none and
+    /// `creates` is set. A vault with a key file is opened by this process.
+    ///
+    /// `readsSecret` says that the command reads one secret of its own from standard input. If standard input has only
+    /// one line, that is the secret; if it has more, the first one is the vault's passphrase. A passphrase that was
+    /// given is used, and the server is not.
+    func session(creates: Bool = false, readsSecret: Bool = false) throws -> VaultSession {
+        var server = server
+        if server != nil, secrets.isStandardInput, try !readsSecret || SecretInput.hasSecondLine() { server = nil }
+        let session = VaultSession(access: self, creates: creates, server: server)
+        try session.prepare()
+        return session
+    }
+
+    /// The answer of the home's running server to a question about its policy; nil if this process has to open the
+    /// vault for it.
+    func report(_ question: PolicyQuestion) throws -> PolicyReport? {
+        guard !secrets.isStandardInput, let server, server.offers(.report(question)),
+            case .report(let report) = try server.perform(.report(question), secret: nil, report: { _ in })
+        else { return nil }
+        return report
+    }
+
+    /// The vault opened by this process.
+    func ownSession(creates: Bool) throws -> VaultSession {
+        let session = VaultSession(access: self, creates: creates, server: nil)
+        try session.prepare()
+        return session
     }
 
     func open() throws -> OpenVault {

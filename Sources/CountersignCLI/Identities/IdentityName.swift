@@ -37,14 +37,3 @@ enum IdentityName {
         .unknown("identity", name, known: try home.identityNames(), addedBy: "certificate import")
     }
 }
-
-extension VaultContents {
-    /// Removes an identity's key or token reference and its enrolment. Returns whether there was anything to remove.
-    mutating func removeIdentity(named name: String) -> Bool {
-        let removed = [
-            removeIdentityKey(named: name), removeTokenKey(named: name), removeEnrollment(named: name),
-            removePendingEnrollment(named: name),
-        ]
-        return removed.contains(true)
-    }
-}

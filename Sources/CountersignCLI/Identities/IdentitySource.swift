@@ -50,6 +50,8 @@ enum IdentitySource {
         }
     }
 
+    var isToken: Bool { if case .token = self { true } else { false } }
+
     static func uri(_ text: String) throws -> TokenURI {
         let module = ProcessInfo.processInfo.environment[PKCS11Token.moduleVariable].flatMap { $0.isEmpty ? nil : $0 }
         do throws(CertificateError) {
@@ -170,16 +172,4 @@ struct ImportedIdentity {
     let key: Key
 
     var leaf: Certificate { chain[0] }
-
-    /// Stores the key or the token's URI and PIN in the vault.
-    func store(in contents: inout VaultContents, as name: String) throws {
-        switch key {
-        case .file(let key):
-            try contents.setIdentityKey(
-                IdentityKey(name: name, privateKey: key.pkcs8, leafSHA256: leaf.sha256Fingerprint))
-        case .token(let uri, let pin):
-            try contents.setTokenKey(
-                TokenKey(name: name, uri: uri.description, pin: pin, leafSHA256: leaf.sha256Fingerprint))
-        }
-    }
 }

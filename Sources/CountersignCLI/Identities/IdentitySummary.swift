@@ -4,7 +4,7 @@ import Countersign
 import CountersignCertificates
 import CountersignCryptography
 import CountersignSitePolicy
-import CountersignVault
+import FoundationEssentials
 import Glibc
 
 /// A client identity as `certificate list` and `certificate inspect` show it.
@@ -53,10 +53,10 @@ struct IdentitySummary: Encodable {
         case hasPrivateKey = "privateKey"
     }
 
-    /// `chain` is not empty.
-    init(_ name: String, _ chain: [Certificate], of contents: VaultContents?, _ sites: IdentitySites) {
-        let leaf = chain[0]
-        let location = KeyLocation(of: name, leaf: leaf, in: contents)
+    init(_ found: ListedIdentity, _ sites: IdentitySites) throws {
+        let chain = try found.chain.map { try Certificate(der: Array($0)) }
+        guard let leaf = chain.first else { throw VaultSession.unexpected }
+        let name = found.name
         let now = Int64(time(nil))
         self.name = name
         subject = leaf.subject
@@ -69,8 +69,8 @@ struct IdentitySummary: Encodable {
         remaining = Day.left(until: leaf.notAfter, now: now)
         isExpired = leaf.notAfter < now
         key = leaf.keyDescription
-        token = location.tokenURI
-        hasPrivateKey = location != .nowhere
+        token = if case .token(let uri) = found.key { uri } else { nil }
+        hasPrivateKey = found.key != .nowhere
         signature = leaf.signatureDescription
         alternativeNames = leaf.alternativeNamesText
         keyUsage = leaf.keyUsageText
@@ -78,15 +78,9 @@ struct IdentitySummary: Encodable {
         isForClients = leaf.allowsClientAuthentication && leaf.allowsDigitalSignature
         issuers = chain.dropFirst().map(\.subject)
         fingerprint = leaf.fingerprintText
-        let enrollment = contents?.enrollments[name]
-        server = enrollment?.server
-        anchors = enrollment.map { Self.fingerprints($0.anchors) }
-        serverAnchors =
-            switch enrollment?.serverAnchors {
-            case .same: anchors
-            case .own(let own): Self.fingerprints(own)
-            case .implicit, nil: nil
-            }
+        server = found.enrollment?.server
+        anchors = found.enrollment.map { Self.fingerprints($0.anchors) }
+        serverAnchors = found.enrollment?.serverAnchors.map(Self.fingerprints)
         self.sites = sites.named(name)
         sitesByIssuer = sites.byIssuer
     }
@@ -112,8 +106,8 @@ struct IdentitySummary: Encodable {
         return TextTable(rows: rows.map { $0.map(Console.printable) }).text
     }
 
-    private static func fingerprints(_ anchors: [[UInt8]]) -> [String] {
-        anchors.compactMap { try? Certificate(der: $0).fingerprintText }
+    private static func fingerprints(_ anchors: [Data]) -> [String] {
+        anchors.compactMap { try? Certificate(der: Array($0)).fingerprintText }
     }
 
     var sitesText: String {
@@ -122,33 +116,12 @@ struct IdentitySummary: Encodable {
         return parts.isEmpty ? "none" : parts.joined(separator: ", ")
     }
 
-    private var purpose: String { isForClients ? "" : " (not for client authentication)" }
+    /// Empty for an identity that clients can use.
+    var purpose: String { isForClients ? "" : " (not for client authentication)" }
 
     private var keyPlace: String {
         if let token { return "in the token \(token)" }
         return hasPrivateKey ? "in the vault" : "not in the vault"
-    }
-}
-
-/// The location of an identity's key.
-enum KeyLocation: Equatable {
-    case vault
-    case token(String)
-    case nowhere
-
-    /// Ignores a key that does not belong to `leaf`.
-    init(of name: String, leaf: Certificate, in contents: VaultContents?) {
-        if contents?.identityKeys[name]?.leafSHA256 == leaf.sha256Fingerprint {
-            self = .vault
-        } else if let key = contents?.tokenKeys[name], key.leafSHA256 == leaf.sha256Fingerprint {
-            self = .token(key.uri)
-        } else {
-            self = .nowhere
-        }
-    }
-
-    var tokenURI: String? {
-        if case .token(let uri) = self { uri } else { nil }
     }
 }
 

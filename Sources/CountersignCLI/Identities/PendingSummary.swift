@@ -2,7 +2,6 @@
 
 import Countersign
 import CountersignCryptography
-import CountersignVault
 
 /// A certificate that an EST server has received a request for and that is not in use yet, as `certificate list` shows
 /// it.
@@ -20,20 +19,13 @@ struct PendingSummary: Encodable {
 
     private enum CodingKeys: String, CodingKey { case name, subject, server, pending, since, nextRequest, issued }
 
-    private init(_ request: PendingEnrollment, for plan: EnrollmentRecord) {
+    init(_ request: ListedRequest) {
         name = request.name
-        subject = plan.subject
-        server = plan.server
+        subject = request.subject
+        server = request.server
         since = WallClock.rfc3339(request.created)
-        issued = request.state != .requested
+        issued = request.isIssued
         nextRequest = issued || request.retryAt == 0 ? nil : WallClock.rfc3339(request.retryAt)
-    }
-
-    /// Sorted by name.
-    static func all(in contents: VaultContents) -> [PendingSummary] {
-        contents.pendingEnrollments.values.filter(\.isUnderway).sorted { $0.name < $1.name }.compactMap { request in
-            (request.plan ?? contents.enrollments[request.name]).map { PendingSummary(request, for: $0) }
-        }
     }
 
     /// Name, subject, server, since when, what next.

@@ -11,6 +11,11 @@ enum Program {
     static func main() {
         Startup.prepare()
         do {
+            // The parser shows the general help for a command that does not exist.
+            if let report = UsageReport(unknownHelp: Array(CommandLine.arguments.dropFirst())) {
+                report.write()
+                exit(ExitCode.validationFailure.rawValue)
+            }
             let arguments = try EnvironmentFlags(ProcessInfo.processInfo.environment)
                 .inserted(into: Array(CommandLine.arguments.dropFirst()), of: CountersignCommand.self)
             let command = try CountersignCommand.parseAsRoot(arguments)
@@ -21,8 +26,10 @@ enum Program {
                 try command.run()
             }
         } catch {
-            exit(status(of: error))
+            let status = status(of: error)
+            exit(status == 0 && Console.hasLostOutput ? ExitCode.failure.rawValue : status)
         }
+        if Console.hasLostOutput { exit(ExitCode.failure.rawValue) }
     }
 
     /// Runs a long-running command on other threads while this one waits. Blocks the signals in all threads, so that

@@ -32,6 +32,14 @@ struct UsageReport {
         ].compactMap(\.self)
     }
 
+    /// For `countersign help WORD…` if the words name no command.
+    init?(unknownHelp arguments: [String]) {
+        guard arguments.first == "help", let unknown = UnknownCommand.first(in: Array(arguments.dropFirst())) else {
+            return nil
+        }
+        (message, hints) = (unknown.sentence, ["`\(unknown.path) --help` lists the commands"])
+    }
+
     func write() {
         for hint in hints { Console.log("hint", hint) }
         Console.log("error", message)

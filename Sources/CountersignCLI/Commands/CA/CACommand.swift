@@ -36,6 +36,7 @@ struct CACommand: ParsableCommand {
         var der = false
 
         func run() throws {
+            if let out { try HomeFile(path: out).requireFolder() }
             let home = try homeOption.locatedOrNew()
             let root = try ClientTrust(home: home, access: VaultAccess(home: home, secrets: secrets.input)).root()
             let bytes = der ? root.der : Array(root.pem.utf8)

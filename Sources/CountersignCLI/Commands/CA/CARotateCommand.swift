@@ -39,11 +39,12 @@ struct CARotateCommand: ParsableCommand {
             throw CountersignError(.refused, "not confirmed; nothing was written")
         }
         let access = VaultAccess(home: home, secrets: secrets.input)
-        let hosts = InterceptionStore.hosts(of: try home.sites())
-        let authority = try store.rotate(for: hosts, in: try access.openOrCreate(), at: Int64(time(nil)))
+        // A faulty list is an error before the passphrase is asked for.
+        _ = try home.sites()
+        let root = try access.session(creates: true).root(.rotateAuthority)
         try ClientTrust(home: home, access: access).writeBundle()
-        Console.result("\(authority.root.subject)\n\(authority.root.fingerprintText)\nis the new root.\n")
-        try reportStores(without: authority.root, in: home)
+        Console.result("\(root.subject)\n\(root.fingerprintText)\nis the new root.\n")
+        try reportStores(without: root, in: home)
     }
 
     private func reportStores(without root: Certificate, in home: Home) throws {

@@ -34,10 +34,9 @@ struct CertificateCommand: ParsableCommand {
         func run() throws {
             let home = try homeOption.located()
             guard IdentityName.isGood(name) else { throw try IdentityName.unknown(name, home) }
-            let vault = try VaultAccess(home: home, secrets: secrets.input).openIfThere()
-            let hadRecord = try vault?.update { $0.removeIdentity(named: name) } ?? false
-            let hadChain = try home.identityChain(named: name).remove()
-            guard hadRecord || hadChain else { throw try IdentityName.unknown(name, home) }
+            let (count, _) = try VaultAccess(home: home, secrets: secrets.input).session()
+                .remove(.removeIdentity(name: name))
+            guard count > 0 else { throw try IdentityName.unknown(name, home) }
             Console.result("identity \"\(name)\" removed\n")
         }
     }

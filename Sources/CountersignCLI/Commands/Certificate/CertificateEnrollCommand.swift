@@ -6,7 +6,7 @@ import CountersignCertificates
 import CountersignCryptography
 import CountersignEnrollment
 import CountersignVault
-import Glibc
+import FoundationEssentials
 
 /// `countersign certificate enroll`.
 struct CertificateEnrollCommand: ParsableCommand {
@@ -115,52 +115,106 @@ struct CertificateEnrollCommand: ParsableCommand {
 
     func run() throws {
         let home = try homeOption.locatedOrNew()
-        let vault = try VaultAccess(home: home, secrets: secrets.input).openOrCreate()
-        let requester = try requestCredential(in: vault.contents)
+        let uri = try key.flatMap { TokenURI.isURI($0) ? try IdentitySource.uri($0) : nil }
+        let access = VaultAccess(home: home, secrets: secrets.input)
+        // A token's key is only used by the process that has asked for its PIN.
+        let session = uri == nil ? try access.session(creates: true) : try access.ownSession(creates: true)
+        let requester = try requestCredential(session)
         let reporter = RenewalReporter(name: name)
-        let renewal = IdentityRenewal(home: home, vault: vault, now: { Int64(time(nil)) }, report: reporter.report)
         var options = IdentityRenewal.Options()
         if noWait { options.patienceSeconds = 0 }
         options.waitsForOtherProcess = !noWait
-        let uri = try key.flatMap { TokenURI.isURI($0) ? try IdentitySource.uri($0) : nil }
-        try renewal.checkName(name, replaces: replace, isInToken: uri != nil)
-        let token = try uri.map { try IdentitySource.tokenKey(at: $0, for: name, asking: secrets.input) }
         let choice = ServerAnchorChoice(
             endpoint: try ESTEndpoint(parsing: est), home: home, given: try anchors(),
             fingerprint: try fingerprint.map(Self.digest), isAgreed: yes, prepareTerminal: reporter.end)
-        let outcome = try Blocking.run { [options] in
-            var plan = EnrollmentRecord(
-                name: name, server: choice.endpoint.description,
-                subject: subject ?? Self.subject(of: requester?.user ?? SystemUser.name),
-                alternativeNames: alternativeNames,
-                keySpecification: token == nil
-                    ? key.flatMap { KeySpecification($0) }?.rawValue ?? EnrollmentRecord.anyKey
-                    : EnrollmentRecord.tokenKey,
-                anchors: [], credential: requester?.name, identity: identity)
-            plan.serverAnchors = try await choice.serverAnchors()
-            var verifying: [Certificate] = []
-            if case .own(let anchors) = plan.serverAnchors { verifying = try anchors.map { try Certificate(der: $0) } }
-            return try await renewal.enroll(plan, replaces: replace, token: token, options) { [verifying] published in
-                try choice.anchors(among: published, verifying: verifying)
-            }
+        var request = EnrollmentRequest(
+            name: name, server: choice.endpoint.description,
+            subject: subject ?? Self.subject(of: requester?.user ?? SystemUser.name),
+            alternativeNames: alternativeNames,
+            keySpecification: key.flatMap { KeySpecification($0) }?.rawValue ?? EnrollmentRecord.anyKey,
+            credential: requester?.name, identity: identity, replaces: replace, options: options, serverAnchors: nil)
+        let outcome: IdentityRenewal.Outcome
+        if let uri {
+            outcome = try enroll(request, keyAt: uri, choice, reporter, in: session)
+        } else {
+            _ = try session.perform(.checkEnrollment(name: name, replaces: replace))
+            let serverAnchors = try Blocking.run { try await choice.serverAnchors() }
+            if case .own(let anchors) = serverAnchors { request.serverAnchors = anchors.map { Data($0) } }
+            outcome = try enroll(request, choice, reporter, in: session)
         }
         reporter.end()
         try reporter.result(outcome, verb: "enrolled")
     }
 
+    /// Enrols a new key. A server asks for the user's choice of anchors by a result, and the request is repeated with
+    /// it.
+    private func enroll(
+        _ request: EnrollmentRequest, _ choice: ServerAnchorChoice, _ reporter: RenewalReporter,
+        in session: VaultSession
+    ) throws -> IdentityRenewal.Outcome {
+        let verifying = try (request.serverAnchors ?? []).map { try Certificate(der: Array($0)) }
+        var request = request
+        // An EST server whose CA certificates change between two requests is asked again.
+        for _ in 1...3 {
+            let result = try session.perform(.enrollIdentity(request), report: reporter.report) { published in
+                try choice.anchors(among: published, verifying: verifying)
+            }
+            guard case .needsAnchors(let published, let serverChain) = result else {
+                return try VaultSession.outcome(result)
+            }
+            let authorities = ESTPublishedAuthorities(
+                certificates: try published.map { try Certificate(der: Array($0)) },
+                serverChain: try serverChain.map { try Certificate(der: Array($0)) })
+            let anchors = try choice.anchors(among: authorities, verifying: verifying)
+            request.chosen = EnrollmentRequest.ChosenAnchors(
+                anchors: anchors.map { Data($0.der) }, published: published)
+        }
+        throw CountersignError(.refused, "\(request.server) sends different CA certificates each time")
+    }
+
+    /// Enrols a key in a token, in this process.
+    private func enroll(
+        _ request: EnrollmentRequest, keyAt uri: TokenURI, _ choice: ServerAnchorChoice, _ reporter: RenewalReporter,
+        in session: VaultSession
+    ) throws -> IdentityRenewal.Outcome {
+        let renewal = try session.operations().renewal(report: reporter.report)
+        try renewal.checkName(name, replaces: replace, isInToken: true)
+        let token = try IdentitySource.tokenKey(at: uri, for: name, asking: secrets.input)
+        return try Blocking.run {
+            var plan = EnrollmentRecord(request)
+            plan.keySpecification = EnrollmentRecord.tokenKey
+            plan.serverAnchors = try await choice.serverAnchors()
+            var verifying: [Certificate] = []
+            if case .own(let anchors) = plan.serverAnchors { verifying = try anchors.map { try Certificate(der: $0) } }
+            return try await renewal.enroll(
+                plan, replaces: request.replaces, token: token, request.options
+            ) { [verifying] published in
+                try choice.anchors(among: published, verifying: verifying)
+            }
+        }
+    }
+
     /// The credential that authenticates the request; nil if the identity does, or if nothing does.
-    private func requestCredential(in contents: VaultContents) throws -> (name: String, user: String)? {
-        if let identity, !contents.hasKey(of: identity) {
-            throw CountersignError.unknown(
-                "identity", identity, known: Array(contents.identityKeys.keys) + contents.tokenKeys.keys,
-                addedBy: "certificate import")
+    private func requestCredential(_ session: VaultSession) throws -> (name: String, user: String)? {
+        if let identity {
+            let states = try session.renewalStates().filter(\.hasKey).map(\.name)
+            guard states.contains(identity) else {
+                throw CountersignError.unknown("identity", identity, known: states, addedBy: "certificate import")
+            }
         }
         if credential == nil, identity != nil { return nil }
         let name = credential ?? "enrollment"
-        if let found = contents.credentials[name] { return (name, found.user) }
+        let known = try session.credentials()
+        let found = known.first { $0.name == name }
+        if let user = found?.user { return (name, user) }
         guard credential == nil else {
+            if found != nil {
+                throw CountersignError(
+                    .refused, "credential \(name.debugDescription) is a token, not a user name and password",
+                    hint: "name a credential that `countersign credential list` shows with a user name")
+            }
             throw CountersignError.unknown(
-                "credential", name, known: contents.credentials.keys, addedBy: "credential set")
+                "credential", name, known: known.map(\.name), addedBy: "credential set")
         }
         return nil
     }

@@ -4,6 +4,7 @@ import ArgumentParser
 import Countersign
 import CountersignCertificates
 import CountersignVault
+import FoundationEssentials
 import Glibc
 
 /// `countersign certificate import`.
@@ -22,7 +23,8 @@ struct CertificateImportCommand: ParsableCommand {
             The module is the URI's module-path, else $PKCS11_MODULE_PATH, else the system's (p11-kit).
 
             With --password-stdin, standard input contains the vault's passphrase, if it has one, then the file's \
-            password or the token's PIN, if it needs one; one per line.
+            password or the token's PIN, if it needs one; one per line. Except for a key in a token, the passphrase may \
+            be left out while the running `countersign serve` has the vault open.
 
             EXAMPLES:
               countersign certificate import laptop.p12
@@ -64,39 +66,29 @@ struct CertificateImportCommand: ParsableCommand {
         let access = VaultAccess(home: home, secrets: secrets.input)
         let source = try IdentitySource(file: file, keyFile: keyFile)
         // Opens the vault first, because its passphrase precedes the file's password on standard input.
-        let vault = try access.openOrCreate()
+        // A token's key is only used by the process that has asked for its PIN.
+        let session =
+            source.isToken
+            ? try access.ownSession(creates: true)
+            : try access.session(creates: true, readsSecret: true)
         let found = try source.read(asking: secrets.input)
         let name = try self.name ?? IdentityName.from(found.leaf)
-        try store(found, as: name, in: vault, home)
+        try store(found, as: name, in: session)
         report(name, found.leaf)
     }
 
-    /// Stores the key in the vault and the chain in its file; on failure, neither.
-    private func store(_ found: ImportedIdentity, as name: String, in vault: OpenVault, _ home: Home) throws {
-        let chainFile = home.identityChain(named: name)
-        let before = try chainFile.readIfThere(upTo: Home.fileLimitBytes)
-        var isWritten = false
-        do {
-            try vault.update { contents in
-                let isKnown =
-                    contents.identityKeys[name] != nil || contents.tokenKeys[name] != nil
-                    || contents.plan(of: name) != nil
-                guard replace || (!isKnown && before == nil) else {
-                    throw CountersignError(
-                        .nameInUse, "an identity \(name.debugDescription) already exists",
-                        hint: "pass --replace to replace it, or choose another name with --name")
-                }
-                // Keeps the key until it is replaced, so that the identity keeps its place in the order.
-                contents.removeEnrollment(named: name)
-                contents.removePendingEnrollment(named: name)
-                try found.store(in: &contents, as: name)
-                isWritten = true
-                try chainFile.replace(with: Array(found.chain.map(\.pem).joined().utf8))
+    private func store(_ found: ImportedIdentity, as name: String, in session: VaultSession) throws {
+        switch found.key {
+        case .file(let key):
+            _ = try session.perform(
+                .importIdentity(name: name, chain: found.chain.map { Data($0.der) }, replaces: replace),
+                secret: try key.pkcs8)
+        case .token(let uri, let pin):
+            let key = TokenKey(
+                name: name, uri: uri.description, pin: pin, leafSHA256: found.leaf.sha256Fingerprint)
+            try session.operations().importIdentity(name, found.chain, replaces: replace) { contents in
+                try contents.setTokenKey(key)
             }
-        } catch {
-            guard isWritten else { throw error }
-            if let before { try chainFile.replace(with: before) } else { try chainFile.remove() }
-            throw error
         }
     }
 

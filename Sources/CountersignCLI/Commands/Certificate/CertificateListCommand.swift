@@ -25,17 +25,16 @@ struct CertificateListCommand: ParsableCommand {
 
     func run() throws {
         let home = try homeOption.located()
-        let vault = try VaultAccess(home: home, secrets: secrets.input).openIfThere()
-        let enrolled = try EnrolledIdentities(vault?.contents, home: home, readsTokens: false)
+        let enrolled = try VaultAccess(home: home, secrets: secrets.input).session().identities()
         let sites = IdentitySites(of: home)
-        let shown = enrolled.chains.map { IdentitySummary($0.name, $0.chain, of: vault?.contents, sites) }
-        let pending = (vault?.contents).map(PendingSummary.all) ?? []
+        let shown = try enrolled.identities.map { try IdentitySummary($0, sites) }
+        let pending = enrolled.pending.map(PendingSummary.init)
         if output.json {
             try Console.result(json: shown.map(Listed.identity) + pending.map(Listed.pending))
         } else {
             output.show(
                 ["NAME", "SUBJECT", "ISSUER", "VALIDITY", "SITES"],
-                shown.map { [$0.name, $0.subject, $0.issuer, $0.remaining, $0.sitesText] })
+                shown.map { [$0.name, $0.subject, $0.issuer, $0.remaining + $0.purpose, $0.sitesText] })
             if !shown.isEmpty, !pending.isEmpty { Console.result("\n") }
             output.show(
                 ["NAME", "SUBJECT", "SERVER", "STATE", "NEXT"], pending.map { $0.row.map(Console.printable) })
@@ -80,22 +79,12 @@ struct CertificateInspectCommand: ParsableCommand {
 
     func run() throws {
         let home = try homeOption.located()
-        let contents = try VaultAccess(home: home, secrets: secrets.input).openIfThere()?.contents
-        guard IdentityName.isGood(name), let chain = try chain(in: contents, home), !chain.isEmpty else {
+        let session = try VaultAccess(home: home, secrets: secrets.input).session()
+        guard IdentityName.isGood(name), let found = try session.identities(named: name).identities.first else {
             throw try IdentityName.unknown(name, home)
         }
-        let shown = IdentitySummary(name, chain, of: contents, IdentitySites(of: home))
+        let shown = try IdentitySummary(found, IdentitySites(of: home))
         if output.json { return try Console.result(json: shown) }
         Console.result(shown.text)
-    }
-
-    /// The chain from the identity's file, or from the vault for an enrolled identity.
-    private func chain(in contents: VaultContents?, _ home: Home) throws -> [Certificate]? {
-        if contents?.enrollments[name] != nil,
-            let chain = StoredIdentity(named: name, in: contents, home: home, readsTokens: false).chain
-        {
-            return chain
-        }
-        return try home.chain(named: name)
     }
 }

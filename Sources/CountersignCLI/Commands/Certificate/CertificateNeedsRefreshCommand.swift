@@ -33,19 +33,9 @@ struct CertificateNeedsRefreshCommand: ParsableCommand {
 
     func run() throws {
         let home = try located()
-        let contents = try VaultAccess(home: home, secrets: secrets.input).openIfThere()?.contents
-        let now = Int64(time(nil))
-        let names: [String]
-        if let name {
-            names = IdentityName.isGood(name) ? [name] : []
-        } else {
-            let known = [
-                contents?.identityKeys.keys.map(\.self), contents?.tokenKeys.keys.map(\.self),
-                contents?.plannedNames,
-            ]
-            names = Set(known.compactMap(\.self).joined()).union(try home.identityNames()).sorted()
-        }
-        let states = names.compactMap { RenewalState(named: $0, in: contents, home: home, now: now) }
+        let session = try VaultAccess(home: home, secrets: secrets.input).session()
+        let isName = name.map(IdentityName.isGood) ?? true
+        let states = isName ? try session.renewalStates(of: name) : []
         if name != nil, states.isEmpty {
             for diagnostic in Diagnostic.all(in: try IdentityName.unknown(name ?? "", home)) {
                 Console.error(diagnostic)

@@ -2,8 +2,6 @@
 
 import ArgumentParser
 import Countersign
-import CountersignVault
-import Glibc
 
 /// `countersign certificate refresh`.
 struct CertificateRefreshCommand: ParsableCommand {
@@ -40,33 +38,31 @@ struct CertificateRefreshCommand: ParsableCommand {
 
     func run() throws {
         let home = try homeOption.located()
-        let vault = try VaultAccess(home: home, secrets: secrets.input).openIfThere()
+        let session = try VaultAccess(home: home, secrets: secrets.input).session()
         if let name {
-            guard IdentityName.isGood(name), let vault else { throw try IdentityName.unknown(name, home) }
-            guard vault.contents.plan(of: name) != nil || vault.contents.hasKey(of: name) else {
-                throw try IdentityName.unknown(name, home)
-            }
-            return try refresh(name, home, vault)
+            guard IdentityName.isGood(name),
+                let state = try session.renewalStates(of: name).first, state.hasKey || state.isEnrolled
+            else { throw try IdentityName.unknown(name, home) }
+            return try refresh(name, session)
         }
-        guard let vault else { return Console.result("nothing is due\n") }
-        try refreshDue(home, vault)
+        try refreshDue(session)
     }
 
     /// Refreshes every identity that is due. A failure of one does not stop the others.
-    private func refreshDue(_ home: Home, _ vault: OpenVault) throws {
+    private func refreshDue(_ session: VaultSession) throws {
         var hasFailed = false
         var isPending = false
         var isAnyDue = false
-        for name in vault.contents.plannedNames {
+        for name in try session.renewalStates().filter(\.isEnrolled).map(\.name) {
             do {
-                if try IdentityRenewal(home: home, vault: vault, now: Self.now).repairFile(of: name) {
+                if try session.perform(.repairIdentity(name: name)) == .repaired(true) {
                     isAnyDue = true
                     Console.result("identity \"\(name)\": chain file restored\n")
                 }
-                let state = RenewalState(named: name, in: vault.contents, home: home, now: Self.now())
+                let state = try session.renewalStates(of: name).first
                 guard let state, state.isRenewable else { continue }
                 isAnyDue = true
-                try refresh(name, home, vault)
+                try refresh(name, session)
             } catch let code as ExitCode where code == RenewalReporter.pending {
                 isPending = true
             } catch {
@@ -76,33 +72,28 @@ struct CertificateRefreshCommand: ParsableCommand {
                 }
             }
         }
-        warnAboutImported(home, vault)
+        try warnAboutImported(session)
         if hasFailed { throw ExitCode.failure }
         if isPending { throw RenewalReporter.pending }
         if !isAnyDue { Console.result("nothing is due\n") }
     }
 
     /// Nothing can renew an imported identity, so that it is not an error that it is due.
-    private func warnAboutImported(_ home: Home, _ vault: OpenVault) {
-        for name in vault.contents.identityOrder.sorted() {
-            let state = RenewalState(named: name, in: vault.contents, home: home, now: Self.now())
-            guard let state, state.isDue, !state.isEnrolled else { continue }
-            Console.warning("identity \"\(name)\" needs a new certificate; \(RenewalState.importAgain)")
+    private func warnAboutImported(_ session: VaultSession) throws {
+        for state in try session.renewalStates() where state.hasKey && state.isDue && !state.isEnrolled {
+            Console.warning("identity \"\(state.name)\" needs a new certificate; \(RenewalState.importAgain)")
         }
     }
 
-    private func refresh(_ name: String, _ home: Home, _ vault: OpenVault) throws {
+    private func refresh(_ name: String, _ session: VaultSession) throws {
         let reporter = RenewalReporter(name: name)
-        let renewal = IdentityRenewal(home: home, vault: vault, now: Self.now, report: reporter.report)
         var options = IdentityRenewal.Options()
         options.reusesKey = reuseKey
         if noWait { options.patienceSeconds = 0 }
         options.waitsForOtherProcess = !noWait
         defer { reporter.end() }
-        let outcome = try Blocking.run { [options] in try await renewal.refresh(name, options) }
+        let result = try session.perform(.refreshIdentity(name: name, options: options), report: reporter.report)
         reporter.end()
-        try reporter.result(outcome, verb: "refreshed")
+        try reporter.result(try VaultSession.outcome(result), verb: "refreshed")
     }
-
-    private static let now: @Sendable () -> Int64 = { Int64(time(nil)) }
 }

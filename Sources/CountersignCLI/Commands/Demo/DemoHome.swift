@@ -27,7 +27,7 @@ struct DemoHome {
         } else {
             let contents = vault.contents
             let isTaken =
-                try contents.credentials[Self.name] != nil || contents.identityKeys[Self.name] != nil
+                try contents.credentialNames.contains(Self.name) || contents.identityKeys[Self.name] != nil
                 || contents.tokenKeys[Self.name] != nil
                 || chain.readIfThere(upTo: 1 << 20) != nil || anchor.readIfThere(upTo: 1 << 20) != nil
             guard isTaken else { return }

@@ -38,6 +38,8 @@ struct DemoPage {
 
     /// What to type in another terminal.
     func invitation(to sites: [(kind: DemoSite.Kind, url: String)], _ address: String, _ home: Home) -> String {
+        let path = home.rootCertificate.path
+        let rootPath = ServeCommand.absolutePath(path) ?? path
         var text = """
 
             The last site's certificate does not verify, so curl stops and says why. With -k
@@ -45,7 +47,7 @@ struct DemoPage {
 
             Try it from another terminal (Ctrl-C here ends the demo):
 
-              ca=\(home.rootCertificate.path)
+              ca=\(ShellWord.quoted(rootPath))
               demo() { curl --noproxy '' -x http://\(address) --cacert "$ca" "$@"; }
 
             """

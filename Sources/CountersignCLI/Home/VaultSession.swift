@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Countersign
+import CountersignCertificates
+import CountersignCryptography
+import CountersignSitePolicy
+import CountersignVault
+import FoundationEssentials
+import Glibc
+
+/// Performs a command's operations: in the home's running server while it has the vault open, otherwise in this
+/// process, which then opens the vault and may ask for its passphrase.
+final class VaultSession {
+    private let access: VaultAccess
+    private let creates: Bool
+    private var server: VaultServer?
+    private var local: VaultOperations?
+
+    init(access: VaultAccess, creates: Bool, server: VaultServer?) {
+        self.access = access
+        self.creates = creates
+        self.server = server
+    }
+
+    /// Opens the vault unless the server performs the operations: its passphrase precedes the command's own secrets on
+    /// standard input.
+    func prepare() throws {
+        if server == nil { _ = try operations() } else { Startup.reportHardening() }
+    }
+
+    /// Whether the next operation of this kind is performed by the running server.
+    func isPerformedByServer(_ operation: VaultOperation) -> Bool { server?.offers(operation) == true }
+
+    /// The operations in this process, on a vault that it has opened.
+    func operations() throws -> VaultOperations {
+        if let local { return local }
+        let vault = creates ? try access.openOrCreate() : try access.openIfThere()
+        let operations = VaultOperations(home: access.home, vault: vault, now: { Int64(time(nil)) })
+        local = operations
+        return operations
+    }
+
+    /// Performs one operation. `report` receives the progress of a renewal. Opens the vault in this process if the
+    /// server cannot perform the operation.
+    func perform(
+        _ operation: VaultOperation, secret: Secret? = nil,
+        report: @escaping @Sendable (RenewalProgress) -> Void = { _ in }, confirm: AnchorConfirmation? = nil
+    ) throws -> VaultResult {
+        if let server, server.offers(operation) {
+            if let result = try server.perform(operation, secret: secret, report: report) { return result }
+            self.server = nil
+        }
+        return try operations().perform(
+            operation, secret: secret, OperationDialogue(report: report), confirm: confirm)
+    }
+
+    // MARK: Results
+
+    func credentials() throws -> [ListedCredential] {
+        guard case .credentials(let found) = try perform(.listCredentials) else { throw Self.unexpected }
+        return found
+    }
+
+    func names() throws -> (credentials: Set<String>, identities: Set<String>) {
+        guard case .names(let credentials, let identities) = try perform(.listNames) else { throw Self.unexpected }
+        return (credentials, identities)
+    }
+
+    func trustExceptions() throws -> [TrustExceptionRecord] {
+        guard case .trustExceptions(let found) = try perform(.listTrustExceptions) else { throw Self.unexpected }
+        return found
+    }
+
+    /// The number of removed records and, if it is 0, the names that exist.
+    func remove(_ operation: VaultOperation) throws -> (count: Int, known: Set<String>) {
+        guard case .removed(let count, let known) = try perform(operation) else { throw Self.unexpected }
+        return (count, known)
+    }
+
+    func identities(named name: String? = nil) throws -> IdentityListing {
+        let operation = name.map { VaultOperation.showIdentity(name: $0) } ?? .listIdentities
+        guard case .identities(let found) = try perform(operation) else { throw Self.unexpected }
+        return found
+    }
+
+    func renewalStates(of name: String? = nil) throws -> [RenewalState] {
+        guard case .renewalStates(let found) = try perform(.listRenewalStates(name: name)) else {
+            throw Self.unexpected
+        }
+        return found
+    }
+
+    /// The interception CA's root after the operation.
+    func root(_ operation: VaultOperation) throws -> Certificate {
+        guard case .root(let der) = try perform(operation) else { throw Self.unexpected }
+        return try Certificate(der: Array(der))
+    }
+
+    /// The outcome of a renewal or enrolment.
+    static func outcome(_ result: VaultResult) throws -> IdentityRenewal.Outcome {
+        switch result {
+        case .renewed(let leaf): .renewed(try Certificate(der: Array(leaf)))
+        case .pending(let until): .pending(until: until)
+        default: throw unexpected
+        }
+    }
+
+    static let unexpected = CountersignError(
+        .refused, "the running server gave an answer that this version does not expect",
+        hint: "restart `countersign serve`")
+}
