@@ -5,21 +5,23 @@ import Foundation
 import Testing
 
 extension Sandbox {
-    /// Runs `countersign ARGUMENTS` under strace, which kills it at its `count`th call of `call`. Returns whether it
-    /// was killed.
-    func isKilled(at call: String, _ count: Int, _ arguments: [String]) throws -> Bool {
-        // Pinned to one processor, so that all tasks share one thread: strace counts calls per thread.
+    /// Runs `countersign ARGUMENTS` under strace, which kills it at the `count`th call of `call` in one thread. Returns
+    /// nil if it was killed, and otherwise the number of these calls in all threads: on a busy machine, several threads
+    /// may share them, and then the last calls of the run are not reached.
+    func callsUnlessKilled(at call: String, _ count: Int, _ arguments: [String]) throws -> Int? {
+        let log = folder.file("calls")
+        // Pinned to one processor, so that the tasks share few threads.
         let result = try Command.run(
             try Tool.path("taskset"),
             [
-                "-c", Self.processor, try Tool.path("strace"), "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call)",
+                "-c", Self.processor, try Tool.path("strace"), "-f", "-qq", "-o", log, "-e", "trace=\(call)",
                 "-e", "inject=\(call):signal=KILL:when=\(count)", try Self.executable,
             ] + arguments, environment: try environment(), folder: folder.path, in: folder)
         guard result.status == 0 else {
             try #require(result.status == 128 + SIGKILL, "\(call) \(count): \(result.said)")
-            return true
+            return nil
         }
-        return false
+        return TextFile.lines(log).filter { $0.contains(" \(call)(") }.count
     }
 
     /// The first processor that this process may use.
