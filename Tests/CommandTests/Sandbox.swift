@@ -35,6 +35,8 @@ final class Sandbox: Sendable {
         return [
             "PATH": "\(programs):/usr/bin:/bin", "HOME": folder.path, "COUNTERSIGN_HOME": home,
             "PKI": "\(Tool.repository)/Certs/dev/pki",
+            // Without the Kerberos tickets of whoever runs the tests.
+            "KRB5CCNAME": "FILE:\(folder.file("tickets"))",
         ].merging(own) { _, new in new }
     }
 

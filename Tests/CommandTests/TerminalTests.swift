@@ -64,7 +64,8 @@ struct TerminalTests {
         let list = try start("credential", "list")
         try list.when("The vault's passphrase: ", type: "canary-passphrase\r")
         #expect(list.waitForExit() == 0)
-        #expect(list.screen == "The vault's passphrase: \r\nNAME        USER  BLOCKED\r\nenrollment  jdoe  no\r\n")
+        let table = "NAME        KIND      USER  BLOCKED\r\nenrollment  password  jdoe  no\r\n"
+        #expect(list.screen == "The vault's passphrase: \r\n\(table)")
     }
 
     @Test
@@ -75,7 +76,7 @@ struct TerminalTests {
         try list.when("The vault's passphrase: ", type: "wrong\r")
         try list.when("That is not the vault's passphrase. Try again: ", type: "canary-passphrase\r")
         #expect(list.waitForExit() == 0)
-        #expect(list.screen.hasSuffix("again: \r\nenrollment  jdoe  no\r\n"), "\(list.screen)")
+        #expect(list.screen.hasSuffix("again: \r\nenrollment  password  jdoe  no\r\n"), "\(list.screen)")
         // Three attempts are enough.
         let stubborn = try start("exec", "--", "true")
         try stubborn.when("The vault's passphrase: ", type: "wrong\r")

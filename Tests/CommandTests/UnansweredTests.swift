@@ -75,7 +75,7 @@ struct UnansweredTests {
                 """)
         #expect(
             try exec("negotiate") == """
-                countersign: warning: \(site): origin offers Negotiate; the site's line permits basic: permit `ntlm` \
+                countersign: warning: \(site): origin offers Negotiate; the site's line permits basic: permit `negotiate` \
                 with answer= in AllowedSites/local.sites:2
 
                 """)
@@ -112,6 +112,11 @@ struct UnansweredTests {
                 `countersign trust anchor add FILE`
 
                 """)
+        let anchor = "\(sandbox.home)/Certs/anchors/root.crt"
+        _ = try sandbox.sh("mkdir -p '\(sandbox.home)/Certs/anchors' && touch '\(anchor)'")
+        let ignored = "Certs/anchors/root.crt is ignored, because its name does not end in .pem"
+        #expect(try sandbox.sh("countersign exec -- curl -s -o /dev/null \(site)/open").error.contains(ignored))
+        #expect(try sandbox.sh("countersign test \(site)/open").error.contains(ignored))
         let found = try test("\(site)/open")
         #expect(found.status == 1)
         #expect(found.rows["trust"] == "no: issued by \"CN=Origin root,O=Countersign test\", which is not trusted")
@@ -148,6 +153,13 @@ struct UnansweredTests {
         #expect(found.rows["answered"] == "no")
         #expect(found.rows["response"] == "401")
         #expect(found.rows["next"] == "`countersign credential set --user USER`")
+        try enrol("wrong")
+        found = try test("\(site)/basic")
+        #expect(found.status == 1)
+        #expect(found.rows["permitted"] == "yes: basic")
+        #expect(found.rows["credential"] == "yes: \"enrollment\"")
+        #expect(found.rows["answered"] == "basic with \"enrollment\": rejected")
+        #expect(found.rows["next"] == "`countersign credential set --user USER` with the right password")
         try enrol("secret")
         found = try test("\(site)/basic")
         #expect(found.status == 0)
@@ -163,6 +175,8 @@ struct UnansweredTests {
         #expect(found.status == 1)
         #expect(found.rows["error"] == "localhost:1: connection refused")
         #expect(found.rows["answered"] == "no: no request was sent")
+        #expect(found.rows["permitted"] == "not checked")
+        #expect(found.rows["credential"] == "not checked")
         #expect(found.rows["next"] == "the site was not reached: check its name, its port and the network")
     }
 
@@ -171,7 +185,8 @@ struct UnansweredTests {
         try enrol("secret")
         #expect(
             try exec("negotiate")
-                == "countersign: warning: \(site): the origin wants Kerberos; NTLM was refused\n")
+                == "countersign: warning: \(site): the origin wants Kerberos; NTLM was refused: "
+                + "`kinit` obtains a Kerberos ticket\n")
     }
 
     // MARK: The access log

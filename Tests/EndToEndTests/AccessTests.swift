@@ -69,16 +69,16 @@ import Testing
         let seen = try asNobody(["/usr/bin/python3", "-c", script, String(proxy.port)], in: user.folder)
         #expect(seen.status == 0, "\(seen.said)")
         func lines() -> [Substring] {
-            proxy.process.errorOutput.split(separator: "\n").filter { $0.contains("closed ") }
+            proxy.process.errorOutput.split(separator: "\n").filter { $0.contains("refused ") }
         }
         #expect(lines().count == 1)
         #expect(
-            lines().first?.hasSuffix("closed a connection from user 65534: this proxy serves only user \(getuid())")
+            lines().first?.hasSuffix("refused a connection from user 65534: this proxy serves only user \(getuid())")
                 == true)
         proxy.process.send(SIGTERM)
         _ = proxy.process.waitForExit(seconds: 20)
         #expect(lines().count == 2)
-        #expect(lines().last?.hasSuffix("closed 199 connections from user 65534 since the last report") == true)
+        #expect(lines().last?.hasSuffix("refused 199 connections from user 65534 since the last report") == true)
     }
 
     @Test func lackOfDescriptorsIsReportedAsSuch() throws {

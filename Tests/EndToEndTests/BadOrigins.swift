@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignTestOrigin
+
 extension BadOrigin {
     /// The origins in Certs/dev/bad-origins, and one that is created at run time.
     static let all: [BadOrigin] =
@@ -116,10 +118,29 @@ extension BadOrigin {
         BadOrigin("version-1", otherHost, otherPurpose),
     ]
 
+    private static let byRoot = "by \"CN=Origin root,O=Countersign test\""
+    private static let list = ["crl", "-in", Tool.fixture("origin-root.crl.pem"), "-noout", "-text"]
+    private static let revokedOn = "revoked \(day(list))"
+    private static let staple = ["ocsp", "-respin", Tool.fixture("bad-revoked-by-staple.ocsp"), "-noverify", "-text"]
+
+    /// The day of the revocation in the output of openssl: `Revocation Date: Nov 21 07:56:24 2026 GMT`.
+    private static func day(_ arguments: [String]) -> String {
+        let output = try? Command.run(Tool.path("openssl"), arguments, in: TemporaryFolder()).output
+        let line = output?.split(separator: "\n").first { $0.contains("Revocation ") && $0.hasSuffix(" GMT") }
+        let words = line?.split(separator: " ").map(String.init) ?? []
+        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+        guard words.count == 7, let month = months.firstIndex(of: words[2]) else { return "on a day in \(line ?? "")" }
+        func two(_ text: String) -> String { text.count == 1 ? "0" + text : text }
+        return "\(words[5])-\(two("\(month + 1)"))-\(two(words[3]))"
+    }
+
     private static let revocations = [
-        BadOrigin("revoked", "certificate revoked"),
-        BadOrigin("issuer-revoked", "certificate revoked"),
-        BadOrigin("revoked-by-staple", "certificate revoked", hasStaple: true),
+        BadOrigin("revoked", "certificate \(revokedOn) \(byRoot) (key compromise)"),
+        BadOrigin(
+            "issuer-revoked",
+            "certificate of the issuer \"CN=Issuer of issuer-revoked,O=Countersign test\" \(revokedOn) \(byRoot) "
+                + "(CA compromise)"),
+        BadOrigin("revoked-by-staple", "certificate revoked \(day(staple)) \(byRoot) (superseded)", hasStaple: true),
         BadOrigin("must-staple", "certificate requires a stapled OCSP response, and none that is valid was sent"),
     ]
 }

@@ -200,7 +200,7 @@ import Testing
             "credential", "set", "--user", Countersign.user, "--password-stdin", input: Countersign.wrongPassword)
         #expect(again.said.contains("this user name and password are blocked: rejected at "), "\(again.said)")
         try user.enroll()
-        #expect(try user.succeed("credential", "list", "--no-header") == "enrollment  jdoe  no\n")
+        #expect(try user.succeed("credential", "list", "--no-header") == "enrollment  password  jdoe  no\n")
         #expect(!(try user.succeed("vault", "status")).contains("blocked"))
         #expect(try user.run("credential", "retry").status == 1)
         let answered = try poll(seconds: 10) { try proxy.get("\(site)/echo").status == 200 ? true : nil }

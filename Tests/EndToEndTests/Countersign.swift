@@ -44,13 +44,18 @@ final class Countersign: Sendable {
         try run(arguments, input: input, environment: environment, seconds: seconds)
     }
 
+    /// Without the Kerberos tickets of whoever runs the tests.
+    var environment: [String: String] {
+        ["HOME": folder.path, "KRB5CCNAME": "FILE:\(folder.file("tickets"))"]
+    }
+
     func run(
         _ arguments: [String], input: String? = nil, environment: [String: String] = [:], seconds: Double = 60
     ) throws -> CommandResult {
         let place = arguments.firstIndex(of: "--") ?? arguments.endIndex
         var all = arguments
         all.insert(contentsOf: ["--home", home], at: place)
-        let own = ["HOME": folder.path].merging(environment) { _, new in new }
+        let own = self.environment.merging(environment) { _, new in new }
         return try Command.run(
             try Self.executable, all, environment: own, input: input, in: folder, seconds: seconds)
     }
@@ -112,7 +117,7 @@ final class RunningProxy: Sendable {
         process = try ChildProcess(
             try Countersign.executable,
             ["serve", "--listen", "127.0.0.1:0", "--home", user.home, "--access-log", accessLog] + flags,
-            environment: ["HOME": user.folder.path].merging(environment) { _, new in new },
+            environment: user.environment.merging(environment) { _, new in new },
             capture: user.folder.file("serve-\(number)"))
         port = try Int(process.line(after: "countersign: listening on 127.0.0.1:")) ?? 0
         anchor = try user.exportedAnchor()
@@ -142,6 +147,7 @@ final class RunningProxy: Sendable {
         let rule: String?
         let challenge: String?
         let credential: String?
+        let revocation: String?
         let reason: String?
         let rounds: Int
         let status: Int

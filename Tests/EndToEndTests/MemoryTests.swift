@@ -40,6 +40,38 @@ import Testing
         withExtendedLifetime(origin) {}
     }
 
+    /// A command hands the password and the key over to the server that has the vault open.
+    @Test func secretsFromTheControlSocketAreInLockedMemoryOnly() throws {
+        let (passphrase, password) = ("memory-canary-passphrase", "memory-canary-password")
+        let user = try Countersign()
+        try user.enroll()
+        // The CA, which needs the vault.
+        _ = try user.exportedAnchor()
+        try user.succeed("vault", "rekey", "--passphrase", "--password-stdin", input: "\(passphrase)\n")
+        let proxy = try user.serve(environment: Self.resolvingAtOnce)
+        try user.succeed("vault", "unlock", "--password-stdin", input: "\(passphrase)\n")
+        try user.succeed("credential", "set", "work", "--user", "other", "--password-stdin", input: "\(password)\n")
+        try user.importIdentity("laptop")
+        #expect(try user.succeed("certificate", "list").contains("laptop"))
+        let scalar = try privateKey("laptop")
+        let marks = [
+            ("passphrase", Array(passphrase.utf8)), ("password", Array(password.utf8)), ("key", scalar),
+            ("reversed-key", scalar.reversed()),
+        ]
+        let open = try poll(seconds: 5) {
+            let found = try search(proxy, marks)
+            return found.allSatisfy { $0.place == "locked" && $0.name != "passphrase" } ? found : nil
+        }
+        let found = try open ?? search(proxy, marks)
+        #expect(open != nil, "\(found)")
+        #expect(Set(found.map(\.name)).isSuperset(of: ["password"]), "\(found)")
+
+        try user.succeed("vault", "lock")
+        let isClean = try poll(seconds: 5) { try search(proxy, marks).isEmpty ? true : nil }
+        let left = try search(proxy, marks)
+        #expect(isClean == true, "\(left)")
+    }
+
     /// The dynamic linker resolves a function in its first call, and meanwhile stores the vector registers on the
     /// stack: with the secret that the last memcpy left there.
     @Test func theExecutableResolvesItsFunctionsBeforeItReadsASecret() throws {

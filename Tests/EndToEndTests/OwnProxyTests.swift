@@ -29,7 +29,11 @@ import Testing
             try Data().write(to: root.appendingPathComponent("Packages"))
             for (name, text) in [
                 (".wgetrc", "https_proxy = \(dead)\nproxy_user = me\nproxy_password = wrong\nuser_agent = kept\n"),
-                (".curlrc", "proxy = \"\(dead)\"\nproxy-user = \"me:wrong\"\nuser-agent = \"kept\"\n"),
+                (
+                    ".curlrc",
+                    "proxy = \"\(dead)\"\n --preproxy socks5://127.0.0.1:8\nproxy-user = \"me:wrong\"\n"
+                        + "user-agent = \"kept\"\n"
+                ),
                 (".gitconfig", "[http]\n\tproxy = \(dead)\n\tuserAgent = kept\n"),
                 (".config/pip/pip.conf", "[global]\nproxy = \(dead)\n"),
                 ("apt/parts/proxy.conf", "Acquire::https::Proxy \"\(dead)\";\nAcquire::https::Proxy::a \"\(dead)\";\n"),
@@ -76,5 +80,19 @@ import Testing
         #expect(!answered.isEmpty, "\(done.said)")
         if [.wget, .curl].contains(client) { #expect(done.status == 0 && done.output == "a file\n", "\(done.said)") }
         #expect(!done.said.contains("127.0.0.1:9"), "\(done.said)")
+    }
+
+    @Test func aProxyOfGitForOneURLOrRemoteCausesAWarning() throws {
+        let user = try Countersign()
+        let settings = "[http \"https://me:canary@git.example/\"]\n\tproxy = \(Self.dead)\n"
+        try user.folder.write(".gitconfig", settings + "[remote \"Up\"]\n\tproxy =\n[http]\n\tproxy = \(Self.dead)\n")
+        let done = try user.run(["exec", "--", "true"], environment: ["PATH": "/usr/bin:/bin"])
+        #expect(
+            done.error.contains(
+                """
+                countersign: warning: git prefers http.https://git.example/.proxy, remote.Up.proxy of its \
+                configuration, so that these requests bypass Countersign
+                """), "\(done.said)")
+        #expect(!done.said.contains("canary"))
     }
 }

@@ -58,9 +58,10 @@ package enum Loopback {
     }
 
     /// SOCK_STREAM with SOCK_CLOEXEC.
-    fileprivate static let streamType = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+    static let streamType = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+    static let datagramType = Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue)
 
-    fileprivate static func address(port: Int) -> sockaddr_in {
+    static func address(port: Int) -> sockaddr_in {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = UInt16(port).bigEndian

@@ -57,8 +57,20 @@ package final class OpenSSLAuthority: Sendable {
             ])
     }
 
-    package func revoke(_ name: String, of issuer: String) throws {
-        try openssl(authority(issuer) + ["-revoke", path("\(name).pem")])
+    /// `reason` is one of `openssl ca -crl_reason`.
+    package func revoke(_ name: String, of issuer: String, because reason: String? = nil) throws {
+        try openssl(
+            authority(issuer) + ["-revoke", path("\(name).pem")] + (reason.map { ["-crl_reason", $0] } ?? []))
+    }
+
+    /// The OCSP request of openssl for `leaf`, without nonce, in DER.
+    package func makeRequest(_ file: String, about leaf: String, of issuer: String) throws -> [UInt8] {
+        try openssl(
+            [
+                "ocsp", "-issuer", path("\(issuer).pem"), "-cert", path("\(leaf).pem"), "-no_nonce", "-reqout",
+                path(file),
+            ])
+        return bytes(file)
     }
 
     /// The current revocation list of `issuer` in PEM. Dates have the form `20260101000000Z`.
@@ -82,6 +94,20 @@ package final class OpenSSLAuthority: Sendable {
                 path("\(leaf).pem"), "-respout", path(file), "-noverify",
             ] + flags)
         return bytes(file)
+    }
+
+    /// The OCSP response of `issuer` to a request, both in DER.
+    package func makeResponse(
+        _ name: String, to request: [UInt8], of issuer: String, signedBy signer: String
+    ) throws -> [UInt8] {
+        try folder.write("\(name).request", request)
+        try openssl(
+            [
+                "ocsp", "-index", path("\(issuer).index"), "-CA", path("\(issuer).pem"), "-rsigner",
+                path("\(signer).pem"), "-rkey", path("\(signer).key.pem"), "-reqin", path("\(name).request"),
+                "-respout", path("\(name).response"), "-ndays", "1", "-noverify",
+            ])
+        return bytes("\(name).response")
     }
 
     private func openDatabase(of issuer: String) throws {

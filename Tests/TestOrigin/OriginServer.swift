@@ -33,6 +33,11 @@ package struct RequestLog: Sendable {
             .filter { $0.method != nil }
     }
 
+    /// The same, once there are `count`: Apache logs a request after its response.
+    package func requests(atLeast count: Int) -> [LoggedRequest] {
+        poll(seconds: 15) { requests.count >= count ? requests : nil } ?? requests
+    }
+
     /// The requests for one path, with any query.
     package func requests(path wanted: String) -> [LoggedRequest] {
         requests.filter { $0.path?.split(separator: "?").first.map(String.init) == wanted }

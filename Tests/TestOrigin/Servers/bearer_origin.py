@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An origin that challenges for a bearer token and answers as RFC 6750 §3 describes.
+
+Usage: bearer_origin.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http without CERT. CONTROL is a JSON object:
+
+    tokens        maps each token to "valid", "expired", or the scopes it has, separated by spaces
+    realm         (default: "Test Bearer"; null: none)
+    bare          challenges with the scheme alone, and rejects without an error code
+    schemes       the schemes of a challenge, in this order (default: ["Bearer"]); "Basic" is another
+    user          the account that Basic accepts, "jdoe:password"
+    unauthorized  also sends insufficient_scope with status 401
+
+CONTROL may change while the server runs: a POST to /control replaces it, and is not logged. /admin requires the scope
+`admin`, /malformed is an invalid request. Writes one JSON object per request to LOG.
+"""
+
+import base64
+import http.server
+import json
+import re
+import ssl
+import sys
+import threading
+
+# RFC 6750 §2.1.
+CREDENTIALS = re.compile(r"Bearer +([A-Za-z0-9\-._~+/]+=*)")
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    timeout = 120
+
+    def setup(self):
+        if self.server.tls:
+            self.request = self.server.tls.wrap_socket(self.request, server_side=True)
+        super().setup()
+
+    def log_message(self, *_):
+        pass
+
+    def handle_any(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.path == "/control":
+            self.server.control = self.server.defaults | json.loads(body)
+            return self.reply(204, b"")
+        value = self.headers.get("Authorization")
+        status, error, scope = self.judge(value)
+        self.server.log({
+            "method": self.command, "path": self.path, "status": status, "authorization": value, "why": error,
+            "auth": value and value.split(" ")[0],
+        })
+        if status == 200:
+            return self.reply(200, f"welcome to {self.path}\n".encode())
+        self.reply(status, f"origin says: {error}\n".encode(), self.challenges(error, scope))
+
+    do_GET = do_HEAD = do_POST = do_PUT = handle_any
+
+    def judge(self, value):
+        """Status, error code and scope for a request with this Authorization."""
+        control = self.server.control
+        if value is None:
+            return 401, None, None
+        if value.startswith("Basic ") and "Basic" in control["schemes"]:
+            accepted = base64.b64decode(value[6:]).decode() == control.get("user")
+            return (200, None, None) if accepted else (401, None, None)
+        match = CREDENTIALS.fullmatch(value)
+        if not match or self.path.startswith("/malformed"):
+            return 400, "invalid_request", None
+        state = control["tokens"].get(match[1])
+        if state is None or state == "expired":
+            return 401, "invalid_token", None
+        if self.path.startswith("/admin") and "admin" not in state.split(" "):
+            return (401 if control.get("unauthorized") else 403), "insufficient_scope", "admin audit"
+        return 200, None, None
+
+    def challenges(self, error, scope):
+        control = self.server.control
+        for scheme in control["schemes"]:
+            if scheme != "Bearer":
+                if error is None or error == "invalid_token":
+                    yield f'{scheme} realm="weaker"'
+                continue
+            parts = []
+            if not control.get("bare"):
+                if control["realm"] is not None:
+                    parts.append('realm="' + control["realm"] + '"')
+                if error:
+                    parts += [f'error="{error}"', 'error_description="as RFC 6750 says"']
+                if scope:
+                    parts.append(f'scope="{scope}"')
+            yield " ".join(["Bearer", ", ".join(parts)]).strip()
+
+    def reply(self, status, body, challenges=()):
+        self.send_response(status)
+        for challenge in challenges:
+            self.send_header("WWW-Authenticate", challenge)
+        if status != 204:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+    defaults = {"realm": "Test Bearer", "schemes": ["Bearer"], "tokens": {}}
+
+    def __init__(self, control, log, certificate=None, key=None):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.control = self.defaults | control
+        self.tls = None
+        if certificate:
+            self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.tls.load_cert_chain(certificate, key)
+        self.log_file = open(log, "a", encoding="utf-8")
+        self.lock = threading.Lock()
+
+    def log(self, entry):
+        with self.lock:
+            self.log_file.write(json.dumps(entry) + "\n")
+            self.log_file.flush()
+
+    def handle_error(self, request, client_address):
+        self.log({"error": repr(sys.exc_info()[1])})
+
+
+def main():
+    server = Server(json.loads(sys.argv[1]), *sys.argv[2:5])
+    print("listening", server.server_address[1], flush=True)
+    server.serve_forever()
+
+
+main()
