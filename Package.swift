@@ -65,28 +65,33 @@ let package = Package(
         // Only the headers: the first command that needs libcurl loads it at run time.
         .systemLibrary(
             name: "CountersignCCurl", path: "Sources/CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        // Only the headers: the first challenge that Kerberos could answer loads the library.
+        .systemLibrary(name: "CountersignCGSSAPI", path: "Sources/CGSSAPI", providers: [.apt(["libkrb5-dev"])]),
         .systemLibrary(name: "CountersignCLinux", path: "Sources/CLinux"),
         module("Cryptography", ["COpenSSL"]),
         module("HTTP1"),
         module("Challenges", ["Cryptography"]),
-        module("NTLM", ["Challenges", "Cryptography"]),
+        module("SPNEGO", ["Cryptography"]),
+        module("NTLM", ["SPNEGO", "Challenges", "Cryptography"]),
+        module("Negotiate", ["SPNEGO", "Challenges", "Cryptography", "CGSSAPI"]),
         module("SitePolicy", ["Challenges", "Cryptography"]),
         module("Certificates", ["Cryptography", "COpenSSL"]),
         module("Vault", ["Challenges", "Cryptography"]),
         module("Enrollment", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl"]),
+        module("Revocation", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "CCurl"]),
         module("TLS", ["Certificates", "Challenges", "Cryptography", "COpenSSL"], nio),
         module("Upstream", ["HTTP1", "TLS", "Certificates", "Challenges", "Cryptography"], nio),
         module(
             "Proxy",
             [
-                "HTTP1", "Upstream", "TLS", "NTLM", "SitePolicy", "Certificates", "Challenges", "Cryptography",
-                "CLinux",
+                "HTTP1", "Upstream", "TLS", "NTLM", "Negotiate", "SitePolicy", "Certificates", "Challenges",
+                "Cryptography", "CLinux",
             ], nio),
         module(
             "Countersign",
             [
-                "Proxy", "Upstream", "TLS", "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates", "Challenges",
-                "Cryptography", "COpenSSL", "CLinux",
+                "Proxy", "Upstream", "TLS", "NTLM", "Negotiate", "Vault", "Enrollment", "Revocation", "SitePolicy",
+                "Certificates", "Challenges", "Cryptography", "COpenSSL", "CLinux",
             ], nio + [logging, lifecycle], settings: internalImports),
         module(
             "CountersignURLSession", ["Countersign", "Upstream", "HTTP1", "Challenges"], nio,
@@ -94,13 +99,13 @@ let package = Package(
         // The servers of `countersign demo`, with an NTLM acceptor and a client CA that tests use too.
         module(
             "Demo",
-            ["HTTP1", "TLS", "NTLM", "Certificates", "Challenges", "Cryptography", "COpenSSL"], nio),
+            ["HTTP1", "TLS", "NTLM", "SPNEGO", "Certificates", "Challenges", "Cryptography", "COpenSSL"], nio),
         .executableTarget(
             name: "CountersignCLI",
             dependencies: dependencies(
                 [
-                    "Countersign", "Demo", "Proxy", "TLS", "Vault", "Enrollment", "SitePolicy", "Certificates",
-                    "Challenges", "Cryptography", "CLinux", "CCurl",
+                    "Countersign", "Demo", "Proxy", "Negotiate", "TLS", "Vault", "Enrollment", "SitePolicy",
+                    "Certificates", "Challenges", "Cryptography", "CLinux", "CCurl",
                 ], nio + [argumentParser, logging]),
             // Resolves every function before any secret is read. The dynamic linker otherwise resolves a function in
             // its first call, and stores the vector registers on the stack meanwhile: with the secret that the last
@@ -118,7 +123,9 @@ let package = Package(
         tests("CryptographyTests", ["Cryptography"]),
         tests("HTTP1Tests", ["HTTP1"], [.product(name: "NIOHTTP1", package: "swift-nio"), embedded]),
         tests("ChallengesTests", ["NTLM", "Challenges", "Cryptography"]),
-        tests("NTLMTests", ["NTLM", "Demo", "Challenges", "Cryptography"]),
+        tests("SPNEGOTests", ["SPNEGO", "Cryptography"]),
+        tests("NTLMTests", ["NTLM", "SPNEGO", "Demo", "Challenges", "Cryptography"]),
+        tests("NegotiateTests", ["Negotiate", "TestOrigin", "Challenges", "Cryptography"]),
         tests("SitePolicyTests", ["SitePolicy", "Challenges"]),
         tests("CertificatesTests", ["Certificates", "Demo", "Cryptography", "TestOrigin", "COpenSSL"]),
         tests("VaultTests", ["Vault", "Challenges", "Cryptography"]),
@@ -126,6 +133,7 @@ let package = Package(
             "TLSTests", ["TLS", "TestOrigin", "Certificates", "Challenges", "Cryptography", "COpenSSL"],
             nio + [embedded]),
         tests("EnrollmentTests", ["Enrollment", "TestOrigin", "Certificates", "Challenges", "Cryptography"]),
+        tests("RevocationTests", ["Revocation", "TestOrigin", "Certificates", "Cryptography"]),
         tests("UpstreamTests", ["Upstream", "HTTP1", "TLS", "Certificates", "Challenges"], nio + [embedded]),
         tests(
             "ProxyTests",
