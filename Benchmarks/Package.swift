@@ -39,11 +39,14 @@ let package = Package(
         .systemLibrary(
             name: prefixed("COpenSSL"), path: "Sources/COpenSSL", pkgConfig: "openssl",
             providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: prefixed("CGSSAPI"), path: "Sources/CGSSAPI", providers: [.apt(["libkrb5-dev"])]),
         .systemLibrary(name: prefixed("CLinux"), path: "Sources/CLinux"),
         module("Cryptography", ["COpenSSL"]),
         module("HTTP1"),
         module("Challenges", ["Cryptography"]),
-        module("NTLM", ["Challenges", "Cryptography"]),
+        module("SPNEGO", ["Cryptography"]),
+        module("NTLM", ["SPNEGO", "Challenges", "Cryptography"]),
+        module("Negotiate", ["SPNEGO", "Challenges", "Cryptography", "CGSSAPI"]),
         module("SitePolicy", ["Challenges"]),
         module("Certificates", ["Cryptography", "COpenSSL"]),
         module("Vault", ["Challenges", "Cryptography"]),
@@ -52,8 +55,8 @@ let package = Package(
         module(
             "Proxy",
             [
-                "HTTP1", "Upstream", "TLS", "NTLM", "SitePolicy", "Certificates", "Challenges", "Cryptography",
-                "CLinux",
+                "HTTP1", "Upstream", "TLS", "NTLM", "Negotiate", "SitePolicy", "Certificates", "Challenges",
+                "Cryptography", "CLinux",
             ], nio, settings: testable),
         // Counts allocations: it defines malloc and its relatives ahead of the C library's.
         .target(name: "CMeter"),

@@ -4,7 +4,7 @@
 All its sites have the same cost, so that none is limited by the origin; auth_basic would read a file for each request.
 The NTLM site always sends the same challenge, and checks only the type of the client's message, not its proof; the
 proxy's work is the same. NTLM authenticates the connection, so requests after the AUTHENTICATE_MESSAGE need no
-authorization; the site rejects a connection whose first request has none.
+authorization; the site rejects a connection whose first request has none. The Digest site does not verify the digest.
 """
 
 import base64
@@ -132,6 +132,19 @@ http {{
             return 200 "{body}";
         }}
     }}
+    map $http_authorization $is_digest {{ default ""; '~^Digest username="user", realm="bench", .*, nc=' 1; }}
+    server {{
+        listen 127.0.0.1:{tls} ssl;
+        server_name digest.bench.test;
+        location = /1k {{
+            if ($is_digest != 1) {{
+                add_header WWW-Authenticate
+                    'Digest realm="bench", nonce="{nonce}", qop="auth", algorithm=SHA-256' always;
+                return 401 "Digest, please";
+            }}
+            return 200 "{body}";
+        }}
+    }}
     server {{
         listen 127.0.0.1:{tls} ssl;
         server_name cert.bench.test;
@@ -179,7 +192,7 @@ class Origin:
             file.write(CONFIGURATION.format(
                 folder=folder, pki=pki, http=HTTP_PORT, tls=TLS_PORT, store=STORE_PORT, body=body, bodies=bodies,
                 files=files, connections=min(files - 100, 18_000), challenge=ntlm_challenge(),
-                credentials=base64.b64encode(b"user:pass").decode()))
+                nonce=os.urandom(16).hex(), credentials=base64.b64encode(b"user:pass").decode()))
 
     def __enter__(self):
         if self.accepted() is not None:

@@ -55,6 +55,7 @@ SCENARIOS = [
              bounds=[Bound(0.25, "squid"), Bound(1.4, "haproxy")]),
     INTERCEPTED_1K,
     answered("basic", "a Basic site"),
+    answered("digest", "a Digest site"),
     answered("ntlm", "an NTLM site"),
     answered("cert", "a client-certificate site"),
     Scenario("mitm-handshake", "intercepted, one connection per request", "mitm", f"-c 8 --close {KIB}",

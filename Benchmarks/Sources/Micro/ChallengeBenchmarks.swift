@@ -14,6 +14,10 @@ enum ChallengeBenchmarks {
     static let credential = PasswordCredential(
         name: "enrollment", user: "jdoe", password: Secret(utf8: "correct horse 7"), generation: 3)
 
+    /// As long as a short JWT.
+    static let token = TokenCredential(
+        name: "api", token: Secret(utf8: String(repeating: "eyJhbGciOi.", count: 60)), generation: 4)
+
     private static func challenges() throws -> [Benchmark] {
         let lines = ["Negotiate", "NTLM", "Basic realm=\"intranet.acme.example\""]
         let list = [

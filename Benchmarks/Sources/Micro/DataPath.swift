@@ -30,7 +30,9 @@ struct DataPath {
         let verifier = ChainVerifier(anchors: try TrustAnchors(system: false))
         let policy = Policy(
             sites: try SiteList(files: [("work.sites", sites)]),
-            enrolled: .open(credentials: ["enrollment": ChallengeBenchmarks.credential], identities: []),
+            enrolled: .open(
+                credentials: ["enrollment": ChallengeBenchmarks.credential],
+                tokens: ["api": ChallengeBenchmarks.token], identities: []),
             originTLS: try originTLS ?? TLSClientContext(verifier: verifier) { Self.now }, interceptionAuthority: nil,
             generation: 1)
         let shared = ProxyServices(

@@ -13,6 +13,7 @@ enum DataPathBenchmarks {
         BenchmarkGroup(prefix: "path-embedded", make: embedded), BenchmarkGroup(prefix: "path-plain", make: plain),
         BenchmarkGroup(prefix: "path-basic", make: basic), BenchmarkGroup(prefix: "path-digest", make: digest),
         BenchmarkGroup(prefix: "path-intercepted", make: intercepted),
+        BenchmarkGroup(prefix: "path-bearer", make: bearer),
     ]
 
     private static let warmUps = 100
@@ -70,6 +71,16 @@ enum DataPathBenchmarks {
         let operation = peers.exchange
         for _ in 0..<warmUps { try operation() }
         return [Benchmark("path-intercepted", .exactly, operation)]
+    }
+
+    /// The same in a protection space that accepted Bearer before, which is not sent without TLS.
+    private static func bearer() throws -> [Benchmark] {
+        let peers = try DataPathPeers(
+            request: HeadSamples.curlInTunnel, response: response, options: "answer=bearer credential=api")
+        try peers.learn(HeadSamples.bearerChallenge)
+        let operation = peers.exchange
+        for _ in 0..<warmUps { try operation() }
+        return [Benchmark("path-bearer", .exactly, operation)]
     }
 
     /// `client` and `origin` are the proxy's ends of the connections; bytes received at one are sent at the other.

@@ -15,8 +15,9 @@ final class DataPathPeers {
     private let request: ByteBuffer
     private let response: ByteBuffer
 
-    /// The origin answers each `request` with `response`. Performs both handshakes.
-    init(request: [UInt8], response: [UInt8]) throws {
+    /// The origin answers each `request` with `response`. `options` are those of its line in the list. Performs both
+    /// handshakes.
+    init(request: [UInt8], response: [UInt8], options: String = "answer=basic") throws {
         self.request = ByteBuffer(bytes: request)
         self.response = ByteBuffer(bytes: response)
         let authority = try InterceptionAuthority.create(permitting: [DataPath.host], at: DataPath.now)
@@ -27,7 +28,7 @@ final class DataPathPeers {
         let anchors = try TrustAnchors(system: false, additional: [authority.root])
         let trusting = try TLSClientContext(verifier: ChainVerifier(anchors: anchors)) { DataPath.now }
 
-        path = try DataPath(sites: "https://\(DataPath.host) answer=basic\n", originTLS: trusting)
+        path = try DataPath(sites: "https://\(DataPath.host) \(options)\n", originTLS: trusting)
         let loop = path.client.embeddedEventLoop
         origin = try EmbeddedChannel.connected(on: loop)
         try origin.pipeline.syncOperations.addHandler(TLSHandler(server: leaf))
@@ -67,6 +68,35 @@ final class DataPathPeers {
             client.receive(delivered)
             guard try Self.plaintextBytes(client) > 1024 else { throw SetUpFailure("the client receives nothing") }
         }
+    }
+
+    /// The origin challenges a request with `head`, which has no content, and accepts the proxy's answer. The next
+    /// request then carries the answer at once.
+    func learn(_ head: [UInt8]) throws {
+        func send(_ bytes: ByteBuffer) throws -> (requestBytes: Int, client: ByteBuffer) {
+            origin.pipeline.syncOperations.writeAndFlush(NIOAny(bytes), promise: nil)
+            path.origin.receive(try Self.take(origin))
+            origin.receive(try Self.take(path.origin))
+            return (try Self.plaintextBytes(origin), try Self.take(path.client))
+        }
+        client.pipeline.syncOperations.writeAndFlush(NIOAny(request), promise: nil)
+        path.client.receive(try Self.take(client))
+        origin.receive(try Self.take(path.origin))
+        let unasked = try Self.plaintextBytes(origin)
+        let answer = try send(ByteBuffer(bytes: head))
+        let delivered = try send(response).client
+        client.receive(delivered)
+        guard unasked > 0, answer.requestBytes > unasked, try Self.plaintextBytes(client) > 1024 else {
+            throw SetUpFailure("the challenge is not answered")
+        }
+        client.pipeline.syncOperations.writeAndFlush(NIOAny(request), promise: nil)
+        path.client.receive(try Self.take(client))
+        origin.receive(try Self.take(path.origin))
+        guard try Self.plaintextBytes(origin) == answer.requestBytes else {
+            throw SetUpFailure("the accepted credential is not sent")
+        }
+        client.receive(try send(response).client)
+        _ = try Self.plaintextBytes(client)
     }
 
     private func uncounted<Value>(_ body: () throws -> Value) rethrows -> Value {

@@ -48,6 +48,11 @@ enum HeadSamples {
         "WWW-Authenticate: Basic realm=\"intranet.acme.example\"", "X-Powered-By: ASP.NET",
         "Date: Thu, 21 Nov 2024 10:35:12 GMT", "Content-Length: 1293")
 
+    /// The challenge of a server that follows RFC 6750.
+    static let bearerChallenge = head(
+        "HTTP/1.1 401 Unauthorized", "Server: nginx/1.22.1", "Date: Wed, 01 Jul 2026 09:30:00 GMT",
+        "Content-Length: 0", "Connection: keep-alive", "WWW-Authenticate: Bearer realm=\"api\", scope=\"read\"")
+
     /// The challenge of a server that follows RFC 7616.
     static let digestChallenge = head(
         "HTTP/1.1 401 Unauthorized", "Content-Type: text/html",
