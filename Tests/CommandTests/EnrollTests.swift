@@ -235,13 +235,14 @@ struct EnrollTests {
     }
 
     @Test func terminalShowsACountdown() throws {
-        let place = try EnrolledSandbox(["pending": 1, "retryAfter": "2"])
+        // Several seconds: a busy machine may skip some of them.
+        let place = try EnrolledSandbox(["pending": 1, "retryAfter": "5"])
         let terminal = try PseudoTerminal(
             [
                 try Sandbox.executable, "certificate", "enroll", "laptop", "--est", place.server.address(), "--anchor",
                 place.server.certificate("ca"),
             ], environment: try place.sandbox.environment())
-        try terminal.waits(for: "waiting for \(place.server.address()): 1 s")
+        try terminal.waits(for: "waiting for \(place.server.address()): ")
         try terminal.waits(for: "identity \"laptop\" enrolled")
         #expect(terminal.waitForExit() == 0)
     }
