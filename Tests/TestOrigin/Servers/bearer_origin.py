@@ -15,32 +15,19 @@ CONTROL may change while the server runs: a POST to /control replaces it, and is
 """
 
 import base64
-import http.server
 import json
 import re
-import ssl
 import sys
-import threading
+
+from logging_server import ControlledServer, LoggingHandler
 
 # RFC 6750 §2.1.
 CREDENTIALS = re.compile(r"Bearer +([A-Za-z0-9\-._~+/]+=*)")
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    timeout = 120
-
-    def setup(self):
-        if self.server.tls:
-            self.request = self.server.tls.wrap_socket(self.request, server_side=True)
-        super().setup()
-
-    def log_message(self, *_):
-        pass
-
-    def handle_any(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+class Handler(LoggingHandler):
+    def respond(self):
+        body = self.read_content()
         if self.path == "/control":
             self.server.control = self.server.defaults | json.loads(body)
             return self.reply(204, b"")
@@ -52,9 +39,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         })
         if status == 200:
             return self.reply(200, f"welcome to {self.path}\n".encode())
-        self.reply(status, f"origin says: {error}\n".encode(), self.challenges(error, scope))
-
-    do_GET = do_HEAD = do_POST = do_PUT = handle_any
+        challenges = [("WWW-Authenticate", challenge) for challenge in self.challenges(error, scope)]
+        self.reply(status, f"origin says: {error}\n".encode(), challenges)
 
     def judge(self, value):
         """Status, error code and scope for a request with this Authorization."""
@@ -91,45 +77,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     parts.append(f'scope="{scope}"')
             yield " ".join(["Bearer", ", ".join(parts)]).strip()
 
-    def reply(self, status, body, challenges=()):
-        self.send_response(status)
-        for challenge in challenges:
-            self.send_header("WWW-Authenticate", challenge)
-        if status != 204:
-            self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
 
-
-class Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
+class Server(ControlledServer):
     defaults = {"realm": "Test Bearer", "schemes": ["Bearer"], "tokens": {}}
 
-    def __init__(self, control, log, certificate=None, key=None):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.control = self.defaults | control
-        self.tls = None
-        if certificate:
-            self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            self.tls.load_cert_chain(certificate, key)
-        self.log_file = open(log, "a", encoding="utf-8")
-        self.lock = threading.Lock()
 
-    def log(self, entry):
-        with self.lock:
-            self.log_file.write(json.dumps(entry) + "\n")
-            self.log_file.flush()
-
-    def handle_error(self, request, client_address):
-        self.log({"error": repr(sys.exc_info()[1])})
-
-
-def main():
-    server = Server(json.loads(sys.argv[1]), *sys.argv[2:5])
-    print("listening", server.server_address[1], flush=True)
-    server.serve_forever()
-
-
-main()
+Server(Handler, *sys.argv[1:5]).run()

@@ -18,14 +18,13 @@ SHA-256 of the content. Under /forbidden/ nobody is accepted. Writes one JSON ob
 """
 
 import hashlib
-import http.server
 import json
 import re
 import secrets
-import ssl
 import sys
-import threading
 import urllib.parse
+
+from logging_server import ControlledServer, LoggingHandler
 
 NAMES = {"MD5": "md5", "SHA-256": "sha256", "SHA-512-256": "sha512_256"}
 PARAMETER = re.compile(r'\s*([\w*!#$%&\'+.^`|~-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))\s*(?:,|$)')
@@ -53,20 +52,9 @@ def quoted(text):
     return '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    timeout = 120
-
-    def setup(self):
-        self.request = self.server.tls.wrap_socket(self.request, server_side=True)
-        super().setup()
-
-    def log_message(self, *_):
-        pass
-
-    def handle_any(self):
-        self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+class Handler(LoggingHandler):
+    def respond(self):
+        self.body = self.read_content()
         self.info = None
         value = self.headers.get("Authorization")
         why = "no answer" if value is None else self.fault(value)
@@ -77,12 +65,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             "status": 401 if why else 200, "received": len(self.body), "authorization": value,
         })
         if why:
-            return self.reply(401, why.encode(), self.server.challenges(why == "stale"))
-        self.reply(200, json.dumps({
+            challenges = self.server.challenges(why == "stale")
+            return self.reply(401, why.encode(), [("WWW-Authenticate", challenge) for challenge in challenges])
+        body = json.dumps({
             "method": self.command, "length": len(self.body), "sha256": hashlib.sha256(self.body).hexdigest(),
-        }).encode())
-
-    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = handle_any
+        })
+        self.reply(200, body.encode(), [("Authentication-Info", self.info)] if self.info else [])
 
     def fault(self, value):
         """Why the answer is wrong; empty if it is right."""
@@ -138,29 +126,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.info = ", ".join(info)
         return ""
 
-    def reply(self, status, body, challenges=()):
-        self.send_response(status)
-        for challenge in challenges:
-            self.send_header("WWW-Authenticate", challenge)
-        if self.info:
-            self.send_header("Authentication-Info", self.info)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
 
+class Server(ControlledServer):
+    defaults = {"realm": 'Test "Digest"', "algorithms": ["SHA-256"], "qop": "auth"}
 
-class Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
-    def __init__(self, control, log, certificate, key):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.control = {"realm": 'Test "Digest"', "algorithms": ["SHA-256"], "qop": "auth"} | control
-        self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.tls.load_cert_chain(certificate, key)
-        self.log_file = open(log, "a", encoding="utf-8")
-        self.lock = threading.Lock()
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
         self.nonces = {}
 
     def new_nonce(self):
@@ -200,19 +171,5 @@ class Server(http.server.ThreadingHTTPServer):
         if control.get("basic"):
             yield 'Basic realm="weaker"'
 
-    def log(self, entry):
-        with self.lock:
-            self.log_file.write(json.dumps(entry) + "\n")
-            self.log_file.flush()
 
-    def handle_error(self, request, client_address):
-        self.log({"error": repr(sys.exc_info()[1])})
-
-
-def main():
-    server = Server(json.loads(sys.argv[1]), *sys.argv[2:5])
-    print("listening", server.server_address[1], flush=True)
-    server.serve_forever()
-
-
-main()
+Server(Handler, *sys.argv[1:5]).run()

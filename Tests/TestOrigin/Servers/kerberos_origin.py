@@ -13,30 +13,19 @@ Answers with the principal's name, a space and the length of the content. Writes
 
 import base64
 import hashlib
-import http.server
-import json
 import ssl
 import sys
-import threading
 
 import gssapi
 import gssapi.raw
+from logging_server import ControlledServer, LoggingHandler
 
 CHANNEL_BOUND = 0x800
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
-
-    def setup(self):
-        self.request = self.server.tls.wrap_socket(self.request, server_side=True)
-        super().setup()
-
+class Handler(LoggingHandler):
     def respond(self):
-        content = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        content = self.read_content()
         word, _, value = self.headers.get("Authorization", "-").partition(" ")
         user, token, why = None, None, "no answer"
         if word == "Negotiate":
@@ -45,22 +34,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
             "method": self.command, "path": self.path, "auth": word, "user": user, "why": why,
             "received": len(content),
         })
-        body = f"{user} {len(content)}".encode() if user else b"not accepted".ljust(self.server.control["padding"])
-        self.send_response(200 if user else 401)
+        last = token and "Negotiate " + base64.b64encode(token).decode()
         if user:
-            if token:
-                self.send_header("WWW-Authenticate", "Negotiate " + base64.b64encode(token).decode())
-        else:
-            for offer in self.server.control["offers"]:
-                if token and self.server.control["errors"] and offer == "Negotiate":
-                    offer += " " + base64.b64encode(token).decode()
-                self.send_header("WWW-Authenticate", offer)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    do_GET = do_PUT = do_POST = do_HEAD = respond
+            return self.reply(200, f"{user} {len(content)}".encode(), [("WWW-Authenticate", last)] if last else [])
+        control = self.server.control
+        offers = [
+            last if offer == "Negotiate" and last and control["errors"] else offer for offer in control["offers"]
+        ]
+        body = b"not accepted".ljust(control["padding"])
+        self.reply(401, body, [("WWW-Authenticate", offer) for offer in offers])
 
     def accept(self, token):
         """The user, the last token, and why there is no user."""
@@ -84,34 +66,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return str(context.initiator_name), None if final == "none" else reply, None
 
 
-class Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
+class Server(ControlledServer):
+    defaults = {"final": "right", "errors": False, "offers": ["Negotiate"], "padding": 0}
 
-    def __init__(self, control, log, certificate, key):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.control = {"final": "right", "errors": False, "offers": ["Negotiate"], "padding": 0} | control
-        self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.tls.load_cert_chain(certificate, key)
+    def __init__(self, handler, control, log, certificate, key):
+        super().__init__(handler, control, log, certificate, key)
         with open(certificate, encoding="ascii") as file:
             first = file.read().split("-----END CERTIFICATE-----")[0] + "-----END CERTIFICATE-----\n"
         self.hash = hashlib.sha256(ssl.PEM_cert_to_DER_cert(first[first.index("-----BEGIN"):])).digest()
-        self.log_file = open(log, "a", encoding="utf-8")
-        self.lock = threading.Lock()
-
-    def log(self, entry):
-        with self.lock:
-            self.log_file.write(json.dumps(entry) + "\n")
-            self.log_file.flush()
-
-    def handle_error(self, request, client_address):
-        self.log({"error": repr(sys.exc_info()[1])})
 
 
-def main():
-    server = Server(json.loads(sys.argv[1]), *sys.argv[2:5])
-    print("listening", server.server_address[1], flush=True)
-    server.serve_forever()
-
-
-main()
+Server(Handler, *sys.argv[1:5]).run()

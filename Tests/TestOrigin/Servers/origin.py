@@ -13,19 +13,16 @@ of users counts from the next password on.
 import argparse
 import base64
 import hashlib
-import http.server
 import json
 import os
 import random
-import ssl
 import subprocess
-import sys
-import threading
 import urllib.parse
 
 import spnego
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
+from logging_server import LoggingHandler, LoggingServer
 from spnego._ntlm_raw.messages import Authenticate, AvFlags, AvId, NTClientChallengeV2
 from spnego.channel_bindings import GssChannelBindings
 
@@ -65,16 +62,11 @@ def strict_fault(token, at, binding):
     return None
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class Handler(LoggingHandler):
     server_version = "TestOrigin"
     sys_version = ""
-    disable_nagle_algorithm = True
-    timeout = 120
 
     def setup(self):
-        if self.server.tls:
-            self.request = self.server.tls.wrap_socket(self.request, server_side=True)
         super().setup()
         self.number = self.server.next_number()
         self.context = None
@@ -86,15 +78,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         except OSError:
             pass
 
-    def log_message(self, *_):
-        pass
-
     # Requests
 
-    def handle_any(self):
+    def respond(self):
         self.kind = None
         self.why = None
-        self.body = self.read_body()
+        self.body = self.read_content()
         if self.server.mode != "open" and not self.authorize():
             return
         path = urllib.parse.urlsplit(self.path).path
@@ -114,21 +103,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 {"method": self.command, "length": len(self.body), "sha256": hashlib.sha256(self.body).hexdigest()}
             )
         return self.file(path)
-
-    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = handle_any
-
-    def read_body(self):
-        if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
-            parts = []
-            while True:
-                size = int(self.rfile.readline().split(b";")[0], 16)
-                parts.append(self.rfile.read(size))
-                if size == 0:
-                    while self.rfile.readline().strip():
-                        pass
-                    return b"".join(parts)
-                self.rfile.readline()
-        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
 
     # Authentication
 
@@ -281,27 +255,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.reply(status, body, fields.get("Content-Type", "application/octet-stream"))
 
 
-class Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
+class Server(LoggingServer):
     def __init__(self, options):
-        super().__init__(("127.0.0.1", options.port), Handler)
+        super().__init__(Handler, options.log, options.cert, options.key, options.port)
         self.mode = options.mode
         self.scheme = {"ntlm": "NTLM", "negotiate": "Negotiate"}.get(options.mode, "Basic")
         self.root = os.path.abspath(options.root)
-        self.tls = None
-        self.binding = None
-        if options.cert:
-            self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            self.tls.load_cert_chain(options.cert, options.key)
-            self.binding = end_point_binding(options.cert)
+        self.binding = end_point_binding(options.cert) if options.cert else None
         self.user_file = options.users
         if options.users:
             os.environ["NTLM_USER_FILE"] = options.users
-        self.lock = threading.Lock()
         self.connections = 0
-        self.log_file = open(options.log, "a", encoding="utf-8")
 
     def read_users(self):
         with open(self.user_file, encoding="utf-8") as file:
@@ -317,16 +281,6 @@ class Server(http.server.ThreadingHTTPServer):
             self.connections += 1
             return self.connections
 
-    def log(self, entry):
-        with self.lock:
-            self.log_file.write(json.dumps(entry) + "\n")
-            self.log_file.flush()
-
-    def handle_error(self, request, client_address):
-        with self.lock:
-            self.log_file.write(json.dumps({"error": repr(sys.exc_info()[1])}) + "\n")
-            self.log_file.flush()
-
 
 def main():
     parser = argparse.ArgumentParser()
@@ -337,9 +291,7 @@ def main():
     parser.add_argument("--users", help="lines of DOMAIN:USER:PASSWORD")
     parser.add_argument("--root", default=".")
     parser.add_argument("--log", required=True)
-    server = Server(parser.parse_args())
-    print("listening", server.server_address[1], flush=True)
-    server.serve_forever()
+    Server(parser.parse_args()).run()
 
 
 main()
