@@ -81,12 +81,12 @@ import Testing
         let origin = try Origins.shared.nginx
         let url = "https://bearer.test.localhost:\(origin.httpsPort)"
         let user = try Countersign()
-        try user.enroll(token: "nginx.token-1==")
+        try user.enroll(token: NginxOrigin.token)
         try user.allow("\(url) answer=bearer credential=api")
         let seen = try user.serve().get("\(url)/bearer/one")
         #expect(seen.status == 200 && seen.text == "bearer /bearer/one\n", "\(seen.said)")
         let sent = origin.log.requests(path: "/bearer/one").map(\.authorization)
-        #expect(sent == ["", "Bearer nginx.token-1=="])
+        #expect(sent == ["", "Bearer \(NginxOrigin.token)"])
     }
 
     // MARK: Errors

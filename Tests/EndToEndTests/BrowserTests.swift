@@ -5,8 +5,7 @@ import Testing
 
 /// Chromium, with the CA installed by `countersign ca install`.
 @Suite struct BrowserTests {
-    /// A user with one site that requires Basic, one that requires a client certificate and one that is not trusted,
-    /// and the pages that Chromium showed.
+    /// A user with one site for each kind of challenge and one that is not trusted, and the pages that Chromium showed.
     private final class Visit: Sendable {
         private static let made = Result { try Visit() }
 
@@ -20,19 +19,29 @@ import Testing
         let pages: [String: Browser.Page]
         let strangers: [String: Browser.Page]
         let origins: Origins
+        let kerberos: ApacheKerberosOrigin
+        let sites: [String: String]
 
         private init() throws {
             origins = try Origins.shared
+            let realm = try KerberosRealm(services: ["HTTP/www.test.localhost"])
+            kerberos = try ApacheKerberosOrigin(realm)
+            try realm.kinit(cache: "tickets")
             untrusted = try .acme(.basic, certificate: "server-expired")
             user = try Countersign()
             try user.enroll()
+            try user.succeed("credential", "set", "api", "--token-stdin", input: NginxOrigin.token)
             try user.importIdentity("laptop")
             let basic = "https://basic.test.localhost:\(origins.apache.httpsPort)"
             let certificate = "https://cert.test.localhost:\(origins.nginx.mutual13Port)"
             let bad = "https://bad.test.localhost:\(untrusted.port)"
+            let digest = "https://digest.test.localhost:\(origins.apache.httpsPort)"
+            let bearer = "https://bearer.test.localhost:\(origins.nginx.httpsPort)"
             untrustedSites = try UntrustedSites()
-            for site in [basic, certificate, bad] + untrustedSites.urls { try user.allow(site) }
-            proxy = try user.serve()
+            for site in [basic, digest, certificate, bad] + untrustedSites.urls { try user.allow(site) }
+            try user.allow("\(bearer) answer=bearer credential=api", "\(kerberos.url) answer=negotiate")
+            sites = ["digest": digest, "bearer": bearer, "kerberos": kerberos.url]
+            proxy = try user.serve(environment: realm.environment(cache: "tickets"))
             trusting = try Browser()
             let installed = try user.run(
                 ["ca", "install", "--store", "nss", "--yes"],
@@ -41,6 +50,8 @@ import Testing
             pages = try trusting.open(
                 [
                     ("basic", "\(basic)/basic/index?browser"), ("certificate", "\(certificate)/who?browser"),
+                    ("digest", "\(digest)/digest/index?browser"), ("bearer", "\(bearer)/bearer/browser"),
+                    ("kerberos", "\(kerberos.url)/kerberos/index?browser"),
                     ("untrusted", "\(bad)/echo?browser"),
                 ] + untrustedSites.pages(named: "chromium"), proxy: proxy.url)
             strangers = try Browser().open([("stranger", "\(basic)/basic/index?stranger")], proxy: proxy.url)
@@ -58,6 +69,19 @@ import Testing
         #expect(page.text.contains("apache basic/index"), "\(page)")
         #expect(page.issuer?.hasPrefix("Countersign interception issuer ") == true, "\(page)")
         #expect(visit.origins.logged(query: "browser").contains { $0.user == Countersign.user && $0.status == 200 })
+    }
+
+    @Test(arguments: [
+        ("digest", "apache digest/index"), ("bearer", "bearer /bearer/browser"), ("kerberos", "apache kerberos/index"),
+    ])
+    func siteOfAnotherSchemeOpensWithoutPromptOrWarning(_ name: String, _ text: String) throws {
+        let visit = try Visit.shared
+        let page = try visit.page(name)
+        #expect(page.error == nil && page.state == "secure" && page.prompts == 0, "\(page)")
+        #expect(page.text.contains(text), "\(page)")
+        let logged = try visit.proxy.logged(site: visit.sites[name] ?? "").filter { $0.method == "GET" }
+        #expect(logged.first?.challenge == (name == "kerberos" ? "negotiate" : name), "\(logged)")
+        #expect(logged.first?.status == 200, "\(logged)")
     }
 
     @Test func clientCertificateSiteOpensWithoutPromptOrWarning() throws {

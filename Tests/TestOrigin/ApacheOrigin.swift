@@ -2,8 +2,9 @@
 
 import Foundation
 
-/// Debian's Apache with Basic and Digest over TLS and over plain http: `/basic`, `/basic/forbidden` and `/digest`. On
-/// the last two ports, `/certificate` requests a client certificate on an established connection.
+/// Debian's Apache with Basic and Digest over TLS and over plain http: `/basic`, `/basic/forbidden` and `/digest`, with
+/// `git http-backend` at `/digest/git`. On the last two ports, `/certificate` requests a client certificate on an
+/// established connection.
 package final class ApacheOrigin: Sendable {
     package let httpPort: Int
     package let httpsPort: Int

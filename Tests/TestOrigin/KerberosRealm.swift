@@ -150,15 +150,17 @@ package final class KerberosRealm: Sendable {
 }
 
 /// Apache with mod_auth_gssapi at https://www.test.localhost: `/kerberos` requires a token with each request,
-/// `/connection` one for each connection. `/request` and `/persistent` do the same, and say so in `Persistent-Auth`.
+/// `/connection` one for each connection. `/kerberos/git` is `git http-backend`. `/request` and `/persistent` do the same, and say so in `Persistent-Auth`.
 package final class ApacheKerberosOrigin: Sendable {
     package let httpsPort: Int
     package let log: RequestLog
+    package let root: String
     private let folder: TemporaryFolder
     private let process: ChildProcess
 
     package init(_ realm: KerberosRealm) throws {
         folder = try TemporaryFolder("apache-kerberos")
+        root = folder.file("www")
         for path in ["open", "kerberos/index", "connection/index", "persistent/index", "request/index"] {
             try folder.write("www/\(path)", "apache \(path)\n")
         }

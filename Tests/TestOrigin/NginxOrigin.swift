@@ -4,6 +4,9 @@ import Foundation
 
 /// Debian's nginx with public sites and sites that request a client certificate in the handshake.
 package final class NginxOrigin: Sendable {
+    /// The bearer token that `/bearer/` and the files below `/token/` require.
+    package static let token = "nginx.token-1=="
+
     package let httpPort: Int
     package let httpsPort: Int
     /// Requires a client certificate issued by client-ca-a; TLS 1.2 only.
@@ -31,7 +34,7 @@ package final class NginxOrigin: Sendable {
         let values = [
             "FOLDER": folder.path, "CERT": pki.certificate(certificate), "KEY": pki.key(certificate),
             "CLIENT_CA_A": pki.certificate("client-ca-a"), "CLIENT_CA_B": pki.certificate("client-ca-b"),
-            "WEBSOCKET": String(echo.port),
+            "WEBSOCKET": String(echo.port), "TOKEN": Self.token,
         ]
         let folder = folder
         let started = try ConfiguredServer.start(template: "nginx.conf", values, ports: names, in: folder) { conf in
