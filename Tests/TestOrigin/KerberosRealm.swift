@@ -150,7 +150,8 @@ package final class KerberosRealm: Sendable {
 }
 
 /// Apache with mod_auth_gssapi at https://www.test.localhost: `/kerberos` requires a token with each request,
-/// `/connection` one for each connection. `/kerberos/git` is `git http-backend`. `/request` and `/persistent` do the same, and say so in `Persistent-Auth`.
+/// `/connection` one for each connection. `/request` and `/persistent` do the same, and say so in `Persistent-Auth`.
+/// `/kerberos/git` is `git http-backend`.
 package final class ApacheKerberosOrigin: Sendable {
     package let httpsPort: Int
     package let log: RequestLog
