@@ -78,6 +78,7 @@ let package = Package(
         module("Certificates", ["Cryptography", "COpenSSL"]),
         module("Vault", ["Challenges", "Cryptography"]),
         module("Enrollment", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl"]),
+        module("SignIn", ["HTTP1", "Cryptography", "CLinux"]),
         module("Revocation", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "CCurl"]),
         module("TLS", ["Certificates", "Challenges", "Cryptography", "COpenSSL"], nio),
         module("Upstream", ["HTTP1", "TLS", "Certificates", "Challenges", "Cryptography"], nio),
@@ -133,6 +134,7 @@ let package = Package(
             "TLSTests", ["TLS", "TestOrigin", "Certificates", "Challenges", "Cryptography", "COpenSSL"],
             nio + [embedded]),
         tests("EnrollmentTests", ["Enrollment", "TestOrigin", "Certificates", "Challenges", "Cryptography"]),
+        tests("SignInTests", ["SignIn", "TestOrigin", "Cryptography"]),
         tests("RevocationTests", ["Revocation", "TestOrigin", "Certificates", "Cryptography"]),
         tests("UpstreamTests", ["Upstream", "HTTP1", "TLS", "Certificates", "Challenges"], nio + [embedded]),
         tests(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Functions that <fcntl.h>, <stdio.h> and <unistd.h> declare only under _GNU_SOURCE, and those of <malloc.h> and
+// Functions that <fcntl.h>, <spawn.h>, <stdio.h> and <unistd.h> declare only under _GNU_SOURCE, and those of <malloc.h> and
 // <sys/xattr.h>, which the Glibc module leaves out, as static inline functions named csn_<the C name>.
 
 #ifndef COUNTERSIGN_CLINUX_SHIM_H
@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <malloc.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <sys/types.h>
 #include <sys/xattr.h>
@@ -18,6 +19,7 @@ extern int mkostemp(char *name, int flags);
 extern int renameat2(int from, const char *name, int to, const char *new_name, unsigned int flags);
 extern int dup3(int from, int to, int flags);
 extern int pipe2(int ends[2], int flags);
+extern int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int first);
 extern ssize_t splice(int from, long *from_offset, int to, long *to_offset, size_t count, unsigned int flags);
 
 // Reserves space for a file without changing its size: FALLOC_FL_KEEP_SIZE.
@@ -33,6 +35,11 @@ static inline int csn_open_unnamed(const char *folder) {
 
 // The same with a name, which replaces the XXXXXX at the end of `name`.
 static inline int csn_open_temporary(char *name) { return mkostemp(name, O_CLOEXEC); }
+
+// Closes `first` and all higher descriptors in the child.
+static inline int csn_close_from(posix_spawn_file_actions_t *actions, int first) {
+    return posix_spawn_file_actions_addclosefrom_np(actions, first);
+}
 
 // Makes `to` a copy of `from` that is closed by exec, in one step. Returns -1 if that is not possible.
 static inline int csn_dup3_cloexec(int from, int to) { return dup3(from, to, O_CLOEXEC); }

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The person's browser: that of `$BROWSER`, else the desktop's, through `xdg-open` or `gio open`.
+package struct SystemBrowser: UserAgent {
+    private let environment: [String: String]
+
+    package init(environment: [String: String]) { self.environment = environment }
+
+    /// A program and its arguments, without the URL.
+    struct Command: Equatable {
+        let words: [String]
+
+        /// The URL is one argument, in place of each `%s` or after the others.
+        func opening(_ url: String) -> [String] {
+            guard words.dropFirst().contains(where: { $0.contains("%s") }) else { return words + [url] }
+            return words.prefix(1) + words.dropFirst().map { $0.replacing("%s", with: url) }
+        }
+    }
+
+    /// In the order in which they are tried. `BROWSER` is a list with colons; its entries may have arguments.
+    var commands: [Command] {
+        let named = (environment["BROWSER"] ?? "").split(separator: ":").map { entry in
+            Command(words: entry.split(separator: " ").map(String.init))
+        }
+        return named.filter { !$0.words.isEmpty } + [Command(words: ["xdg-open"]), Command(words: ["gio", "open"])]
+    }
+
+    package func open(_ url: String, warn: @escaping @Sendable (String) -> Void) throws(SignInError) {
+        let found = commands.compactMap { command -> [String]? in
+            guard let path = AgentProcess.path(of: command.words[0], in: environment) else { return nil }
+            return [path] + command.opening(url).dropFirst()
+        }
+        guard !found.isEmpty else {
+            throw SignInError(
+                .noAgent, "there is no browser: neither $BROWSER nor xdg-open nor gio is a program here",
+                hint: "install xdg-utils and a browser, set BROWSER, or use --user-agent device")
+        }
+        try Self.start(found[...], environment, warn)
+    }
+
+    /// Starts the first command, and the next one if it fails, as `xdg-open` does without a browser.
+    private static func start(
+        _ commands: ArraySlice<[String]>, _ environment: [String: String], _ warn: @escaping @Sendable (String) -> Void
+    ) throws(SignInError) {
+        guard let words = commands.first else { return }
+        let process = try AgentProcess(words, environment: environment)
+        process.onEnd { status in
+            guard status != 0 else { return }
+            guard commands.count > 1 else {
+                return warn("\(words[0]) ended with status \(status); open the URL in a browser yourself")
+            }
+            do throws(SignInError) {
+                try start(commands.dropFirst(), environment, warn)
+            } catch {
+                warn(error.detail)
+            }
+        }
+    }
+
+    package func close() {}
+}

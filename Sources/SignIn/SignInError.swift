@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+
+/// Why a person could not be signed in, or why a sign-in could not be used. Never contains a secret.
+package struct SignInError: CodedError {
+    package enum Code: Equatable, Sendable {
+        /// The profile is not valid, or asks for something that this version does not do.
+        case profile
+        /// The user agent that was asked for is not installed or cannot be started.
+        case noAgent
+        /// The system refused a socket or a process.
+        case environment
+        /// Nobody signed in within the time limit.
+        case timedOut
+        /// The sign-in was cancelled on this side.
+        case cancelled
+        /// The provider could not be reached, or its response was incomplete.
+        case unreachable
+        /// The provider refused, or sent something that is not valid.
+        case provider
+    }
+
+    package let code: Code
+    package let detail: String
+    package let hint: String?
+
+    package init(_ code: Code, _ detail: String, hint: String? = nil) {
+        self.code = code
+        self.detail = detail
+        self.hint = hint
+    }
+}
