@@ -39,6 +39,8 @@ package struct VaultContents: Equatable, Sendable {
     package internal(set) var tokens: [String: TokenCredential] = [:]
     /// By name. No password or token has the name of a principal.
     package internal(set) var principals: [String: PrincipalCredential] = [:]
+    /// By name. ``tokens`` has an access token of the same name for each.
+    package internal(set) var signIns: [String: SignInRecord] = [:]
     /// By name.
     package private(set) var identityKeys: [String: IdentityKey]
     package private(set) var interception: InterceptionKeys?
@@ -84,6 +86,7 @@ package struct VaultContents: Equatable, Sendable {
         share(&shared.credentials, known.credentials)
         share(&shared.tokens, known.tokens)
         share(&shared.principals, known.principals)
+        share(&shared.signIns, known.signIns)
         share(&shared.identityKeys, known.identityKeys)
         share(&shared.pendingEnrollments, known.pendingEnrollments)
         share(&shared.tokenKeys, known.tokenKeys)
@@ -94,7 +97,7 @@ package struct VaultContents: Equatable, Sendable {
 
     /// The number of records in the encoded contents.
     package var recordCount: Int {
-        credentials.count + tokens.count + principals.count + identityKeys.count + (interception == nil ? 0 : 1)
+        credentials.count + tokens.count + principals.count + signIns.count + identityKeys.count + (interception == nil ? 0 : 1)
             + trustExceptions.count + enrollments.count + pendingEnrollments.count + tokenKeys.count
             + serverAnchors.reduce(0) { $0 + $1.records.count } + pendingTokens.count + (hasOwnOrder ? 1 : 0)
             + (tagKey == nil ? 0 : 1)
@@ -110,6 +113,7 @@ package struct VaultContents: Equatable, Sendable {
         try VaultLimits.check(name: name)
         try VaultLimits.check(user: user)
         try VaultLimits.check(password, "password", upTo: VaultLimits.passwordBytes)
+        guard signIns[name] == nil else { throw Self.signInHasName(name) }
         guard tokens[name] == nil else { throw Self.nameInUse(name, by: "a token") }
         guard principals[name] == nil else { throw Self.nameInUse(name, by: "a Kerberos principal") }
         advance()
@@ -128,6 +132,7 @@ package struct VaultContents: Equatable, Sendable {
         try VaultLimits.check(principal: principal)
         try VaultLimits.check(proof.secret, "password or the keys", upTo: VaultLimits.passwordBytes)
         guard credentials[name] == nil else { throw Self.nameInUse(name, by: "a user name and password") }
+        guard signIns[name] == nil else { throw Self.signInHasName(name) }
         guard tokens[name] == nil else { throw Self.nameInUse(name, by: "a token") }
         advance()
         let credential = PrincipalCredential(
@@ -137,7 +142,8 @@ package struct VaultContents: Equatable, Sendable {
     }
 
     /// Adds a bearer token, or replaces the one of that name, which gets a new generation even if it is the same.
-    /// Throws `invalidRecord` for a name or token that is not valid, and `nameInUse` if a password has the name.
+    /// Throws `invalidRecord` for a name or token that is not valid, and `nameInUse` if a password, a principal or a
+    /// sign-in has the name.
     @discardableResult
     package mutating func setToken(name: String, token: Secret) throws(VaultError) -> TokenCredential {
         try VaultLimits.check(name: name)
@@ -149,13 +155,20 @@ package struct VaultContents: Equatable, Sendable {
         }
         guard credentials[name] == nil else { throw Self.nameInUse(name, by: "a user name and password") }
         guard principals[name] == nil else { throw Self.nameInUse(name, by: "a Kerberos principal") }
+        guard signIns[name] == nil else { throw Self.signInHasName(name) }
         advance()
         let credential = TokenCredential(name: name, token: token, generation: generation)
         tokens[name] = credential
         return credential
     }
 
-    private static func nameInUse(_ name: String, by kind: String) -> VaultError {
+    private static func signInHasName(_ name: String) -> VaultError {
+        VaultError(
+            .nameInUse, "credential \(name.debugDescription) is the access token of a sign-in",
+            hint: "choose another name, or sign out with `countersign unenroll \(name)`")
+    }
+
+    static func nameInUse(_ name: String, by kind: String) -> VaultError {
         VaultError(
             .nameInUse, "credential \(name.debugDescription) is \(kind)",
             hint: "choose another name, or remove it with `countersign credential remove \(name)`")
@@ -166,10 +179,11 @@ package struct VaultContents: Equatable, Sendable {
         (Array(credentials.keys) + tokens.keys + principals.keys).sorted()
     }
 
-    /// Removes a password, token or principal and returns whether there was one of that name.
+    /// Removes a password, token or principal and returns whether there was one of that name. The access token of a
+    /// sign-in is none: it is removed with the sign-in.
     @discardableResult
     package mutating func removeCredential(named name: String) -> Bool {
-        guard
+        guard signIns[name] == nil,
             credentials.removeValue(forKey: name) != nil || tokens.removeValue(forKey: name) != nil
                 || principals.removeValue(forKey: name) != nil
         else {

@@ -16,6 +16,7 @@ enum RecordKind: UInt8 {
     case pendingToken = 10
     case bearerToken = 11
     case principal = 12
+    case signIn = 13
     case identityOrder = 16
     case tagKey = 17
 }

@@ -31,6 +31,9 @@ import CountersignCryptography
 ///     kind 11, a bearer token: name, token, 8 bytes generation; no password has the same name
 ///     kind 12, a Kerberos principal: name, principal, 1 byte whether it has keys in place of a password (0 or 1), the
 ///         password or the keys, 8 bytes generation; no password or token has the same name
+///     kind 13, a sign-in: name, profile, source, issuer, subject, account, scope, list of lines for sites, refresh token
+///         and ID token, each after 1 byte whether there is one (0 or 1), 8 bytes signed in, 8 bytes expires, why it has
+///         ended, 4 bytes failures, 8 bytes last failure; there is a token of kind 11 with the same name
 ///     kind 16, the order in which the identities with a key were added, if that is not the order of their names: a
 ///         list of all their names
 ///     kind 17, the key of the breaker's tags: 32 bytes in a field; only in a vault that has been rekeyed
@@ -119,6 +122,9 @@ enum VaultRecords {
         for (_, credential) in contents.principals.sorted(by: { $0.key < $1.key }) {
             writer.record(.principal) { $0.append(credential) }
         }
+        for (_, record) in contents.signIns.sorted(by: { $0.key < $1.key }) {
+            writer.record(.signIn) { $0.append(record) }
+        }
         if contents.hasOwnOrder {
             writer.record(.identityOrder) { writer in
                 writer.append(UInt32(contents.identityOrder.count))
@@ -158,6 +164,7 @@ enum VaultRecords {
         contents.pendingEnrollments = parts.pendingEnrollments
         contents.tokenKeys = parts.tokenKeys
         contents.tokens = parts.tokens
+        contents.signIns = parts.signIns
         contents.tagKey = parts.tagKey
         let names = (Array(parts.identityKeys.keys) + parts.tokenKeys.keys).sorted()
         contents.identityOrder = parts.identityOrder ?? names
@@ -243,6 +250,10 @@ enum VaultRecords {
                 throw RecordReader.malformed("two credentials of one name")
             }
             parts.principals[name] = credential
+        case .signIn:
+            let name = try parts.name(of: kind, in: &body)
+            guard parts.tokens[name] != nil else { throw RecordReader.malformed("a sign-in without a token") }
+            parts.signIns[name] = try body.signIn(named: name)
         case .identityOrder:
             try parts.advance(to: (kind, ""))
             var names: [String] = []
@@ -270,6 +281,7 @@ private struct DecodedRecords {
     var pendingEnrollments: [String: PendingEnrollment] = [:]
     var tokenKeys: [String: TokenKey] = [:]
     var tokens: [String: TokenCredential] = [:]
+    var signIns: [String: SignInRecord] = [:]
     var identityOrder: [String]?
     var tagKey: Secret?
     var last: (kind: RecordKind, name: String) = (.password, "")

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+
+/// A person who has signed in at an OAuth 2.0 provider, with what it takes to renew the access token. The access token
+/// itself is the ``TokenCredential`` of the same name.
+package struct SignInRecord: Equatable, Sendable {
+    /// Also the name of the access token.
+    package let name: String
+    /// The profile as the person received it, a JSON document.
+    package var profile: String
+    /// The file or URL that the profile came from.
+    package var source: String
+    /// The provider's issuer identifier.
+    package var issuer: String
+    /// The person's identifier at the provider, `sub`; empty if there was no ID token.
+    package var subject: String
+    /// What the provider calls the person, for people; empty if it does not say.
+    package var account: String
+    /// The scope that was granted, as the provider writes it.
+    package var scope: String
+    /// The lines that were added to the list of sites.
+    package var sites: [String]
+    /// Renews the access token; nil if the provider sent none, or called it invalid.
+    package var refreshToken: Secret?
+    /// The ID token; nil if there is none.
+    package var identityToken: Secret?
+    /// When the person signed in, in seconds since 1970.
+    package var signedIn: Int64
+    /// When the access token expires, in seconds since 1970; 0 if the provider does not say.
+    package var expires: Int64
+    /// Why the person has to sign in again; empty if that is not so.
+    package var ended = ""
+    /// Failed renewals since the last success.
+    package var failures: UInt32 = 0
+    /// When the last one failed, in seconds since 1970; 0 if none did.
+    package var lastFailure: Int64 = 0
+
+    package init(
+        name: String, profile: String, source: String, issuer: String, subject: String, account: String, scope: String,
+        sites: [String], refreshToken: Secret?, identityToken: Secret?, signedIn: Int64, expires: Int64
+    ) {
+        self.name = name
+        self.profile = profile
+        self.source = source
+        self.issuer = issuer
+        self.subject = subject
+        self.account = account
+        self.scope = scope
+        self.sites = sites
+        self.refreshToken = refreshToken
+        self.identityToken = identityToken
+        self.signedIn = signedIn
+        self.expires = expires
+    }
+}
+
+extension VaultContents {
+    /// Stores a sign-in and its access token, in place of the sign-in of that name. Throws `invalidRecord` for a value
+    /// outside ``VaultLimits``, and `nameInUse` if the name is that of another credential.
+    package mutating func setSignIn(_ record: SignInRecord, accessToken: Secret) throws(VaultError) {
+        try VaultLimits.check(record)
+        if signIns[record.name] == nil, tokens[record.name] != nil { throw Self.nameInUse(record.name, by: "a token") }
+        let before = signIns.removeValue(forKey: record.name)
+        do throws(VaultError) {
+            try setToken(name: record.name, token: accessToken)
+        } catch {
+            signIns[record.name] = before
+            throw error
+        }
+        signIns[record.name] = record
+    }
+
+    /// Replaces a sign-in and keeps its access token. Throws `invalidRecord` for a value outside ``VaultLimits``, and if
+    /// there is no sign-in of that name.
+    package mutating func updateSignIn(_ record: SignInRecord) throws(VaultError) {
+        try VaultLimits.check(record)
+        guard signIns[record.name] != nil else {
+            throw VaultError(.invalidRecord, "there is no sign-in \(record.name.debugDescription)")
+        }
+        guard signIns[record.name] != record else { return }
+        advance()
+        signIns[record.name] = record
+    }
+
+    /// Removes a sign-in with its access token and returns whether there was one of that name.
+    @discardableResult
+    package mutating func removeSignIn(named name: String) -> Bool {
+        guard signIns.removeValue(forKey: name) != nil else { return false }
+        tokens[name] = nil
+        advance()
+        return true
+    }
+
+    /// Counts a change without making one, so that the vault is written. Shows that it can be.
+    package mutating func touch() { advance() }
+}
+
+extension VaultLimits {
+    package static let profileBytes = 64 << 10
+    package static let signInSites = 64
+    static let signInLineBytes = 4096
+
+    static func check(_ record: SignInRecord) throws(VaultError) {
+        try check(name: record.name)
+        for (secret, what) in [(record.refreshToken, "refresh token"), (record.identityToken, "ID token")] {
+            if let secret { try check(secret, what, upTo: passwordBytes) }
+        }
+        guard let fault = fault(of: record) else { return }
+        throw VaultError(.invalidRecord, "the sign-in \(record.name.debugDescription) has \(fault)")
+    }
+
+    /// Why the record cannot be stored, its name and secrets not considered; nil if it can.
+    static func fault(of record: SignInRecord) -> String? {
+        if !(1...profileBytes).contains(record.profile.utf8.count) { return "a profile that is empty or too long" }
+        if record.issuer.isEmpty { return "no issuer" }
+        let lines = [
+            record.source, record.issuer, record.subject, record.account, record.scope, record.ended,
+        ]
+        let areLines = (lines + record.sites).allSatisfy { line in
+            line.utf8.count <= signInLineBytes && !line.utf8.contains { $0 < 0x20 || $0 == 0x7F }
+        }
+        if !areLines { return "a value that is not one line of text" }
+        if record.sites.count > signInSites { return "more than \(signInSites) sites" }
+        return record.signedIn < 0 || record.expires < 0 || record.lastFailure < 0 ? "a time before 1970" : nil
+    }
+}
+
+extension RecordWriter {
+    mutating func append(_ record: SignInRecord) {
+        for text in [
+            record.name, record.profile, record.source, record.issuer, record.subject, record.account, record.scope,
+        ] {
+            field(text)
+        }
+        append(UInt32(record.sites.count))
+        for line in record.sites { field(line) }
+        for secret in [record.refreshToken, record.identityToken] {
+            append(UInt8(secret == nil ? 0 : 1))
+            if let secret { field(secret) }
+        }
+        append(UInt64(clamping: record.signedIn))
+        append(UInt64(clamping: record.expires))
+        field(record.ended)
+        append(record.failures)
+        append(UInt64(clamping: record.lastFailure))
+    }
+}
+
+extension RecordReader {
+    /// The fields after the name.
+    mutating func signIn(named name: String) throws(VaultError) -> SignInRecord {
+        let (profile, source, issuer) = (try text(), try text(), try text())
+        let (subject, account, scope) = (try text(), try text(), try text())
+        let count = try number(UInt32.self)
+        guard count <= VaultLimits.signInSites else { throw Self.malformed("a sign-in with \(count) sites") }
+        var sites: [String] = []
+        for _ in 0..<count { sites.append(try text()) }
+        let refreshToken = try flag() ? try secret(upTo: VaultLimits.passwordBytes) : nil
+        let identityToken = try flag() ? try secret(upTo: VaultLimits.passwordBytes) : nil
+        var record = SignInRecord(
+            name: name, profile: profile, source: source, issuer: issuer, subject: subject, account: account,
+            scope: scope, sites: sites, refreshToken: refreshToken, identityToken: identityToken,
+            signedIn: try time(), expires: try time())
+        record.ended = try text()
+        record.failures = try number(UInt32.self)
+        record.lastFailure = try time()
+        if let fault = VaultLimits.fault(of: record) { throw Self.malformed("a sign-in with \(fault)") }
+        return record
+    }
+}

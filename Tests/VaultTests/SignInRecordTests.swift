@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+import Testing
+
+@testable import CountersignVault
+
+@Suite struct SignInRecordTests {
+    private static let access = Secret(utf8: "canary-access")
+
+    private static func plain(_ name: String = "work") -> SignInRecord {
+        SignInRecord(
+            name: name, profile: "{}", source: "", issuer: "https://id.example", subject: "", account: "", scope: "",
+            sites: [], refreshToken: nil, identityToken: nil, signedIn: 0, expires: 0)
+    }
+
+    private static func whole() -> SignInRecord {
+        var record = SignInRecord(
+            name: "work", profile: "{\"issuer\": \"https://id.example\"\n}", source: "https://acme.example/p.json",
+            issuer: "https://id.example", subject: "248289761001", account: "jdoe@acmé.example",
+            scope: "openid offline_access", sites: ["https://api.example answer=bearer credential=work", "b.example"],
+            refreshToken: Secret(utf8: "canary-refresh"), identityToken: Secret(utf8: "canary.id.token"),
+            signedIn: 1_800_000_000, expires: 1_800_003_600)
+        record.ended = "the provider says invalid_grant"
+        record.failures = 3
+        record.lastFailure = 1_800_000_100
+        return record
+    }
+
+    @Test(arguments: [plain(), whole()])
+    func aSignInIsDecodedAsEncoded(record: SignInRecord) throws {
+        var contents = try filled()
+        let before = contents.recordCount
+        try contents.setSignIn(record, accessToken: Self.access)
+        let encoded = try VaultRecords.encode(contents)
+        let read = try VaultRecords.decode(encoded)
+        #expect(read == contents && read.recordCount == before + 2)
+        #expect(read.signIns["work"] == record && read.tokens["work"]?.token == Self.access)
+        #expect(try VaultRecords.encode(read) == encoded)
+    }
+
+    /// A new access token is another credential, and a changed record alone is not.
+    @Test func onlyANewAccessTokenHasANewGeneration() throws {
+        var contents = VaultContents()
+        try contents.setSignIn(Self.whole(), accessToken: Self.access)
+        let first = contents.tokens["work"]
+        var changed = Self.whole()
+        changed.failures = 4
+        try contents.updateSignIn(changed)
+        #expect(contents.tokens["work"] == first && contents.signIns["work"]?.failures == 4)
+        let generation = contents.generation
+        try contents.updateSignIn(changed)
+        #expect(contents.generation == generation)
+        try contents.setSignIn(changed, accessToken: Self.access)
+        #expect(contents.tokens["work"]?.generation == contents.generation && contents.tokens["work"] != first)
+        #expect(try code { try contents.updateSignIn(Self.plain("other")) } == .invalidRecord)
+    }
+
+    @Test func aSignInTakesNoNameOfAnotherCredential() throws {
+        var contents = VaultContents()
+        try contents.setToken(name: "token", token: Self.access)
+        try contents.setCredential(name: "password", user: "jdoe", password: Self.access)
+        try contents.setSignIn(Self.plain(), accessToken: Self.access)
+        let before = contents
+        for name in ["token", "password"] {
+            #expect(try code { try contents.setSignIn(Self.plain(name), accessToken: Self.access) } == .nameInUse)
+        }
+        #expect(try code { try contents.setToken(name: "work", token: Self.access) } == .nameInUse)
+        #expect(
+            try code { try contents.setCredential(name: "work", user: "a", password: Self.access) } == .nameInUse)
+        let isRemoved = contents.removeCredential(named: "work")
+        #expect(!isRemoved && contents == before)
+    }
+
+    /// The previous sign-in stays if the new one cannot be stored.
+    @Test func anUnusableAccessTokenChangesNothing() throws {
+        var contents = VaultContents()
+        try contents.setSignIn(Self.whole(), accessToken: Self.access)
+        let before = contents
+        #expect(
+            try code { try contents.setSignIn(Self.plain(), accessToken: Secret(utf8: "a b")) } == .invalidRecord)
+        #expect(contents == before)
+    }
+
+    @Test func removingASignInRemovesItsTokens() throws {
+        var contents = VaultContents()
+        try contents.setSignIn(Self.whole(), accessToken: Self.access)
+        let (first, second) = (contents.removeSignIn(named: "work"), contents.removeSignIn(named: "work"))
+        #expect(first && !second && contents.recordCount == 0 && contents.credentialNames.isEmpty)
+    }
+
+    @Test func valuesOutsideTheLimitsAreRefused() throws {
+        var contents = VaultContents()
+        func refused(_ change: (inout SignInRecord) -> Void) throws -> Bool {
+            var record = Self.whole()
+            change(&record)
+            return try code { try contents.setSignIn(record, accessToken: Self.access) } == .invalidRecord
+        }
+        let long = String(repeating: "a", count: VaultLimits.profileBytes + 1)
+        #expect(try refused { $0.profile = long } && refused { $0.profile = "" } && refused { $0.issuer = "" })
+        #expect(try refused { $0.account = "a\nb" } && refused { $0.ended = "\u{1B}" } && refused { $0.scope = long })
+        #expect(try refused { $0.sites = Array(repeating: "a.example", count: 65) })
+        #expect(try refused { $0.sites = ["a.example\nb.example"] } && refused { $0.expires = -1 })
+        #expect(try refused { $0.refreshToken = Secret([]) })
+        #expect(try refused { $0.identityToken = Secret(utf8: long) })
+        #expect(contents == VaultContents())
+    }
+
+    @Test func aSignInWithoutItsTokenIsNotRead() throws {
+        var contents = VaultContents()
+        try contents.setSignIn(Self.plain("aaaa"), accessToken: Self.access)
+        var bytes = try VaultRecords.encode(contents).withBytes { Array($0) }
+        let places = bytes.indices.filter { bytes[$0...].starts(with: Array("aaaa".utf8)) }
+        #expect(places.count == 2)
+        bytes.replaceSubrange(places[1]..<places[1] + 4, with: Array("bbbb".utf8))
+        #expect(try code { _ = try VaultRecords.decode(Secret(bytes)) } == .altered)
+    }
+
+    @Test func everyCutSignInIsRefused() throws {
+        var contents = VaultContents()
+        try contents.setSignIn(Self.whole(), accessToken: Self.access)
+        let bytes = try VaultRecords.encode(contents).withBytes { Array($0) }
+        for count in bytes.indices {
+            #expect(try code { _ = try VaultRecords.decode(Secret(bytes.prefix(count))) } == .altered, "\(count)")
+        }
+    }
+}
