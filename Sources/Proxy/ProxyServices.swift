@@ -21,6 +21,8 @@ package final class ProxyServices: Sendable {
     let delegateCredentials: ReplacementCredentials?
     /// Receives reports on whether origins accept client identities.
     let identityRefresher: IdentityRefresher?
+    /// Renews access tokens.
+    let tokenRenewer: TokenRenewer?
     /// Receives the outcome of each challenge.
     let observer: ChallengeObserver?
     /// Receives a sentence about each origin whose certificate does not verify or whose revocation status is unknown,
@@ -38,7 +40,7 @@ package final class ProxyServices: Sendable {
         configuration: ProxyConfiguration, policy: CurrentPolicy, accessLog: AccessLog?,
         breaker: BreakerBoard? = nil,
         serverTrustDecider: (any ServerTrustDecider)? = nil, delegateCredentials: ReplacementCredentials? = nil,
-        identityRefresher: IdentityRefresher? = nil, observer: ChallengeObserver? = nil,
+        identityRefresher: IdentityRefresher? = nil, tokenRenewer: TokenRenewer? = nil, observer: ChallengeObserver? = nil,
         untrusted: (@Sendable (_ sentence: String, _ hint: String?) -> Void)? = nil,
         pseudonym: String,
         wallClock: @escaping @Sendable () -> Int64
@@ -51,6 +53,7 @@ package final class ProxyServices: Sendable {
         self.serverTrustDecider = serverTrustDecider
         self.delegateCredentials = delegateCredentials
         self.identityRefresher = identityRefresher
+        self.tokenRenewer = tokenRenewer
         self.observer = observer
         self.untrusted = untrusted
         self.pseudonym = pseudonym

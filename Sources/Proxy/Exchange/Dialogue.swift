@@ -14,6 +14,10 @@ final class Dialogue {
     var tokens: (any TokenDialogue)?
     /// The credential from the delegate that replaces a rejected one.
     var delegateCredential: PasswordCredential?
+    /// The access token that was renewed for this exchange, which is done once.
+    var renewedToken: TokenCredential?
+    /// The renewal was requested.
+    var hasRenewedToken = false
     /// How often a replacement was requested.
     var questionsAsked = 0
     /// The response with the challenge that was answered most recently, as far as it has been received.

@@ -27,6 +27,7 @@ extension ExchangeDriver {
         guard session.isStillSameUser() else {
             return run(exchange.decisionReceived(.performDefaultHandling(reason: "the client is no longer there")))
         }
+        if renewsToken(reference, for: challenge) { return }
         let permit = Breaker.Key(space: challenge.space, credential: reference)
         if dialogue?.permit != permit { endPermit(.inconclusive) }
         let driver = NIOLoopBound(self, eventLoop: services.loop)

@@ -15,7 +15,14 @@ extension ExchangeDriver {
         if let replacement = dialogue?.delegateCredential, space.scheme.uses(.password(replacement)) {
             return .useCredential(.password(replacement))
         }
-        return route.credentialDecision(in: space)
+        let decision = route.credentialDecision(in: space)
+        // The exchange keeps the policy with which it started.
+        if let renewed = dialogue?.renewedToken, case .useCredential(.token(let token)) = decision,
+            token.name == renewed.name
+        {
+            return .useCredential(.token(renewed))
+        }
+        return decision
     }
 
     /// Requests a replacement for a credential that the origin or the breaker refused. Returns whether it did. If so,

@@ -169,7 +169,7 @@ final class ExchangeDriver {
             return space
         }
         guard let tag = slot.key.credential, let space = route.learnedSpace(for: path, in: slot),
-            session.isStillSameUser(),
+            session.isStillSameUser(), !route.policy.isRenewalDue(tag, now: services.shared.wallClock),
             services.shared.breaker.mayPreempt(.init(space: space.accepted.space, credential: tag)),
             !space.bindsConnection || !session.hasAuthenticatedConnection(for: slot.key)
         else { return nil }
@@ -196,6 +196,7 @@ final class ExchangeDriver {
         case .computeToken(let request):
             computeToken(request)
         case .deliver(let outcome):
+            if renewsToken(after: outcome) { return }
             if case .rejected(let space, let credential, _) = conclude(outcome),
                 asksAgain(after: credential, in: space, otherwise: { [self] in deliver() })
             {

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import NIOCore
+
+/// An access token that expires is renewed before it is sent. One that the origin calls invalid is renewed once.
+extension ExchangeDriver {
+    /// Whether `credential`, with which `challenge` is about to be answered, is renewed first. If so, the decision
+    /// about the challenge follows later.
+    func renewsToken(_ credential: CredentialReference, for challenge: CredentialRequest) -> Bool {
+        guard dialogue?.hasRenewedToken != true,
+            policy.isRenewalDue(credential, now: services.shared.wallClock)
+        else { return false }
+        return renews(credential, .due) { [self] outcome in
+            if case .unavailable(let reason) = outcome {
+                return run(exchange.decisionReceived(.performDefaultHandling(reason: reason)))
+            }
+            decide(challenge)
+        }
+    }
+
+    /// Whether the exchange is repeated with a new token, because the origin has called the present one invalid. The
+    /// breaker does not count the old one then: it has expired early, or was revoked.
+    func renewsToken(after outcome: ExchangeMachine.Outcome) -> Bool {
+        guard case .rejected(let space, let credential, var checks) = outcome, exchange.hasInvalidCredential,
+            dialogue?.hasRenewedToken != true, case .deciding = mode, !body.hasLostItsStart,
+            policy.isAccessToken(credential)
+        else { return false }
+        return renews(credential, .invalid) { [self] result in
+            guard case .renewed = result, !body.hasLostItsStart else {
+                if case .unavailable(let reason) = result { checks.credential = .no(reason) }
+                return run(.deliver(.rejected(space, credential: credential, checks)))
+            }
+            endPermit(.inconclusive)
+            sentField = nil
+            record.explain(nil)
+            var context = exchange.context
+            context.accepted = nil
+            exchange = ExchangeMachine(context)
+            run(exchange.started())
+        }
+    }
+
+    /// Returns whether the renewal was requested. If so, `done` is called on the loop after this call has returned,
+    /// unless the exchange has ended by then.
+    private func renews(
+        _ credential: CredentialReference, _ reason: TokenRenewer.Reason,
+        done: @escaping (TokenRenewer.Outcome) -> Void
+    ) -> Bool {
+        guard let renewer = services.shared.tokenRenewer else { return false }
+        let dialogue = beginDialogue()
+        dialogue.hasRenewedToken = true
+        connection?.pauseReading()
+        // The provider's time must not count as the origin's.
+        dialogue.since = nil
+        let loop = services.loop
+        let driver = NIOLoopBound(self, eventLoop: loop)
+        let tell = NIOLoopBound(done, eventLoop: loop)
+        Task {
+            let outcome = await renewer.renew(credential, reason)
+            loop.execute {
+                guard case .deciding = driver.value.mode else { return }
+                driver.value.take(outcome)
+                tell.value(outcome)
+            }
+        }
+        return true
+    }
+
+    private func take(_ outcome: TokenRenewer.Outcome) {
+        let dialogue = beginDialogue()
+        dialogue.since = services.now
+        guard case .renewed(let token) = outcome else { return }
+        dialogue.renewedToken = token
+        useConnections(of: token.reference)
+    }
+}
