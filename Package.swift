@@ -75,6 +75,7 @@ let package = Package(
         module("NTLM", ["SPNEGO", "Challenges", "Cryptography"]),
         module("Negotiate", ["SPNEGO", "Challenges", "Cryptography", "CGSSAPI"]),
         module("SitePolicy", ["Challenges", "Cryptography"]),
+        module("JSON", ["SitePolicy", "Cryptography"]),
         module("Certificates", ["Cryptography", "COpenSSL"]),
         module("Vault", ["Challenges", "Cryptography"]),
         module("Enrollment", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl"]),
@@ -128,6 +129,7 @@ let package = Package(
         tests("NTLMTests", ["NTLM", "SPNEGO", "Demo", "Challenges", "Cryptography"]),
         tests("NegotiateTests", ["Negotiate", "TestOrigin", "Challenges", "Cryptography"]),
         tests("SitePolicyTests", ["SitePolicy", "Challenges"]),
+        tests("JSONTests", ["JSON", "Cryptography"]),
         tests("CertificatesTests", ["Certificates", "Demo", "Cryptography", "TestOrigin", "COpenSSL"]),
         tests("VaultTests", ["Vault", "Challenges", "Cryptography"]),
         tests(

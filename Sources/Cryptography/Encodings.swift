@@ -87,6 +87,48 @@ package enum Base64 {
     }
 }
 
+/// Base64 with the URL-safe alphabet and without padding (RFC 7515 §2). Decoding is as strict as ``Base64``'s.
+package enum Base64URL {
+    /// `bytes` as text.
+    package static func encode(_ bytes: some Collection<UInt8>) -> String {
+        String(decoding: Base64.encode(bytes).utf8.prefix { $0 != 0x3D }.map(character), as: UTF8.self)
+    }
+
+    /// `bytes` as text that is secret, too: no copy of it is made in ordinary memory.
+    package static func encodeSecret(_ bytes: some Collection<UInt8>) -> Secret {
+        Base64.encodeSecret(bytes).withBytes { text in
+            let text = text.prefix { $0 != 0x3D }
+            return Secret(count: text.count) { output in
+                for (index, byte) in text.enumerated() { output[index] = character(byte) }
+            }
+        }
+    }
+
+    /// The decoded bytes of `text`, or nil if it is not base64url without padding.
+    package static func decode(_ text: some StringProtocol) -> [UInt8]? {
+        var standard: [UInt8] = []
+        standard.reserveCapacity(text.utf8.count + 2)
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "-"): standard.append(UInt8(ascii: "+"))
+            case UInt8(ascii: "_"): standard.append(UInt8(ascii: "/"))
+            case UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="): return nil
+            default: standard.append(byte)
+            }
+        }
+        while standard.count % 4 != 0 { standard.append(UInt8(ascii: "=")) }
+        return Base64.decode(String(decoding: standard, as: UTF8.self))
+    }
+
+    private static func character(_ standard: UInt8) -> UInt8 {
+        switch standard {
+        case UInt8(ascii: "+"): UInt8(ascii: "-")
+        case UInt8(ascii: "/"): UInt8(ascii: "_")
+        default: standard
+        }
+    }
+}
+
 /// Hexadecimal, two digits per byte.
 package enum Hex {
     private static let alphabet = Array("0123456789abcdef".utf8)
@@ -133,13 +175,7 @@ package enum Hex {
         var bytes: [UInt8] = []
         var high: UInt8?
         for character in text.utf8 {
-            let digit: UInt8
-            switch character {
-            case 0x30...0x39: digit = character - 0x30
-            case 0x41...0x46: digit = character - 0x41 + 10
-            case 0x61...0x66: digit = character - 0x61 + 10
-            default: return nil
-            }
+            guard let digit = value(of: character) else { return nil }
             if let first = high {
                 bytes.append(first << 4 | digit)
                 high = nil
@@ -148,5 +184,15 @@ package enum Hex {
             }
         }
         return high == nil ? bytes : nil
+    }
+
+    /// The value of one ASCII digit in either case; nil for any other character.
+    package static func value(of digit: UInt8) -> UInt8? {
+        switch digit {
+        case 0x30...0x39: digit - 0x30
+        case 0x41...0x46: digit - 0x41 + 10
+        case 0x61...0x66: digit - 0x61 + 10
+        default: nil
+        }
     }
 }

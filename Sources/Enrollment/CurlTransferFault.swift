@@ -3,6 +3,7 @@
 import CountersignCCurl
 import CountersignCOpenSSL
 import CountersignCertificates
+import CountersignCryptography
 
 /// Explains why a transfer failed, in terms of the server and the user rather than of libcurl.
 struct CurlTransferFault {

@@ -2,6 +2,7 @@
 
 import CountersignCertificates
 import CountersignChallenges
+import CountersignCryptography
 
 /// A client of one EST server (RFC 7030, as corrected by RFC 8951). Calls run one after the other on a thread of their
 /// own, and each takes at most 30 seconds.

@@ -3,7 +3,7 @@
 /// Suggests a correction for a misspelt word.
 package enum SpellingHint {
     /// The closest known word if there is one, else all known words.
-    static func text(for word: String, among known: [String]) -> String {
+    package static func text(for word: String, among known: [String]) -> String {
         if let best = closest(to: word, among: known) { return "did you mean \"\(best)\"?" }
         return "known words: \(known.joined(separator: ", "))"
     }

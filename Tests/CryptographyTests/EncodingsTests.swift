@@ -31,6 +31,23 @@ import Testing
     }
 }
 
+@Suite struct Base64URLTests {
+    /// RFC 7515 appendix C, and the empty text.
+    @Test(arguments: [([3, 236, 255, 224, 193], "A-z_4ME"), ([], ""), ([0xFB], "-w"), ([0xFF, 0xFF], "__8")])
+    func vectorsOfTheRFC(bytes: [UInt8], encoded: String) {
+        #expect(Base64URL.encode(bytes) == encoded)
+        #expect(Base64URL.encodeSecret(bytes).utf8Text == encoded)
+        #expect(Base64URL.decode(encoded) == bytes)
+    }
+
+    @Test(arguments: [
+        "A+z/4ME", "A-z_4ME=", "-w==", "-", "-x", "A-z_4", "A-z_4ME\n", " -w", "-w.", "A-z_4ME\u{E9}",
+    ])
+    func anythingElseIsNotBase64URL(text: String) {
+        #expect(Base64URL.decode(text) == nil)
+    }
+}
+
 @Suite struct HexTests {
     @Test func digitsAreLowerCaseAndMayBeSeparated() {
         #expect(Hex.encode([0x00, 0x9F, 0xAB]) == "009fab")

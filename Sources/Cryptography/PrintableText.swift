@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Makes text from a server safe for error messages.
-enum PrintableText {
+package enum PrintableText {
     /// The maximum length, in characters.
-    static let limit = 60
+    package static let limit = 60
 
     /// In quotes, truncated to ``limit`` characters, with a dot for each byte that is not printable ASCII.
-    static func quote(_ text: some StringProtocol) -> String { quote(Array(text.utf8)) }
+    package static func quote(_ text: some StringProtocol) -> String { quote(Array(text.utf8)) }
 
     /// In quotes, truncated to ``limit`` bytes, with a dot for each byte that is not printable ASCII and one space for
     /// each run of white space.
-    static func quote(_ bytes: [UInt8]) -> String { "\"\(plain(bytes))\"" }
+    package static func quote(_ bytes: [UInt8]) -> String { "\"\(plain(bytes))\"" }
 
     /// The same without the quotes.
-    static func plain(_ text: some StringProtocol) -> String { plain(Array(text.utf8)) }
+    package static func plain(_ text: some StringProtocol) -> String { plain(Array(text.utf8)) }
 
-    /// Without quotes and with a higher limit, for libcurl's messages.
-    static func longer(_ text: String) -> String { plain(Array(text.utf8), limit: 200) }
+    /// Without quotes and with a higher limit, for messages of libcurl and of servers.
+    package static func longer(_ text: String) -> String { plain(Array(text.utf8), limit: 200) }
 
     private static func plain(_ bytes: [UInt8], limit: Int = limit) -> String {
         var text = ""
