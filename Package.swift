@@ -76,6 +76,7 @@ let package = Package(
         module("Negotiate", ["SPNEGO", "Challenges", "Cryptography", "CGSSAPI"]),
         module("SitePolicy", ["Challenges", "Cryptography"]),
         module("JSON", ["SitePolicy", "Cryptography"]),
+        module("OAuth", ["JSON", "SitePolicy", "Challenges", "Cryptography"]),
         module("Certificates", ["Cryptography", "COpenSSL"]),
         module("Vault", ["Challenges", "Cryptography"]),
         module("Enrollment", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl"]),

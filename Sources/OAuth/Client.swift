@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+
+/// The client as it is registered with the provider (RFC 6749 §2).
+package struct Client: Sendable, Equatable {
+    /// How the client proves who it is at the token endpoint (RFC 6749 §2.3).
+    package enum Authentication: Sendable, Equatable {
+        /// A public client, as native apps are (RFC 8252 §8.4): only `client_id` is sent.
+        case none
+        /// A secret, sent in the way that the provider supports; see ``Client/resolved(for:)``.
+        case secret(Secret)
+        /// `client_secret_basic`.
+        case basic(Secret)
+        /// `client_secret_post`.
+        case post(Secret)
+    }
+
+    package let identifier: String
+    package let authentication: Authentication
+
+    package init(_ identifier: String, _ authentication: Authentication = .none) {
+        self.identifier = identifier
+        self.authentication = authentication
+    }
+
+    /// A client whose secret goes the way that the provider supports: `client_secret_basic` if it does not say (RFC
+    /// 8414 §2). Throws `unsupportedProvider` if it supports neither way.
+    package func resolved(for metadata: ProviderMetadata) throws(OAuthError) -> Client {
+        guard case .secret(let secret) = authentication else { return self }
+        let methods = metadata.tokenEndpointAuthenticationMethods ?? ["client_secret_basic"]
+        if methods.contains("client_secret_basic") { return Client(identifier, .basic(secret)) }
+        if methods.contains("client_secret_post") { return Client(identifier, .post(secret)) }
+        throw OAuthError(
+            .unsupportedProvider, .provider,
+            "the provider accepts a client secret neither as client_secret_basic nor as client_secret_post")
+    }
+
+    /// A request with this client's authentication added.
+    func request(
+        _ purpose: ProviderRequest.Purpose, _ url: EndpointURL, _ parameters: FormParameters
+    ) -> ProviderRequest {
+        var parameters = parameters
+        var authorization: Secret?
+        switch authentication {
+        case .none:
+            parameters.set("client_id", identifier)
+        case .post(let secret):
+            parameters.set("client_id", identifier)
+            parameters.append("client_secret", secret)
+        case .secret(let secret), .basic(let secret):
+            authorization = basicField(secret)
+        }
+        return ProviderRequest(purpose, url, body: parameters.encoded, authorization: authorization)
+    }
+
+    /// RFC 6749 §2.3.1: identifier and secret are form-encoded before the colon joins them.
+    private func basicField(_ secret: Secret) -> Secret {
+        let name = FormEncoding.encode(identifier.utf8)
+        let password = FormEncoding.encodeSecret(secret)
+        let pair = password.withBytes { password in
+            Secret(count: name.utf8.count + 1 + password.count) { output in
+                var position = 0
+                for byte in name.utf8 + [UInt8(ascii: ":")] {
+                    output[position] = byte
+                    position += 1
+                }
+                for byte in password {
+                    output[position] = byte
+                    position += 1
+                }
+            }
+        }
+        let encoded = pair.withBytes { Base64.encodeSecret($0) }
+        return encoded.withBytes { encoded in
+            let scheme = Array("Basic ".utf8)
+            return Secret(count: scheme.count + encoded.count) { output in
+                output.copyBytes(from: scheme)
+                UnsafeMutableRawBufferPointer(rebasing: output[scheme.count...]).copyMemory(from: encoded)
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+import CountersignJSON
+
+/// A device authorization response (RFC 8628 §3.2).
+package struct DeviceAuthorization: Sendable, Equatable {
+    /// What the person types. Printable, at most 64 characters.
+    package let userCode: String
+    /// Where the person types it.
+    package let verificationURL: EndpointURL
+    /// The same with the code in it, for a QR code.
+    package let completeVerificationURL: EndpointURL?
+    /// Seconds since 1970.
+    package let expiresAt: Int64
+    let deviceCode: Secret
+    /// Seconds between two polls.
+    let interval: Int64
+
+    /// RFC 8628 §3.1. Throws `unsupportedProvider`.
+    static func request(_ wanted: SignInRequest, at metadata: ProviderMetadata) throws(OAuthError) -> ProviderRequest {
+        guard let endpoint = metadata.deviceAuthorizationEndpoint else {
+            throw OAuthError(
+                .unsupportedProvider, .provider,
+                "the provider has no device authorization endpoint, so that signing in needs a browser here",
+                hint: "use the system's browser")
+        }
+        var parameters = FormParameters()
+        parameters.append("scope", ifPresent: wanted.scope)
+        for resource in wanted.resources { parameters.append("resource", resource) }
+        parameters.append("login_hint", ifPresent: wanted.loginHint)
+        parameters.append("claims", ifPresent: wanted.claims?.serialized)
+        for parameter in wanted.parameters { parameters.append(parameter.name, parameter.value) }
+        return wanted.client.request(.deviceAuthorization, endpoint, parameters)
+    }
+
+    init(_ response: ProviderResponse, _ transport: EndpointURL.Transport, now: Int64) throws(OAuthError) {
+        let what = "the response of the device authorization endpoint"
+        guard response.status == 200, ProviderError(response) == nil else {
+            throw ProviderError.error(response, at: .deviceAuthorization)
+        }
+        guard response.isJSON else { throw .malformed(what, "it is not JSON (\(response.summary))") }
+        let members = try OAuthError.reading(what) { () throws(JSONError) in try Members(response.body) }
+        guard (1...4096).contains(members.deviceCode.count) else {
+            throw .malformed(what, "\"device_code\" is empty or too long")
+        }
+        guard (1...64).contains(members.userCode.utf8.count),
+            members.userCode.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+        else { throw .malformed(what, "\"user_code\" is empty, too long or not printable") }
+        guard members.lifetime > 0 else { throw .malformed(what, "\"expires_in\" is not positive") }
+        userCode = members.userCode
+        verificationURL = try EndpointURL(provided: members.address, "verification_uri", transport)
+        var complete: EndpointURL?
+        if let text = members.completeAddress {
+            complete = try EndpointURL(provided: text, "verification_uri_complete", transport)
+        }
+        completeVerificationURL = complete
+        deviceCode = members.deviceCode
+        expiresAt = now + min(members.lifetime, Self.longestLifetime)
+        // RFC 8628 §3.2: 5 if the provider does not say.
+        interval = min(max(members.interval ?? 5, 1), Self.longestInterval)
+    }
+
+    /// One day, in seconds.
+    static let longestLifetime: Int64 = 86_400
+    /// Seconds.
+    static let longestInterval: Int64 = 600
+
+    private struct Members {
+        let deviceCode: Secret
+        let userCode: String
+        let address: String
+        let completeAddress: String?
+        let lifetime: Int64
+        let interval: Int64?
+
+        init(_ body: [UInt8]) throws(JSONError) {
+            let value = try JSONParser.parse(body, secrets: TokenResponse.secretMembers)
+            var reader = try JSONReader(value, "the document", .lenient)
+            deviceCode = try reader.secret("device_code")
+            userCode = try reader.string("user_code")
+            // `verification_url` is the name in an early draft, which Google has kept.
+            let early = try reader.stringIfPresent("verification_url")
+            if let early, try reader.stringIfPresent("verification_uri") == nil {
+                address = early
+            } else {
+                address = try reader.string("verification_uri")
+            }
+            completeAddress = try reader.stringIfPresent("verification_uri_complete")
+            guard let lifetime = try reader.secondsIfPresent("expires_in") else {
+                throw reader.invalid("expires_in", "is missing")
+            }
+            self.lifetime = lifetime
+            interval = try reader.secondsIfPresent("interval")
+        }
+    }
+}
+
+/// When to ask the token endpoint next, and when to give up (RFC 8628 §3.5). Times are seconds since 1970.
+struct DevicePolling: Sendable, Equatable {
+    enum Answer: Equatable {
+        /// Ask again after so many seconds.
+        case wait(seconds: Int64)
+        case fail(OAuthError)
+    }
+
+    private var interval: Int64
+    private let expiresAt: Int64
+
+    init(_ authorization: DeviceAuthorization) {
+        interval = authorization.interval
+        expiresAt = authorization.expiresAt
+    }
+
+    /// Before the first poll.
+    func start(now: Int64) -> Answer { next(now: now) }
+
+    /// After a poll that has brought no tokens.
+    mutating func failed(_ error: OAuthError, timedOut: Bool, now: Int64) -> Answer {
+        switch error.providerCode?.error {
+        case "authorization_pending": break
+        case "slow_down": interval += 5
+        default:
+            guard error.isTransient else { return .fail(error) }
+            // Also after other faults than a time-out, so that a provider in trouble is not asked at full speed.
+            interval = timedOut ? interval * 2 : interval + 5
+        }
+        interval = min(max(interval, error.retryAfter ?? 0), DeviceAuthorization.longestInterval)
+        return next(now: now)
+    }
+
+    private func next(now: Int64) -> Answer {
+        guard now < expiresAt else {
+            return .fail(
+                OAuthError(.expired, .person, "the code was not confirmed in time", hint: "start again"))
+        }
+        return .wait(seconds: interval)
+    }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+import CountersignJSON
+
+/// Why signing in, or a request to the provider, failed. Never contains a code, token, secret or verifier; text of the
+/// provider is printable and shortened.
+package struct OAuthError: CodedError {
+    package enum Code: Equatable, Sendable {
+        /// The profile, or a setting that comes from it, cannot be used.
+        case configuration
+        /// The provider's metadata or keys cannot be used, or it does not offer what is needed.
+        case unsupportedProvider
+        /// The metadata is that of another issuer (RFC 8414 §3.3).
+        case issuerMismatch
+        /// A response does not conform to its standard.
+        case malformedResponse
+        /// The redirect does not belong to this sign-in: its `state` is missing or another one (RFC 6749 §10.12).
+        case stateMismatch
+        /// The redirect comes from another issuer (RFC 9207 §2.4): a mix-up attack, or an error of the provider.
+        case mixedUp
+        /// The redirect is to another address than the registered one.
+        case wrongRedirect
+        /// The person, or a policy of the provider, has denied the request: `access_denied`.
+        case denied
+        /// The person did not act in time: `expired_token`, or no redirect.
+        case expired
+        /// The person, or the program, ended the sign-in.
+        case cancelled
+        /// The provider wants the person to sign in or to consent: `interaction_required` and the like.
+        case interactionRequired
+        /// The code or refresh token is not valid, or not any more: `invalid_grant` (RFC 6749 §5.2).
+        case invalidGrant
+        /// The client is unknown to the provider, or its secret is wrong: `invalid_client`.
+        case invalidClient
+        /// An app protection policy must be applied first: `protection_policy_required`.
+        case protectionPolicyRequired
+        /// Any other error code of the provider: ``OAuthError/ProviderCode``.
+        case refused
+        /// The provider cannot answer now: status 5xx or 429, `temporarily_unavailable`, `server_error`.
+        case unavailable
+        /// There was no response: the network, the host's name, TLS or the time limit.
+        case unreachable
+        /// The ID token is forged, expired, for somebody else, or not one (OpenID Connect Core §3.1.3.7).
+        case invalidIDToken
+        /// A refresh has returned an ID token of another person (OpenID Connect Core §12.2).
+        case accountChanged
+    }
+
+    /// Who has to do something.
+    package enum Fault: Equatable, Sendable {
+        case provider
+        case profile
+        case person
+        case network
+    }
+
+    /// The error as the provider wrote it (RFC 6749 §5.2), in printable characters.
+    package struct ProviderCode: Equatable, Sendable {
+        /// `invalid_grant`.
+        package let error: String
+        /// `suberror`, which some providers add.
+        package let suberror: String?
+
+        package init(error: String, suberror: String? = nil) {
+            self.error = error
+            self.suberror = suberror
+        }
+    }
+
+    package let code: Code
+    package let fault: Fault
+    package let detail: String
+    package let hint: String?
+    package let providerCode: ProviderCode?
+    /// The seconds that the provider wants to be left alone for, if it says so (RFC 9110 §10.2.3).
+    package let retryAfter: Int64?
+
+    package init(
+        _ code: Code, _ fault: Fault, _ detail: String, hint: String? = nil, providerCode: ProviderCode? = nil,
+        retryAfter: Int64? = nil
+    ) {
+        self.code = code
+        self.fault = fault
+        self.detail = detail
+        self.hint = hint
+        self.providerCode = providerCode
+        self.retryAfter = retryAfter
+    }
+
+    /// Whether the same request may succeed later without any change.
+    package var isTransient: Bool { code == .unreachable || code == .unavailable }
+
+    /// A response of the provider that is not what its standard requires; `what` is in lower case, as in
+    /// `the provider's metadata`.
+    static func malformed(_ what: String, _ reason: String) -> OAuthError {
+        OAuthError(.malformedResponse, .provider, "\(what) cannot be used: \(reason)")
+    }
+
+    /// Reads a JSON document of the provider.
+    static func reading<Value>(
+        _ what: String, _ body: () throws(JSONError) -> Value
+    ) throws(OAuthError) -> Value {
+        do {
+            return try body()
+        } catch {
+            throw malformed(what, error.detail)
+        }
+    }
+
+    static func profile(_ detail: String, hint: String? = nil) -> OAuthError {
+        OAuthError(.configuration, .profile, detail, hint: hint)
+    }
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+
+/// One sign-in, from the issuer's name to verified tokens: the authorization code flow with PKCE (RFC 6749 §4.1, RFC
+/// 8252) or the device flow (RFC 8628).
+///
+/// Each event returns the one action to run, whose outcome is the next event. The machine reads no clock and opens no
+/// connection. Times are seconds since 1970.
+///
+///     start           → send(metadata) … → send(pushed request) → open(URL)
+///     redirected      → send(token request), or authorized and later redeem
+///     received tokens → send(keys) → finish
+///
+/// The device flow asks for a code instead, shows it and polls. A failure is final; another attempt is a new sign-in,
+/// because codes, states and nonces are for one use.
+package struct SignIn: Sendable {
+    package enum Method: Sendable, Equatable {
+        /// In a browser that comes back to this URI. A loopback URI must be bound to the listener's port.
+        case browser(RedirectURI)
+        /// With a code that the person types in on any device.
+        case device
+    }
+
+    /// What happens after the authorization response.
+    package enum Form: Sendable, Equatable {
+        /// The tokens are fetched at once.
+        case automatic
+        /// The tokens are fetched when ``SignIn/redeem()`` is called.
+        case manual
+    }
+
+    package enum Action: Sendable, Equatable {
+        /// Send the request; report ``SignIn/received(_:now:)``.
+        case send(ProviderRequest)
+        /// Open the URL in the user agent and wait for the redirect; report ``SignIn/redirected(_:)``.
+        case open(EndpointURL)
+        /// Show code and address to the person, wait; report ``SignIn/waited(now:)``.
+        case show(DeviceAuthorization, seconds: Int64)
+        /// Wait; report ``SignIn/waited(now:)``.
+        case wait(seconds: Int64)
+        /// In the manual form: the authorization response is in hand. Call ``SignIn/redeem()``.
+        case authorized
+        case finish(SignInResult)
+        case fail(OAuthError)
+    }
+
+    /// What a message at the redirect URI leads to.
+    package enum Redirection: Sendable, Equatable {
+        /// The sign-in goes on, or fails: stop waiting and run the action.
+        case accepted(Action)
+        /// The message is not from this sign-in, or came too late: answer it with an error, and keep waiting.
+        case ignored(OAuthError)
+    }
+
+    private enum State {
+        case idle
+        case fetchingMetadata(MetadataFetch)
+        case pushing(AuthorizationRequest)
+        case waitingForRedirect(AuthorizationRequest)
+        case authorized(AuthorizationRequest, AuthorizationResponse)
+        case redeeming
+        case requestingDeviceCode
+        case waitingToPoll(DeviceAuthorization, DevicePolling)
+        case polling(DeviceAuthorization, DevicePolling)
+        case fetchingKeys(IDTokenCheck, TokenSet)
+        case ended
+    }
+
+    private let issuer: Issuer
+    private var wanted: SignInRequest
+    private let method: Method
+    private let form: Form
+    private let secrets: SignInSecrets
+    private let transport: EndpointURL.Transport
+    private let algorithms: Set<SignatureAlgorithm>
+    private let clockSkew: Int64
+    private var state = State.idle
+
+    /// What the provider says about itself, once it is known.
+    package private(set) var metadata: ProviderMetadata?
+    /// The keys that verified the ID token, once they are known.
+    package private(set) var keys: KeySet?
+
+    /// `keys` are the provider's, if they were fetched before. `clockSkew` is in seconds.
+    package init(
+        issuer: Issuer, _ wanted: SignInRequest, by method: Method, form: Form = .automatic, secrets: SignInSecrets,
+        transport: EndpointURL.Transport = .secure, keys: KeySet? = nil,
+        algorithms: Set<SignatureAlgorithm> = Set(SignatureAlgorithm.allCases), clockSkew: Int64 = 120
+    ) {
+        self.issuer = issuer
+        self.wanted = wanted
+        self.method = method
+        self.form = form
+        self.secrets = secrets
+        self.transport = transport
+        self.keys = keys
+        self.algorithms = algorithms
+        self.clockSkew = clockSkew
+    }
+
+    // MARK: Events
+
+    package mutating func start() -> Action {
+        guard case .idle = state else { preconditionFailure("a sign-in starts once") }
+        var fetch = MetadataFetch(issuer, transport)
+        let request = fetch.start()
+        state = .fetchingMetadata(fetch)
+        return .send(request)
+    }
+
+    /// The outcome of the request that was sent last.
+    package mutating func received(_ outcome: ProviderOutcome, now: Int64) -> Action {
+        attempt { machine throws(OAuthError) in try machine.advance(outcome, now: now) }
+    }
+
+    /// The user agent has come back to the redirect URI.
+    package mutating func redirected(_ message: RedirectMessage) -> Redirection {
+        guard case .waitingForRedirect(let request) = state, let metadata else {
+            return .ignored(OAuthError(.stateMismatch, .person, "no sign-in waits for this redirect"))
+        }
+        do throws(OAuthError) {
+            let response = try AuthorizationResponse(
+                message, to: request.redirect, state: request.secrets.state, metadata: metadata)
+            state = .authorized(request, response)
+            return .accepted(form == .automatic ? redeem() : .authorized)
+        } catch {
+            let isForeign = error.code == .stateMismatch || error.code == .wrongRedirect
+            return isForeign ? .ignored(error) : .accepted(fail(error))
+        }
+    }
+
+    /// Fetches the tokens. In the automatic form this is called by the machine itself.
+    package mutating func redeem() -> Action {
+        guard case .authorized(let request, let response) = state, let metadata else {
+            preconditionFailure("there is no authorization response to redeem")
+        }
+        state = .redeeming
+        return .send(TokenRequest.redeeming(response, of: request, wanted, at: metadata))
+    }
+
+    /// The time of the last ``Action/wait(seconds:)`` or ``Action/show(_:seconds:)`` is over.
+    package mutating func waited(now: Int64) -> Action {
+        guard case .waitingToPoll(let authorization, let polling) = state, let metadata else {
+            preconditionFailure("the sign-in does not wait")
+        }
+        state = .polling(authorization, polling)
+        return .send(TokenRequest.polling(authorization.deviceCode, wanted, at: metadata))
+    }
+
+    /// The person, the program or a time limit has ended the sign-in. Redirects that come later are ignored.
+    package mutating func cancelled(_ reason: OAuthError? = nil) -> Action {
+        fail(reason ?? OAuthError(.cancelled, .person, "the sign-in was cancelled"))
+    }
+
+    // MARK: Steps
+
+    private mutating func advance(_ outcome: ProviderOutcome, now: Int64) throws(OAuthError) -> Action {
+        switch state {
+        case .fetchingMetadata(var fetch):
+            switch try fetch.received(outcome) {
+            case .send(let request):
+                state = .fetchingMetadata(fetch)
+                return .send(request)
+            case .done(let metadata):
+                self.metadata = metadata
+                wanted.client = try wanted.client.resolved(for: metadata)
+                return try begin(at: metadata)
+            }
+        case .pushing(let request):
+            let url = try request.url(afterPush: try outcome.response(from: .pushedAuthorization))
+            state = .waitingForRedirect(request)
+            return .open(url)
+        case .redeeming:
+            let tokens = try TokenResponse(try outcome.response(from: .token))
+            return try accept(tokens, nonce: secrets.nonce, now: now)
+        case .requestingDeviceCode:
+            let authorization = try DeviceAuthorization(
+                try outcome.response(from: .deviceAuthorization), transport, now: now)
+            let polling = DevicePolling(authorization)
+            state = .waitingToPoll(authorization, polling)
+            switch polling.start(now: now) {
+            case .wait(let seconds): return .show(authorization, seconds: seconds)
+            case .fail(let error): throw error
+            }
+        case .polling(let authorization, let polling):
+            return try polled(outcome, authorization, polling, now: now)
+        case .fetchingKeys(let check, let tokens):
+            keys = try check.received(outcome)
+            return finish(tokens, check.claims)
+        case .ended:
+            return .fail(OAuthError(.cancelled, .person, "the sign-in has ended"))
+        case .idle, .waitingForRedirect, .authorized, .waitingToPoll:
+            preconditionFailure("no request was sent")
+        }
+    }
+
+    private mutating func begin(at metadata: ProviderMetadata) throws(OAuthError) -> Action {
+        switch method {
+        case .browser(let redirect):
+            let request = try AuthorizationRequest(wanted, redirect: redirect, secrets: secrets, metadata: metadata)
+            guard request.isPushed else {
+                state = .waitingForRedirect(request)
+                return .open(request.url)
+            }
+            let push = try request.pushed()
+            state = .pushing(request)
+            return .send(push)
+        case .device:
+            let request = try DeviceAuthorization.request(wanted, at: metadata)
+            state = .requestingDeviceCode
+            return .send(request)
+        }
+    }
+
+    private mutating func polled(
+        _ outcome: ProviderOutcome, _ authorization: DeviceAuthorization, _ polling: DevicePolling, now: Int64
+    ) throws(OAuthError) -> Action {
+        let tokens: TokenResponse
+        do throws(OAuthError) {
+            tokens = try TokenResponse(try outcome.response(from: .token))
+        } catch {
+            var timedOut = false
+            if case .failure(let failure) = outcome { timedOut = failure.timedOut }
+            var polling = polling
+            switch polling.failed(error, timedOut: timedOut, now: now) {
+            case .fail(let error): throw error
+            case .wait(let seconds):
+                state = .waitingToPoll(authorization, polling)
+                return .wait(seconds: seconds)
+            }
+        }
+        return try accept(tokens, nonce: nil, now: now)
+    }
+
+    /// Checks the ID token, if there is one or has to be one (OpenID Connect Core §3.1.3.3).
+    private mutating func accept(_ response: TokenResponse, nonce: String?, now: Int64) throws(OAuthError) -> Action {
+        let tokens = TokenSet(response, requestedScope: wanted.scope, now: now)
+        guard let metadata, let text = response.idToken else {
+            guard !wanted.asksForIDToken else {
+                throw .malformed("the response of the token endpoint", "there is no ID token")
+            }
+            return finish(tokens, nil)
+        }
+        let expected = IDToken.Expectation(
+            issuer: metadata.issuer, clientIdentifier: wanted.client.identifier,
+            nonce: wanted.asksForIDToken ? nonce : nil, accessToken: response.accessToken, now: now,
+            clockSkew: clockSkew)
+        let check = try IDTokenCheck(text, expected, algorithms: algorithms, metadata)
+        guard let request = try check.start(keys) else { return finish(tokens, check.claims) }
+        state = .fetchingKeys(check, tokens)
+        return .send(request)
+    }
+
+    private mutating func finish(_ tokens: TokenSet, _ idToken: IDToken?) -> Action {
+        state = .ended
+        return .finish(SignInResult(tokens: tokens, idToken: idToken))
+    }
+
+    private mutating func fail(_ error: OAuthError) -> Action {
+        state = .ended
+        return .fail(error)
+    }
+
+    private mutating func attempt(_ body: (inout SignIn) throws(OAuthError) -> Action) -> Action {
+        do throws(OAuthError) {
+            return try body(&self)
+        } catch {
+            return fail(error)
+        }
+    }
+}
+
+/// What a sign-in has brought.
+package struct SignInResult: Sendable, Equatable {
+    package let tokens: TokenSet
+    /// The verified ID token; nil unless `openid` was asked for.
+    package let idToken: IDToken?
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+import CountersignJSON
+
+/// What the profile and the caller want of a sign-in.
+package struct SignInRequest: Sendable, Equatable {
+    package var client: Client
+    /// `openid` asks for an ID token (OpenID Connect Core §3.1.2.1).
+    package var scopes: [String]
+    /// The APIs that the token is for (RFC 8707 §2).
+    package var resources: [String]
+    /// Sent as they are in the authorization request. They must not be ones that the protocol sets.
+    package var parameters: [Parameter]
+    /// Sent as they are in every token request.
+    package var tokenParameters: [Parameter]
+    /// A JSON object (OpenID Connect Core §5.5).
+    package var claims: JSONValue?
+    package var loginHint: String?
+    /// OpenID Connect Core §3.1.2.1: `login`, `consent`, `select_account`.
+    package var prompt: String?
+    /// Ask for the response in a POST (OAuth 2.0 Form Post Response Mode §2).
+    package var usesFormPost: Bool
+    /// Push the request if the provider can (RFC 9126). A provider that requires it gets it in any case.
+    package var usesPushedAuthorization: Bool
+
+    package struct Parameter: Sendable, Hashable {
+        package let name: String
+        package let value: String
+
+        package init(_ name: String, _ value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// Throws `configuration` for a scope, resource or parameter that cannot be sent; see ``check()``.
+    package init(
+        client: Client, scopes: [String], resources: [String] = [], parameters: [Parameter] = [],
+        tokenParameters: [Parameter] = [], claims: JSONValue? = nil, loginHint: String? = nil, prompt: String? = nil,
+        usesFormPost: Bool = false, usesPushedAuthorization: Bool = true
+    ) throws(OAuthError) {
+        self.client = client
+        self.scopes = scopes
+        self.resources = resources
+        self.parameters = parameters
+        self.tokenParameters = tokenParameters
+        self.claims = claims
+        self.loginHint = loginHint
+        self.prompt = prompt
+        self.usesFormPost = usesFormPost
+        self.usesPushedAuthorization = usesPushedAuthorization
+        try check()
+    }
+
+    /// `openid` is one of the scopes.
+    package var asksForIDToken: Bool { scopes.contains("openid") }
+
+    var scope: String? { scopes.isEmpty ? nil : scopes.joined(separator: " ") }
+}
+
+// MARK: Checks
+
+extension SignInRequest {
+    /// The parameters that the protocol sets, and those that would move the request to another document (OpenID Connect
+    /// Core §6).
+    private static let reserved: Set<String> = [
+        "response_type", "client_id", "client_secret", "redirect_uri", "scope", "state", "nonce", "code_challenge",
+        "code_challenge_method", "code_verifier", "resource", "response_mode", "login_hint", "prompt", "claims",
+        "request", "request_uri", "grant_type", "code", "refresh_token", "device_code", "client_assertion",
+        "client_assertion_type",
+    ]
+
+    private func check() throws(OAuthError) {
+        guard !client.identifier.isEmpty, client.identifier.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
+            throw .profile("the client identifier is empty or has a character that OAuth does not permit")
+        }
+        // RFC 6749 §3.3.
+        for scope in scopes
+        where scope.isEmpty || !scope.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C }) {
+            throw .profile("\(PrintableText.quote(scope)) is not a scope")
+        }
+        for resource in resources { try Self.check(resource: resource) }
+        try Self.check(parameters)
+        try Self.check(tokenParameters)
+        if let claims, claims.kind != "an object" { throw .profile("the claims must be an object") }
+    }
+
+    /// RFC 8707 §2: an absolute URI without a fragment.
+    private static func check(resource: String) throws(OAuthError) {
+        guard let colon = resource.firstIndex(of: ":"), colon > resource.startIndex, !resource.contains("#"),
+            resource.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+        else { throw .profile("the resource \(PrintableText.quote(resource)) is not an absolute URI without fragment") }
+    }
+
+    private static func check(_ parameters: [Parameter]) throws(OAuthError) {
+        var names: Set<String> = []
+        for parameter in parameters {
+            guard !parameter.name.isEmpty, !reserved.contains(parameter.name) else {
+                throw .profile(
+                    "the parameter \(PrintableText.quote(parameter.name)) is set by the protocol and cannot be added")
+            }
+            guard names.insert(parameter.name).inserted else {
+                throw .profile("the parameter \(PrintableText.quote(parameter.name)) is there twice")
+            }
+        }
+    }
+}

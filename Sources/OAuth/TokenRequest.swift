@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+
+/// The requests to the token endpoint.
+enum TokenRequest {
+    /// RFC 6749 §4.1.3 with the verifier of RFC 7636 §4.5.
+    static func redeeming(
+        _ response: AuthorizationResponse, of request: AuthorizationRequest, _ wanted: SignInRequest,
+        at metadata: ProviderMetadata
+    ) -> ProviderRequest {
+        var parameters = FormParameters()
+        parameters.append("grant_type", "authorization_code")
+        parameters.append("code", response.code)
+        parameters.append("redirect_uri", request.redirect.text)
+        parameters.append("code_verifier", request.secrets.pkce.verifier)
+        return wanted.tokenRequest(parameters, at: metadata)
+    }
+
+    /// RFC 6749 §6. The scope is left out, which asks for the scope that was granted first.
+    static func refreshing(
+        _ refreshToken: Secret, _ wanted: SignInRequest, at metadata: ProviderMetadata
+    ) -> ProviderRequest {
+        var parameters = FormParameters()
+        parameters.append("grant_type", "refresh_token")
+        parameters.append("refresh_token", refreshToken)
+        return wanted.tokenRequest(parameters, at: metadata)
+    }
+
+    /// RFC 8628 §3.4.
+    static func polling(
+        _ deviceCode: Secret, _ wanted: SignInRequest, at metadata: ProviderMetadata
+    ) -> ProviderRequest {
+        var parameters = FormParameters()
+        parameters.append("grant_type", "urn:ietf:params:oauth:grant-type:device_code")
+        parameters.append("device_code", deviceCode)
+        return wanted.tokenRequest(parameters, at: metadata)
+    }
+}
+
+extension SignInRequest {
+    /// Adds what every token request has: the resources (RFC 8707 §2.2), the profile's parameters, the client.
+    fileprivate func tokenRequest(_ parameters: FormParameters, at metadata: ProviderMetadata) -> ProviderRequest {
+        var parameters = parameters
+        for resource in resources { parameters.append("resource", resource) }
+        for parameter in tokenParameters { parameters.append(parameter.name, parameter.value) }
+        return client.request(.token, metadata.tokenEndpoint, parameters)
+    }
+}
