@@ -295,6 +295,7 @@ struct ServeTests {
         let address = server.output.split(separator: " ").last.map { $0.trimmingCharacters(in: .newlines) }
         var expected = ControlReply(isLocked: false, processIdentifier: server.pid, addresses: [try #require(address)])
         expected.operations = VaultOperation.names
+        expected.kerberos = KerberosEnvironment(try sandbox.environment(), folder: sandbox.folder.path)
         #expect(reply == expected)
     }
 

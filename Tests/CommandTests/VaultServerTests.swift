@@ -338,7 +338,7 @@ struct VaultServerTests {
         for (operation, secret) in operations {
             let connection = try client()
             try #require(connection.send(.perform(operation), secret))
-            while case .line(let line) = connection.receiveLine(isPatient: true) {
+            while connection.waitForInput(seconds: 60), case .line(let line) = connection.receiveLine() {
                 received += line
                 let reply = try JSONDecoder().decode(OperationReply.self, from: Data(line))
                 if case .progress = reply { continue }

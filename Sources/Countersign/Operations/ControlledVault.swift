@@ -6,6 +6,7 @@ import CountersignVault
 import FoundationEssentials
 import Glibc
 import Logging
+import NIOPosix
 
 /// Answers a question about the policy that a keeper has.
 package typealias PolicyReporter = @Sendable (PolicyQuestion, PolicyKeeper) throws -> PolicyReport
@@ -15,6 +16,9 @@ struct ControlledVault: Sendable {
     let keeper: PolicyKeeper
     /// Nil if commands have to open the vault themselves.
     let reporter: PolicyReporter?
+    /// The server's event loops, which outlive a proxy for one command. After that has ended, the KDC or a name server
+    /// may still answer it.
+    let group: MultiThreadedEventLoopGroup
     let logger: Logger
 
     /// Answers everything but operations.
@@ -34,7 +38,10 @@ struct ControlledVault: Sendable {
         }
         var reply = ControlReply(isLocked: keeper.isLocked, error: diagnostic?.message, hint: diagnostic?.hint)
         reply.isWrongPassphrase = isWrongPassphrase
-        if request == .status, reporter != nil { reply.operations = VaultOperation.names }
+        if request == .status, reporter != nil {
+            reply.operations = VaultOperation.names
+            reply.kerberos = .ofThisProcess
+        }
         return reply
     }
 
@@ -87,11 +94,10 @@ struct ControlledVault: Sendable {
         configuration.drainSeconds = 0
         configuration.spoolLimitBytes = max(0, spoolBytes)
         let unanswered = UnansweredSites(policy: keeper.policy)
-        let runtime = try Blocking.run { [configuration, keeper, logger] in
+        let runtime = try Blocking.run { [configuration, keeper, group, logger] in
             try await ProxyRuntime(
                 keeper: keeper, configuration: configuration, accessLog: nil, threads: 1, hasControlSocket: false,
-                isTemporary: true,
-                observer: unanswered.observer, logger: logger)
+                isTemporary: true, group: group, observer: unanswered.observer, logger: logger)
         }
         dialogue.opened(runtime.addresses.first ?? "", token.utf8Text ?? "")
         dialogue.waitForEnd()

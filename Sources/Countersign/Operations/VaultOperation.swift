@@ -136,6 +136,19 @@ extension VaultOperation {
         "rotateAuthority", "report", "runProxy",
     ]
 
+    /// Whether it may take much longer than reading and writing files: it lasts as long as a command, or waits for
+    /// another server.
+    package var isLong: Bool {
+        switch self {
+        case .runProxy, .enrollIdentity, .refreshIdentity, .report(.test): true
+        case .listNames, .listCredentials, .setCredential, .setToken, .setPrincipal, .removeCredential,
+            .listTrustExceptions, .addTrustException, .removeTrustExceptions, .listIdentities, .showIdentity,
+            .listRenewalStates, .importIdentity, .removeIdentity, .repairIdentity, .checkEnrollment, .ensureAuthority,
+            .rotateAuthority, .report(.explain):
+            false
+        }
+    }
+
     /// The key of the operation in JSON.
     package var name: String {
         switch self {

@@ -7,6 +7,7 @@ import FoundationEssentials
 package struct VaultServer: Sendable {
     private let home: Home
     private let offered: Set<String>
+    private let kerberos: KerberosEnvironment?
 
     /// Nil if no server of this user is running, its vault is locked, or it performs no operations.
     package init?(of home: Home) {
@@ -15,44 +16,81 @@ package struct VaultServer: Sendable {
         else { return nil }
         self.home = home
         offered = Set(operations)
+        kerberos = status.kerberos
+    }
+
+    /// Why the server may not use the Kerberos tickets that this process would use, as a clause; nil if it uses them.
+    package var otherTickets: String? {
+        guard let kerberos else {
+            return "`countersign serve` is of a version that does not report its Kerberos tickets"
+        }
+        let names = KerberosEnvironment.ofThisProcess.differences(from: kerberos)
+        guard !names.isEmpty else { return nil }
+        return "`countersign serve` runs with another \(names.joined(separator: ", "))"
     }
 
     /// Whether the server, which may be of another version, performs the operation.
     package func offers(_ operation: VaultOperation) -> Bool { offered.contains(operation.name) }
 
     /// Sends an operation with its secret and waits for the result. Returns nil if the server cannot perform it and
-    /// has done nothing, for example because the vault has been locked. Throws ``ServerRefusal`` if it fails.
+    /// has done nothing, for example because the vault has been locked; `declined` receives the reason if the user
+    /// does not know it. Throws ``ServerRefusal`` if it fails.
     package func perform(
-        _ operation: VaultOperation, secret: Secret?, report: (RenewalProgress) -> Void
+        _ operation: VaultOperation, secret: Secret?, report: (RenewalProgress) -> Void,
+        declined: (String) -> Void = { _ in }
     ) throws -> VaultResult? {
         guard let connection = try ControlSocket.connectIfRunning(to: home) else { return nil }
         // A server that refuses the connection says why before it has read the request.
         _ = connection.send(.perform(operation), secret)
         while true {
-            guard case .line(let line) = connection.receiveLine(isPatient: true) else { throw noAnswer }
-            switch try reply(in: line) {
+            switch try nextReply(on: connection) {
             case .progress(let progress): report(progress)
             case .opened: throw noAnswer
             case .finished(let result): return result
             case .failed(let diagnostics): throw ServerRefusal(diagnostics: diagnostics)
             case .unavailable: return nil
+            case .busy(let count):
+                declined(Self.busy(count))
+                return nil
             }
         }
     }
 
-    /// Makes the server run a proxy for this process's descendants; nil if it cannot.
-    package func openProxy(spoolBytes: Int) throws -> ServerProxy? {
+    /// Makes the server run a proxy for this process's descendants; nil if it cannot. `declined` is as in
+    /// ``perform(_:secret:report:declined:)``.
+    package func openProxy(spoolBytes: Int, declined: (String) -> Void = { _ in }) throws -> ServerProxy? {
         let operation = VaultOperation.runProxy(spoolBytes: spoolBytes)
         guard offers(operation), let connection = try ControlSocket.connectIfRunning(to: home) else { return nil }
         _ = connection.send(.perform(operation), nil)
-        guard case .line(let line) = connection.receiveLine(isPatient: true) else { throw noAnswer }
-        switch try reply(in: line) {
+        switch try nextReply(on: connection) {
         case .opened(let address, let token):
             return ServerProxy(address: address, token: Secret(utf8: token), connection: connection)
         case .failed(let diagnostics): throw ServerRefusal(diagnostics: diagnostics)
         case .unavailable: return nil
+        case .busy(let count):
+            declined(Self.busy(count))
+            return nil
         case .progress, .finished: throw noAnswer
         }
+    }
+
+    private static func busy(_ count: Int) -> String {
+        "`countersign serve` is busy with \(count) other commands"
+    }
+
+    /// How often in a row the server may leave another connection without an answer while a reply is awaited.
+    private static let missedAnswers = 3
+
+    /// Waits for the server's next line. An operation takes as long as it takes, but the server answers on another
+    /// connection meanwhile, unless it has been stopped.
+    private func nextReply(on connection: ControlConnection) throws -> OperationReply {
+        var missed = 0
+        while !connection.waitForInput(seconds: LocalSocket.timeoutSeconds) {
+            missed = ControlSocket.responds(home) ? 0 : missed + 1
+            guard missed < Self.missedAnswers else { throw noResponse }
+        }
+        guard case .line(let line) = connection.receiveLine() else { throw noAnswer }
+        return try reply(in: line)
     }
 
     private func reply(in line: [UInt8]) throws -> OperationReply {
@@ -66,9 +104,15 @@ package struct VaultServer: Sendable {
 
     private var noAnswer: CountersignError {
         CountersignError(
-            .refused, "the server of \(home.path) ended the connection without a result",
-            hint: "the operation may have been performed nevertheless; list what is stored before you repeat it")
+            .refused, "the server of \(home.path) ended the connection without a result", hint: Self.uncertainty)
     }
+
+    private var noResponse: CountersignError {
+        CountersignError(.refused, "the server of \(home.path) does not respond", hint: Self.uncertainty)
+    }
+
+    private static let uncertainty =
+        "the operation may have been performed nevertheless; list what is stored before you repeat it"
 }
 
 /// A proxy that a running server runs for this process, until ``end()`` or the end of this process.
@@ -78,12 +122,25 @@ package struct ServerProxy: Sendable {
     package let token: Secret
     let connection: ControlConnection
 
-    /// Ends the proxy and returns what it could not answer; nil if the server has stopped.
-    package func end() -> UnansweredReport? {
+    /// How a proxy ended.
+    package enum End: Equatable, Sendable {
+        case finished(UnansweredReport)
+        /// The server has stopped, or its vault cannot be used any more.
+        case stopped
+        /// The server does not respond.
+        case silent
+    }
+
+    /// The server closes the proxy's connections before it replies.
+    private static let endSeconds = 30
+
+    /// Ends the proxy and returns what it could not answer.
+    package func end() -> End {
         connection.endSending()
+        guard connection.waitForInput(seconds: Self.endSeconds) else { return .silent }
         guard case .line(let line) = connection.receiveLine(),
             case .finished(.unanswered(let report))? = try? JSONDecoder().decode(OperationReply.self, from: Data(line))
-        else { return nil }
-        return report
+        else { return .stopped }
+        return .finished(report)
     }
 }

@@ -46,6 +46,8 @@ package struct ControlReply: Equatable, Sendable, Codable {
     /// The names of the operations that the server performs for commands while its vault is open; nil if it performs
     /// none. Only in the reply to `status`.
     package var operations: [String]?
+    /// The Kerberos tickets and configuration that these operations use. Servers of earlier versions do not report it.
+    package var kerberos: KerberosEnvironment?
 
     package init(
         isLocked: Bool, error: String? = nil, hint: String? = nil, processIdentifier: Int32 = getpid(),
@@ -61,7 +63,7 @@ package struct ControlReply: Equatable, Sendable, Codable {
 
     private enum CodingKeys: String, CodingKey {
         case isLocked = "locked"
-        case error, hint, addresses, clientTokenFile, operations
+        case error, hint, addresses, clientTokenFile, operations, kerberos
         case isWrongPassphrase = "wrongPassphrase"
         case processIdentifier = "pid"
     }
@@ -77,6 +79,8 @@ package enum OperationReply: Equatable, Sendable, Codable {
     case failed([Diagnostic])
     /// The server cannot perform it, for example because the vault is locked; nothing was done.
     case unavailable(reason: String)
+    /// The server performs `count` long operations already; nothing was done.
+    case busy(count: Int)
 }
 
 extension ControlMessage: Codable {

@@ -30,12 +30,18 @@ package final class ControlSocket: Sendable {
     private let state = Mutex(State())
 
     private struct State {
+        /// The connections that do not perform a long operation.
         var connections = 0
+        /// The long operations in progress.
+        var longOperations = 0
         var isStopped = false
     }
 
-    /// The most connections at a time.
-    static let connections = 128
+    /// The most connections at a time. Those that perform a long operation are not counted, so that they keep out
+    /// neither `vault lock` nor a short operation.
+    static let connections = 64
+    /// The most ``VaultOperation/isLong`` operations at a time. A thread is blocked for each.
+    static let longOperations = 128
 
     /// Listens until ``stop()``. Throws `environment` if another server of this home is listening.
     package init(home: Home, service: Service) throws(CountersignError) {
@@ -52,11 +58,16 @@ package final class ControlSocket: Sendable {
         DispatchQueue(label: "countersign.control").async { [self] in acceptUntilStopped() }
     }
 
-    package func stop() {
+    /// Accepts no more commands, and waits a few seconds for the long operations, which notice it, to end.
+    package func stop() async {
         _ = unlink(path)
         state.withLock { $0.isStopped = true }
         // Makes `accept` return; its thread closes the socket.
         shutdown(descriptor, Int32(SHUT_RDWR))
+        let deadline = ContinuousClock.now + .seconds(5)
+        while state.withLock({ $0.longOperations > 0 }), ContinuousClock.now < deadline {
+            try? await Task.sleep(for: .milliseconds(20))
+        }
     }
 
     private func acceptUntilStopped() {
@@ -92,6 +103,16 @@ package final class ControlSocket: Sendable {
         }
     }
 
+    /// The connection no longer counts among the ``State/connections``.
+    private func beginLongOperation() -> Bool {
+        state.withLock { state in
+            guard state.longOperations < Self.longOperations else { return false }
+            state.longOperations += 1
+            state.connections -= 1
+            return true
+        }
+    }
+
     private func serve(_ connection: ControlConnection) {
         guard let peer = connection.peer, peer.user == getuid() else {
             let user = connection.peer.map { " and not of user \($0.user)" } ?? ""
@@ -113,7 +134,21 @@ package final class ControlSocket: Sendable {
                         // The client has nothing to say before its end, so input ends the proxy, too.
                         while !isAbandoned(connection), !connection.waitForInput(seconds: 1) {}
                     })
-                guard connection.send(service.perform(operation, secret, dialogue)) else { return }
+                guard operation.isLong else {
+                    guard connection.send(service.perform(operation, secret, dialogue)) else { return }
+                    continue
+                }
+                guard beginLongOperation() else {
+                    guard connection.send(OperationReply.busy(count: Self.longOperations)) else { return }
+                    continue
+                }
+                let reply = service.perform(operation, secret, dialogue)
+                // This connection may end with the reply, so nothing is checked when it counts again.
+                state.withLock { state in
+                    state.longOperations -= 1
+                    state.connections += 1
+                }
+                guard connection.send(reply) else { return }
             case .request(let request, let secret):
                 guard connection.send(service.answer(request, secret)) else { return }
             }
@@ -126,6 +161,9 @@ package final class ControlSocket: Sendable {
 
     // MARK: Client
 
+    /// How long a server may take to lock or unlock its vault: it derives a key and reads the home.
+    private static let lockSeconds = 30
+
     /// Sends a request to the running server of a home. Throws `notRunning` if there is none, and `refused` with the
     /// server's reason.
     package static func ask(
@@ -134,7 +172,8 @@ package final class ControlSocket: Sendable {
         let connection = try connect(to: home)
         // A server that refuses the connection says why before it has read the request.
         _ = connection.send(request, secret)
-        guard case .line(let line) = connection.receiveLine(),
+        guard connection.waitForInput(seconds: request == .status ? LocalSocket.timeoutSeconds : Self.lockSeconds),
+            case .line(let line) = connection.receiveLine(),
             let reply = try? JSONDecoder().decode(ControlReply.self, from: Data(line))
         else {
             throw CountersignError(.refused, "the server of \(home.path) did not answer")
@@ -144,6 +183,13 @@ package final class ControlSocket: Sendable {
                 reply.isWrongPassphrase == true ? .wrongPassphrase : .refused, error, hint: reply.hint)
         }
         return reply
+    }
+
+    /// Whether the running server of a home answers on a new connection within the time limits of ``LocalSocket``.
+    static func responds(_ home: Home) -> Bool {
+        guard let connection = try? connectIfRunning(to: home) else { return false }
+        _ = connection.send(.status, nil)
+        return connection.receiveLine() != .nothing
     }
 
     static func connect(to home: Home) throws(CountersignError) -> ControlConnection {
@@ -205,11 +251,8 @@ final class ControlConnection: Sendable {
         }
     }
 
-    /// Receives the server's next line, and waits for it as long as it takes if `isPatient`.
-    func receiveLine(isPatient: Bool = false) -> LocalSocket.Received {
-        if isPatient { socket.waitWithoutLimit() }
-        return socket.receiveLine(upTo: LocalSocket.replyBytes)
-    }
+    /// Receives the server's next line.
+    func receiveLine() -> LocalSocket.Received { socket.receiveLine(upTo: LocalSocket.replyBytes) }
 
     /// Returns whether everything was sent.
     func send(_ request: ControlRequest, _ secret: Secret?) -> Bool {

@@ -3,8 +3,8 @@
 import CountersignCryptography
 import Glibc
 
-/// A connection over a Unix-domain socket that exchanges lines and secrets. Every call blocks for up to
-/// ``timeoutSeconds``.
+/// A connection over a Unix-domain socket that exchanges lines and secrets. A call that waits for the peer fails when
+/// the peer has accepted, sent or read nothing for ``timeoutSeconds``.
 struct LocalSocket: ~Copyable {
     private let descriptor: Int32
 
@@ -26,17 +26,20 @@ struct LocalSocket: ~Copyable {
 
     deinit { close(descriptor) }
 
-    /// Returns nil if no process is listening.
+    /// Returns nil if no process is listening. Throws `refused` if the listening process accepts no connections.
     static func connect(to path: String) throws(CountersignError) -> LocalSocket? {
-        let descriptor = try make()
-        let reached = try withAddress(path) { Glibc.connect(descriptor, $0, $1) }
+        // The time limit for sending also applies to connecting.
+        let socket = LocalSocket(adopting: try make())
+        let reached = try withAddress(path) { Glibc.connect(socket.descriptor, $0, $1) }
         guard reached == 0 else {
             let reason = errno
-            close(descriptor)
             if reason == ENOENT || reason == ECONNREFUSED || reason == ENOTDIR { return nil }
+            if reason == EAGAIN {
+                throw CountersignError(.refused, "the process that listens on \(path) does not respond")
+            }
             throw .system(reason, "cannot reach \(path)")
         }
-        return LocalSocket(adopting: descriptor)
+        return socket
     }
 
     /// Returns a descriptor that listens at `path` with mode 0600. Removes a socket file that an earlier server has
@@ -84,12 +87,6 @@ struct LocalSocket: ~Copyable {
 
     /// Closes the sending direction.
     func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
-
-    /// Waits for the peer for as long as it takes.
-    func waitWithoutLimit() {
-        var timeout = timeval()
-        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
-    }
 
     // MARK: Sending
 

@@ -6,7 +6,7 @@ import Dispatch
 import Glibc
 package import Logging
 import NIOCore
-import NIOPosix
+package import NIOPosix
 package import CountersignProxy
 import CountersignVault
 
@@ -16,6 +16,7 @@ package final class ProxyRuntime: Sendable {
     package let addresses: [String]
     private let keeper: PolicyKeeper
     private let group: MultiThreadedEventLoopGroup
+    private let ownsGroup: Bool
     private let ownPorts: Set<UInt16>
     private let isTemporary: Bool
     private let listener: ProxyListener
@@ -33,11 +34,11 @@ package final class ProxyRuntime: Sendable {
     /// about listed origins that cannot be verified. `observer` is notified of challenges. `clientTokenFile` is the
     /// path that the control socket reports. `renewals` is the keeper of the home's certificates if the caller runs
     /// one; otherwise the runtime runs its own. `isTemporary`: another runtime uses the same keeper and outlives this
-    /// one.
+    /// one. `group` has event loops that outlive it; otherwise the runtime has `threads` of its own.
     package init(
         keeper: PolicyKeeper, configuration: ProxyConfiguration, accessLog: AccessLog?, threads: Int,
-        hasControlSocket: Bool, isTemporary: Bool = false, reporter: PolicyReporter? = nil,
-        clientTokenFile: String? = nil,
+        hasControlSocket: Bool, isTemporary: Bool = false, group shared: MultiThreadedEventLoopGroup? = nil,
+        reporter: PolicyReporter? = nil, clientTokenFile: String? = nil,
         serverTrustDelegate: (any CountersignProxy.ServerTrustDecider)? = nil,
         delegateCredentials: ReplacementCredentials? = nil, observer: ChallengeObserver? = nil,
         renewals: RenewalKeeper? = nil, logger: Logger
@@ -71,18 +72,18 @@ package final class ProxyRuntime: Sendable {
                 logger.notice("\(sentence)", metadata: hint.map { ["hint": "\($0)"] })
             },
             pseudonym: "countersign-\(Hex.encode(Randomness.bytes(4)))", wallClock: { Int64(time(nil)) })
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: threads)
+        let group = shared ?? MultiThreadedEventLoopGroup(numberOfThreads: threads)
         do {
             listener = try await ProxyListener(services: services, group: group) { logger.notice("\($0)") }
         } catch {
-            try? await group.shutdownGracefully()
+            if shared == nil { try? await group.shutdownGracefully() }
             throw error
         }
         do {
             addresses = try await listener.listen()
         } catch {
             await listener.stop()
-            try? await group.shutdownGracefully()
+            if shared == nil { try? await group.shutdownGracefully() }
             throw Self.explained(error, configuration.listeningAddresses, keeper.home)
         }
         let ports = addresses.compactMap { $0.split(separator: ":").last.flatMap { UInt16($0) } }
@@ -94,7 +95,8 @@ package final class ProxyRuntime: Sendable {
         self.rejectedIdentities = rejectedIdentities
         self.ownRenewals = ownRenewals
         self.group = group
-        let vault = ControlledVault(keeper: keeper, reporter: reporter, logger: logger)
+        ownsGroup = shared == nil
+        let vault = ControlledVault(keeper: keeper, reporter: reporter, group: group, logger: logger)
         control = hasControlSocket ? Self.control(vault, addresses, clientTokenFile) : nil
         let queue = DispatchQueue(label: "countersign.home")
         self.queue = queue
@@ -118,13 +120,13 @@ package final class ProxyRuntime: Sendable {
         refreshTask.cancel()
         ownRenewals?.stop()
         rejectedIdentities.cancel()
-        control?.stop()
+        await control?.stop()
         await delegateCredentials?.stop()
         await listener.stop()
         keeper.revocation.removeOwnPorts(ownPorts)
         // Handshakes of the other runtime may be waiting, too.
         if !isTemporary { keeper.revocation.finishWaiting() }
-        try? await group.shutdownGracefully()
+        if ownsGroup { try? await group.shutdownGracefully() }
         await keeper.breaker.flush()
     }
 

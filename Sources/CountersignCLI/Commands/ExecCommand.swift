@@ -68,10 +68,10 @@ struct ExecCommand: AsyncParsableCommand {
         if let proxy = try serverProxy(home, access) {
             let status = try await run(
                 through: proxy.address, token: proxy.token, home, access, descriptors)
-            if let report = proxy.end() {
-                ExecSummary(report: report, home: home).write(status: status)
-            } else {
-                Console.warning("`countersign serve` stopped while the command used it")
+            switch proxy.end() {
+            case .finished(let report): ExecSummary(report: report, home: home).write(status: status)
+            case .stopped: Console.warning("`countersign serve` stopped while the command used it")
+            case .silent: Console.warning("`countersign serve` does not respond; the command used it")
             }
             throw ExitCode(status)
         }
@@ -114,9 +114,10 @@ struct ExecCommand: AsyncParsableCommand {
             let server = access.server
         else { return nil }
         // Faults that the server has only logged.
-        _ = try home.sites()
+        let sites = try home.sites()
         _ = try home.anchorFiles()
-        return try server.openProxy(spoolBytes: spool.limitBytes)
+        guard access.hasSameTickets(server, for: sites.rules) else { return nil }
+        return try server.openProxy(spoolBytes: spool.limitBytes, declined: VaultAccess.opensVault)
     }
 
     /// Runs the command with the variables for a proxy, and returns its exit status.

@@ -36,7 +36,7 @@ struct ExplainCommand: ParsableCommand {
         // Faults that a running server has only logged.
         _ = try home.sites()
         _ = try home.anchorFiles()
-        if let report = try access.report(.explain(url: origin.description)) { return show(report) }
+        if let report = try access.report(.explain(url: origin.description), at: origin) { return show(report) }
         let now = Int64(time(nil))
         let keeper = try PolicyKeeper(
             home: home, interception: .never, environment: [:], logger: ConsoleLogHandler.logger(.warning),

@@ -40,7 +40,7 @@ struct TestCommand: AsyncParsableCommand {
         let access = VaultAccess(home: home, secrets: secrets.input)
         _ = try home.sites()
         _ = try home.anchorFiles()
-        if let report = try access.report(.test(url: url.description)) { return try show(report, home) }
+        if let report = try access.report(.test(url: url.description), at: url.origin) { return try show(report, home) }
         let logger = ConsoleLogHandler.logger(.error)
         let keeper = try PolicyKeeper(
             home: home, interception: .whenNeeded, environment: ProcessInfo.processInfo.environment, logger: logger,

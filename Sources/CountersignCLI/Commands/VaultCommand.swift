@@ -34,6 +34,7 @@ struct VaultCommand: ParsableCommand {
             do {
                 server = try ControlSocket.ask(.status, of: home)
                 server?.operations = nil
+                server?.kerberos = nil
             } catch let error as CountersignError where error.code == .notRunning {
                 server = nil
             }

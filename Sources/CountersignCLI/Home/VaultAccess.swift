@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Countersign
+import CountersignChallenges
 import CountersignCryptography
+import CountersignSitePolicy
 import CountersignVault
 
 /// Opens the vault of a command's home, asking for the passphrase if it needs one.
@@ -59,13 +61,30 @@ struct VaultAccess {
         return session
     }
 
-    /// The answer of the home's running server to a question about its policy; nil if this process has to open the
-    /// vault for it.
-    func report(_ question: PolicyQuestion) throws -> PolicyReport? {
+    /// The answer of the home's running server to a question about its policy for `origin`; nil if this process has to
+    /// open the vault for it.
+    func report(_ question: PolicyQuestion, at origin: Origin) throws -> PolicyReport? {
         guard !secrets.isStandardInput, let server, server.offers(.report(question)),
-            case .report(let report) = try server.perform(.report(question), secret: nil, report: { _ in })
+            hasSameTickets(server, for: [try home.sites().rule(for: origin)].compactMap(\.self)),
+            case .report(let report) = try server.perform(
+                .report(question), secret: nil, report: { _ in }, declined: Self.opensVault)
         else { return nil }
         return report
+    }
+
+    /// Whether the server answers at the sites of `rules` with the Kerberos tickets that this process would use. Says
+    /// so if it does not, because the passphrase is asked for then.
+    func hasSameTickets(_ server: VaultServer, for rules: [SiteRule]) -> Bool {
+        guard rules.contains(where: { $0.answer.contains(.negotiate) }), let reason = server.otherTickets else {
+            return true
+        }
+        Self.opensVault(because: reason)
+        return false
+    }
+
+    /// Says why this process opens the vault although the server has it open.
+    static func opensVault(because reason: String) {
+        Console.warning("\(reason), so this command opens the vault itself")
     }
 
     /// The vault opened by this process.

@@ -47,7 +47,9 @@ final class VaultSession {
         report: @escaping @Sendable (RenewalProgress) -> Void = { _ in }, confirm: AnchorConfirmation? = nil
     ) throws -> VaultResult {
         if let server, server.offers(operation) {
-            if let result = try server.perform(operation, secret: secret, report: report) { return result }
+            let result = try server.perform(
+                operation, secret: secret, report: report, declined: VaultAccess.opensVault)
+            if let result { return result }
             self.server = nil
         }
         return try operations().perform(

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+import CountersignTestOrigin
+import Foundation
+import Testing
+
+@testable import Countersign
+
+/// A `serve` that has many commands, or that has been stopped with SIGSTOP.
+struct VaultServerLimitTests {
+    private let sandbox: Sandbox
+    private let server: ChildProcess
+    private static let passphrase = "canary-passphrase"
+
+    init() throws {
+        sandbox = try Sandbox()
+        try sandbox.succeed("sites", "add", "https://localhost:1", "answer=basic")
+        try sandbox.succeed("credential", "set", "--user", "jdoe", "--password-stdin", input: "canary-one\n")
+        try sandbox.succeed("vault", "rekey", "--passphrase", "--password-stdin", input: "\(Self.passphrase)\n")
+        server = try Self.serve(sandbox)
+    }
+
+    private static func serve(_ sandbox: Sandbox) throws -> ChildProcess {
+        let input = try sandbox.folder.write("passphrase", "\(passphrase)\n")
+        let server = try ChildProcess(
+            try Sandbox.executable, ["serve", "--listen", "127.0.0.1:0", "--password-stdin"],
+            environment: try sandbox.environment(), folder: sandbox.folder.path, input: input,
+            capture: sandbox.folder.file("serve"))
+        _ = try server.line(after: "countersign: listening on ")
+        return server
+    }
+
+    // MARK: Many commands
+
+    /// Starts proxies as `exec` does until the server has no more room for them.
+    private func fill() throws -> [ServerProxy] {
+        let vaultServer = try #require(VaultServer(of: Home(path: sandbox.home)))
+        var proxies: [ServerProxy] = []
+        var reasons: [String] = []
+        while proxies.count <= ControlSocket.longOperations,
+            let proxy = try vaultServer.openProxy(spoolBytes: 0, declined: { reasons.append($0) })
+        {
+            proxies.append(proxy)
+        }
+        #expect(reasons == ["`countersign serve` is busy with 128 other commands"])
+        return proxies
+    }
+
+    @Test func manyRunningCommandsKeepNeitherShortOperationsNorLockOut() throws {
+        let proxies = try fill()
+        #expect(proxies.count == ControlSocket.longOperations)
+        #expect(try sandbox.succeed("credential", "list").contains("jdoe"))
+        #expect(try sandbox.succeed("explain", "localhost:1").contains("yes: credential \"enrollment\""))
+        let more = try sandbox.countersign("exec", "--", "true")
+        #expect(
+            more.error == """
+                countersign: warning: `countersign serve` is busy with 128 other commands, so this command opens the \
+                vault itself
+                countersign: error: the vault needs its passphrase: there is no terminal to ask for the vault's passphrase
+                countersign: hint: pass it on standard input with --password-stdin
+
+                """)
+        try sandbox.succeed("vault", "lock")
+        #expect(try sandbox.succeed("vault", "status").contains("locked"))
+        try sandbox.succeed("vault", "unlock", "--password-stdin", input: "\(Self.passphrase)\n")
+        // The end of one command makes room for the next.
+        guard case .finished = proxies[0].end() else { throw HarnessError("the proxy did not end") }
+        let next = try sandbox.countersign("exec", "--", "true")
+        #expect(next.status == 0 && next.error.isEmpty, "\(next.said)")
+        server.send(SIGTERM)
+        #expect(server.waitForExit(seconds: 60) == 0)
+        #expect(!server.errorOutput.contains("ERROR"), "\(server.errorOutput)")
+    }
+
+    // MARK: A stopped server
+
+    @Test func execEndsAlthoughTheServerIsStopped() throws {
+        let result = try sandbox.sh("countersign exec -- sh -c 'kill -STOP \(server.pid); exit 3'", seconds: 120)
+        #expect(result.status == 3)
+        #expect(
+            result.error == "countersign: warning: `countersign serve` does not respond; the command used it\n",
+            "\(result.said)")
+        server.send(SIGKILL)
+    }
+
+    @Test func execSaysThatTheServerHasEnded() throws {
+        let result = try sandbox.sh("countersign exec -- sh -c 'kill -KILL \(server.pid); exit 3'")
+        #expect(result.status == 3)
+        #expect(
+            result.error == "countersign: warning: `countersign serve` stopped while the command used it\n",
+            "\(result.said)")
+    }
+
+    @Test func noCommandWaitsWithoutLimitForAStoppedServer() throws {
+        server.send(SIGSTOP)
+        defer { server.send(SIGKILL) }
+        // Those that wait to be accepted, until the queue of the socket is full.
+        var waiting: [ControlConnection] = []
+        #expect(throws: CountersignError.self) {
+            for _ in 0..<100 { waiting.append(try ControlSocket.connect(to: Home(path: sandbox.home))) }
+        }
+        for words in [["vault", "lock"], ["vault", "status"], ["credential", "list"], ["exec", "--", "true"]] {
+            let result = try Command.run(
+                "/usr/bin/setsid", ["--wait", try Sandbox.executable] + words,
+                environment: try sandbox.environment(), folder: sandbox.folder.path, in: sandbox.folder, seconds: 60)
+            #expect(result.status == 1, "\(words): \(result.said)")
+        }
+        #expect(!waiting.isEmpty)
+    }
+
+    @Test func anOperationEndsAlthoughTheServerIsStopped() throws {
+        let place = try EnrolledSandbox()
+        try place.sandbox.succeed(
+            "vault", "rekey", "--passphrase", "--password-stdin", input: "\(Self.passphrase)\n")
+        let server = try Self.serve(place.sandbox)
+        defer { server.send(SIGKILL) }
+        #expect(try place.enroll().status == 0)
+        try place.control(["pending": 9, "retryAfter": "3600"])
+        let refresh = try ChildProcess(
+            try Sandbox.executable, ["certificate", "refresh", "laptop"], environment: try place.sandbox.environment(),
+            folder: place.sandbox.folder.path, capture: place.sandbox.folder.file("refresh"))
+        let isWaiting: Bool? = poll(seconds: 60) { refresh.errorOutput.contains("next poll at") ? true : nil }
+        try #require(isWaiting == true, "\(refresh.errorOutput)")
+        // It waits for longer than the server may be silent.
+        #expect(refresh.waitForExit(seconds: 12) == nil, "\(refresh.errorOutput)")
+        server.send(SIGSTOP)
+        #expect(refresh.waitForExit(seconds: 120) == 1)
+        #expect(refresh.errorOutput.contains("error: the server of \(place.sandbox.home) does not respond"))
+    }
+}
