@@ -20,6 +20,8 @@ protocol TimeWatched: AnyObject {
 final class LoopServices {
     let shared: ProxyServices
     let loop: any EventLoop
+    /// For results that other threads compute, and that may take longer than the proxy runs.
+    let gate: EventLoopGate
     let pool = UpstreamPool()
     let connector: UpstreamConnector
     let spare = SpareBuffer()
@@ -43,6 +45,7 @@ final class LoopServices {
     init(shared: ProxyServices, loop: any EventLoop) {
         self.shared = shared
         self.loop = loop
+        gate = EventLoopGate(loop)
         connector = UpstreamConnector(loop: loop, limits: shared.configuration.connector, spare: spare)
         questions = TrustQuestions(loop: loop, limit: shared.configuration.trustQuestion)
         readThrottle = ReadThrottle(loop: loop)
@@ -88,6 +91,7 @@ final class LoopServices {
         tick = nil
         pool.shutDown()
         for object in watched.values { object.abort() }
+        gate.close()
     }
 
     private func secondPassed() {

@@ -46,6 +46,8 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     var reportedTrust: ServerTrust?
     var trustQuestionReported = false
     var statusesRequested = false
+    /// For the report that the statuses are known, while the handshake waits for them.
+    private var learning: EventLoopGate?
     var requestReported = false
     var endReported = false
     var closesAfterRead = false
@@ -134,10 +136,11 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// Has the statuses learned that the handshake waits for, and continues after that.
     func learn(_ wait: TLSEngine.StatusWait, _ context: ChannelHandlerContext) {
-        let loop = context.eventLoop
-        let bound = NIOLoopBound(self, eventLoop: loop)
+        let gate = EventLoopGate(context.eventLoop)
+        learning = gate
+        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
         wait.lookup.learn(wait.questions, engine.revocation.patience) {
-            loop.execute { bound.value.statusesLearned() }
+            gate.execute { bound.value.statusesLearned() }
         }
     }
 
@@ -175,6 +178,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     package func handlerRemoved(context: ChannelHandlerContext) {
+        learning?.close()
         self.context = nil
         output = nil
         failPending(ChannelError.ioOnClosedChannel)

@@ -11,16 +11,16 @@ import CountersignUpstream
 
 extension ExchangeDriver {
     /// Performs the third check and requests the breaker's permission. Reports the decision to the machine now, or when
-    /// another attempt with the same credential has ended.
-    func decide(_ challenge: CredentialRequest) {
+    /// another attempt with the same credential has ended. `hasLooked`: whether there is another ticket is known.
+    func decide(_ challenge: CredentialRequest, hasLooked: Bool = false) {
         guard case .deciding = mode else { return }
         guard trustIsInForce else {
             return run(
                 exchange.decisionReceived(
                     .performDefaultHandling(reason: "the decision about the origin's certificate has ended")))
         }
-        if challenge.offer.authenticator.usesTicket { return useTicket(for: challenge) }
-        let decision = credentialDecision(in: challenge.space)
+        let usesTicket = challenge.offer.authenticator.usesTicket
+        let decision = usesTicket ? route.ticketDecision : credentialDecision(in: challenge.space)
         guard case .useCredential(let credential) = decision, let reference = credential.reference else {
             return run(exchange.decisionReceived(decision))
         }
@@ -28,21 +28,17 @@ extension ExchangeDriver {
             return run(exchange.decisionReceived(.performDefaultHandling(reason: "the client is no longer there")))
         }
         if renewsToken(reference, for: challenge) { return }
-        let permit = Breaker.Key(space: challenge.space, credential: reference)
-        if dialogue?.permit != permit { endPermit(.inconclusive) }
-        let driver = NIOLoopBound(self, eventLoop: services.loop)
-        let loop = services.loop
-        let permission =
-            dialogue?.permit == permit
-            ? .go
-            : services.shared.breaker.request(permit, for: requestTag) {
-                loop.execute { driver.value.decide(challenge) }
-            }
-        switch permission {
+        let permit = Breaker.Key(
+            space: challenge.space, credential: usesTicket ? ticket(of: reference, at: challenge) : reference)
+        switch permission(for: permit, challenge, hasLooked: hasLooked) {
         case .wait:
             connection?.pauseReading()
         case .refused(let reason):
-            refused(credential, challenge, reason: reason)
+            if usesTicket {
+                ticketRefused(reference, challenge, hasLooked: hasLooked)
+            } else {
+                refused(credential, challenge, reason: reason)
+            }
         case .unsuitable(let reason):
             run(exchange.decisionReceived(.performDefaultHandling(reason: reason)))
         case .go:
@@ -52,47 +48,34 @@ extension ExchangeDriver {
         }
     }
 
-    /// Answers with a Kerberos ticket, unless the site has rejected it. `hasLooked`: whether there is another one is
-    /// known.
-    private func useTicket(for challenge: CredentialRequest, hasLooked: Bool = false) {
-        guard case .deciding = mode else { return }
-        let decision = route.ticketDecision
-        guard case .useCredential(let credential) = decision, let reference = credential.reference else {
-            return run(exchange.decisionReceived(decision))
-        }
-        guard session.isStillSameUser() else {
-            return run(exchange.decisionReceived(.performDefaultHandling(reason: "the client is no longer there")))
-        }
-        let tickets = KerberosTickets.shared
-        let permit = Breaker.Key(
-            space: challenge.space,
-            credential: reference.ticket(version: tickets.version(of: reference), at: challenge.space.origin))
-        if dialogue?.permit != permit { endPermit(.inconclusive) }
+    /// The breaker's permission to use `permit`, which the exchange may have already. After `wait`, ``decide`` is
+    /// called again.
+    private func permission(
+        for permit: Breaker.Key, _ challenge: CredentialRequest, hasLooked: Bool
+    ) -> Breaker.Permission {
+        if dialogue?.permit == permit { return .go }
+        endPermit(.inconclusive)
         let driver = NIOLoopBound(self, eventLoop: services.loop)
-        let loop = services.loop
-        let permission =
-            dialogue?.permit == permit
-            ? .go
-            : services.shared.breaker.request(permit, for: requestTag) {
-                loop.execute { driver.value.useTicket(for: challenge, hasLooked: hasLooked) }
-            }
-        switch permission {
-        case .wait:
-            connection?.pauseReading()
-        case .refused where !hasLooked:
-            connection?.pauseReading()
-            tickets.look(for: reference) {
-                loop.execute { driver.value.useTicket(for: challenge, hasLooked: true) }
-            }
-        case .refused:
+        return services.shared.breaker.request(permit, for: requestTag) { [gate = services.gate] in
+            gate.execute { driver.value.decide(challenge, hasLooked: hasLooked) }
+        }
+    }
+
+    /// The reference under which the breaker knows the ticket that is used for `reference` now.
+    private func ticket(of reference: CredentialReference, at challenge: CredentialRequest) -> CredentialReference {
+        reference.ticket(version: KerberosTickets.shared.version(of: reference), at: challenge.space.origin)
+    }
+
+    /// The site has rejected the ticket. Looks for another one, once.
+    private func ticketRefused(_ reference: CredentialReference, _ challenge: CredentialRequest, hasLooked: Bool) {
+        guard !hasLooked else {
             let reason = "the site has rejected the Kerberos ticket, which has not changed since"
-            run(exchange.decisionReceived(.performDefaultHandling(reason: reason)))
-        case .unsuitable(let reason):
-            run(exchange.decisionReceived(.performDefaultHandling(reason: reason)))
-        case .go:
-            beginDialogue().permit = permit
-            useConnections(of: reference)
-            run(exchange.decisionReceived(.useCredential(credential)))
+            return run(exchange.decisionReceived(.performDefaultHandling(reason: reason)))
+        }
+        connection?.pauseReading()
+        let driver = NIOLoopBound(self, eventLoop: services.loop)
+        KerberosTickets.shared.look(for: reference) { [gate = services.gate] in
+            gate.execute { driver.value.decide(challenge, hasLooked: true) }
         }
     }
 
@@ -168,10 +151,10 @@ extension ExchangeDriver {
         case .failed(let reason):
             tokenComputed(.failure(AuthenticationError(.tokenFailed, reason)))
         case .elsewhere(let start):
-            let loop = services.loop
-            let driver = NIOLoopBound(self, eventLoop: loop)
+            let gate = services.gate
+            let driver = NIOLoopBound(self, eventLoop: services.loop)
             start { result in
-                loop.execute {
+                gate.execute {
                     // The exchange may have ended in the meantime.
                     switch driver.value.mode {
                     case .preparing, .deciding: driver.value.tokenComputed(result)

@@ -39,12 +39,12 @@ extension ExchangeDriver {
         connection?.pauseReading()
         // The time a person needs must not count as the origin's.
         dialogue.since = nil
-        let loop = services.loop
-        let driver = NIOLoopBound(self, eventLoop: loop)
-        let tell = NIOLoopBound(answered, eventLoop: loop)
+        let gate = services.gate
+        let driver = NIOLoopBound(self, eventLoop: services.loop)
+        let tell = NIOLoopBound(answered, eventLoop: services.loop)
         Task {
             let answer = await supplied.ask(insteadOf: refused, for: space)
-            loop.execute {
+            gate.execute {
                 guard case .deciding = driver.value.mode else { return }
                 driver.value.use(answer?.credential)
                 tell.value(answer?.credential)

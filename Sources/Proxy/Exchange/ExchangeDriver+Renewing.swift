@@ -53,12 +53,12 @@ extension ExchangeDriver {
         connection?.pauseReading()
         // The provider's time must not count as the origin's.
         dialogue.since = nil
-        let loop = services.loop
-        let driver = NIOLoopBound(self, eventLoop: loop)
-        let tell = NIOLoopBound(done, eventLoop: loop)
+        let gate = services.gate
+        let driver = NIOLoopBound(self, eventLoop: services.loop)
+        let tell = NIOLoopBound(done, eventLoop: services.loop)
         Task {
             let outcome = await renewer.renew(credential, reason)
-            loop.execute {
+            gate.execute {
                 guard case .deciding = driver.value.mode else { return }
                 driver.value.take(outcome)
                 tell.value(outcome)
