@@ -3,7 +3,8 @@
 import CountersignCGSSAPI
 import Glibc
 
-/// The ticket in the user's own cache that would be used (`kinit`, `klist`).
+/// The ticket in the user's default cache (`kinit`, `klist`). If the cache is one of a collection, GSS-API may use the
+/// ticket of another one for a site: k5identity(5) selects it by the service.
 package struct UserTicket: Equatable, Sendable {
     /// `jdoe@CORP.EXAMPLE`.
     package let principal: String
@@ -14,8 +15,9 @@ package struct UserTicket: Equatable, Sendable {
         self.remainingSeconds = remainingSeconds
     }
 
-    /// Reads the cache. Asks no KDC, but may block on a cache that another process keeps. Throws `noLibrary`,
-    /// `noTicket` or `ticketExpired`.
+    /// Reads the cache. Blocks on one that another process keeps. If the user has a client keytab (kerberos(7),
+    /// `KRB5_CLIENT_KTNAME`), the library first obtains a ticket with it if there is none or it has expired, and then
+    /// blocks until a KDC has responded. Throws `noLibrary`, `noTicket`, `ticketExpired` or `configuration`.
     package static func read() throws(KerberosError) -> UserTicket {
         guard csn_gss_is_available() == 1 else { throw .noLibrary }
         var minor: OM_uint32 = 0
@@ -39,7 +41,8 @@ package struct UserTicket: Equatable, Sendable {
         let issued: Int64
         let end: Int64
 
-        /// Reads the cache; nil if there is no ticket. May block as ``UserTicket/read()`` does.
+        /// Reads the default cache; nil if there is no ticket. Asks no KDC, but blocks on a cache that another process
+        /// keeps.
         static func read() -> Identity? {
             guard csn_gss_is_available() == 1 else { return nil }
             var principal: UnsafeMutablePointer<CChar>?
