@@ -22,6 +22,12 @@ package final class AuthenticatorTable: Sendable {
         return offers
     }
 
+    /// Whether `one` comes after `other`.
+    func isWeaker(_ one: any Authenticator, than other: any Authenticator) -> Bool {
+        let stronger = authenticators.first { $0 === one || $0 === other }
+        return one !== other && stronger === other
+    }
+
     /// Whether the table has an authenticator that can answer `challenge`.
     func canAnswer(_ challenge: Challenge) -> Bool {
         authenticators.contains { challenge.isOf($0.schemeName) && $0.canAnswer(challenge) }

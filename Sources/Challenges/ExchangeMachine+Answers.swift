@@ -25,8 +25,10 @@ extension ExchangeMachine {
         }
     }
 
-    /// Sends the request as the client sent it, as if no answer had been accepted before.
+    /// Sends the request as the client sent it, as if no answer had been accepted before. A challenge may be held whose
+    /// response has to make way for it.
     mutating func sendUnanswered() -> Action {
+        requiresSameConnection = false
         checks = ThreeChecks(site: context.site)
         state = .awaitingChallenge
         return .send(nil)
@@ -57,7 +59,10 @@ extension ExchangeMachine {
         let usable = zip(offers, refusals).filter { $1 == nil }.map(\.0)
         guard let first = usable.first else { return handBack(challenge: refusals.first ?? nil) }
         let untried = usable.drop { $0.space(at: context.origin) == failedSpace }
-        guard let strongest = untried.first else {
+        let hasFailed = untried.count < usable.count
+        // What failed before the challenge may not be offered here.
+        if !hasFailed { localFailures = [] }
+        guard let strongest = untried.first, !(hasFailed && failureBarsWeaker) else {
             checks.challenge = isOffered(first)
             return handBack(credential: .no(localFailures.joined(separator: "; ")))
         }
@@ -121,7 +126,7 @@ extension ExchangeMachine {
         pending.isPreemptive ? sendUnanswered() : handBack(credential: .no(withLocalFailures(reason)))
     }
 
-    /// No answer could be computed, and nothing has been sent: a weaker offer may be answered.
+    /// There is nothing to answer with, and nothing has been sent: a weaker offer may be answered.
     mutating func useWeaker(_ pending: PendingAnswer, _ reason: String) -> Action {
         let failed = pending.offer.space(at: context.origin)
         let weaker = pending.weaker.drop { $0.space(at: context.origin) == failed }
@@ -185,7 +190,7 @@ extension ExchangeMachine {
             let offer = accepted.offer
             // Another realm or scheme asks for credentials of its own, so this is its first challenge.
             guard offer.authenticator.isAsked(again: offer.challenge, by: challenges) else {
-                return choose(among: challenges)
+                return challengedInstead(of: offer, by: challenges)
             }
             switch verdict(on: challenges, offer, answer, expectsToken: false) {
             case .rejected, .nextToken: return rejected(accepted.space, accepted.credential)
@@ -216,7 +221,7 @@ extension ExchangeMachine {
         if isFirst, !challenges.contains(where: { $0.isOf(offer.authenticator.schemeName) }) {
             // The server no longer offers the scheme that it accepted before, or not for this path.
             requiresSameConnection = false
-            return choose(among: challenges)
+            return challengedInstead(of: offer, by: challenges)
         }
         switch verdict(on: challenges, offer, answer, expectsToken: expectsToken) {
         case .rejected:
@@ -235,6 +240,18 @@ extension ExchangeMachine {
         case .handBack(let reason):
             return handBack(challenge: .no(reason))
         }
+    }
+
+    /// Handles challenges that are not about the answer to `offer`, which was sent before any challenge. They may be
+    /// the server's reply to that answer. So if they are weaker, they are not answered: the request is sent once more
+    /// as the client sent it, and the server's challenge to that is its first.
+    private mutating func challengedInstead(of offer: Offer, by challenges: [Challenge]) -> Action {
+        let table = context.authenticators
+        let offers = table.offers(in: challenges, permitted: context.permitted)
+        guard let strongest = offers.first, table.isWeaker(strongest.authenticator, than: offer.authenticator) else {
+            return choose(among: challenges)
+        }
+        return sendUnanswered()
     }
 
     private func verdict(

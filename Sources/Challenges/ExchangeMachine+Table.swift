@@ -87,13 +87,14 @@ extension ExchangeMachine {
         }
     }
 
-    mutating func decideTokenFailure(_ reason: String) -> Action? {
+    mutating func decideTokenFailure(_ reason: String, isUnavailable: Bool) -> Action? {
         switch state {
         case .computingOpening(let pending) where pending.isPreemptive && roundsAnswered == 0:
             failedSpace = pending.offer.space(at: context.origin)
+            failureBarsWeaker = !isUnavailable
             localFailures.append(reason)
             return sendUnanswered()
-        case .computingOpening(let pending) where roundsAnswered == 0:
+        case .computingOpening(let pending) where roundsAnswered == 0 && isUnavailable:
             return useWeaker(pending, reason)
         case .computingOpening, .computingReply, .abandoningReply:
             return giveUp(credential: .no(reason))
@@ -132,6 +133,8 @@ extension ExchangeMachine {
             return giveUp(challenge: .no(reason))
         case .awaitingReuse where hasRenewed:
             return giveUp(challenge: .no(reason))
+        case .awaitingChallenge where holdsChallenge:
+            return handBack(challenge: .no(reason))
         case .awaitingOpen:
             return fail(.connectionLost, reason)
         case .ready, .untouched, .awaitingChallenge, .awaitingReuse, .verifyingAcceptance, .finished:

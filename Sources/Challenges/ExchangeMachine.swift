@@ -32,8 +32,9 @@
 //   2. A secret is sent only after a challenge, or in a space that challenged and accepted before
 //      (`RequestContext.accepted`).
 //   3. A credential is requested for the strongest offer first. A weaker offer is used only if the decision rejects the
-//      stronger one, or if no answer to that could be computed here, such as without a ticket; never because the server
-//      refused the stronger one.
+//      stronger one, or if no answer to that is available here, such as without a ticket; never because the server
+//      refused the stronger one. If the server replies with weaker offers to an answer that was sent before a
+//      challenge, the request is sent once without an answer, and the challenge to that is the first.
 //   4. The authenticator interprets a challenge to our answer. No answer is repeated, unless the authenticator finds
 //      that it was stale, which is allowed once.
 //   5. A request is sent with our answer at most `maximumRounds` times; then the challenge is handed back.
@@ -89,7 +90,7 @@ package struct ExchangeMachine: Sendable {
         case responseReceived(status: Int, challengeFields: [String], informationFields: [String] = [])
         indirect case decisionReceived(CredentialDecision)
         case tokenComputed(DialogueToken)
-        case tokenFailed(reason: String)
+        case tokenFailed(reason: String, isUnavailable: Bool)
         case connectionLost(requestMayRepeat: Bool)
         case replayImpossible(reason: String)
     }
@@ -122,6 +123,8 @@ package struct ExchangeMachine: Sendable {
     package internal(set) var hasInvalidCredential = false
     /// The space in which no answer could be computed before a challenge. It would fail after one, too.
     var failedSpace: AuthenticationSpace?
+    /// The failure there does not permit a weaker answer.
+    var failureBarsWeaker = false
     /// Whether a stale answer was renewed. This happens at most once.
     var hasRenewed = false
     /// The field that the driver sent most recently.
@@ -130,6 +133,11 @@ package struct ExchangeMachine: Sendable {
     package init(_ context: RequestContext) {
         checks = context.refusal ?? ThreeChecks(site: context.site)
         shared = SharedContext(context)
+    }
+
+    /// Why a stronger scheme that the server offers was not answered; nil if there was none.
+    package var reasonForWeaker: String? {
+        localFailures.isEmpty ? nil : localFailures.joined(separator: "; ")
     }
 
     /// The answer that is sent, or was sent, before a challenge, and to which the server has not responded.
@@ -165,8 +173,11 @@ package struct ExchangeMachine: Sendable {
     /// The step of the dialogue succeeded. The token of a step that concludes is ignored.
     package mutating func tokenComputed(_ token: DialogueToken) -> Action { take(.tokenComputed(token)) }
 
-    /// The step of the dialogue failed. `reason` appears in the credential check.
-    package mutating func tokenFailed(reason: String) -> Action { take(.tokenFailed(reason: reason)) }
+    /// The step of the dialogue failed. `reason` appears in the credential check. `isUnavailable`: there is nothing to
+    /// answer with, and nobody has rejected anything, so that a weaker offer may be answered.
+    package mutating func tokenFailed(reason: String, isUnavailable: Bool) -> Action {
+        take(.tokenFailed(reason: reason, isUnavailable: isUnavailable))
+    }
 
     /// The connection was lost before a response to the last send, or while the next round was being prepared.
     ///
@@ -199,7 +210,7 @@ package struct ExchangeMachine: Sendable {
             decideResponse(status, fields, information)
         case .decisionReceived(let decision): decideDecision(decision)
         case .tokenComputed(let token): decideToken(token)
-        case .tokenFailed(let reason): decideTokenFailure(reason)
+        case .tokenFailed(let reason, let isUnavailable): decideTokenFailure(reason, isUnavailable: isUnavailable)
         case .connectionLost(let mayRepeat): decideConnectionLoss(mayRepeat: mayRepeat)
         case .replayImpossible(let reason): decideReplayImpossible(reason)
         }

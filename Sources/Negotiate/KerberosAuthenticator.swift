@@ -16,7 +16,7 @@ import CountersignCryptography
 //   KerberosError           what can go wrong, each with its own sentence and remedy
 //
 // NTLM inside Negotiate is `NTLMAuthenticator.spnego`. It comes after this scheme in the table, so that it answers only
-// if there is no ticket.
+// if no ticket is available (`KerberosError.meansNoTicket`).
 
 /// Kerberos in SPNEGO, with the ticket of an enrolled principal, or the user's own, for which nothing is enrolled.
 package final class KerberosAuthenticator: Authenticator {
@@ -93,7 +93,10 @@ private struct KerberosDialogue: TokenDialogue {
         let dialogue = self
         return .elsewhere { report in
             dialogue.take(step, binding) { result in
-                report(result.mapError { AuthenticationError(.tokenFailed, $0.sentence) })
+                report(
+                    result.mapError { error in
+                        AuthenticationError(error.meansNoTicket ? .unavailable : .tokenFailed, error.sentence)
+                    })
             }
         }
     }

@@ -3,6 +3,7 @@
 import CountersignCGSSAPI
 import CountersignChallenges
 import CountersignCryptography
+import Glibc
 
 /// Why Kerberos cannot answer. Errors with the same code are equal.
 package struct KerberosError: CodedError {
@@ -28,6 +29,8 @@ package struct KerberosError: CodedError {
         case unknownService
         /// No KDC responds, or none is known for the realm.
         case unreachableKDC
+        /// krb5.conf cannot be read or parsed.
+        case configuration
         /// The KDC and this machine have no encryption type in common.
         case encryptionType
         /// The server cannot use the ticket, because its key is another one.
@@ -75,9 +78,14 @@ extension KerberosError {
     static let noTicket = KerberosError(.noTicket, "there is no Kerberos ticket", hint: "run kinit")
     static let ticketExpired = KerberosError(.ticketExpired, "the Kerberos ticket has expired", hint: "run kinit")
 
-    /// A ticket that exists and has expired is reported as missing, too.
+    /// A ticket that exists and has expired is reported as missing, too, and so is one whose cache the configuration
+    /// names.
     private static func withoutTicket(_ code: Int32) -> KerberosError? {
-        code == Int32(KRB5KRB_AP_ERR_TKT_EXPIRED) ? .ticketExpired : nil
+        switch code {
+        case Int32(KRB5KRB_AP_ERR_TKT_EXPIRED): .ticketExpired
+        case Int32(KRB5_CONFIG_BADFORMAT), Int32(KRB5_CONFIG_CANTOPEN): known(code, "")
+        default: nil
+        }
     }
 
     /// The error for a status of the library while it obtained a ticket for `credential`.
@@ -121,6 +129,17 @@ extension KerberosError {
         }
     }
 
+    /// Whether it means that no ticket for the service is available here: nobody has rejected anything, and nothing on
+    /// this machine is faulty. Only then may another scheme answer instead.
+    package var meansNoTicket: Bool {
+        switch code {
+        case .noLibrary, .noTicket, .ticketExpired, .unknownService, .unreachableKDC, .timedOut: true
+        case .wrongPassword, .passwordExpired, .locked, .unknownPrincipal, .blocked, .keytab, .clockSkew,
+            .configuration, .encryptionType, .wrongServiceKey, .malformed, .refused, .overloaded, .failed:
+            false
+        }
+    }
+
     private static func known(_ code: Int32, _ service: String) -> KerberosError? {
         switch code {
         case Int32(KRB5KRB_AP_ERR_TKT_EXPIRED):
@@ -142,6 +161,12 @@ extension KerberosError {
             KerberosError(
                 .unreachableKDC, "no KDC is known for the realm",
                 hint: "name one in krb5.conf, or in the realm's DNS")
+        case Int32(KRB5_CONFIG_BADFORMAT):
+            KerberosError(
+                .configuration, "\(configurationFiles) has a syntax error",
+                hint: "correct it, or a file that it includes")
+        case Int32(KRB5_CONFIG_CANTOPEN):
+            KerberosError(.configuration, "\(configurationFiles) cannot be read", hint: "check its permissions")
         case Int32(KRB5KDC_ERR_ETYPE_NOSUPP), Int32(KRB5_PROG_ETYPE_NOSUPP), Int32(KRB5_CONFIG_ETYPE_NOSUPP),
             Int32(KRB5_CC_NOT_KTYPE):
             KerberosError(
@@ -155,6 +180,11 @@ extension KerberosError {
         default:
             nil
         }
+    }
+
+    /// The paths from which the library reads its configuration.
+    private static var configurationFiles: String {
+        getenv("KRB5_CONFIG").map { String(cString: $0) } ?? "/etc/krb5.conf"
     }
 
     /// The library's own sentence.

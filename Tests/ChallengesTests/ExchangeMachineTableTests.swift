@@ -12,10 +12,10 @@ import Testing
     static let basic = pending(.basic, "Wiki")
 
     private static func pending(
-        _ kind: OfferKind, _ realm: String?, isPreemptive: Bool = false
+        _ kind: OfferKind, _ realm: String?, weaker: [Offer] = [], isPreemptive: Bool = false
     ) -> ExchangeMachine.PendingAnswer {
         ExchangeMachine.PendingAnswer(
-            offer: kind.offer(realm), weaker: [], credential: .password(.jdoe),
+            offer: kind.offer(realm), weaker: weaker, credential: .password(.jdoe),
             reference: PasswordCredential.jdoe.reference,
             isPreemptive: isPreemptive)
     }
@@ -37,7 +37,8 @@ import Testing
         ("credential refused", .decisionReceived(.none)),
         ("token to be answered", .tokenComputed(DialogueToken([1], expectsReply: true))),
         ("final token", .tokenComputed(DialogueToken([3], expectsReply: false))),
-        ("token failed", .tokenFailed(reason: "no")),
+        ("token failed", .tokenFailed(reason: "no", isUnavailable: false)),
+        ("nothing to answer with", .tokenFailed(reason: "no", isUnavailable: true)),
         ("connection lost", .connectionLost(requestMayRepeat: false)),
         ("connection lost (may repeat)", .connectionLost(requestMayRepeat: true)),
         ("replay impossible", .replayImpossible(reason: "no")),
@@ -46,35 +47,38 @@ import Testing
     /// One letter per event: `s`end as the client sent it, `S`end with our answer, `o`pening, `a`sk, `c`ompute a token,
     /// `d`eliver, `f`ail, `w`ait. `.` denotes a mistake of the driver.
     static let table: [(state: ExchangeMachine.State, row: String)] = [
-        //                                             2 2 4 4 1 d d t t t l l r
-        (.ready, /*                                */ "s . . . . . . . . . . . . ."),
-        (.untouched, /*                            */ ". d d d d w . . . . . f f ."),
-        (.awaitingChallenge, /*                    */ ". d d a a w . . . . . f f ."),
-        (.awaitingReuse(.basic), /*                */ ". d d d a w . . . . . f f ."),
-        (asked(ntlm), /*                           */ ". . . . . . c d . . . w w d"),
-        (asked(basic), /*                          */ ". . . . . . S d . . . w w d"),
-        (.computingOpening(ntlm), /*               */ ". . . . . . . . o S d w w d"),
-        (.awaitingToken(ntlm, .opening), /*        */ ". s s d c w . . . . . c c d"),
-        (.computingReply(ntlm), /*                 */ ". . . . . . . . o S d w w d"),
-        (.abandoningReply(ntlm), /*                */ ". . . . . . . . c c d w w d"),
-        (.awaitingVerdict(ntlm, .answer), /*       */ ". d c d d w . . . . . f c d"),
-        (.awaitingVerdict(basic, .basic), /*       */ ". d d d d w . . . . . f S d"),
-        (.verifyingAcceptance(ntlm, .answer), /*   */ ". . . . . . . . d d f w w ."),
-        (.awaitingOpen(ntlm.offer), /*             */ ". d d d d w . . . . . f s f"),
-        (.finished, /*                             */ ". . . . . . w w w w w w w ."),
+        //                                             2 2 4 4 1 d d t t t t l l r
+        (.ready, /*                                */ "s . . . . . . . . . . . . . ."),
+        (.untouched, /*                            */ ". d d d d w . . . . . . f f ."),
+        (.awaitingChallenge, /*                    */ ". d d a a w . . . . . . f f d"),
+        (.awaitingReuse(.basic), /*                */ ". d d d a w . . . . . . f f ."),
+        (asked(ntlm), /*                           */ ". . . . . . c d . . . . w w d"),
+        (asked(basic), /*                          */ ". . . . . . S d . . . . w w d"),
+        (.computingOpening(ntlm), /*               */ ". . . . . . . . o S d d w w d"),
+        (.awaitingToken(ntlm, .opening), /*        */ ". s s d c w . . . . . . c c d"),
+        (.computingReply(ntlm), /*                 */ ". . . . . . . . o S d d w w d"),
+        (.abandoningReply(ntlm), /*                */ ". . . . . . . . c c d d w w d"),
+        (.awaitingVerdict(ntlm, .answer), /*       */ ". d c d d w . . . . . . f c d"),
+        (.awaitingVerdict(basic, .basic), /*       */ ". d d d d w . . . . . . f S d"),
+        (.verifyingAcceptance(ntlm, .answer), /*   */ ". . . . . . . . d d f f w w ."),
+        (.awaitingOpen(ntlm.offer), /*             */ ". d d d d w . . . . . . f s f"),
+        (.finished, /*                             */ ". . . . . . w w w w w w w w ."),
     ]
 
     /// States that decide differently in another context, with the difference.
     static let variants: [(difference: String, state: ExchangeMachine.State, context: RequestContext, row: String)] = [
-        ("refused", .ready, .site().with { $0.site = .no("not listed") }, "s . . . . . . . . . . . . ."),
-        ("an answer was accepted before", .ready, .site(accepted: .basic), "S . . . . . . . . . . . . ."),
-        ("a dialogue was accepted before", .ready, learned, "a . . . . . . . . . . . . ."),
-        ("pre-emptive", asked(preemptive), learned, ". . . . . . c s . . . w w d"),
-        ("pre-emptive", .computingOpening(preemptive), learned, ". . . . . . . . o S s w w d"),
-        ("pre-emptive", .awaitingToken(preemptive, .opening), learned, ". s s a c w . . . . . c c d"),
-        ("no content", .awaitingToken(ntlm, .opening), .site(), ". d d d c w . . . . . c c d"),
+        ("refused", .ready, .site().with { $0.site = .no("not listed") }, "s . . . . . . . . . . . . . ."),
+        ("an answer was accepted before", .ready, .site(accepted: .basic), "S . . . . . . . . . . . . . ."),
+        ("a dialogue was accepted before", .ready, learned, "a . . . . . . . . . . . . . ."),
+        ("pre-emptive", asked(preemptive), learned, ". . . . . . c s . . . . w w d"),
+        ("pre-emptive", .computingOpening(preemptive), learned, ". . . . . . . . o S s s w w d"),
+        ("pre-emptive", .awaitingToken(preemptive, .opening), learned, ". s s s c w . . . . . . c c d"),
+        ("pre-emptive", .awaitingVerdict(preemptive, .answer), learned, ". d c s d w . . . . . . f c d"),
+        ("a weaker offer", .computingOpening(strongest), .site(), ". . . . . . . . o S d a w w d"),
+        ("no content", .awaitingToken(ntlm, .opening), .site(), ". d d d c w . . . . . . c c d"),
     ]
 
+    private static let strongest = pending(.ntlm, nil, weaker: [OfferKind.basic.offer("Wiki")])
     private static let learned = RequestContext.site(hasBody: true, accepted: .ntlm(.ntlm))
     private static let preemptive = pending(.ntlm, nil, isPreemptive: true)
 
@@ -82,6 +86,7 @@ import Testing
     static func machine(in state: ExchangeMachine.State, _ context: RequestContext) -> ExchangeMachine {
         var machine = ExchangeMachine(context)
         machine.state = state
+        if case .awaitingVerdict = state { machine.roundsAnswered = 1 }
         machine.holdsChallenge = true
         machine.requiresSameConnection = true
         return machine
@@ -123,7 +128,7 @@ import Testing
     }
 
     /// If no challenge is held, these events fail the exchange.
-    @Test(arguments: [Exchange.Event.tokenFailed(reason: "no"), .replayImpossible(reason: "no")])
+    @Test(arguments: [Exchange.Event.tokenFailed(reason: "no", isUnavailable: true), .replayImpossible(reason: "no")])
     func withoutA401NothingIsHandedBack(event: ExchangeMachine.Event) {
         for state in [Exchange.State.computingOpening(Self.ntlm), .abandoningReply(Self.ntlm)] {
             var exchange = Exchange(.site())

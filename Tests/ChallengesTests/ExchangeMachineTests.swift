@@ -182,16 +182,28 @@ import Testing
     }
 
     /// Without a ticket, for example. Nothing was sent, so nothing was rejected.
-    @Test func ifNoFirstTokenCanBeComputedTheNextSchemeIsTried() {
-        play([
+    @Test func ifThereIsNothingToAnswerWithTheNextSchemeIsTried() {
+        let exchange = play([
             .event(.started), .expect(.send(nil)),
             .response(401, "NTLM, Negotiate, Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),
             .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
             // NTLM in Negotiate is the same space.
-            .event(.tokenFailed(reason: "no ticket")), .expect(.ask(.basic("Wiki"))),
+            .event(.tokenFailed(reason: "no ticket", isUnavailable: true)), .expect(.ask(.basic("Wiki"))),
             .decision(.jdoe), .expect(.send(.basic)),
             .response(200), .expect(.deliver(.accepted(.basic, realm: "Wiki"))),
             .sameConnection(false),
+        ])
+        #expect(exchange.reasonForWeaker == "no ticket")
+    }
+
+    /// With a wrong clock, for example.
+    @Test func ifAFirstTokenFailsForAnotherReasonNothingWeakerIsTried() {
+        play([
+            .event(.started), .expect(.send(nil)),
+            .response(401, "NTLM, Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),
+            .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+            .event(.tokenFailed(reason: "wrong clock", isUnavailable: false)),
+            .expect(.deliver(.handedBack(.checks(.ntlmOffered, .no("wrong clock"))))),
         ])
     }
 
@@ -200,7 +212,7 @@ import Testing
             .event(.started), .expect(.send(nil)),
             .response(401, "NTLM, Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),
             .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
-            .event(.tokenFailed(reason: "no ticket")), .expect(.ask(.basic("Wiki"))),
+            .event(.tokenFailed(reason: "no ticket", isUnavailable: true)), .expect(.ask(.basic("Wiki"))),
             .decision(.performDefaultHandling(reason: "no credential")),
             .expect(.deliver(.handedBack(.checks(.offered, .no("no ticket; no credential"))))),
         ])
@@ -214,7 +226,7 @@ import Testing
             .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
             .token([1]), .expect(.sendOpening(.opening)),
             .response(401, "NTLM Ag=="), .expect(.computeToken(.ntlm, .jdoe, serverToken: [2])),
-            .event(.tokenFailed(reason: "damaged")),
+            .event(.tokenFailed(reason: "damaged", isUnavailable: false)),
             .expect(.deliver(.handedBack(.checks(.ntlmOffered, .no("damaged"))))),
         ])
     }
@@ -319,7 +331,7 @@ import Testing
     }
 
     @Test func aTokenThatCannotBeMadeIsHandedBackAndNothingWeakerIsTried() {
-        let failure = ExchangeMachine.Event.tokenFailed(reason: "origin offers NTLMv1 only")
+        let failure = ExchangeMachine.Event.tokenFailed(reason: "origin offers NTLMv1 only", isUnavailable: false)
         play([
             .event(.started), .expect(.send(nil)),
             .response(401, "NTLM, Negotiate"), .expect(.ask(.ntlm)),

@@ -61,7 +61,8 @@ import Testing
         play(
             Self.toAnswer + [
                 .lost, .expect(.wait),
-                .event(.tokenFailed(reason: "no")), .expect(.deliver(.handedBack(.ntlmOffered, .no("no")))),
+                .event(.tokenFailed(reason: "no", isUnavailable: true)),
+                .expect(.deliver(.handedBack(.ntlmOffered, .no("no")))),
             ])
     }
 
@@ -126,7 +127,10 @@ import Testing
         play(Array(Self.toOpening.prefix(4)) + [impossible, handedBack, .decision(.jdoe), .expect(.wait)])
         play(Array(Self.toOpening.prefix(6)) + [impossible, handedBack, .token([1]), .expect(.wait)])
         play(Self.toOpening + [impossible, handedBack])
-        play(Self.toAnswer + [impossible, handedBack, .event(.tokenFailed(reason: "no")), .expect(.wait)])
+        play(
+            Self.toAnswer + [
+                impossible, handedBack, .event(.tokenFailed(reason: "no", isUnavailable: true)), .expect(.wait),
+            ])
         play(Self.toAnswer + [.token([3]), .expect(.send(.answer)), impossible, handedBack, .lost, .expect(.wait)])
         // The 401 was discarded with its connection.
         play(Self.toOpening + [.lost, Self.again, impossible, .expect(.fail(reason: reason))])

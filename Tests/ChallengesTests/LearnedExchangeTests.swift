@@ -98,14 +98,16 @@ import Testing
         #expect(exchange.roundsAnswered == 2)
     }
 
-    @Test func aLearnedDialogueTheOriginNoLongerOffersIsAFirstChallenge() {
+    /// The weaker challenge may be the reply to the token. What the origin wants, it says to a request without one.
+    @Test func aLearnedDialogueTheOriginNoLongerOffersIsNotFollowedByAWeakerScheme() {
         play(
             .site(accepted: .ntlm(.ntlm)),
             [
                 .event(.started), .expect(.ask(.ntlm)),
                 .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
                 .token([1]), .expect(.sendOpening(.opening)), .sameConnection(true),
-                .response(401, "Basic realm=\"Wiki\""), .expect(.ask(.basic("Wiki"))), .sameConnection(false),
+                .response(401, "Basic realm=\"Wiki\""), .expect(.send(nil)), .sameConnection(false),
+                .response(401, "Basic realm=\"Wiki\""), .expect(.ask(.basic("Wiki"))),
                 .checks(.checks(.offered)),
                 .decision(.jdoe), .expect(.send(.basic)),
                 .response(200), .expect(.deliver(.accepted(.basic, realm: "Wiki"))),
@@ -144,7 +146,7 @@ import Testing
             [
                 .event(.started), .expect(.ask(.ntlm)),
                 .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
-                .event(.tokenFailed(reason: "no")), .expect(.send(nil)), .checks(.checks(nil)),
+                .event(.tokenFailed(reason: "no", isUnavailable: true)), .expect(.send(nil)), .checks(.checks(nil)),
                 .response(200), .expect(.deliver(.notChallenged)),
             ])
     }
@@ -154,7 +156,7 @@ import Testing
         let beginning: [Line] = [
             .event(.started), .expect(.ask(.ntlm)),
             .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
-            .event(.tokenFailed(reason: "no")), .expect(.send(nil)),
+            .event(.tokenFailed(reason: "no", isUnavailable: true)), .expect(.send(nil)),
         ]
         play(
             .site(accepted: .ntlm(.ntlm)),
@@ -177,10 +179,71 @@ import Testing
                 .event(.started), .expect(.ask(.ntlm)),
                 .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
                 .event(.tokenComputed(DialogueToken([1], expectsReply: false))), .expect(.send(.opening)),
-                .response(401, "Basic realm=\"Wiki\""), .expect(.ask(.basic("Wiki"))), .sameConnection(false),
+                .response(401, "Basic realm=\"Wiki\""), .expect(.send(nil)), .sameConnection(false),
+                .response(401, "Basic realm=\"Wiki\""), .expect(.ask(.basic("Wiki"))),
                 .checks(.checks(.offered)),
                 .decision(.jdoe), .expect(.send(.basic)),
                 .response(200), .expect(.deliver(.accepted(.basic, realm: "Wiki"))),
             ])
+    }
+
+    /// The origin accepted the scheme before, refuses it now, and offers something weaker instead.
+    @Test func aRefusedTokenIsNotFollowedByAWeakerScheme() {
+        let refused: [Line] = [
+            .event(.started), .expect(.ask(.ntlm)),
+            .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+            .event(.tokenComputed(DialogueToken([1], expectsReply: false))), .expect(.send(.opening)),
+            .response(401, "Basic realm=\"Wiki\""), .expect(.send(nil)),
+        ]
+        play(
+            .site(accepted: .ntlm(.ntlm)),
+            refused + [
+                .response(401, "NTLM, Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),
+                .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+                .event(.tokenComputed(DialogueToken([1], expectsReply: false))), .expect(.send(.opening)),
+                .response(401, "Basic realm=\"Wiki\""), .expect(.deliver(.rejected(.ntlm, .ntlmOffered))),
+            ])
+        play(.site(accepted: .ntlm(.ntlm)), refused + [.response(200), .expect(.deliver(.notChallenged))])
+        play(
+            .site(accepted: .ntlm(.ntlm)),
+            refused + [
+                .event(.replayImpossible(reason: "too long")), .expect(.deliver(.handedBack(.no("too long")))),
+            ])
+    }
+
+    /// The same for an answer that is no token, with a stronger scheme that was accepted before.
+    @Test func aRefusedAnswerIsNotFollowedByAWeakerScheme() {
+        let table = AuthenticatorTable([OfferKind.basic.authenticator, OfferKind.ntlm.authenticator])
+        play(
+            .site(accepted: .basic).with { $0.authenticators = table },
+            [
+                .event(.started), .expect(.send(.basic)),
+                .response(401, "NTLM"), .expect(.send(nil)),
+                .response(401, "NTLM"), .expect(.ask(.ntlm)),
+            ])
+    }
+
+    /// A failure that is nobody's lack of a ticket permits nothing weaker, also after the challenge.
+    @Test func aLearnedDialogueWhoseTokenFailsPermitsNothingWeaker() {
+        let beginning: [Line] = [
+            .event(.started), .expect(.ask(.ntlm)),
+            .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+            .event(.tokenFailed(reason: "wrong clock", isUnavailable: false)), .expect(.send(nil)),
+        ]
+        play(
+            .site(accepted: .ntlm(.ntlm)),
+            beginning + [
+                .response(401, "NTLM, Basic realm=\"Wiki\""),
+                .expect(.deliver(.handedBack(.ntlmOffered, .no("wrong clock")))),
+            ])
+        // Where the scheme is not offered, its failure does not matter.
+        let exchange = play(
+            .site(accepted: .ntlm(.ntlm)),
+            beginning + [
+                .response(401, "Basic realm=\"Wiki\""), .expect(.ask(.basic("Wiki"))),
+                .decision(.jdoe), .expect(.send(.basic)),
+                .response(200), .expect(.deliver(.accepted(.basic, realm: "Wiki"))),
+            ])
+        #expect(exchange.reasonForWeaker == nil)
     }
 }

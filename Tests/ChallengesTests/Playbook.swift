@@ -73,7 +73,7 @@ extension ExchangeMachine {
             responseReceived(status: status, challengeFields: fields, informationFields: information)
         case .decisionReceived(let decision): decisionReceived(decision)
         case .tokenComputed(let token): tokenComputed(token)
-        case .tokenFailed(let reason): tokenFailed(reason: reason)
+        case .tokenFailed(let reason, let isUnavailable): tokenFailed(reason: reason, isUnavailable: isUnavailable)
         case .connectionLost(let mayRepeat): connectionLost(requestMayRepeat: mayRepeat)
         case .replayImpossible(let reason): replayImpossible(reason: reason)
         }

@@ -240,6 +240,18 @@ import Testing
         #expect(seen.status == 401 && seen.proxyStatus.contains("no encryption type in common"), "\(seen)")
     }
 
+    @Test func aFaultyConfigurationIsReported() throws {
+        try realm.kinit(cache: "tickets")
+        let conf = try realm.folder.write("faulty.conf", "[libdefaults]\n    default_realm\n[realms\n")
+        let sentence = "\(conf) has a syntax error; correct it, or a file that it includes"
+        let seen = try refusal(environment: ["KRB5_CONFIG": conf])
+        #expect(seen.status == 401 && seen.proxyStatus.contains(sentence), "\(seen)")
+        let explanation = try user(at: "https://www.test.localhost").run(
+            "explain", "https://www.test.localhost/",
+            environment: realm.environment(cache: "tickets").merging(["KRB5_CONFIG": conf]) { $1 })
+        #expect(explanation.output.contains("no: \(sentence)"), "\(explanation.said)")
+    }
+
     @Test func aWrongClockIsReported() throws {
         try realm.kinit(cache: "tickets")
         try realm.restart(at: FakeTime.environment(minutes: 20))
@@ -342,6 +354,51 @@ import Testing
         let seen = try serve(user).get(origin.url)
         #expect(seen.status == 401, "\(seen.said)")
         #expect(origin.log.requests.map(\.auth) == ["-", "Negotiate"])
+    }
+
+    /// The site refuses a ticket that was sent without a challenge, and offers only Basic.
+    @Test func aTicketThatIsRefusedWithAWeakerOfferIsNotFollowedByThePassword() throws {
+        let basic = "Basic realm=\"weaker\""
+        let origin = try BindingKerberosOrigin(
+            realm, ["offers": ["Negotiate", basic], "fallback": [basic], "accepts": 1])
+        let user = try user(at: origin.url, "answer=negotiate,basic")
+        try user.enroll()
+        try realm.kinit(cache: "tickets")
+        let proxy = try serve(user)
+        #expect(try proxy.get(origin.url).status == 200)
+        let seen = try proxy.get(origin.url)
+        #expect(seen.status == 401 && seen.proxyStatus.contains("rejected"), "\(seen.said)\(seen.proxyStatus)")
+        #expect(origin.log.requests.map(\.auth) == ["-", "Negotiate", "Negotiate", "-", "Negotiate"])
+    }
+
+    /// Where no KDC can be reached, no ticket is available. The response and the log say which scheme answered, and
+    /// why.
+    @Test func withoutAKDCTheNextSchemeAnswersAndSaysSo() throws {
+        let origin = try ChallengingOrigin(.negotiate, user: Countersign.user, password: Countersign.password)
+        try Data("content".utf8).write(to: URL(fileURLWithPath: origin.root + "/file"))
+        let url = "https://www.test.localhost:\(origin.port)"
+        let user = try user(at: url, "answer=negotiate,ntlm")
+        try user.enroll()
+        try realm.kinit(cache: "tickets")
+        realm.stop()
+        let proxy = try serve(user)
+        let seen = try proxy.get(url + "/file")
+        #expect(seen.status == 200 && seen.text == "content", "\(seen.said)\(seen.proxyStatus)")
+        #expect(seen.proxyStatus.contains("answered with NTLM, because no KDC responds"), "\(seen.proxyStatus)")
+        let entry = try proxy.logged(site: url, atLeast: 2).first { $0.method == "GET" }
+        #expect(entry?.reason?.hasPrefix("answered with NTLM, because no KDC responds") == true)
+    }
+
+    /// A fault on this machine is not a missing ticket.
+    @Test func withAWrongClockNoOtherSchemeAnswers() throws {
+        let origin = try BindingKerberosOrigin(realm, ["offers": ["Negotiate", "Basic realm=\"weaker\""]])
+        let user = try user(at: origin.url, "answer=negotiate,ntlm,basic")
+        try user.enroll()
+        try realm.kinit(cache: "tickets")
+        try realm.restart(at: FakeTime.environment(minutes: 20))
+        let seen = try serve(user).get(origin.url)
+        #expect(seen.status == 401 && seen.proxyStatus.contains("clock"), "\(seen.said)\(seen.proxyStatus)")
+        #expect(origin.log.requests.map(\.auth) == ["-"])
     }
 
     // MARK: explain

@@ -138,7 +138,7 @@ extension ExchangeDriver {
         if case .preparing = mode, delivery.buffered == nil { delivery.restore(dialogue?.lastChallenge) }
         // What was accepted before is of no use without a token, and would hide what can be answered.
         if exchange.roundsAnswered == 0, exchange.context.accepted != nil { forgetAcceptedAnswers() }
-        run(exchange.tokenFailed(reason: error.detail))
+        run(exchange.tokenFailed(reason: error.detail, isUnavailable: error.code != .tokenFailed))
     }
 
     private func take(_ step: TokenStep) {
@@ -163,7 +163,7 @@ extension ExchangeDriver {
                 }
             }
         case nil:
-            run(exchange.tokenFailed(reason: "a token came before the dialogue began"))
+            run(exchange.tokenFailed(reason: "a token came before the dialogue began", isUnavailable: false))
         }
     }
 
@@ -194,6 +194,9 @@ extension ExchangeDriver {
     func conclude(_ outcome: ExchangeMachine.Outcome) -> ExchangeMachine.Outcome {
         let outcome = known(outcome)
         observe(outcome)
+        if case .accepted(let accepted) = outcome, let reason = exchange.reasonForWeaker {
+            record.explain("answered with \(accepted.offer.authenticator.name), because \(reason)")
+        }
         switch outcome {
         case .notChallenged:
             endPermit(.inconclusive)

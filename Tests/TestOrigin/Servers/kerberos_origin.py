@@ -6,6 +6,8 @@ Usage: kerberos_origin.py CONTROL LOG CERT KEY    Prints `listening PORT`. CONTR
     final    the last token: "right" (default), "none", "damaged", or "unproven": accepted without the server's proof
     errors   a rejection comes with a token that says why (default: false)
     offers   the challenges (default: ["Negotiate"])
+    fallback the challenges of a 401 to a token (default: offers)
+    accepts  how many tokens are accepted; the rest are refused (default: all)
     padding  the length of a 401's content (default: a few bytes)
 
 Answers with the principal's name, a space and the length of the content. Writes one JSON object per request to LOG.
@@ -30,6 +32,8 @@ class Handler(LoggingHandler):
         user, token, why = None, None, "no answer"
         if word == "Negotiate":
             user, token, why = self.accept(base64.b64decode(value))
+            if user and not self.server.has_room():
+                user, token, why = None, None, "no more"
         self.server.log({
             "method": self.command, "path": self.path, "auth": word, "user": user, "why": why,
             "received": len(content),
@@ -38,9 +42,8 @@ class Handler(LoggingHandler):
         if user:
             return self.reply(200, f"{user} {len(content)}".encode(), [("WWW-Authenticate", last)] if last else [])
         control = self.server.control
-        offers = [
-            last if offer == "Negotiate" and last and control["errors"] else offer for offer in control["offers"]
-        ]
+        offered = word == "Negotiate" and control["fallback"] or control["offers"]
+        offers = [last if offer == "Negotiate" and last and control["errors"] else offer for offer in offered]
         body = b"not accepted".ljust(control["padding"])
         self.reply(401, body, [("WWW-Authenticate", offer) for offer in offers])
 
@@ -67,13 +70,20 @@ class Handler(LoggingHandler):
 
 
 class Server(ControlledServer):
-    defaults = {"final": "right", "errors": False, "offers": ["Negotiate"], "padding": 0}
+    defaults = {"final": "right", "errors": False, "offers": ["Negotiate"], "fallback": None, "accepts": None,
+                "padding": 0}
 
     def __init__(self, handler, control, log, certificate, key):
         super().__init__(handler, control, log, certificate, key)
         with open(certificate, encoding="ascii") as file:
             first = file.read().split("-----END CERTIFICATE-----")[0] + "-----END CERTIFICATE-----\n"
         self.hash = hashlib.sha256(ssl.PEM_cert_to_DER_cert(first[first.index("-----BEGIN"):])).digest()
+        self.accepted = 0
+
+    def has_room(self):
+        with self.lock:
+            self.accepted += 1
+            return self.control["accepts"] is None or self.accepted <= self.control["accepts"]
 
 
 Server(Handler, *sys.argv[1:5]).run()

@@ -253,12 +253,13 @@ public struct ChallengeExchange: Sendable {
             }
             switch dialogue?.take(request.step, binding: channelBinding, Self.inputs) {
             case .computed(let token): return machine.tokenComputed(token)
-            case .failed(let reason): return machine.tokenFailed(reason: reason)
+            case .failed(let reason): return machine.tokenFailed(reason: reason, isUnavailable: false)
             case .elsewhere(let start): return machine.tokenComputed(try Self.wait(for: start, atMost: Self.tokenLimit))
-            case nil: return machine.tokenFailed(reason: "a token came before the dialogue began")
+            case nil:
+                return machine.tokenFailed(reason: "a token came before the dialogue began", isUnavailable: false)
             }
         } catch {
-            return machine.tokenFailed(reason: error.detail)
+            return machine.tokenFailed(reason: error.detail, isUnavailable: error.code != .tokenFailed)
         }
     }
 
