@@ -56,7 +56,12 @@ extension Origin.Scheme {
         switch name.lowercased() {
         case "http": self = .http
         case "https": self = .https
-        default: throw HostNameError(.scheme, "the scheme \(quoted(name)) is neither http nor https")
+        default:
+            // A WebSocket begins as an HTTP request (RFC 6455 §4.1).
+            let counterpart = ["ws": "http", "wss": "https"][name.lowercased()]
+            throw HostNameError(
+                .scheme, "the scheme \(quoted(name)) is neither http nor https",
+                hint: counterpart.map { "for a WebSocket, write \($0):// instead of \(name.lowercased())://" })
         }
     }
 }

@@ -39,10 +39,12 @@ package struct HostNameError: CodedError {
     package let code: Code
     /// Quotes the input in printable ASCII.
     package let detail: String
+    package let hint: String?
 
-    package init(_ code: Code, _ detail: String) {
+    package init(_ code: Code, _ detail: String, hint: String? = nil) {
         self.code = code
         self.detail = detail
+        self.hint = hint
     }
 }
 

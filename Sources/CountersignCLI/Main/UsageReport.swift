@@ -18,6 +18,11 @@ struct UsageReport {
             hints = ["`\(unknown.path) --help` lists the commands"]
             return
         }
+        if let misplaced = MisplacedOption(in: arguments) {
+            message = misplaced.sentence
+            hints = [misplaced.hint]
+            return
+        }
         var message = CountersignCommand.message(for: error)
         if let first = message.first, message.dropFirst().first?.isUppercase != true {
             message.replaceSubrange(...message.startIndex, with: first.lowercased())
@@ -111,5 +116,44 @@ struct UnknownCommand {
         let unknown = (path + [word]).joined(separator: " ")
         let suggestion = meant.map { "; did you mean \((path + [$0]).joined(separator: " "))?" } ?? ""
         sentence = "there is no command \"\(unknown)\"" + suggestion
+    }
+}
+
+/// An option before the command, of which it is an option.
+struct MisplacedOption {
+    /// `--home comes after the command`.
+    let sentence: String
+    /// The command line in the right order.
+    let hint: String
+
+    /// Nil if the arguments do not begin with an option, or contain no command.
+    init?(in arguments: [String]) {
+        guard let option = arguments.first, option.hasPrefix("-") else { return nil }
+        let names = CountersignCommand.configuration.subcommands.map { $0.configuration.commandName }
+        // The value of an option may be called like a command.
+        let start = option == "--home" ? 2 : 1
+        guard let command = arguments.indices.dropFirst(start).first(where: { names.contains(arguments[$0]) }) else {
+            return nil
+        }
+        var end = command + 1
+        var subcommands =
+            CountersignCommand.configuration.subcommands.first {
+                $0.configuration.commandName == arguments[command]
+            }?.configuration.subcommands ?? []
+        while end < arguments.count,
+            let next = subcommands.first(where: { $0.configuration.commandName == arguments[end] })
+        {
+            subcommands = next.configuration.subcommands
+            end += 1
+        }
+        let words = arguments[command..<end] + arguments[..<command] + arguments[end...]
+        sentence = "\(option.prefix { $0 != "=" }) comes after the command"
+        hint = "`countersign \(words.map(Self.quoted).joined(separator: " "))`"
+    }
+
+    /// ``ShellWord`` also quotes a word that begins with a hyphen, which is an option here.
+    private static func quoted(_ word: String) -> String {
+        let name = word.drop { $0 == "-" }
+        return ShellWord.quoted(String(name)) == name ? word : ShellWord.quoted(word)
     }
 }
