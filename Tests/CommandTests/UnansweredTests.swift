@@ -100,6 +100,26 @@ struct UnansweredTests {
         #expect(try exec("open").isEmpty)
     }
 
+    /// One success of a site hides neither another scheme, nor a request of the same realm that the site refuses.
+    @Test func execNamesWhatASiteRefusedAlthoughItAcceptedOtherRequests() throws {
+        try sandbox.succeed("sites", "add", site, "plaintext=yes", "preempt=no")
+        try enrol("secret")
+        func exec(_ paths: String...) throws -> String {
+            let urls = paths.map { "\(site)/\($0)" }.joined(separator: " ")
+            return try sandbox.sh("countersign exec -- curl -s \(urls)").error
+        }
+        let unheard = "\(site)/unheard/a: origin offers Unheard, which this version cannot answer"
+        #expect(try exec("unheard/a?key=canary", "basic") == "countersign: warning: \(unheard)\n")
+        #expect(try exec("basic", "unheard/a", "unheard/b", "basic/b") == "countersign: warning: \(unheard)\n")
+        #expect(
+            try exec("basic", "basic/never", "basic/b") == """
+                countersign: warning: \(site)/basic/never: credential "enrollment" is accepted here, but not for this \
+                request
+
+                """)
+        #expect(try exec("basic", "basic/b").isEmpty)
+    }
+
     @Test func execNamesTheIssuerThatIsNotTrusted() throws {
         let origin = try Self.origin(sandbox, ["origin-ec.pem", "origin-ec.key.pem"])
         let site = "https://localhost:\(try origin.line(after: "port "))"
@@ -168,6 +188,18 @@ struct UnansweredTests {
         #expect(found.rows["next"] == "nothing: the site responded")
         let json = try sandbox.sh("countersign test --json \(site)/basic | jq -r '.ok, .answered, .status'")
         #expect(json.output == "true\nbasic with \"enrollment\", realm \"tools\"\n200\n", "\(json.said)")
+    }
+
+    @Test(arguments: [("ws", "http"), ("wss", "https")])
+    func testSaysWhatToWriteForAWebSocket(scheme: String, counterpart: String) throws {
+        let result = try sandbox.sh("countersign test \(scheme)://localhost:1/socket")
+        #expect(result.status == 1)
+        #expect(
+            result.error == """
+                countersign: error: the scheme "\(scheme)" is neither http nor https
+                countersign: hint: for a WebSocket, write \(counterpart):// instead of \(scheme)://
+
+                """)
     }
 
     @Test func testSaysThatNothingWasReached() throws {

@@ -6,11 +6,16 @@ package import CountersignProxy
 import CountersignSitePolicy
 import NIOConcurrencyHelpers
 
+/// The most entries of each kind that are kept.
+private let limit = 1024
+
 /// What a proxy could not answer, and the commands that help: for the summary of `exec`, and for `test`.
 package final class UnansweredSites: Sendable {
     /// A site that did not receive the answer it asked for.
     package struct Site: Equatable, Sendable {
         package let origin: Origin
+        /// The path of the first request, without the query, if the site has accepted other requests; otherwise nil.
+        package var path: String?
         /// A short sentence without a full stop.
         package let reason: String
         /// A command in backquotes with what it needs, or a sentence; nil if nothing helps.
@@ -18,18 +23,50 @@ package final class UnansweredSites: Sendable {
 
         /// `https://git.corp.example: no credential "enrollment" is enrolled: …`.
         package var sentence: String {
-            "\(origin.shortText): \(reason)" + (remedy.map { ": \($0)" } ?? "")
+            "\(origin.shortText)\(path ?? ""): \(reason)" + (remedy.map { ": \($0)" } ?? "")
         }
     }
 
+    /// What was not answered. An answer to one part of a site does not answer the others.
+    private struct Part: Hashable {
+        enum Kind: Hashable {
+            case realm(String?)
+            /// A client certificate.
+            case identity
+            /// The certificate of the site.
+            case trust
+        }
+
+        let origin: Origin
+        let kind: Kind
+
+        init(_ origin: Origin, _ kind: Kind) {
+            self.origin = origin
+            self.kind = kind
+        }
+
+        /// The part to which an answer gives access.
+        init(_ space: AuthenticationSpace) {
+            self.init(space.origin, space.scheme == .certificate ? .identity : .realm(space.realm))
+        }
+    }
+
+    private struct Failure {
+        var site: Site
+        /// The paths that were not answered, in order.
+        var paths: [String] = []
+    }
+
     private struct State {
-        var unanswered: [Origin: Site] = [:]
+        /// In the order in which they were seen.
+        var failures: [(part: Part, failure: Failure)] = []
         /// Sites that asked for a client certificate and continued without one.
         var withoutCertificate: [Origin: Site] = [:]
         var tunnelled: [Origin: String] = [:]
         /// The order in which the sites were seen.
         var order: [Origin] = []
         var answers: [(space: AuthenticationSpace, name: String)] = []
+        var answered: Set<Origin> = []
         /// The last answers that were rejected.
         var rejections: [Origin: (space: AuthenticationSpace, name: String)] = [:]
         /// The last checks of challenges that were handed back.
@@ -38,6 +75,34 @@ package final class UnansweredSites: Sendable {
         var untrusted: [Origin: String] = [:]
         /// The revocation statuses of certificates that verify.
         var revocations: [Origin: String] = [:]
+
+        func isUntrusted(_ origin: Origin) -> Bool { failures.contains { $0.part == Part(origin, .trust) } }
+
+        /// A part was not answered for `path`. Its first reason is kept, unless the new one `replaces` it.
+        mutating func failed(_ part: Part, _ path: String?, _ site: Site, replaces: Bool) {
+            if let index = failures.firstIndex(where: { $0.part == part }) {
+                if replaces { failures[index].failure.site = site }
+                guard let path, failures[index].failure.paths.count < limit else { return }
+                if !failures[index].failure.paths.contains(path) { failures[index].failure.paths.append(path) }
+            } else if failures.count < limit {
+                failures.append((part, Failure(site: site, paths: path.map { [$0] } ?? [])))
+            }
+        }
+
+        /// A request for `path` was answered, also if it had not been before.
+        mutating func answered(_ space: AuthenticationSpace, _ path: String?) {
+            answered.insert(space.origin)
+            failures = failures.compactMap { part, failure in
+                guard part.origin == space.origin, part.kind != .trust else {
+                    return part.origin == space.origin ? nil : (part, failure)
+                }
+                guard let path else { return part == Part(space) ? nil : (part, failure) }
+                var failure = failure
+                let hadPaths = !failure.paths.isEmpty
+                failure.paths.removeAll { $0 == path }
+                return hadPaths && failure.paths.isEmpty ? nil : (part, failure)
+            }
+        }
     }
 
     private let state = NIOLockedValueBox(State())
@@ -53,50 +118,58 @@ package final class UnansweredSites: Sendable {
         state.withLockedValue { state in
             func note(_ origin: Origin) { if !state.order.contains(origin) { state.order.append(origin) } }
             switch news {
-            case .answered(let space, let name):
-                state.unanswered[space.origin] = nil
+            case .answered(let space, let name, let path):
+                state.answered(space, path)
                 state.answers.append((space, name))
-            case .rejected(let space, let name):
+            case .rejected(let space, let name, let path):
                 note(space.origin)
                 state.rejections[space.origin] = (space, name)
-                state.unanswered[space.origin] = rejected(space, name)
+                state.failed(Part(space), path, rejected(space, name), replaces: true)
             case .untrusted(let origin, let trust):
                 note(origin)
                 state.untrusted[origin] = trust.text
-                state.unanswered[origin] = untrusted(origin, trust)
-            case .handedBack(let origin, let challenge, let checks, let rule):
+                state.failed(Part(origin, .trust), nil, untrusted(origin, trust), replaces: true)
+            case .handedBack(let origin, let challenge, let checks, let rule, let path):
                 if challenge != nil { state.checks[origin] = checks }
                 // The certificate has been reported already, and a client with credentials of its own wants no help.
-                guard let site = handedBack(origin, challenge, checks, rule), state.unanswered[origin] == nil else {
-                    return
-                }
+                guard let site = handedBack(origin, challenge, checks, rule), !state.isUntrusted(origin) else { return }
                 note(origin)
-                if challenge == nil { state.withoutCertificate[origin] = site } else { state.unanswered[origin] = site }
+                if let challenge {
+                    state.failed(Part(origin, .realm(challenge.realm)), path, site, replaces: false)
+                } else {
+                    state.withoutCertificate[origin] = site
+                }
             case .verified(let origin, let trust):
-                guard state.revocations.count < Self.limit else { return }
+                guard state.revocations.count < limit else { return }
                 state.revocations[origin] = trust.revocation.description
             case .tunnelled(let origin, let reason):
-                guard state.tunnelled.count < Self.limit else { return }
+                guard state.tunnelled.count < limit else { return }
                 note(origin)
                 state.tunnelled[origin] = reason
             }
         }
     }
 
-    private static let limit = 1024
-
     // MARK: Results
 
-    /// The sites whose challenge was not answered, in the order in which they were seen. If the command failed, also
+    /// The sites whose challenge was not answered, in the order in which they were seen; a site with several realms may
+    /// occur several times. If the command failed, also
     /// those that may have challenged: the ones that asked for a client certificate, and those in tunnels, whose
     /// challenges the proxy does not see.
     package func sites(hasFailed: Bool) -> [Site] {
         let state = state.withLockedValue { $0 }
-        return state.order.compactMap { origin in
-            if let site = state.unanswered[origin] { return site }
-            guard hasFailed else { return nil }
-            if let site = state.withoutCertificate[origin] { return site }
-            return state.tunnelled[origin].map { Site(origin: origin, reason: $0, remedy: Self.listing(origin, $0)) }
+        return state.order.flatMap { origin -> [Site] in
+            let failed = state.failures.filter { $0.part.origin == origin }.map { _, failure in
+                var site = failure.site
+                if state.answered.contains(origin) { site.path = failure.paths.first }
+                return site
+            }
+            if !failed.isEmpty { return failed }
+            guard hasFailed else { return [] }
+            if let site = state.withoutCertificate[origin] { return [site] }
+            return state.tunnelled[origin].map {
+                [Site(origin: origin, reason: $0, remedy: Self.listing(origin, $0))]
+            } ?? []
         }
     }
 

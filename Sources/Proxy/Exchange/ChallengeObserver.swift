@@ -7,15 +7,16 @@ import CountersignUpstream
 
 /// Receives the outcomes of challenges. It is called on the event loops and must not block.
 package struct ChallengeObserver: Sendable {
-    /// The outcome of one challenge, without secrets.
+    /// The outcome of one challenge, without secrets. `path` is that of the request, without the query; nil for a
+    /// client certificate.
     package enum News: Sendable {
         /// The origin accepted a password, or an identity was presented to it.
-        case answered(AuthenticationSpace, with: String)
+        case answered(AuthenticationSpace, with: String, path: String?)
         /// The challenge was delivered to the client. `challenge` is nil for a request for a client certificate; the
         /// handshake then continued without one.
-        case handedBack(Origin, challenge: Challenge?, ThreeChecks, SiteRule?)
+        case handedBack(Origin, challenge: Challenge?, ThreeChecks, SiteRule?, path: String?)
         /// The origin rejected the credential or identity.
-        case rejected(AuthenticationSpace, credential: String)
+        case rejected(AuthenticationSpace, credential: String, path: String?)
         /// The certificate of a listed origin does not verify, and nobody has decided to proceed.
         case untrusted(Origin, ServerTrust)
         /// A connection to an origin was opened, and its certificate verifies.
@@ -31,16 +32,16 @@ package struct ChallengeObserver: Sendable {
     /// Reports the decision about a request for a client certificate.
     func decided(_ identity: String?, _ checks: ThreeChecks, at origin: Origin, _ rule: SiteRule) {
         if let identity {
-            tell(.answered(Self.certificateSpace(of: origin), with: identity))
+            tell(.answered(Self.certificateSpace(of: origin), with: identity, path: nil))
         } else {
-            tell(.handedBack(origin, challenge: nil, checks, rule))
+            tell(.handedBack(origin, challenge: nil, checks, rule, path: nil))
         }
     }
 
     /// Reports a rejected identity, if that was the reason that the origin closed the connection.
     func ended(_ error: UpstreamError, at origin: Origin) {
         guard let identity = error.rejectedIdentity else { return }
-        tell(.rejected(Self.certificateSpace(of: origin), credential: identity.name))
+        tell(.rejected(Self.certificateSpace(of: origin), credential: identity.name, path: nil))
     }
 
     private static func certificateSpace(of origin: Origin) -> AuthenticationSpace {

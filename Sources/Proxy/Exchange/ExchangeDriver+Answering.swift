@@ -276,12 +276,17 @@ extension ExchangeDriver {
             // A ticket is sent with each request, also without a challenge.
             let wasChallenged = !accepted.offer.authenticator.usesTicket || !exchange.challenges.isEmpty
             guard dialogue?.permit != nil, wasChallenged else { return }
-            observer.tell(.answered(accepted.space, with: accepted.credential.name))
+            observer.tell(.answered(accepted.space, with: accepted.credential.name, path: pathWithoutQuery))
         case .rejected(let space, let credential, _):
-            observer.tell(.rejected(space, credential: credential.name))
+            observer.tell(.rejected(space, credential: credential.name, path: pathWithoutQuery))
         case .handedBack(let checks):
-            observer.tell(.handedBack(origin, challenge: foremostChallenge, checks, rule))
+            observer.tell(
+                .handedBack(origin, challenge: foremostChallenge, checks, rule, path: pathWithoutQuery))
         }
+    }
+
+    private var pathWithoutQuery: String {
+        String(decoding: path.prefix { $0 != UInt8(ascii: "?") }, as: UTF8.self)
     }
 
     /// The challenge that would have been answered, or else the first.

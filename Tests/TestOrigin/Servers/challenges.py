@@ -1,4 +1,5 @@
-"""A server that challenges: /SCHEME asks for that scheme, and accepts Basic with jdoe and secret. The answer to a
+"""A server that challenges: /SCHEME and paths below it ask for that scheme. Basic is accepted with jdoe and secret, but
+for paths that end in /never. The answer to a
 Negotiate token is SPNEGO's reject (RFC 4178 section 4.2.2), as of a server that only knows Kerberos.
 
 Usage: challenges.py [CERTIFICATE KEY]    Prints its port.
@@ -13,10 +14,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
-        scheme = self.path.strip("/").capitalize()
+        scheme = self.path.split("/")[1].capitalize()
         answer = self.headers.get("Authorization", "")
         basic = "Basic " + base64.b64encode(b"jdoe:secret").decode()
-        if scheme == "Open" or scheme == "Basic" and answer == basic:
+        if scheme == "Open" or scheme == "Basic" and answer == basic and not self.path.endswith("/never"):
             self.respond(200, [])
         elif scheme == "Negotiate" and answer.startswith("Negotiate "):
             reject = base64.b64encode(bytes.fromhex("a1073005a0030a0102")).decode()

@@ -19,11 +19,11 @@ extension ChallengeEvent {
     /// report. Nil for an event of the proxy that is not about a challenge.
     init?(_ news: ChallengeObserver.News, isEnabled: Bool) {
         switch news {
-        case .answered(let space, let name):
+        case .answered(let space, let name, _):
             self = .answered(ProtectionSpace(space), with: name)
-        case .rejected(let space, let name):
+        case .rejected(let space, let name, _):
             self = .rejected(ProtectionSpace(space), credential: name)
-        case .handedBack(let origin, let challenge, let checks, let rule):
+        case .handedBack(let origin, let challenge, let checks, let rule, _):
             let space = ProtectionSpace(
                 scheme: origin.scheme.rawValue, host: origin.host, port: Int(origin.port), realm: challenge?.realm,
                 authenticationMethod: challenge.map { AuthenticationMethod(scheme: $0.scheme) } ?? .clientCertificate)
