@@ -9,11 +9,17 @@ package struct VaultServer: Sendable {
     private let offered: Set<String>
     private let kerberos: KerberosEnvironment?
 
-    /// Nil if no server of this user is running, its vault is locked, or it performs no operations.
-    package init?(of home: Home) {
-        guard let status = try? ControlSocket.ask(.status, of: home), !status.isLocked,
-            let operations = status.operations
-        else { return nil }
+    /// Nil if no server of this user is running, its vault is locked, or it performs no operations. `failed` receives
+    /// the reason if there is a server that does not answer.
+    package init?(of home: Home, failed: (String) -> Void = { _ in }) {
+        let status: ControlReply
+        do {
+            status = try ControlSocket.ask(.status, of: home)
+        } catch {
+            if let error = error as? CountersignError, error.code == .refused { failed(error.detail) }
+            return nil
+        }
+        guard !status.isLocked, let operations = status.operations else { return nil }
         self.home = home
         offered = Set(operations)
         kerberos = status.kerberos

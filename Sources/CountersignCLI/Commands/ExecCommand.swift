@@ -111,7 +111,7 @@ struct ExecCommand: AsyncParsableCommand {
     /// neither writes an access log nor admits other users.
     private func serverProxy(_ home: Home, _ access: VaultAccess) throws -> ServerProxy? {
         guard !secrets.passwordStdin, logOptions.accessLog == nil, allowedUsers.allowUser.isEmpty,
-            let server = access.server
+            let server = access.server(failed: VaultAccess.opensVault)
         else { return nil }
         // Faults that the server has only logged.
         let sites = try home.sites()

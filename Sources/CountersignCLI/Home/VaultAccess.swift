@@ -35,7 +35,12 @@ struct VaultAccess {
     }
 
     /// The home's running server, if the vault needs a passphrase and the server has it open.
-    var server: VaultServer? { (try? file.status().key) == .passphrase ? VaultServer(of: home) : nil }
+    var server: VaultServer? { server { _ in } }
+
+    /// The same; `failed` receives the reason if the server does not answer.
+    func server(failed: (String) -> Void) -> VaultServer? {
+        (try? file.status().key) == .passphrase ? VaultServer(of: home, failed: failed) : nil
+    }
 
     /// The vault, or nil if the home has none.
     func openIfThere() throws -> OpenVault? {
@@ -54,7 +59,7 @@ struct VaultAccess {
     /// one line, that is the secret; if it has more, the first one is the vault's passphrase. A passphrase that was
     /// given is used, and the server is not.
     func session(creates: Bool = false, readsSecret: Bool = false) throws -> VaultSession {
-        var server = server
+        var server = secrets.isStandardInput ? server : server(failed: Self.opensVault)
         if server != nil, secrets.isStandardInput, try !readsSecret || SecretInput.hasSecondLine() { server = nil }
         let session = VaultSession(access: self, creates: creates, server: server)
         try session.prepare()
@@ -64,7 +69,8 @@ struct VaultAccess {
     /// The answer of the home's running server to a question about its policy for `origin`; nil if this process has to
     /// open the vault for it.
     func report(_ question: PolicyQuestion, at origin: Origin) throws -> PolicyReport? {
-        guard !secrets.isStandardInput, let server, server.offers(.report(question)),
+        guard !secrets.isStandardInput, let server = server(failed: Self.opensVault),
+            server.offers(.report(question)),
             hasSameTickets(server, for: [try home.sites().rule(for: origin)].compactMap(\.self)),
             case .report(let report) = try server.perform(
                 .report(question), secret: nil, report: { _ in }, declined: Self.opensVault)
