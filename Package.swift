@@ -131,6 +131,7 @@ let package = Package(
         tests("NegotiateTests", ["Negotiate", "TestOrigin", "Challenges", "Cryptography"]),
         tests("SitePolicyTests", ["SitePolicy", "Challenges"]),
         tests("JSONTests", ["JSON", "Cryptography"]),
+        tests("OAuthTests", ["OAuth", "TestOrigin", "JSON", "Cryptography"]),
         tests("CertificatesTests", ["Certificates", "Demo", "Cryptography", "TestOrigin", "COpenSSL"]),
         tests("VaultTests", ["Vault", "Challenges", "Cryptography"]),
         tests(

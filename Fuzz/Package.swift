@@ -26,7 +26,12 @@ let package = Package(
         module("SPNEGO", ["Cryptography"]),
         module("NTLM", ["SPNEGO", "Challenges", "Cryptography"]),
         module("SitePolicy", ["Challenges"]),
+        module("JSON", ["SitePolicy", "Cryptography"]),
+        module("OAuth", ["JSON", "SitePolicy", "Challenges", "Cryptography"]),
         .executableTarget(
-            name: "Fuzz", dependencies: dependencies(["HTTP1", "Challenges", "NTLM", "SPNEGO", "SitePolicy"])),
+            name: "Fuzz",
+            dependencies: dependencies([
+                "HTTP1", "Challenges", "NTLM", "SPNEGO", "SitePolicy", "JSON", "OAuth", "Cryptography",
+            ])),
     ]
 )

@@ -39,8 +39,10 @@ package struct OAuthError: CodedError {
         case refused
         /// The provider cannot answer now: status 5xx or 429, `temporarily_unavailable`, `server_error`.
         case unavailable
-        /// There was no response: the network, the host's name, TLS or the time limit.
+        /// There was no response: the network, the host's name or the time limit.
         case unreachable
+        /// There was no response, and a repetition would not have one: a certificate that is not trusted, for example.
+        case connectionFailed
         /// The ID token is forged, expired, for somebody else, or not one (OpenID Connect Core §3.1.3.7).
         case invalidIDToken
         /// A refresh has returned an ID token of another person (OpenID Connect Core §12.2).

@@ -82,7 +82,7 @@ struct ProviderError: Equatable {
 extension ProviderFailure {
     func error(at purpose: ProviderRequest.Purpose) -> OAuthError {
         OAuthError(
-            .unreachable, .network, "\(purpose.place): \(detail)",
+            isTransient ? .unreachable : .connectionFailed, .network, "\(purpose.place): \(detail)",
             hint: hint ?? (isTransient ? "check the connection and try again" : nil))
     }
 }

@@ -18,7 +18,7 @@ package struct RedirectURI: Hashable, Sendable, CustomStringConvertible {
     package let kind: Kind
     /// As registered with the provider. Without the port if that is free.
     package let text: String
-    /// Of a loopback URI, at least `/`. Others are compared as a whole.
+    /// What a browser asks a loopback listener for: at least `/`. Empty for a custom scheme.
     package let path: String
 
     /// Parses a URI of the profile. A port of 0 in a loopback URI is the same as none. Throws `configuration` for user
@@ -54,20 +54,24 @@ package struct RedirectURI: Hashable, Sendable, CustomStringConvertible {
     }
 
     private static func web(_ text: String, _ name: String) throws(OAuthError) -> RedirectURI {
-        // Port 0 stands for any port.
-        let anyPort = text.replacing(":0/", with: "/", maxReplacements: 1)
         let url: AbsoluteURL
+        // Port 0 stands for any port.
+        let authority = text.dropFirst("http://".count).prefix { $0 != "/" }
+        let isAnyPort = text.hasPrefix("http://") && authority.hasSuffix(":0")
+        let rest = text[authority.endIndex...]
         do {
-            url = try AbsoluteURL(parsing: anyPort.hasSuffix(":0") ? String(anyPort.dropLast(2)) : anyPort)
+            url = try AbsoluteURL(parsing: isAnyPort ? "http://\(authority.dropLast(2))\(rest)" : text)
         } catch {
             throw .profile("\(name) cannot be used: \(error.detail)", hint: shape)
         }
-        if url.origin.scheme == .https { return RedirectURI(.https, url.description, path: url.path) }
+        if url.origin.scheme == .https { return RedirectURI(.https, text, path: url.path) }
         guard ["127.0.0.1", "::1", "localhost"].contains(url.origin.host) else {
             throw .profile("\(name) is http to another host than the loopback interface", hint: shape)
         }
         let port = url.origin.port == 80 ? nil : url.origin.port
-        return RedirectURI(.loopback(host: url.origin.host, port: port), url.description, path: url.path)
+        let written = port.map { HostText.joined(url.origin.host, $0) } ?? url.origin.uriHost
+        return RedirectURI(
+            .loopback(host: url.origin.host, port: port), "http://\(written)\(rest)", path: url.path)
     }
 
     package var description: String { text }
@@ -76,8 +80,11 @@ package struct RedirectURI: Hashable, Sendable, CustomStringConvertible {
     /// are, and so is one with a port of its own.
     package func bound(toPort port: UInt16) -> RedirectURI {
         guard case .loopback(let host, nil) = kind else { return self }
-        let text = "http://\(HostText.joined(host, port))\(path)"
-        return RedirectURI(.loopback(host: host, port: port), text, path: path)
+        let written = "http://\(HostText.bracketed(host))"
+        // Providers compare the text, so that a path that was left out is not added.
+        let rest = text.dropFirst(written.count)
+        return RedirectURI(
+            .loopback(host: host, port: port), "http://\(HostText.joined(host, port))\(rest)", path: path)
     }
 
     /// The query of `url` if `url` is this URI with a query: equal in scheme, host, port and path (RFC 6749 §3.1.2.3).

@@ -11,6 +11,12 @@ private let targets: [String: @Sendable ([UInt8]) -> Void] = [
     "spnego-token": spnegoToken,
     "site-list": siteList,
     "host-name": hostName,
+    "json": json,
+    "provider-metadata": providerMetadata,
+    "key-set": keySet,
+    "id-token": idToken,
+    "authorization-response": authorizationResponse,
+    "token-response": tokenResponse,
 ]
 
 private let chosen: @Sendable ([UInt8]) -> Void = {

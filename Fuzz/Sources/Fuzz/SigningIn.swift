@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+import CountersignCryptography
+import CountersignJSON
+import CountersignOAuth
+
+/// A value that is written is read again.
+@Sendable func json(_ input: [UInt8]) {
+    guard let value = try? JSONParser.parse(input) else { return }
+    precondition((try? JSONParser.parse(Array(value.serialized.utf8))) == value)
+}
+
+@Sendable func providerMetadata(_ input: [UInt8]) {
+    reporting { () throws(OAuthError) in
+        let metadata = try ProviderMetadata(parsing: input, issuer: issuer)
+        precondition(metadata.issuer == issuer.text && metadata.tokenEndpoint.origin.scheme == .https)
+    }
+}
+
+@Sendable func keySet(_ input: [UInt8]) {
+    reporting { () throws(OAuthError) in _ = try KeySet(parsing: input) }
+}
+
+/// The first line is the token's header, the rest its claims. An accepted token is for this client.
+@Sendable func idToken(_ input: [UInt8]) {
+    let parts = input.split(separator: 0x0A, maxSplits: 1, omittingEmptySubsequences: false)
+    let text = parts.map { Base64URL.encode($0) }.joined(separator: ".") + ".AAAA"
+    reporting { () throws(OAuthError) in
+        let token = try SignedToken(parsing: Secret(utf8: text))
+        let expected = IDToken.Expectation(
+            issuer: issuer.text, clientIdentifier: "app", nonce: "n", accessToken: Secret(utf8: "a"), now: 1000)
+        let claims = try IDToken(token, expected)
+        precondition(claims.issuer == issuer.text && claims.claims["nonce"]?.content == .string("n"))
+        precondition(claims.accountName.utf8.allSatisfy { (0x20...0x7E).contains($0) })
+    }
+    reporting { () throws(OAuthError) in _ = try SignedToken(parsing: Secret(input)) }
+}
+
+/// Only a message with the right state is accepted.
+@Sendable func authorizationResponse(_ input: [UInt8]) {
+    reporting { () throws(OAuthError) in
+        let response = try AuthorizationResponse(.formPost(input), to: redirect, state: "s", metadata: metadata)
+        precondition(response.code.count > 0)
+        let states = FormEncoding.decode(input)?.filter { $0.name == "state" }
+        precondition(states?.map(\.value) == ["s"])
+    }
+    let url = String(decoding: input, as: UTF8.self)
+    reporting { () throws(OAuthError) in
+        _ = try AuthorizationResponse(.url(url), to: redirect, state: "s", metadata: metadata)
+    }
+}
+
+/// The whole machine, after the code was sent.
+@Sendable func tokenResponse(_ input: [UInt8]) {
+    var signIn = redeeming
+    let response = ProviderResponse(status: 200, contentType: "application/json", body: input)
+    switch signIn.received(.response(response), now: 1000) {
+    case .fail(let error): check(error)
+    case .finish(let result):
+        precondition(result.tokens.accessToken.count > 0 && result.tokens.expiresAt.map { $0 >= 1000 } ?? true)
+    case .send(let request): precondition(request.purpose == .keys)
+    case .open, .show, .wait, .authorized: fatalError("an action that does not belong here")
+    }
+}
+
+private func reporting(_ body: () throws(OAuthError) -> Void) {
+    do throws(OAuthError) {
+        try body()
+    } catch {
+        check(error)
+    }
+}
+
+/// Errors are printed in terminals and logs.
+private func check(_ error: OAuthError) {
+    precondition(error.detail.utf8.allSatisfy { (0x20...0x7E).contains($0) }, "an error is not printable")
+    precondition(error.detail.utf8.count < 1000, "an error is too long")
+}
+
+/// The value of an expression that cannot fail.
+private func made<Value>(_ body: () throws -> Value) -> Value {
+    do {
+        return try body()
+    } catch {
+        fatalError("\(error)")
+    }
+}
+
+private let issuer = made { try Issuer("https://id.example") }
+private let redirect = made { try RedirectURI("com.example.app:/cb") }
+private let metadata = made { try ProviderMetadata(parsing: Array(document.utf8), issuer: issuer) }
+private let document = """
+    {"issuer":"https://id.example","token_endpoint":"https://id.example/t","jwks_uri":"https://id.example/k",\
+    "authorization_endpoint":"https://id.example/a"}
+    """
+
+private let redeeming: SignIn = made {
+    let wanted = try SignInRequest(client: Client("app"), scopes: ["api"])
+    let secrets = SignInSecrets(randomBytes: Secret([UInt8](repeating: 7, count: SignInSecrets.randomByteCount)))
+    var signIn = SignIn(issuer: issuer, wanted, by: .browser(redirect), secrets: secrets)
+    _ = signIn.start()
+    let response = ProviderResponse(status: 200, contentType: "application/json", body: Array(document.utf8))
+    _ = signIn.received(.response(response), now: 1000)
+    _ = signIn.redirected(.query("code=c&state=\(secrets.state)"))
+    return signIn
+}
