@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// An `OpenRequest` that has been checked as a whole.
+package struct SignIn: Equatable, Sendable {
+    package let first: PageRequest
+    package let policy: NavigationPolicy
+    package let timeLimit: Duration
+    package let cookies: [Cookie]
+    package let captureCookies: CookieSelection?
+    package let proxy: ProxyAddress?
+    package let dataFolder: String?
+    package let title: String
+    package let userAgent: String?
+    package let pageMessages: PageMessagePolicy?
+
+    /// - Parameter permitsLoopbackHTTP: Whether allowed origins may be `http://` on loopback. For tests.
+    package init(_ request: OpenRequest, permitsLoopbackHTTP: Bool = false) throws(ProtocolError) {
+        policy = try Self.policy(request, permitsLoopbackHTTP)
+        first = PageRequest(url: request.url, headers: request.headers)
+        try first.check(policy)
+        guard Limits.timeLimit.contains(request.timeLimit) else {
+            throw ProtocolError("'timeLimitSeconds' is not from 1 to 86400")
+        }
+        timeLimit = request.timeLimit
+        let hosts = policy.allowedOrigins.map(\.host)
+        guard request.cookies.count <= Limits.cookies else { throw ProtocolError("'cookies' has too many members") }
+        for cookie in request.cookies {
+            try cookie.checkSyntax()
+            guard hosts.contains(where: cookie.isSent) else { throw ProtocolError("a cookie is for another host") }
+        }
+        cookies = request.cookies
+        if let selection = request.captureCookies, !hosts.contains(selection.host) {
+            throw ProtocolError("'captureCookies.host' is not the host of an allowed origin")
+        }
+        captureCookies = request.captureCookies
+        if let text = request.proxy { proxy = try ProxyAddress(text) } else { proxy = nil }
+        if let folder = request.dataFolder {
+            guard folder.hasPrefix("/"), !folder.utf8.contains(0) else {
+                throw ProtocolError("'dataFolder' is not an absolute path")
+            }
+        }
+        dataFolder = request.dataFolder
+        for text in [request.title, request.userAgent] {
+            guard (text ?? "").unicodeScalars.allSatisfy({ $0.value > 0x1f && $0.value != 0x7f }) else {
+                throw ProtocolError("'title' or 'userAgent' has a control character")
+            }
+        }
+        title = request.title ?? "Sign in"
+        userAgent = request.userAgent
+        if let rules = request.pageMessages {
+            pageMessages = try PageMessagePolicy(rules, allowedOrigins: policy.allowedOrigins)
+        } else {
+            pageMessages = nil
+        }
+    }
+
+    private static func policy(
+        _ request: OpenRequest, _ permitsLoopbackHTTP: Bool
+    ) throws(ProtocolError) -> NavigationPolicy {
+        guard request.redirectURIs.count <= Limits.redirectURIs,
+            (1...Limits.allowedOrigins).contains(request.allowedOrigins.count)
+        else { throw ProtocolError("'redirectURIs' or 'allowedOrigins' has too many members, or none") }
+        var redirects: [RedirectURI] = []
+        for text in request.redirectURIs { redirects.append(try RedirectURI(text)) }
+        var origins: [Origin] = []
+        for text in request.allowedOrigins {
+            guard let origin = Origin(text) else {
+                throw ProtocolError("'allowedOrigins' has a member that is not https://host[:port]")
+            }
+            guard origin.scheme == "https" || (permitsLoopbackHTTP && origin.isLoopback) else {
+                throw ProtocolError("'allowedOrigins' has a member without https")
+            }
+            origins.append(origin)
+        }
+        return NavigationPolicy(
+            redirectURIs: redirects, allowedOrigins: origins, permitsSpecialURLs: request.specialURLs)
+    }
+}

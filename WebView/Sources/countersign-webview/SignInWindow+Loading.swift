@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CWebKitGTK
+import WebViewProtocol
+
+// MARK: Navigation and loading
+
+extension SignInWindow {
+    /// Applies the policy. Returns whether the load may continue.
+    func decide(_ text: String, opensWindow: Bool, isRedirect: Bool) -> Bool {
+        let decision = signIn.policy.decide(text, opensWindow: opensWindow)
+        switch decision {
+        case .allow: return !isRedirectWithHeaders(text, isRedirect: isRedirect)
+        case .redirect: program.report(.redirect(url: text))
+        case .specialURL: program.report(.specialURL(url: text))
+        case .refuse(let why): refused(text, why)
+        }
+        return false
+    }
+
+    func refused(_ text: String, _ why: Refusal) {
+        program.report(.navigationRefused(url: PageURL(text)?.withoutSecrets ?? "", why: why))
+    }
+
+    /// WebKit would send the fields of the first request to other origins, too. This load starts again without them.
+    private func isRedirectWithHeaders(_ text: String, isRedirect: Bool) -> Bool {
+        guard isRedirect, let headersOrigin, PageURL(text).flatMap(Origin.init) != headersOrigin else { return false }
+        self.headersOrigin = nil
+        webkit_web_view_load_uri(view, text)
+        return true
+    }
+
+    func loadChanged(_ event: WebKitLoadEvent) {
+        let url = Self.withoutSecrets(webkit_web_view_get_uri(view))
+        switch event {
+        case WEBKIT_LOAD_STARTED:
+            showFailure("")
+            if let event = progress.started(url: url) { program.report(event) }
+        case WEBKIT_LOAD_COMMITTED:
+            headersOrigin = nil
+            bridge.forget()
+            showOrigin(webkit_web_view_get_uri(view).map { String(cString: $0) } ?? "")
+        case WEBKIT_LOAD_FINISHED:
+            if let event = progress.finished(url: url) {
+                program.report(event)
+                captureCookies()
+            }
+        default: break
+        }
+    }
+
+    func loadFailed(_ url: UnsafePointer<CChar>?, _ error: UnsafeMutablePointer<GError>?) {
+        guard let error = error?.pointee else { return }
+        let domain = g_quark_to_string(error.domain).map { String(cString: $0) } ?? ""
+        let code: LoadFailure? =
+            switch (domain, error.code) {
+            // The policy cancelled the load (WEBKIT_POLICY_ERROR_FRAME_LOAD_INTERRUPTED_BY_POLICY_CHANGE).
+            case ("WebKitPolicyError", 102): nil
+            case ("WebKitNetworkError", 302): .stopped
+            case ("g-tls-error-quark", 2): .certificate
+            case ("WebKitPolicyError", _): .other
+            default: .network
+            }
+        let message = error.message.map { String(cString: $0) } ?? ""
+        if let event = progress.failed(url: Self.withoutSecrets(url), code: code, message: message) {
+            program.report(event)
+            showFailure("The page could not be loaded: \(message)")
+        }
+    }
+
+    private static func withoutSecrets(_ text: UnsafePointer<CChar>?) -> String {
+        text.flatMap { PageURL(String(cString: $0)) }?.withoutSecrets ?? ""
+    }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CWebKitGTK
+import WebViewProtocol
+
+/// The window with the sign-in page. Above the page it shows the page's origin, which the page cannot change.
+final class SignInWindow {
+    let signIn: SignIn
+    unowned let program: Program
+    let session: NetworkSession
+    let view: UnsafeMutablePointer<WebKitWebView>?
+    let bridge: MessageBridge
+    var progress = LoadProgress()
+    /// Where the fields of the load in progress may go.
+    var headersOrigin: Origin?
+    private let window: UnsafeMutablePointer<GtkWindow>?
+    private let originLabel: OpaquePointer?
+    private let failureLabel: OpaquePointer?
+    private var reportedCookies: [Cookie]?
+
+    init(_ signIn: SignIn, program: Program) {
+        self.signIn = signIn
+        self.program = program
+        session = NetworkSession(signIn)
+        bridge = MessageBridge(signIn.pageMessages, program: program)
+        view = csn_web_view_new(
+            session.pointer, bridge.contentManager, ViewSettings.make(userAgent: signIn.userAgent),
+            signIn.policy.contentSecurityPolicy)
+        window = csn_window(gtk_window_new())
+        let label = gtk_label_new("")
+        originLabel = csn_label(label)
+        gtk_window_set_title(window, signIn.title)
+        gtk_window_set_default_size(window, 520, 720)
+        let box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 0)
+        gtk_widget_set_margin_top(label, 6)
+        gtk_widget_set_margin_bottom(label, 6)
+        gtk_label_set_ellipsize(originLabel, PANGO_ELLIPSIZE_START)
+        gtk_box_append(csn_box(box), label)
+        let failure = gtk_label_new("")
+        failureLabel = csn_label(failure)
+        gtk_label_set_wrap(failureLabel, 1)
+        gtk_widget_set_visible(failure, 0)
+        gtk_box_append(csn_box(box), failure)
+        gtk_widget_set_vexpand(csn_widget(view), 1)
+        gtk_box_append(csn_box(box), csn_widget(view))
+        gtk_window_set_child(window, box)
+        connectSignals()
+        connect(window, "close-request", to: self, Self.windowClosed)
+    }
+
+    /// Stores the cookies, then loads the first page.
+    func start() {
+        gtk_window_present(window)
+        session.cookies.add(signIn.cookies) { [self] isDone in
+            guard isDone else {
+                return program.fail(.cookies, "cannot store the session's cookies", remedy: "sign in without them")
+            }
+            load(signIn.first)
+        }
+    }
+
+    func load(_ page: PageRequest) {
+        guard !page.headers.isEmpty else {
+            headersOrigin = nil
+            return webkit_web_view_load_uri(view, page.url)
+        }
+        headersOrigin = PageURL(page.url).flatMap(Origin.init)
+        let request = webkit_uri_request_new(page.url)
+        let headers = webkit_uri_request_get_http_headers(request)
+        for (name, value) in page.headers { soup_message_headers_replace(headers, name, value) }
+        webkit_web_view_load_request(view, request)
+        g_object_unref(gpointer(request))
+    }
+
+    func answer(id: Int, _ answer: String) throws(ProtocolError) {
+        try bridge.answer(id: id, answer)
+    }
+
+    func hide() {
+        gtk_widget_set_visible(csn_widget(window), 0)
+    }
+
+    func showOrigin(_ text: String) {
+        let origin = PageURL(text).flatMap(Origin.init)
+        gtk_label_set_text(originLabel, origin?.description ?? "")
+    }
+
+    /// Shows a sentence above the page, or nothing if it is empty.
+    func showFailure(_ sentence: String) {
+        gtk_label_set_text(failureLabel, sentence)
+        gtk_widget_set_visible(csn_widget(gpointer(failureLabel)), sentence.isEmpty ? 0 : 1)
+    }
+
+    /// Reports the selected cookies if they are not those that were reported last.
+    func captureCookies(always: Bool = false, done: @escaping () -> Void = {}) {
+        guard let selection = signIn.captureCookies else { return done() }
+        session.cookies.all { [self] cookies in
+            let selected = selection.select(cookies)
+            if always || selected != reportedCookies ?? [] { program.report(.cookies(selected)) }
+            reportedCookies = selected
+            done()
+        }
+    }
+
+    /// Writes the visible part of the page as PNG.
+    func snapshot(file: String) {
+        webkit_web_view_get_snapshot(
+            view, WEBKIT_SNAPSHOT_REGION_VISIBLE, WEBKIT_SNAPSHOT_OPTIONS_NONE, nil,
+            { view, result, data in
+                let texture = webkit_web_view_get_snapshot_finish(
+                    view.map { UnsafeMutableRawPointer($0).assumingMemoryBound(to: WebKitWebView.self) }, result, nil)
+                Callback<OpaquePointer?>.take(data)(texture)
+            },
+            Callback<OpaquePointer?> { [program] texture in
+                guard let texture else { return program.report(.snapshot(file: "")) }
+                gdk_texture_save_to_png(texture, file)
+                g_object_unref(gpointer(texture))
+                program.report(.snapshot(file: file))
+            }.retained())
+    }
+
+    private static let windowClosed: @convention(c) (gpointer?, gpointer?) -> gboolean = { _, data in
+        SignInWindow.from(data).program.end(.window)
+        return 1
+    }
+
+    static func from(_ data: gpointer?) -> SignInWindow {
+        guard let data else { preconditionFailure("a signal without its data") }
+        return Unmanaged<SignInWindow>.fromOpaque(data).takeUnretainedValue()
+    }
+}
