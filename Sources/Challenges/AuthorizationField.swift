@@ -21,10 +21,10 @@ package struct AuthorizationField: Equatable, Sendable {
         credentials = token68
     }
 
-    /// A scheme and parameters: Digest.
-    init(scheme: String, parameters: [UInt8]) {
+    /// A scheme and `parameterBytes` bytes of parameters, which `write` initialises: Digest.
+    init(scheme: String, parameterBytes: Int, _ write: (UnsafeMutableRawBufferPointer) -> Void) {
         self.scheme = scheme
-        credentials = Secret(parameters)
+        credentials = Secret(count: parameterBytes, fill: write)
     }
 
     /// The value of the parameter with this name, ignoring case; nil also if the field has a token68.

@@ -154,6 +154,16 @@ package enum Hex {
         }
     }
 
+    /// Replaces the bytes in the first half of `output` with their lower-case digits, which fill all of it.
+    static func expand(_ output: UnsafeMutableRawBufferPointer) {
+        // From the end, so that no byte is overwritten before it is read.
+        for offset in (0..<output.count / 2).reversed() {
+            let byte = output[offset]
+            output[2 * offset] = digit(byte >> 4)
+            output[2 * offset + 1] = digit(byte & 15)
+        }
+    }
+
     private static func digit(_ value: UInt8) -> UInt8 {
         value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
     }

@@ -23,22 +23,17 @@ package struct RunningDigest: ~Copyable, Sendable {
         precondition(done == 1, "a digest in memory cannot fail")
     }
 
-    /// The digest of all bytes since the last call. What follows belongs to the next digest.
-    package mutating func finish() -> [UInt8] {
-        let output = [UInt8](unsafeUninitializedCapacity: digest.lengthBytes) { output, count in
-            var length: UInt32 = 0
-            let done = EVP_DigestFinal_ex(context, output.baseAddress, &length)
-            precondition(done == 1, "a digest in memory cannot fail")
-            count = Int(length)
-        }
+    package func update(_ bytes: [UInt8]) { bytes.withUnsafeBytes { update($0) } }
+
+    /// Writes the digest of all bytes since the last call, in lower-case hexadecimal digits, to `output`, which has room
+    /// for exactly them. What follows belongs to the next digest.
+    package mutating func finish(digits output: UnsafeMutableRawBufferPointer) {
+        precondition(output.count == 2 * digest.lengthBytes, "room for two digits for each byte")
+        var length: UInt32 = 0
+        let done = EVP_DigestFinal_ex(context, output.baseAddress, &length)
+        precondition(done == 1, "a digest in memory cannot fail")
+        Hex.expand(output)
         // Keeps what OpenSSL has allocated, which costs more than the digest of a short text.
         precondition(EVP_DigestInit_ex(context, nil, nil) == 1, "a digest in memory cannot fail")
-        return output
-    }
-
-    /// The digest of `bytes` alone.
-    package mutating func hash(_ bytes: [UInt8]) -> [UInt8] {
-        bytes.withUnsafeBytes { update($0) }
-        return finish()
     }
 }

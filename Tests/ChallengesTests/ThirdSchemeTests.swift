@@ -75,10 +75,8 @@ private final class TokenSigner: RequestSigner {
             return state
         }
         let request = "\(request.method) \(request.target)"
-        return AuthorizationField(
-            scheme: "Token",
-            parameters: Array(
-                "nonce=\"\(nonce)\", count=\(count), request=\"\(request)\", user=\"\(user)\"".utf8))
+        let text = "nonce=\"\(nonce)\", count=\(count), request=\"\(request)\", user=\"\(user)\""
+        return AuthorizationField(scheme: "Token", parameterBytes: text.utf8.count) { $0.copyBytes(from: text.utf8) }
     }
 }
 

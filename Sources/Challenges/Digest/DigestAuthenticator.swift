@@ -7,7 +7,8 @@ import CountersignCryptography
 //   DigestChallenge       what the server asks for
 //   DigestAlgorithm       MD5, SHA-256 and SHA-512-256, each also per session
 //   DigestSecret          H(user:realm:password): enough to answer, and as secret as the password in this realm
-//   DigestSigner          the nonce and its count, which concurrent requests share, and the field of each request
+//   DigestSigner          the nonce and its count, which concurrent requests share
+//   DigestNonce           the texts that requests with one nonce share, and the field of each request
 //   DigestAuthenticator   plugs it in: which challenges, how far an answer reaches, what a repeated challenge means
 
 /// Digest with one hash function (RFC 7616, and servers of RFC 2617 and RFC 2069).

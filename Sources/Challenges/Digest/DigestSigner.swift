@@ -7,18 +7,13 @@ import Synchronization
 /// each has a count of its own.
 final class DigestSigner: RequestSigner {
     private struct Session: ~Copyable {
-        var nonce: [UInt8]
+        var serverNonce: [UInt8]
         var count: UInt32 = 0
-        /// The client's nonce, which belongs to the server's: it keeps a server from choosing all that is hashed.
-        var clientNonce: [UInt8]?
+        /// Nil before the first request. The client's nonce in it belongs to the server's: it keeps a server from
+        /// choosing all that is hashed.
+        var nonce: DigestNonce?
         /// For all requests, because OpenSSL allocates memory for each new one.
         var digest: RunningDigest
-
-        mutating func use(_ nonce: [UInt8]) {
-            self.nonce = nonce
-            count = 0
-            clientNonce = nil
-        }
     }
 
     /// 128 bits.
@@ -27,27 +22,14 @@ final class DigestSigner: RequestSigner {
     let challenge: DigestChallenge
     let secret: DigestSecret
     private let session: Mutex<Session>
-    /// The parameters that are the same for every request: before the nonce, and at the end.
-    private let first: [UInt8]
-    private let last: [UInt8]
 
     init(_ challenge: DigestChallenge, _ secret: DigestSecret) {
         self.challenge = challenge
         self.secret = secret
         session = Mutex(
-            Session(nonce: Array(challenge.nonce.utf8), digest: RunningDigest(challenge.algorithm.function.digest)))
-        var first = secret.userParameters
-        first.append(contentsOf: ", realm=".utf8)
-        first.appendQuoted(challenge.realm.utf8)
-        first.append(contentsOf: ", nonce=".utf8)
-        self.first = first
-        var last: [UInt8] = []
-        if let name = challenge.algorithmName { last.append(contentsOf: ", algorithm=\(name)".utf8) }
-        if let opaque = challenge.opaque {
-            last.append(contentsOf: ", opaque=".utf8)
-            last.appendQuoted(opaque.utf8)
-        }
-        self.last = last
+            Session(
+                serverNonce: Array(challenge.nonce.utf8),
+                digest: RunningDigest(challenge.algorithm.function.digest)))
     }
 
     var needsContent: Bool { challenge.protection == .content }
@@ -58,8 +40,10 @@ final class DigestSigner: RequestSigner {
     func use(_ nonce: String, after previous: String) {
         guard !challenge.algorithm.isSession, nonce != previous else { return }
         session.withLock { session in
-            guard session.nonce.elementsEqual(previous.utf8) else { return }
-            session.use(Array(nonce.utf8))
+            guard session.serverNonce.elementsEqual(previous.utf8) else { return }
+            session.serverNonce = Array(nonce.utf8)
+            session.count = 0
+            session.nonce = nil
         }
     }
 
@@ -71,120 +55,67 @@ final class DigestSigner: RequestSigner {
     func field(
         for request: some RequestDescription, newClientNonce: @autoclosure () -> [UInt8]
     ) -> AuthorizationField? {
-        session.withLock { session in
-            let target = request.target
-            guard let requestDigest = digest(of: request, target, &session.digest) else { return nil }
-            let clientNonce = session.clientNonce ?? newClientNonce()
-            session.clientNonce = clientNonce
-            session.count &+= 1
-            let proof = Proof(nonce: session.nonce, count: Self.digits(session.count), clientNonce: clientNonce)
-            var text: [UInt8] = []
-            text.reserveCapacity(
-                first.count + proof.nonce.count + target.utf8.count + challenge.algorithm.digitCount
-                    + proof.clientNonce.count + last.count + 96)
-            text.append(contentsOf: first)
-            text.appendQuoted(proof.nonce)
-            text.append(contentsOf: ", uri=".utf8)
-            text.appendQuoted(target.utf8)
-            text.append(contentsOf: ", response=\"".utf8)
-            appendResponse(proof, of: requestDigest, to: &text, &session.digest)
-            text.append(UInt8(ascii: "\""))
-            if let protection = challenge.protection {
-                text.append(contentsOf: ", qop=".utf8)
-                text.append(contentsOf: protection.rawValue.utf8)
-                text.append(contentsOf: ", nc=".utf8)
-                text.append(contentsOf: proof.count)
-                text.append(contentsOf: ", cnonce=".utf8)
-                text.appendQuoted(proof.clientNonce)
+        var target = request.target
+        return withUnsafeTemporaryAllocation(byteCount: challenge.algorithm.digitCount, alignment: 1) { message in
+            session.withLock { session in
+                guard hash(request, &target, into: message, &session.digest) else { return nil }
+                let nonce =
+                    session.nonce
+                    ?? DigestNonce(
+                        server: session.serverNonce, client: newClientNonce(), challenge, secret, &session.digest)
+                session.nonce = nonce
+                session.count &+= 1
+                return nonce.field(
+                    target: &target, message: UnsafeRawBufferPointer(message), count: Self.digits(session.count),
+                    &session.digest)
             }
-            text.append(contentsOf: last)
-            return AuthorizationField(scheme: DigestAuthenticator.word, parameters: text)
         }
     }
 
-    // MARK: Digests
-
-    /// What is hashed besides the secret and the request.
-    private struct Proof {
-        let nonce: [UInt8]
-        /// `nc`: eight hexadecimal digits.
-        let count: [UInt8]
-        let clientNonce: [UInt8]
-    }
-
-    /// A2 (§3.4.3), hashed. Nil if the content is needed and not all of it is available.
-    private func digest(
-        of request: some RequestDescription, _ target: String, _ digest: inout RunningDigest
-    ) -> [UInt8]? {
-        var text: [UInt8] = []
-        text.reserveCapacity(
-            request.method.utf8.count + target.utf8.count + challenge.algorithm.digitCount + 2)
-        text.append(contentsOf: request.method.utf8)
-        text.append(UInt8(ascii: ":"))
-        text.append(contentsOf: target.utf8)
+    /// Writes A2 (§3.4.3), hashed, in hexadecimal digits. False if the content is needed and not all of it is
+    /// available.
+    private func hash(
+        _ request: some RequestDescription, _ target: inout String, into output: UnsafeMutableRawBufferPointer,
+        _ digest: inout RunningDigest
+    ) -> Bool {
         if needsContent {
             let isComplete = request.readContent { digest.update($0) }
-            let contentDigest = digest.finish()
-            guard isComplete else { return nil }
-            text.append(UInt8(ascii: ":"))
-            Hex.appendDigits(contentDigest, to: &text)
+            digest.finish(digits: output)
+            guard isComplete else { return false }
         }
-        return digest.hash(text)
+        var method = request.method
+        method.withUTF8 { digest.update(UnsafeRawBufferPointer($0)) }
+        digest.update(Self.colon)
+        target.withUTF8 { digest.update(UnsafeRawBufferPointer($0)) }
+        if needsContent {
+            digest.update(Self.colon)
+            digest.update(UnsafeRawBufferPointer(output))
+        }
+        digest.finish(digits: output)
+        return true
     }
 
-    /// Appends the `response` (§3.4.1) or, with the digest of a response, its `rspauth` (§3.5).
-    private func appendResponse(
-        _ proof: Proof, of message: [UInt8], to output: inout [UInt8], _ digest: inout RunningDigest
-    ) {
-        let algorithm = challenge.algorithm
-        let colon = UInt8(ascii: ":")
-        var text: [UInt8] = []
-        text.reserveCapacity(
-            2 * algorithm.digitCount + 2 * proof.nonce.count + 2 * proof.clientNonce.count + proof.count.count + 16)
-        defer { text.wipe() }
-        secret.digits.withBytes { text.append(contentsOf: $0) }
-        text.append(colon)
-        text.append(contentsOf: proof.nonce)
-        text.append(colon)
-        if algorithm.isSession {
-            text.append(contentsOf: proof.clientNonce)
-            var session = digest.hash(text)
-            defer { session.wipe() }
-            text.wipe()
-            text.removeAll(keepingCapacity: true)
-            Hex.appendDigits(session, to: &text)
-            text.append(colon)
-            text.append(contentsOf: proof.nonce)
-            text.append(colon)
-        }
-        if let protection = challenge.protection {
-            text.append(contentsOf: proof.count)
-            text.append(colon)
-            text.append(contentsOf: proof.clientNonce)
-            text.append(colon)
-            text.append(contentsOf: protection.rawValue.utf8)
-            text.append(colon)
-        }
-        Hex.appendDigits(message, to: &text)
-        Hex.appendDigits(digest.hash(text), to: &output)
-    }
+    private static let colon = [UInt8(ascii: ":")]
 
-    /// Whether `digest` is the `rspauth` for the request with the field `sent`. With `auth-int` it covers the
+    /// Whether `proof` is the `rspauth` for the request with the field `sent`. With `auth-int` it covers the
     /// response's content, which has not arrived, so that nothing can be said.
-    func verifies(_ digest: String, of sent: AuthorizationField) -> Bool {
+    func verifies(_ proof: String, of sent: AuthorizationField) -> Bool {
         guard !needsContent else { return true }
         guard let sent = sent.parsed, let nonce = sent.parameter("nonce"), let uri = sent.parameter("uri") else {
             return false
         }
-        let proof = Proof(
-            nonce: Array(nonce.utf8), count: Array((sent.parameter("nc") ?? "").utf8),
-            clientNonce: Array((sent.parameter("cnonce") ?? "").utf8))
-        var expected: [UInt8] = []
-        session.withLock { session in
-            let target = session.digest.hash(Array(":\(uri)".utf8))
-            appendResponse(proof, of: target, to: &expected, &session.digest)
+        let count = Array((sent.parameter("nc") ?? "").utf8)
+        let clientNonce = Array((sent.parameter("cnonce") ?? "").utf8)
+        return withUnsafeTemporaryAllocation(byteCount: challenge.algorithm.digitCount, alignment: 1) { digits in
+            session.withLock { session in
+                let nonce = DigestNonce(
+                    server: Array(nonce.utf8), client: clientNonce, challenge, secret, &session.digest)
+                session.digest.update(Array(":\(uri)".utf8))
+                session.digest.finish(digits: digits)
+                nonce.respond(to: UnsafeRawBufferPointer(digits), count: count, into: digits, &session.digest)
+            }
+            return digits.elementsEqual(proof.lowercased().utf8)
         }
-        return expected.elementsEqual(digest.lowercased().utf8)
     }
 
     /// Eight hexadecimal digits.
