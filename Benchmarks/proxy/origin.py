@@ -16,7 +16,7 @@ import subprocess
 import time
 import urllib.request
 
-from scenarios import HTTP_PORT, STORE_PORT, TLS_PORT
+from scenarios import BEARER_TOKEN, HTTP_PORT, STORE_PORT, TLS_PORT
 
 NAMES = "DNS:*.bench.test,DNS:mitm.bench.test,DNS:*.mitm.bench.test"
 EXTENSIONS = {
@@ -132,6 +132,17 @@ http {{
             return 200 "{body}";
         }}
     }}
+    server {{
+        listen 127.0.0.1:{tls} ssl;
+        server_name bearer.bench.test;
+        location = /1k {{
+            if ($http_authorization != "Bearer {token}") {{
+                add_header WWW-Authenticate 'Bearer realm="bench"' always;
+                return 401 "A token, please";
+            }}
+            return 200 "{body}";
+        }}
+    }}
     map $http_authorization $is_digest {{ default ""; '~^Digest username="user", realm="bench", .*, nc=' 1; }}
     server {{
         listen 127.0.0.1:{tls} ssl;
@@ -192,7 +203,8 @@ class Origin:
             file.write(CONFIGURATION.format(
                 folder=folder, pki=pki, http=HTTP_PORT, tls=TLS_PORT, store=STORE_PORT, body=body, bodies=bodies,
                 files=files, connections=min(files - 100, 18_000), challenge=ntlm_challenge(),
-                nonce=os.urandom(16).hex(), credentials=base64.b64encode(b"user:pass").decode()))
+                nonce=os.urandom(16).hex(), credentials=base64.b64encode(b"user:pass").decode(),
+                token=BEARER_TOKEN))
 
     def __enter__(self):
         if self.accepted() is not None:

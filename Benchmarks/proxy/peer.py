@@ -11,7 +11,7 @@ import ssl
 import subprocess
 import time
 
-from scenarios import HTTP_PORT, TLS_PORT
+from scenarios import BEARER_TOKEN, HTTP_PORT, TLS_PORT
 
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "peers")
 
@@ -60,7 +60,8 @@ class Peer:
         # Countersign also reads its flags from COUNTERSIGN_ variables; those set for the benchmark are not for it.
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
         self.environment = {**inherited, "BENCH": bench, "BENCH_HTTP_PORT": str(HTTP_PORT),
-                            "BENCH_TLS_PORT": str(TLS_PORT), **(environment or {})}
+                            "BENCH_TLS_PORT": str(TLS_PORT), "BENCH_BEARER_TOKEN": BEARER_TOKEN,
+                            **(environment or {})}
         self.root = f"{bench}/pki/root.pem"
         self.process = self.pid = None
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 HTTP_PORT, TLS_PORT, STORE_PORT, FIRST_PROXY_PORT = 19180, 19543, 19181, 19700
 HOSTS = 400
+# As long as a JSON Web Token with a few claims.
+BEARER_TOKEN = "0123456789abcdef" * 40
 PLAIN = f"http://plain.bench.test:{HTTP_PORT}"
 TUNNEL = f"https://tunnel.bench.test:{TLS_PORT}"
 INTERCEPTED = f"https://mitm.bench.test:{TLS_PORT}"
@@ -55,6 +57,7 @@ SCENARIOS = [
              bounds=[Bound(0.25, "squid"), Bound(1.4, "haproxy")]),
     INTERCEPTED_1K,
     answered("basic", "a Basic site"),
+    answered("bearer", "a Bearer site"),
     answered("digest", "a Digest site"),
     answered("ntlm", "an NTLM site"),
     answered("cert", "a client-certificate site"),

@@ -5,9 +5,10 @@ import Glibc
 /// Micro-benchmarks of single modules and of the data path, and the check of their allocations.
 @main struct Micro {
     private static let usage = """
-        usage: micro [--check | --update] [--only NAME]... [--json]
+        usage: micro [--check | --update | --repeat N] [--only NAME]... [--json]
           --check      exit 1 if a benchmark exceeds its threshold, or if a longer list slows down look-ups
           --update     write the thresholds
+          --repeat N   run each benchmark N times without measuring it, for a profiler
           --only NAME  run only the benchmarks whose names begin with NAME
           --json       print the figures as JSON
 
@@ -19,6 +20,7 @@ import Glibc
 
     private var checks = false
     private var updates = false
+    private var repetitions: Int?
     private var writesJSON = false
     private var only: [String] = []
 
@@ -45,27 +47,41 @@ import Glibc
             case "--check": checks = true
             case "--update": updates = true
             case "--json": writesJSON = true
+            case "--repeat":
+                guard let count = rest.popFirst().flatMap({ Int($0) }), count > 0 else {
+                    throw WrongUse(detail: "--repeat needs a number")
+                }
+                repetitions = count
             case "--only":
                 guard let name = rest.popFirst() else { throw WrongUse(detail: "--only needs a name") }
                 only.append(name)
             default: throw WrongUse(detail: "unknown argument \"\(argument)\"")
             }
         }
-        if checks && updates { throw WrongUse(detail: "--check and --update exclude each other") }
+        guard [checks, updates, repetitions != nil].count(where: { $0 }) <= 1 else {
+            throw WrongUse(detail: "--check, --update and --repeat exclude each other")
+        }
     }
 
     /// False if `--check` finds a fault.
     private func run() throws -> Bool {
         let meter = try Meter()
         var all: [Figures] = []
+        var ran = false
         for group in Self.groups where isWanted({ $0.hasPrefix(group.prefix) || group.prefix.hasPrefix($0) }) {
             for benchmark in try group.make() where isWanted(benchmark.name.hasPrefix) {
+                if let repetitions {
+                    for _ in 0..<repetitions { try benchmark.operation() }
+                    ran = true
+                    continue
+                }
                 let figures = try meter.measure(benchmark)
                 if !writesJSON { print(all.isEmpty ? Report.title + "\n" : "", Report.row(figures), separator: "") }
                 all.append(figures)
             }
         }
-        guard !all.isEmpty else { throw WrongUse(detail: "no benchmark has that name") }
+        guard ran || !all.isEmpty else { throw WrongUse(detail: "no benchmark has that name") }
+        if ran { return true }
         if writesJSON { print(Report.json(all)) }
         if updates { try update(all) }
         return checks ? try check(all) : true
