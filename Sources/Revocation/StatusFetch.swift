@@ -63,6 +63,14 @@ package struct StatusFetch: Sendable {
         }
     }
 
+    /// Why there is no connection to the address, which is this machine's if `isOwn`; nil if it is permitted.
+    func refusal(of address: [UInt8], _ port: UInt16, isOwn: Bool) -> FetchFault? {
+        guard AddressRule(mayBeLocal: mayBeLocal).permits(address), mayBeLocal || !isOwn else {
+            return .addressRefused(LocalAddress.text(address))
+        }
+        return isOwn && ownPorts.contains(port) ? .ownPort(port) : nil
+    }
+
     private func configure(_ handle: UnsafeMutableRawPointer, _ received: Received) -> CURLcode {
         let context = Unmanaged.passUnretained(received).toOpaque()
         let texts = [
@@ -134,16 +142,8 @@ package struct StatusFetch: Sendable {
             var port: UInt16 = 0
             let count = Int(csn_curl_ip_address(address, &bytes, &port))
             bytes.removeLast(16 - count)
-            let isOwn = LocalAddress.isOfThisMachine(bytes)
-            let isPermitted = AddressRule(mayBeLocal: fetch.mayBeLocal).permits(bytes)
-            guard isPermitted, fetch.mayBeLocal || !isOwn else {
-                refusal = .addressRefused(LocalAddress.text(bytes))
-                return CURL_SOCKET_BAD
-            }
-            guard !isOwn || !fetch.ownPorts.contains(port) else {
-                refusal = .ownPort(port)
-                return CURL_SOCKET_BAD
-            }
+            refusal = fetch.refusal(of: bytes, port, isOwn: LocalAddress.isOfThisMachine(bytes))
+            guard refusal == nil else { return CURL_SOCKET_BAD }
             let made = address.pointee
             return socket(made.family, made.socktype | Int32(SOCK_CLOEXEC.rawValue), made.protocol)
         }

@@ -110,6 +110,16 @@ struct FetchedListTests {
         #expect(try judge("good", list()).finding == .unknown("not for this certificate"))
     }
 
+    /// The changes since list number 1 (RFC 5280 §5.2.4). OpenSSL does not require that the extension is critical.
+    @Test(arguments: ["critical,", ""]) func aDeltaListDoesNotCount(critical: String) throws {
+        let configuration = authority.path("root.cnf")
+        let text = TextFile.text(configuration) + "2.5.29.27=\(critical)DER:020101\n"
+        try text.write(toFile: configuration, atomically: true, encoding: .utf8)
+        let delta = try list()
+        #expect(delta.isDelta)
+        for name in ["good", "bad"] { #expect(try judge(name, delta).finding == .unknown("it is a delta list")) }
+    }
+
     @Test func anUnknownCriticalExtensionMakesAListUnusable() throws {
         let configuration = authority.path("root.cnf")
         let text = TextFile.text(configuration) + "1.2.3.4=critical,DER:0500\n"

@@ -94,6 +94,18 @@ struct RevocationListTests {
         #expect(try judge("good", lists).revocation == .good(by: .revocationList))
     }
 
+    /// A list of changes says nothing about the certificates that it leaves out.
+    @Test func aDeltaListIsIgnored() throws {
+        let complete = try list(of: "middle")
+        let configuration = authority.path("middle.cnf")
+        let text = TextFile.text(configuration) + "2.5.29.27=DER:020101\n"
+        try text.write(toFile: configuration, atomically: true, encoding: .utf8)
+        let delta = try list(of: "middle")
+        for name in ["good", "bad"] { #expect(try judge(name, delta).revocation == unknown("no revocation list")) }
+        #expect(try judge("bad", delta + complete).revocation == .revoked(by: .revocationList))
+        #expect(try judge("good", delta + complete).revocation == .good(by: .revocationList))
+    }
+
     @Test func aListOfAnotherSignerRevokesNobody() throws {
         let pem = try list(of: "middle")
         var der = try der(ofList: pem)

@@ -99,6 +99,27 @@ struct StatusFetchTests {
         guard case .failure(.failed) = refused else { return #expect(Bool(false), "\(refused)") }
     }
 
+    /// No socket is opened, so that it does not matter whether somebody would answer.
+    @Test(arguments: ["10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "[fd00::1]", "[fe80::1]"])
+    func aPrivateAddressIsRefusedWithoutAnAnchorOfTheUser(host: String) throws {
+        let address = host.trimmingCharacters(in: ["[", "]"])
+        #expect(try fetch("http://\(host)/", mayBeLocal: false) == .failure(.addressRefused(address)))
+    }
+
+    /// A machine may have a public address.
+    @Test func anAddressOfThisMachineIsRefusedWithoutAnAnchorOfTheUser() throws {
+        func refusal(isOwn: Bool, mayBeLocal: Bool, port: UInt16 = 80) throws -> FetchFault? {
+            let target = try FetchTarget(url: "http://crl.example/")
+            return StatusFetch(target: target, request: nil, mayBeLocal: mayBeLocal, ownPorts: [8080])
+                .refusal(of: [8, 8, 8, 8], port, isOwn: isOwn)
+        }
+        #expect(try refusal(isOwn: true, mayBeLocal: false) == .addressRefused("8.8.8.8"))
+        #expect(try refusal(isOwn: false, mayBeLocal: false) == nil)
+        #expect(try refusal(isOwn: true, mayBeLocal: true) == nil)
+        #expect(try refusal(isOwn: true, mayBeLocal: true, port: 8080) == .ownPort(8080))
+        #expect(try refusal(isOwn: false, mayBeLocal: true, port: 8080) == nil)
+    }
+
     @Test func addressesOfThisMachineAreKnown() {
         #expect(LocalAddress.isOfThisMachine([127, 0, 0, 1]) && LocalAddress.isOfThisMachine([127, 1, 2, 3]))
         #expect(!LocalAddress.isOfThisMachine([8, 8, 8, 8]))
