@@ -184,6 +184,23 @@ import Testing
         #expect(try proxy.get(origin.url).status == 200)
     }
 
+    /// The token is for the proxy, also if the response switches protocols.
+    @Test func aResponseThatSwitchesProtocolsIsAnswered() throws {
+        let origin = try BindingKerberosOrigin(realm)
+        let user = try user(at: origin.url)
+        try realm.kinit(cache: "tickets")
+        let proxy = try serve(user)
+        for _ in 0..<2 {
+            let done = try Command.run(
+                Tool.python(), [Tool.client("upgrade.py"), String(proxy.port), String(origin.port), proxy.anchor],
+                in: user.folder)
+            let lines = done.output.split(whereSeparator: \.isNewline)
+            #expect(lines.first == "HTTP/1.1 101 Switching Protocols" && lines.last == "hello", "\(done.said)")
+            #expect(!done.output.lowercased().contains("www-authenticate"), "\(done.output)")
+        }
+        #expect(origin.log.requests.map(\.why) == ["no answer", nil, nil])
+    }
+
     // MARK: Errors
 
     private func refusal(

@@ -104,7 +104,9 @@ extension ClientConnection: ExchangeClient {
     func switchProtocols(
         _ head: ResponseHead, _ changes: ResponseChanges, to origin: UpgradedConnection, tally: TunnelHandler.Tally
     ) {
-        let bytes = head.forwarded(ResponseForwarding(framing: .none, connection: .upgrade, via: changes.via))
+        var forwarding = ResponseForwarding(framing: .none, connection: .upgrade, via: changes.via)
+        forwarding.dropsAuthentication = changes.dropsAuthentication
+        let bytes = head.forwarded(forwarding)
         becomeTunnel(
             to: origin.channel, fromOrigin: origin.received, originHasEnded: origin.inputEnded, tally: tally,
             response: bytes)

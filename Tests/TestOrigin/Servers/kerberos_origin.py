@@ -10,7 +10,8 @@ Usage: kerberos_origin.py CONTROL LOG CERT KEY    Prints `listening PORT`. CONTR
     accepts  how many tokens are accepted; the rest are refused (default: all)
     padding  the length of a 401's content (default: a few bytes)
 
-Answers with the principal's name, a space and the length of the content. Writes one JSON object per request to LOG.
+Answers with the principal's name, a space and the length of the content. With `Upgrade`, switches protocols and returns
+one line. Writes one JSON object per request to LOG.
 """
 
 import base64
@@ -39,6 +40,8 @@ class Handler(LoggingHandler):
             "received": len(content),
         })
         last = token and "Negotiate " + base64.b64encode(token).decode()
+        if user and self.headers.get("Upgrade"):
+            return self.switch(last)
         if user:
             return self.reply(200, f"{user} {len(content)}".encode(), [("WWW-Authenticate", last)] if last else [])
         control = self.server.control
@@ -46,6 +49,17 @@ class Handler(LoggingHandler):
         offers = [last if offer == "Negotiate" and last and control["errors"] else offer for offer in offered]
         body = b"not accepted".ljust(control["padding"])
         self.reply(401, body, [("WWW-Authenticate", offer) for offer in offers])
+
+    def switch(self, last):
+        """Switches protocols, and returns the first line in the new one."""
+        self.send_response(101)
+        self.send_header("Connection", "Upgrade")
+        self.send_header("Upgrade", self.headers["Upgrade"])
+        if last:
+            self.send_header("WWW-Authenticate", last)
+        self.end_headers()
+        self.wfile.write(self.rfile.readline())
+        self.close_connection = True
 
     def accept(self, token):
         """The user, the last token, and why there is no user."""
