@@ -276,6 +276,24 @@ struct VaultServerTests {
     }
 
     @Test
+    func aLockEndsAnEnrolmentForACommand() throws {
+        let (place, server) = try enrolling(["pending": 9, "retryAfter": "3600"])
+        defer { server.send(SIGTERM) }
+        let enroll = try ChildProcess(
+            try Sandbox.executable,
+            [
+                "certificate", "enroll", "laptop", "--est", place.server.address(), "--anchor",
+                place.server.certificate("ca"),
+            ], environment: try place.sandbox.environment(), folder: place.sandbox.folder.path,
+            capture: place.sandbox.folder.file("enroll"))
+        let isWaiting: Bool? = poll(seconds: 60) { enroll.errorOutput.contains("next poll at") ? true : nil }
+        try #require(isWaiting == true, "\(enroll.errorOutput)")
+        try place.sandbox.succeed("vault", "lock")
+        let status = try #require(enroll.waitForExit(seconds: 60), "the enrolment still waits")
+        #expect(status == 1 && enroll.errorOutput.contains("lock"), "\(enroll.errorOutput)")
+    }
+
+    @Test
     func sitesAddKnowsTheCredentialsOfTheOpenVault() throws {
         let server = try serve()
         defer { server.send(SIGTERM) }
