@@ -25,8 +25,8 @@ package struct RunningDigest: ~Copyable, Sendable {
 
     package func update(_ bytes: [UInt8]) { bytes.withUnsafeBytes { update($0) } }
 
-    /// Writes the digest of all bytes since the last call, in lower-case hexadecimal digits, to `output`, which has room
-    /// for exactly them. What follows belongs to the next digest.
+    /// Writes the digest of all bytes since the last call to `output`, which has room for exactly its lower-case
+    /// hexadecimal digits. What follows belongs to the next digest.
     package mutating func finish(digits output: UnsafeMutableRawBufferPointer) {
         precondition(output.count == 2 * digest.lengthBytes, "room for two digits for each byte")
         var length: UInt32 = 0
