@@ -19,6 +19,11 @@ package enum FakeTime {
         try environment(["FAKETIME": minutes < 0 ? "\(minutes)m" : "+\(minutes)m"])
     }
 
+    /// The environment for a program whose clock is `seconds` ahead.
+    package static func environment(seconds: Int) throws -> [String: String] {
+        try environment(["FAKETIME": "+\(seconds)s"])
+    }
+
     /// The environment for a program that reads its offset, such as `+3d`, from a file whenever it reads the clock.
     package static func environment(readFrom file: String) throws -> [String: String] {
         try environment(["FAKETIME_TIMESTAMP_FILE": file, "FAKETIME_NO_CACHE": "1"])

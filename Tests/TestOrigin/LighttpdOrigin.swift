@@ -51,12 +51,13 @@ package final class LighttpdOrigin: Sendable {
 
     package var url: String { "https://lighttpd.test.localhost:\(port)" }
 
-    /// Starts the server again, `minutes` later. It replaces a nonce after nine minutes; after ten, the nonce is stale.
-    package func restart(afterMinutes minutes: Int) throws {
+    /// Starts the server again, `seconds` later. It replaces a nonce after more than nine minutes; after ten, the nonce
+    /// is stale.
+    package func restart(afterSeconds seconds: Int) throws {
         process.withLock { $0.stop() }
         let server = try ChildProcess(
             try Tool.path("lighttpd"), ["-D", "-f", folder.file("lighttpd.conf")],
-            environment: FakeTime.environment(minutes: minutes), capture: folder.file("server-\(minutes)"))
+            environment: FakeTime.environment(seconds: seconds), capture: folder.file("server-\(seconds)"))
         process.withLock { $0 = server }
         guard poll(seconds: 60, { Loopback.answers(port: port) ? true : nil }) == true else {
             throw HarnessError("lighttpd did not start again: \(server.errorOutput)\(folder.text("error.log"))")
