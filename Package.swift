@@ -80,7 +80,12 @@ let package = Package(
         module("Certificates", ["Cryptography", "COpenSSL"]),
         module("Vault", ["Challenges", "Cryptography"]),
         module("Enrollment", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl"]),
-        module("SignIn", ["HTTP1", "Cryptography", "CLinux"]),
+        module(
+            "SignIn",
+            [
+                "Enrollment", "OAuth", "JSON", "HTTP1", "SitePolicy", "Certificates", "Challenges", "Cryptography",
+                "CCurl", "CLinux",
+            ]),
         module("Revocation", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "CCurl"]),
         module("TLS", ["Certificates", "Challenges", "Cryptography", "COpenSSL"], nio),
         module("Upstream", ["HTTP1", "TLS", "Certificates", "Challenges", "Cryptography"], nio),
@@ -93,8 +98,8 @@ let package = Package(
         module(
             "Countersign",
             [
-                "Proxy", "Upstream", "TLS", "NTLM", "Negotiate", "Vault", "Enrollment", "Revocation", "SitePolicy",
-                "Certificates", "Challenges", "Cryptography", "COpenSSL", "CLinux",
+                "SignIn", "OAuth", "Proxy", "Upstream", "TLS", "NTLM", "Negotiate", "Vault", "Enrollment", "Revocation",
+                "SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CLinux",
             ], nio + [logging, lifecycle], settings: internalImports),
         module(
             "CountersignURLSession", ["Countersign", "Upstream", "HTTP1", "Challenges"], nio,
@@ -107,8 +112,8 @@ let package = Package(
             name: "CountersignCLI",
             dependencies: dependencies(
                 [
-                    "Countersign", "Demo", "Proxy", "Negotiate", "TLS", "Vault", "Enrollment", "SitePolicy",
-                    "Certificates", "Challenges", "Cryptography", "CLinux", "CCurl",
+                    "Countersign", "SignIn", "OAuth", "Demo", "Proxy", "Negotiate", "TLS", "Vault", "Enrollment",
+                    "SitePolicy", "Certificates", "Challenges", "Cryptography", "CLinux", "CCurl",
                 ], nio + [argumentParser, logging]),
             // Resolves every function before any secret is read. The dynamic linker otherwise resolves a function in
             // its first call, and stores the vector registers on the stack meanwhile: with the secret that the last
@@ -138,7 +143,7 @@ let package = Package(
             "TLSTests", ["TLS", "TestOrigin", "Certificates", "Challenges", "Cryptography", "COpenSSL"],
             nio + [embedded]),
         tests("EnrollmentTests", ["Enrollment", "TestOrigin", "Certificates", "Challenges", "Cryptography"]),
-        tests("SignInTests", ["SignIn", "TestOrigin", "Cryptography"]),
+        tests("SignInTests", ["SignIn", "OAuth", "JSON", "TestOrigin", "Cryptography"]),
         tests("RevocationTests", ["Revocation", "TestOrigin", "Certificates", "Cryptography"]),
         tests("UpstreamTests", ["Upstream", "HTTP1", "TLS", "Certificates", "Challenges"], nio + [embedded]),
         tests(

@@ -89,7 +89,8 @@ package struct WebExchange: Sendable {
         case CURLE_COULDNT_CONNECT:
             return EnrollmentError(.unreachable, "no connection to \(origin.host), port \(origin.port)")
         case CURLE_OPERATION_TIMEDOUT:
-            return EnrollmentError(.timedOut, "\(origin.host) did not answer within \(limit.components.seconds) seconds")
+            return EnrollmentError(
+                .timedOut, "\(origin.host) did not answer within \(limit.components.seconds) seconds")
         default:
             if let alert = transfer.tls.alert {
                 return EnrollmentError(
@@ -186,7 +187,8 @@ private struct WebHandle: ~Copyable {
                 handle,
                 { bytes, size, count, context in
                     guard let bytes, let context else { return 0 }
-                    WebTransfer.at(context).received(headLine: UnsafeRawBufferPointer(start: bytes, count: size * count))
+                    let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+                    WebTransfer.at(context).received(headLine: line)
                     return size * count
                 }, context))
         try set(

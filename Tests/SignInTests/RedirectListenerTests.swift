@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignTestOrigin
-import Dispatch
+import Synchronization
 import Testing
 
 @testable import CountersignSignIn
@@ -12,17 +12,26 @@ import Testing
 
     init() throws { scratch = try TemporaryFolder() }
 
-    private func curl(_ arguments: String...) async throws -> CommandResult {
-        try await run("curl", ["-sS", "--noproxy", "*", "-w", "\n%{http_code} %{num_redirects}"] + arguments)
+    private func curl(_ arguments: String...) throws -> CommandResult {
+        try Command.run(
+            try Tool.path("curl"), ["-sS", "--noproxy", "*", "-w", "\n%{http_code} %{num_redirects}"] + arguments,
+            in: scratch)
     }
 
-    /// Waits on another thread: the listener needs one of the pool's.
-    private func run(_ program: String, _ arguments: [String]) async throws -> CommandResult {
-        try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue(label: "browser").async {
-                continuation.resume(
-                    with: Result { try Command.run(try Tool.path(program), arguments, in: scratch) })
+    /// A wait that does not need a thread of the pool, which other tests may occupy.
+    private final class Waiting: Sendable {
+        private let result = Mutex<Result<String, SignInError>?>(nil)
+
+        init(_ listener: RedirectListener) {
+            listener.start(within: .seconds(120), judge: RedirectListenerTests.judge) { [self] in
+                let outcome = $0
+                result.withLock { $0 = outcome }
             }
+        }
+
+        /// What the listener has returned; nil if it is still waiting after a minute.
+        var response: String? {
+            get throws { try poll(seconds: 60) { result.withLock { $0 } }?.get() }
         }
     }
 
@@ -30,60 +39,62 @@ import Testing
         try RedirectListener(RedirectAddress(host: host, port: port, path: "/"))
     }
 
-    private static func judge(_ parameters: String) -> RedirectListener.Verdict {
+    fileprivate static func judge(_ parameters: String) -> RedirectListener.Verdict {
         parameters.contains("state=good") ? parameters.contains("error=") ? .failed : .accepted : .foreign
     }
 
     @Test(arguments: RedirectAddress.Host.allCases)
-    func theBrowserSeesThatTheWindowCanBeClosed(host: RedirectAddress.Host) async throws {
+    func theBrowserSeesThatTheWindowCanBeClosed(host: RedirectAddress.Host) throws {
         let listener = try listener(host)
-        async let response = listener.response(within: .seconds(60), judge: Self.judge)
-        let shown = try await curl("-L", "\(listener.uri)?code=c&state=good")
-        #expect(try await response == "code=c&state=good")
-        #expect(shown.output.contains("You can close this window") && shown.output.hasSuffix("\n200 1"), "\(shown.said)")
+        let waiting = Waiting(listener)
+        let shown = try curl("-L", "\(listener.uri)?code=c&state=good")
+        #expect(try waiting.response == "code=c&state=good")
+        #expect(shown.output.contains("You can close this window"), "\(shown.said)")
+        #expect(shown.output.hasSuffix("\n200 1"), "\(shown.said)")
         listener.finish()
     }
 
-    @Test func localhostHasBothAddresses() async throws {
+    @Test func localhostHasBothAddresses() throws {
         let listener = try listener(.localhost)
-        async let response = listener.response(within: .seconds(60), judge: Self.judge)
-        let six = try await curl("-6", "\(listener.uri)?state=bad")
-        let four = try await curl("-4", "-L", "\(listener.uri)?state=good")
+        let waiting = Waiting(listener)
+        let six = try curl("-6", "\(listener.uri)?state=bad")
+        let four = try curl("-4", "-L", "\(listener.uri)?state=good")
         #expect(six.output.hasSuffix("\n400 0") && four.output.hasSuffix("\n200 1"), "\(six.said)\n\(four.said)")
-        #expect(try await response == "state=good")
+        #expect(try waiting.response == "state=good")
     }
 
-    @Test func strayAndForeignRequestsDoNotEndTheWait() async throws {
+    @Test func strayAndForeignRequestsDoNotEndTheWait() throws {
         let listener = try listener()
-        async let response = listener.response(within: .seconds(60), judge: Self.judge)
-        #expect(try await curl("\(listener.uri)favicon.ico").output.hasSuffix("\n404 0"))
-        #expect(try await curl("\(listener.uri)?code=evil&state=bad").output.hasSuffix("\n400 0"))
-        #expect(try await curl("\(listener.uri)signed-in").output.hasSuffix("\n404 0"))
-        #expect(try await curl("-H", "Host: evil.example", "\(listener.uri)?state=good").output.hasSuffix("\n421 0"))
-        let posted = try await curl("-L", "-d", "code=c&state=good", listener.uri)
+        let waiting = Waiting(listener)
+        #expect(try curl("\(listener.uri)favicon.ico").output.hasSuffix("\n404 0"))
+        #expect(try curl("\(listener.uri)?code=evil&state=bad").output.hasSuffix("\n400 0"))
+        #expect(try curl("\(listener.uri)signed-in").output.hasSuffix("\n404 0"))
+        #expect(try curl("-H", "Host: evil.example", "\(listener.uri)?state=good").output.hasSuffix("\n421 0"))
+        let posted = try curl("-L", "-d", "code=c&state=good", listener.uri)
         #expect(posted.output.hasSuffix("\n200 1"), "\(posted.said)")
-        #expect(try await response == "code=c&state=good")
+        #expect(try waiting.response == "code=c&state=good")
     }
 
-    @Test func aFailedSignInIsShownAsOne() async throws {
+    @Test func aFailedSignInIsShownAsOne() throws {
         let listener = try listener()
-        async let response = listener.response(within: .seconds(60), judge: Self.judge)
-        let shown = try await curl("-L", "\(listener.uri)?error=access_denied&state=good")
+        let waiting = Waiting(listener)
+        let shown = try curl("-L", "\(listener.uri)?error=access_denied&state=good")
         #expect(shown.output.contains("has failed") && !shown.output.contains("access_denied"))
-        #expect(try await response == "error=access_denied&state=good")
+        #expect(try waiting.response == "error=access_denied&state=good")
     }
 
     /// Idle connections are closed in favour of new ones.
-    @Test func idleConnectionsDoNotBlockTheBrowser() async throws {
+    @Test func idleConnectionsDoNotBlockTheBrowser() throws {
         let listener = try listener()
-        async let response = listener.response(within: .seconds(60), judge: Self.judge)
+        let waiting = Waiting(listener)
         let port = listener.uri.dropLast().split(separator: ":").last ?? ""
-        let script = "import socket,subprocess,sys; "
+        let script =
+            "import socket,subprocess,sys; "
             + "s=[socket.create_connection(('127.0.0.1',\(port))) for _ in range(64)]; "
             + "sys.exit(subprocess.call(['curl','-sSL','--noproxy','*','\(listener.uri)?state=good']))"
-        let result = try await run("python3", ["-c", script])
+        let result = try Command.run(Tool.path("python3"), ["-c", script], in: scratch)
         #expect(result.status == 0 && result.output.contains("You can close"), "\(result.said)")
-        #expect(try await response == "state=good")
+        #expect(try waiting.response == "state=good")
     }
 
     @Test func theWaitEndsInTime() async throws {

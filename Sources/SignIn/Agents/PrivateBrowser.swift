@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Dispatch
 import FoundationEssentials
 import Synchronization
 
@@ -8,6 +9,11 @@ import Synchronization
 package final class PrivateBrowser: UserAgent {
     private let environment: [String: String]
     private let state = Mutex<(process: AgentProcess?, folder: String?)>((nil, nil))
+    /// Signalled when the browser has ended.
+    private let ended = DispatchSemaphore(value: 0)
+
+    /// How long the browser may take to end, in seconds.
+    private static let endSeconds = 3
 
     package init(environment: [String: String]) { self.environment = environment }
 
@@ -36,8 +42,9 @@ package final class PrivateBrowser: UserAgent {
     package func open(_ url: String, warn: @escaping @Sendable (String) -> Void) throws(SignInError) {
         let folder = FileManager.default.temporaryDirectory
             .appending(path: "countersign-browser-\(UUID().uuidString)").path
-        guard let words = Self.words(
-            for: url, profile: folder, path: { AgentProcess.path(of: $0, in: environment) })
+        guard
+            let words = Self.words(
+                for: url, profile: folder, path: { AgentProcess.path(of: $0, in: environment) })
         else {
             throw SignInError(
                 .noAgent, "there is no browser with private windows: neither Chromium nor Firefox is installed",
@@ -52,12 +59,10 @@ package final class PrivateBrowser: UserAgent {
         state.withLock { $0.folder = folder }
         let process = try AgentProcess(words, environment: environment)
         state.withLock { $0.process = process }
-        process.onEnd { [weak self] status in
-            let hadProcess = self?.state.withLock { state in
-                defer { state.process = nil }
-                return state.process != nil
-            }
-            if status != 0, hadProcess == true { warn("\(words[0]) ended with status \(status)") }
+        process.onEnd { [weak self, ended] status in
+            ended.signal()
+            let isOpen = self?.state.withLock { $0.process != nil }
+            if status != 0, isOpen == true { warn("\(words[0]) ended with status \(status)") }
         }
     }
 
@@ -67,7 +72,11 @@ package final class PrivateBrowser: UserAgent {
             defer { state = (nil, nil) }
             return state
         }
-        process?.end()
+        if let process {
+            process.end()
+            // The browser would write into its profile again.
+            _ = ended.wait(timeout: .now() + .seconds(Self.endSeconds))
+        }
         if let folder { try? FileManager.default.removeItem(atPath: folder) }
     }
 

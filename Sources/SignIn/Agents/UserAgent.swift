@@ -3,9 +3,9 @@
 /// Shows a person the pages of a provider (RFC 8252 §8.12). The authorization response comes back through the redirect
 /// URI, not through the agent.
 package protocol UserAgent: Sendable {
-    /// Shows `url` and returns without waiting for the person. `warn` receives a sentence if the page could not be shown
-    /// after all, on any thread; the person can still open the URL elsewhere. Throws `noAgent` if there is no such
-    /// agent.
+    /// Shows `url` and returns without waiting for the person. `warn` receives a sentence if the page could not be
+    /// shown after all, on any thread; the person can still open the URL elsewhere. Throws `noAgent` if there is no
+    /// such agent.
     func open(_ url: String, warn: @escaping @Sendable (String) -> Void) throws(SignInError)
 
     /// The sign-in has ended.

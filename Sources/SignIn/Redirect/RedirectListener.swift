@@ -65,24 +65,32 @@ package final class RedirectListener: Sendable {
     package func response(
         within limit: Duration, judge: @escaping @Sendable (String) -> Verdict
     ) async throws(SignInError) -> String {
-        let isFirst = state.withLock { state in
-            defer { state.hasStarted = true }
-            return !state.hasStarted
-        }
-        precondition(isFirst, "a listener waits for one response")
         let result: Result<String, SignInError> = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                DispatchQueue(label: "countersign.redirect").async { [self] in
-                    var loop = RedirectLoop(sockets, address, wake: wake.waiting, judge: judge)
-                    continuation.resume(returning: loop.waitForResponse(within: limit))
-                    loop.showPage(within: .seconds(Self.pageSeconds))
-                    ended.signal()
-                }
+                start(within: limit, judge: judge) { continuation.resume(returning: $0) }
             }
         } onCancel: {
             end()
         }
         return try result.get()
+    }
+
+    /// The same on a thread of its own. `done` is called there, once.
+    func start(
+        within limit: Duration, judge: @escaping @Sendable (String) -> Verdict,
+        done: @escaping @Sendable (Result<String, SignInError>) -> Void
+    ) {
+        let isFirst = state.withLock { state in
+            defer { state.hasStarted = true }
+            return !state.hasStarted
+        }
+        precondition(isFirst, "a listener waits for one response")
+        DispatchQueue(label: "countersign.redirect").async { [self] in
+            var loop = RedirectLoop(sockets, address, wake: wake.waiting, judge: judge)
+            done(loop.waitForResponse(within: limit))
+            loop.showPage(within: .seconds(Self.pageSeconds))
+            ended.signal()
+        }
     }
 
     /// Ends the wait.

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCCurl
+import CountersignCertificates
+import CountersignCryptography
+import CountersignEnrollment
+import CountersignOAuth
+
+/// Sends requests to a provider, one at a time or several.
+package struct ProviderClient: Sendable {
+    private let anchors: ESTServerAnchors
+    /// Certificates that verify no provider: those of our own interception CA.
+    private let refused: [Certificate]
+    private let now: @Sendable () -> Int64
+    private let limit: Duration
+
+    /// `now` is in seconds since 1970; `limit` is for one request.
+    package init(
+        anchors: ESTServerAnchors, refusing refused: [Certificate], limit: Duration = .seconds(30),
+        now: @escaping @Sendable () -> Int64
+    ) {
+        self.anchors = anchors
+        self.refused = refused
+        self.now = now
+        self.limit = limit
+    }
+
+    package func send(_ request: ProviderRequest) async -> ProviderOutcome {
+        var exchange = WebExchange(request.url.origin, target: request.url.target)
+        exchange.body = request.body
+        exchange.limit = limit
+        exchange.responseBytes = ProviderRequest.maximumResponseBytes
+        exchange.fields.append(("Accept", Secret(utf8: request.accept)))
+        if let type = request.contentType { exchange.fields.append(("Content-Type", Secret(utf8: type))) }
+        if let authorization = request.authorization { exchange.fields.append(("Authorization", authorization)) }
+        do throws(EnrollmentError) {
+            let response = try await exchange.run(anchors, refusing: refused, now: now)
+            return .response(
+                ProviderResponse(
+                    status: response.status, contentType: response.field("content-type"),
+                    retryAfter: retryAfter(response), body: response.body.withBytes { Array($0) }))
+        } catch {
+            return .failure(
+                ProviderFailure(
+                    error.detail, hint: error.hint, timedOut: error.code == .timedOut, isTransient: error.isTransient))
+        }
+    }
+
+    /// A profile from an https URL. Throws ``EnrollmentError``.
+    package func profile(at url: EndpointURL) async throws -> [UInt8] {
+        var exchange = WebExchange(url.origin, target: url.target)
+        exchange.limit = limit
+        exchange.responseBytes = SignInProfile.maximumBytes
+        exchange.fields.append(("Accept", Secret(utf8: "application/json")))
+        let response = try await exchange.run(anchors, refusing: refused, now: now)
+        guard response.status == 200 else {
+            let redirects = (300...399).contains(response.status) ? ", and redirects are not followed" : ""
+            throw SignInError(.profile, "\(url) answers with the status \(response.status)\(redirects)")
+        }
+        return response.body.withBytes { Array($0) }
+    }
+
+    /// RFC 9110 §10.2.3, at most a day.
+    private func retryAfter(_ response: WebExchange.Response) -> Int64? {
+        guard let value = response.field("retry-after") else { return nil }
+        let seconds: Int64
+        if !value.isEmpty, value.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
+            seconds = Int64(value) ?? .max
+        } else {
+            let date = csn_curl_getdate(value)
+            guard date >= 0 else { return nil }
+            seconds = Int64(date) - now()
+        }
+        return min(max(0, seconds), 86_400)
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignJSON
+import CountersignOAuth
+import CountersignSitePolicy
+
+/// How an organisation's people sign in: a JSON document that it hands out. `Documentation/profile.schema.json`
+/// describes it.
+package struct SignInProfile: Sendable {
+    /// The whole document.
+    package let text: String
+    /// The name of the sign-in and of its access token; nil if the person chooses it.
+    package let name: String?
+    package let issuer: Issuer
+    package let transport: EndpointURL.Transport
+    package let request: SignInRequest
+    package let redirect: RedirectURI
+    /// Nil if the machine decides.
+    package let userAgent: UserAgentKind?
+    /// The sites that the access token is for, as `AllowedSites` writes them, without options.
+    package let sites: [String]
+
+    /// The largest document, in bytes.
+    package static let maximumBytes = 64 << 10
+    private static let maximumSites = 64
+
+    /// Throws ``JSONError`` with line and column for a document that is not a profile, and ``OAuthError`` for a value
+    /// that OAuth does not permit.
+    package init(_ document: [UInt8]) throws {
+        let value = try JSONParser.parse(document, limits: JSONLimits(bytes: Self.maximumBytes))
+        var reader = try JSONReader(value, "the profile", .strict)
+        text = String(decoding: document, as: UTF8.self)
+        _ = try reader.stringIfPresent("$schema")
+        name = try reader.stringIfPresent("name")
+        if let name, !SiteRule.isStoredName(name) {
+            throw reader.invalid("name", "must have 1 to 64 characters from A-Z a-z 0-9 . _ -")
+        }
+        let issuerText = try reader.string("issuer")
+        // A provider on this machine, such as one for tests. The loopback interface needs no TLS.
+        transport = issuerText.hasPrefix("http://") ? .secureOrLoopback : .secure
+        issuer = try Issuer(issuerText, transport)
+        let client = Client(try reader.string("client_id"))
+        let scopes = try reader.stringsIfPresent("scopes") ?? ["openid", "offline_access"]
+        let resources = try reader.stringsIfPresent("resources") ?? []
+        redirect = try Self.redirect(&reader)
+        userAgent = try Self.userAgent(&reader)
+        request = try SignInRequest(
+            client: client, scopes: scopes, resources: resources,
+            parameters: try Self.parameters("parameters", &reader),
+            tokenParameters: try Self.parameters("token_parameters", &reader),
+            prompt: try reader.stringIfPresent("prompt"), usesFormPost: try reader.boolIfPresent("form_post") ?? false)
+        sites = try Self.sites(&reader)
+        try reader.finish()
+    }
+
+    private static func redirect(_ reader: inout JSONReader) throws -> RedirectURI {
+        let key = "redirect_uri"
+        let redirect = try RedirectURI(try reader.stringIfPresent(key) ?? "http://127.0.0.1/")
+        guard case .loopback = redirect.kind else {
+            throw reader.invalid(key, "must be http://127.0.0.1/…, http://[::1]/… or http://localhost/…")
+        }
+        return redirect
+    }
+
+    private static func userAgent(_ reader: inout JSONReader) throws -> UserAgentKind? {
+        guard let text = try reader.stringIfPresent("user_agent") else { return nil }
+        guard let kind = UserAgentKind(rawValue: text) else {
+            let known = UserAgentKind.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: ", ")
+            throw reader.invalid("user_agent", "must be one of \(known)")
+        }
+        return kind
+    }
+
+    private static func parameters(
+        _ key: String, _ reader: inout JSONReader
+    ) throws -> [SignInRequest.Parameter] {
+        guard let value = reader.valueIfPresent(key) else { return [] }
+        guard case .object(let members) = value.content else { throw reader.invalid(key, "must be an object") }
+        return try members.map { member in
+            guard case .string(let text) = member.value.content else {
+                throw JSONError(.wrongValue, at: member.value.position, "\"\(member.name)\" must be a string")
+            }
+            return SignInRequest.Parameter(member.name, text)
+        }
+    }
+
+    /// Only sites: an option such as `credential=` could send another credential of the person there.
+    private static func sites(_ reader: inout JSONReader) throws -> [String] {
+        let sites = try reader.stringsIfPresent("sites") ?? []
+        guard sites.count <= maximumSites else {
+            throw reader.invalid("sites", "has more than \(maximumSites) entries")
+        }
+        for site in sites where site.isEmpty || site.contains(where: { $0.isWhitespace || $0 == "#" }) {
+            throw reader.invalid("sites", "must list sites without options, such as https://api.corp.example")
+        }
+        return sites
+    }
+
+    /// The lines for the list of sites, for a sign-in of that name.
+    package func siteLines(name: String) -> [String] {
+        sites.map { "\($0) answer=bearer credential=\(name)" }
+    }
+}
+
+extension RedirectURI {
+    /// Where to listen for a loopback redirect; nil for another kind.
+    package var address: RedirectAddress? {
+        guard case .loopback(let host, let port) = kind else { return nil }
+        let written: RedirectAddress.Host =
+            switch host {
+            case "127.0.0.1": .ipv4
+            case "::1": .ipv6
+            default: .localhost
+            }
+        return RedirectAddress(host: written, port: port ?? 0, path: path)
+    }
+}
