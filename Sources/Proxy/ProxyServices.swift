@@ -40,7 +40,8 @@ package final class ProxyServices: Sendable {
         configuration: ProxyConfiguration, policy: CurrentPolicy, accessLog: AccessLog?,
         breaker: BreakerBoard? = nil,
         serverTrustDecider: (any ServerTrustDecider)? = nil, delegateCredentials: ReplacementCredentials? = nil,
-        identityRefresher: IdentityRefresher? = nil, tokenRenewer: TokenRenewer? = nil, observer: ChallengeObserver? = nil,
+        identityRefresher: IdentityRefresher? = nil, tokenRenewer: TokenRenewer? = nil,
+        observer: ChallengeObserver? = nil,
         untrusted: (@Sendable (_ sentence: String, _ hint: String?) -> Void)? = nil,
         pseudonym: String,
         wallClock: @escaping @Sendable () -> Int64

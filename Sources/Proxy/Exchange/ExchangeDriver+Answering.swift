@@ -36,7 +36,7 @@ extension ExchangeDriver {
         case .refused(let reason):
             if usesTicket {
                 ticketRefused(reference, challenge, hasLooked: hasLooked)
-            } else {
+            } else if !renewsToken(reference, for: challenge, refusedFor: reason) {
                 refused(credential, challenge, reason: reason)
             }
         case .unsuitable(let reason):

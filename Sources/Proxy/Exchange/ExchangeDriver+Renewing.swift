@@ -19,6 +19,18 @@ extension ExchangeDriver {
         }
     }
 
+    /// Whether `credential`, which the breaker refuses for `reason`, is renewed: the origin has called it invalid when it
+    /// could not be renewed.
+    func renewsToken(
+        _ credential: CredentialReference, for challenge: CredentialRequest, refusedFor reason: String
+    ) -> Bool {
+        guard dialogue?.hasRenewedToken != true, policy.isAccessToken(credential) else { return false }
+        return renews(credential, .invalid) { [self] outcome in
+            if case .renewed = outcome { return decide(challenge) }
+            run(exchange.decisionReceived(.performDefaultHandling(reason: reason)))
+        }
+    }
+
     /// Whether the exchange is repeated with a new token, because the origin has called the present one invalid. The
     /// breaker does not count the old one then: it has expired early, or was revoked.
     func renewsToken(after outcome: ExchangeMachine.Outcome) -> Bool {

@@ -97,8 +97,9 @@ package struct VaultContents: Equatable, Sendable {
 
     /// The number of records in the encoded contents.
     package var recordCount: Int {
-        credentials.count + tokens.count + principals.count + signIns.count + identityKeys.count + (interception == nil ? 0 : 1)
-            + trustExceptions.count + enrollments.count + pendingEnrollments.count + tokenKeys.count
+        credentials.count + tokens.count + principals.count + signIns.count + identityKeys.count
+            + (interception == nil ? 0 : 1) + trustExceptions.count + enrollments.count + pendingEnrollments.count
+            + tokenKeys.count
             + serverAnchors.reduce(0) { $0 + $1.records.count } + pendingTokens.count + (hasOwnOrder ? 1 : 0)
             + (tagKey == nil ? 0 : 1)
     }
