@@ -46,6 +46,15 @@ package enum VaultOperation: Equatable, Sendable, Codable {
     case checkEnrollment(name: String, replaces: Bool)
     /// Returns `renewed`, `pending` or, without anchors, `needsAnchors`.
     case enrollIdentity(EnrollmentRequest)
+    /// The sign-ins of all profiles. Returns `signIns`.
+    case listSignIns
+    /// Throws if a sign-in may not have this name, its lines for the list of sites are faulty, or the vault cannot be
+    /// written. Returns `signIns` with the one that would be replaced, or none.
+    case checkSignIn(name: String, sites: [String])
+    /// The secret is ``SignInTokens/encoded``. Returns `done`.
+    case storeSignIn(NewSignIn)
+    /// Returns `signedOut`, or `removed` if there is none of that name.
+    case removeSignIn(name: String)
     /// The interception CA's root, which is created if there is none. Returns `root`.
     case ensureAuthority
     /// Replaces the interception CA. Returns `root`.
@@ -132,7 +141,9 @@ extension VaultOperation {
         "listTrustExceptions",
         "addTrustException", "removeTrustExceptions", "listIdentities", "showIdentity", "listRenewalStates",
         "importIdentity",
-        "removeIdentity", "repairIdentity", "refreshIdentity", "checkEnrollment", "enrollIdentity", "ensureAuthority",
+        "removeIdentity", "repairIdentity", "refreshIdentity", "checkEnrollment", "enrollIdentity", "listSignIns",
+        "checkSignIn",
+        "storeSignIn", "removeSignIn", "ensureAuthority",
         "rotateAuthority", "report", "runProxy",
     ]
 
@@ -170,6 +181,10 @@ extension VaultOperation {
         case .refreshIdentity: "refreshIdentity"
         case .checkEnrollment: "checkEnrollment"
         case .enrollIdentity: "enrollIdentity"
+        case .listSignIns: "listSignIns"
+        case .checkSignIn: "checkSignIn"
+        case .storeSignIn: "storeSignIn"
+        case .removeSignIn: "removeSignIn"
         case .ensureAuthority: "ensureAuthority"
         case .rotateAuthority: "rotateAuthority"
         case .report: "report"
@@ -181,7 +196,7 @@ extension VaultOperation {
     var change: String? {
         switch self {
         case .listNames, .listCredentials, .listTrustExceptions, .listIdentities, .showIdentity, .listRenewalStates,
-            .checkEnrollment, .ensureAuthority, .report, .repairIdentity, .runProxy:
+            .checkEnrollment, .listSignIns, .checkSignIn, .ensureAuthority, .report, .repairIdentity, .runProxy:
             nil
         case .setCredential(let name, _), .setToken(let name), .setPrincipal(let name, _, _):
             "set credential \(name.debugDescription)"
@@ -194,6 +209,8 @@ extension VaultOperation {
         case .removeIdentity(let name): "removed identity \(name.debugDescription)"
         case .refreshIdentity(let name, _): "renewed identity \(name.debugDescription)"
         case .enrollIdentity(let request): "enrolled identity \(request.name.debugDescription)"
+        case .storeSignIn(let new): "stored sign-in \(new.name.debugDescription)"
+        case .removeSignIn(let name): "removed sign-in \(name.debugDescription)"
         case .rotateAuthority: "replaced the interception CA"
         }
     }

@@ -69,6 +69,14 @@ package struct VaultOperations: Sendable {
             try renewal(dialogue).checkName(name, replaces: replaces, isInToken: false)
             return .done
         case .enrollIdentity(let request): return try enroll(request, dialogue, confirm)
+        case .listSignIns: return .signIns(signIns())
+        case .checkSignIn(let name, let sites): return try checkSignIn(name, sites)
+        case .storeSignIn(let new):
+            guard let tokens = SignInTokens(decoding: try Self.needed(secret)) else {
+                throw CountersignError(.refused, "the tokens are malformed")
+            }
+            return try storeSignIn(new, tokens)
+        case .removeSignIn(let name): return try removeSignIn(name, dialogue)
         case .ensureAuthority, .rotateAuthority: return try authority(operation)
         case .report, .runProxy:
             throw CountersignError(.refused, "only a running server has a policy")
@@ -153,6 +161,11 @@ package struct VaultOperations: Sendable {
     }
 
     private func removeCredential(_ name: String) throws -> VaultResult {
+        guard vault?.contents.signIns[name] == nil else {
+            throw CountersignError(
+                .refused, "credential \(name.debugDescription) is the access token of a sign-in",
+                hint: "sign out with `countersign unenroll \(name)`")
+        }
         guard let vault, try vault.update({ $0.removeCredential(named: name) }) else {
             return .removed(count: 0, known: Set(vault?.contents.credentialNames ?? []))
         }

@@ -26,6 +26,9 @@ package enum VaultResult: Equatable, Sendable, Codable {
     case pending(until: Int64)
     /// The user has to choose anchors among what the EST server sends, DER.
     case needsAnchors(published: [Data], serverChain: [Data])
+    /// Sorted by name.
+    case signIns([ListedSignIn])
+    case signedOut(SignedOut)
     /// DER.
     case root(Data)
     case report(PolicyReport)

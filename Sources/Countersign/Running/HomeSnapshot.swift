@@ -41,6 +41,7 @@ struct HomeSnapshot: Sendable {
         let credentials: [String: PasswordCredential]?
         let tokens: [String: TokenCredential]?
         let principals: [String: PrincipalCredential]?
+        let renewalTimes: [String: Int64]
         let identities: [Identity]
         let issuing: [Certificate]?
         let lockReason: String?
@@ -50,7 +51,8 @@ struct HomeSnapshot: Sendable {
     var policyInputs: PolicyInputs {
         PolicyInputs(
             rules: sites.rules, anchors: anchors, root: root, credentials: vault?.contents.credentials,
-            tokens: vault?.contents.tokens, principals: vault?.contents.principals, identities: identities,
+            tokens: vault?.contents.tokens, principals: vault?.contents.principals, renewalTimes: renewalTimes,
+            identities: identities,
             issuing: interceptionAuthority?.issuing, lockReason: lockReason, trustExceptions: trustExceptions)
     }
 
@@ -84,7 +86,8 @@ struct HomeSnapshot: Sendable {
         let exceptions = Dictionary(grouping: trustExceptions) { Origin(scheme: .https, host: $0.host, port: $0.port) }
         return Policy(
             sites: isAnswering ? sites : .empty, enrolled: enrolled,
-            principals: lockReason == nil ? taggedPrincipals : [:], originTLS: originTLS,
+            principals: lockReason == nil ? taggedPrincipals : [:],
+            renewalTimes: lockReason == nil ? renewalTimes : [:], originTLS: originTLS,
             interceptionAuthority: interceptionAuthority,
             trustExceptions: exceptions.mapValues { exceptions in
                 exceptions.map { TrustException(leaf: $0.leafSHA256, until: $0.until, answers: $0.answers) }
@@ -103,6 +106,11 @@ struct HomeSnapshot: Sendable {
         guard let vault else { return [:] }
         let key = vault.tagKey
         return vault.contents.tokens.mapValues { $0.tagged(with: key) }
+    }
+
+    /// When the access tokens of sign-ins have to be renewed.
+    private var renewalTimes: [String: Int64] {
+        (vault?.contents.signIns ?? [:]).mapValues { $0.renewalTime ?? .max }
     }
 
     private var taggedPrincipals: [String: PrincipalCredential] {

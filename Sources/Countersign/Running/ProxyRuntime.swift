@@ -24,6 +24,7 @@ package final class ProxyRuntime: Sendable {
     private let refreshTask: RepeatedTask
     private let delegateCredentials: ReplacementCredentials?
     private let rejectedIdentities: RejectedIdentities
+    private let signInRenewals: SignInRenewals
     /// The runtime's own keeper of certificates; nil if the caller has one.
     private let ownRenewals: RenewalKeeper?
     /// Reads the home serially, off the event loops.
@@ -62,12 +63,14 @@ package final class ProxyRuntime: Sendable {
         }
         var configuration = configuration
         if configuration.spoolFolders.isEmpty { configuration.spoolFolders = [keeper.home.path] }
+        let signInRenewals = SignInRenewals(keeper: keeper, logger: logger) { Int64(time(nil)) }
+        self.signInRenewals = signInRenewals
         let services = ProxyServices(
             configuration: configuration, policy: keeper.policy, accessLog: accessLog, breaker: keeper.breaker,
             serverTrustDecider: serverTrustDelegate, delegateCredentials: delegateCredentials,
             identityRefresher: IdentityRefresher(
                 rejected: rejectedIdentities.identityRejected, accepted: rejectedIdentities.identityAccepted),
-            observer: observer,
+            tokenRenewer: signInRenewals.renewer, observer: observer,
             untrusted: { sentence, hint in
                 logger.notice("\(sentence)", metadata: hint.map { ["hint": "\($0)"] })
             },
@@ -120,6 +123,7 @@ package final class ProxyRuntime: Sendable {
         refreshTask.cancel()
         ownRenewals?.stop()
         rejectedIdentities.cancel()
+        signInRenewals.cancel()
         await control?.stop()
         await delegateCredentials?.stop()
         await listener.stop()

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignSitePolicy
+
+/// The lines that sign-ins bring to the list of sites: one file for each sign-in.
+struct SignInSites {
+    let home: Home
+    /// Of the sign-in.
+    let name: String
+
+    private static let heading = "# For the sign-in of this name. `countersign unenroll` removes these lines."
+
+    private var file: HomeFile { home.file("\(Home.sitesFolder)/signed-in.\(name).sites") }
+
+    /// Throws if the list would be faulty with `lines` in place of what the file has now. Writes nothing.
+    func check(_ lines: [String]) throws {
+        try home.withLock(on: Home.sitesFolder) { _ = try text(with: lines, replacing: []) }
+    }
+
+    /// Writes the file. `former` are the lines of the previous sign-in; lines that the person has added stay.
+    func set(_ lines: [String], replacing former: [String]) throws {
+        try home.withLock(on: Home.sitesFolder) {
+            let text = try text(with: lines, replacing: former)
+            guard !text.isEmpty else {
+                _ = try file.remove()
+                return
+            }
+            try file.replace(with: Array(text.utf8))
+        }
+    }
+
+    /// The contents of the file; empty if it has no line any more.
+    private func text(with lines: [String], replacing former: [String]) throws -> String {
+        var files = try home.siteFiles()
+        let index = files.firstIndex { $0.name == file.name }
+        let taken = Set(former + lines + [Self.heading])
+        let own = (index.map { files[$0].text } ?? "").split(whereSeparator: \.isNewline).map(String.init)
+            .filter { !taken.contains($0) }
+        let all = lines + own
+        let text = all.isEmpty ? "" : ([Self.heading] + all).map { "\($0)\n" }.joined()
+        if let index { files[index].text = text } else { files.append((file.name, text)) }
+        do throws(SiteListError) {
+            _ = try SiteList(files: files, publicSuffixes: Home.publicSuffixes)
+        } catch {
+            guard let problem = error.problems.first(where: { $0.file == file.name }) else { throw error }
+            throw CountersignError(
+                .configuration, "the profile's sites cannot be added to the list: \(problem.message)",
+                hint: problem.hint)
+        }
+        return text
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignTestOrigin
+import Foundation
+import Testing
+
+/// Bearer challenges are answered with the access token of a sign-in, which is renewed when necessary.
+@Suite struct SignInBearerTests {
+    private struct Bench {
+        let provider: SignInProvider
+        let origin: BearerOrigin
+        let user: Countersign
+        let proxy: RunningProxy
+
+        /// The provider issues the tokens t1, t2, …; the origin accepts those in `valid`.
+        init(lifetime: Int = 3600, valid: [String] = ["t1", "t2", "t3"]) throws {
+            provider = try SignInProvider(["lifetime": lifetime, "token": ["t1", "t2", "t3"]])
+            origin = try BearerOrigin(["tokens": Dictionary(uniqueKeysWithValues: valid.map { ($0, "valid") })])
+            user = try Countersign()
+            let profile = try user.folder.write(
+                "profile.json", try provider.profile(["name": "work", "sites": [origin.url]]))
+            let browser = try user.folder.write(
+                "browser", "#!/bin/sh\nexec curl -sSL --noproxy '*' -o /dev/null \"$1\"\n")
+            chmod(browser, 0o755)
+            let done = try user.run("enroll", profile, "--yes", environment: ["BROWSER": browser], seconds: 120)
+            guard done.status == 0 else { throw HarnessError("enroll: \(done.said)") }
+            // The next tokens live longer.
+            try provider.change(["token": ["t2", "t3"]])
+            proxy = try user.serve()
+        }
+
+        func get(_ path: String = "/a/x") throws -> HTTPClient.Response { try proxy.get(origin.url + path) }
+
+        /// The `Authorization` of each request that the origin has received.
+        var sent: [String?] { origin.log.requests.map(\.authorization) }
+        var refreshes: [String] { provider.requests.filter { $0.contains("refresh_token") && $0.contains("/token") } }
+
+        var state: String {
+            get throws { try user.run("status", "--no-header").output }
+        }
+    }
+
+    @Test func theAccessTokenAnswersAtTheSitesOfTheProfile() throws {
+        let bench = try Bench()
+        #expect(try bench.get().status == 200 && bench.get("/a/y").status == 200)
+        #expect(bench.sent == [nil, "Bearer t1", "Bearer t1"] && bench.refreshes.isEmpty)
+        let logged = try bench.proxy.logged(site: bench.origin.url, atLeast: 4).filter { $0.method == "GET" }
+        #expect(logged.allSatisfy { $0.credential == "work" && $0.challenge == "bearer" })
+    }
+
+    @Test func anExpiredTokenIsRenewedBeforeItIsSent() throws {
+        let bench = try Bench(lifetime: 0)
+        let seen = try bench.get()
+        #expect(seen.status == 200, "\(seen.said)\(bench.proxy.process.errorOutput)")
+        #expect(bench.sent == [nil, "Bearer t2"] && bench.refreshes == ["POST /token refresh_token 200"])
+        #expect(try bench.get("/a/y").status == 200)
+        #expect(bench.sent.last == "Bearer t2" && bench.refreshes.count == 1)
+    }
+
+    /// A token that was accepted before is not sent ahead once it has expired.
+    @Test func aTokenThatExpiresIsNotSentAhead() throws {
+        let bench = try Bench(lifetime: 63)
+        #expect(try bench.get().status == 200)
+        #expect(bench.sent == [nil, "Bearer t1"])
+        let renewed = try poll(seconds: 60) { () throws -> Bool? in
+            let isAnswered = try bench.get("/a/y").status == 200
+            return isAnswered && !bench.refreshes.isEmpty ? true : nil
+        }
+        #expect(renewed == true && bench.sent.suffix(2) == [nil, "Bearer t2"])
+    }
+
+    @Test func aTokenThatTheOriginCallsInvalidIsRenewedOnce() throws {
+        let bench = try Bench(valid: ["t2"])
+        #expect(try bench.get().status == 200)
+        #expect(bench.sent == [nil, "Bearer t1", nil, "Bearer t2"])
+        #expect(try bench.get("/a/y").status == 200)
+        #expect(bench.sent.last == "Bearer t2" && bench.refreshes.count == 1)
+    }
+
+    /// The breaker stops a renewed token that is not valid either.
+    @Test func tokensThatAreNeverValidAreNotRenewedWithoutEnd() throws {
+        let bench = try Bench(valid: [])
+        for _ in 0..<4 { #expect(try bench.get().status == 401) }
+        #expect(bench.refreshes.count == 1)
+        #expect(bench.sent.compactMap(\.self) == ["Bearer t1", "Bearer t2"], "\(bench.sent)")
+    }
+
+    @Test func anOutageDiscardsNothing() throws {
+        let bench = try Bench(lifetime: 0)
+        try bench.provider.change(["fail": ["/token": 503], "token": ["t2"]])
+        let seen = try bench.get()
+        #expect(seen.status == 401 && bench.sent == [nil], "\(seen.said)")
+        #expect(seen.proxyStatus.contains("cannot be renewed"), "\(seen.proxyStatus)")
+        #expect(try bench.state.contains("not renewed since"))
+        try bench.provider.change(["token": ["t2"]])
+        let recovered = try poll(seconds: 90) { try bench.get().status == 200 ? true : nil }
+        #expect(recovered == true && bench.sent.last == "Bearer t2")
+    }
+
+    @Test func onlyInvalidGrantEndsTheSignIn() throws {
+        let bench = try Bench(lifetime: 0)
+        try bench.provider.change(["error": "invalid_grant"])
+        let seen = try bench.get()
+        #expect(seen.status == 401 && seen.proxyStatus.contains("countersign enroll"), "\(seen.proxyStatus)")
+        _ = try bench.get()
+        #expect(bench.refreshes.count == 1)
+        let status = try bench.user.run("status", "--no-header")
+        #expect(status.status == 1 && status.output.contains("ended: "), "\(status.said)")
+        #expect(bench.proxy.process.errorOutput.contains("the sign-in \"work\" has ended"))
+    }
+
+    /// The provider ends a sign-in whose refresh token is used twice.
+    @Test func processesThatNeedATokenAtOnceRenewItOnce() throws {
+        let bench = try Bench(lifetime: 0)
+        let others = try (0..<2).map { _ in try bench.user.serve() }
+        let urls = ([bench.proxy] + others).map(\.url)
+        let script = """
+            import subprocess, sys
+            site, anchor, *proxies = sys.argv[1:]
+            run = lambda proxy, n: subprocess.Popen(
+                ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code} ", "--cacert", anchor, "-x", proxy,
+                 f"{site}/a/{n}"])
+            for child in [run(proxy, n) for n in range(6) for proxy in proxies]: child.wait()
+            """
+        let done = try Command.run(
+            Tool.path("python3"), ["-c", script, bench.origin.url, bench.proxy.anchor] + urls, in: TemporaryFolder())
+        #expect(done.output == String(repeating: "200 ", count: 18), "\(done.said)")
+        #expect(bench.refreshes == ["POST /token refresh_token 200"])
+        #expect(bench.sent.compactMap(\.self).allSatisfy { $0 == "Bearer t2" })
+    }
+
+    @Test func noTokenIsShownOrLogged() throws {
+        let bench = try Bench(lifetime: 0)
+        try bench.provider.change([:])
+        try bench.origin.change(["tokens": [String: String]()])
+        _ = try bench.get()
+        let texts = [
+            bench.proxy.process.errorOutput, TextFile.text(bench.proxy.accessLog),
+            try bench.user.run("status", "--json").output,
+            try bench.user.run("credential", "list", "--json").output,
+        ]
+        #expect(texts.allSatisfy { !$0.contains("canary") && !$0.contains("t1") } && !bench.refreshes.isEmpty)
+    }
+}

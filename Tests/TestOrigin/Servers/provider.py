@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An OAuth 2.0 and OpenID Connect provider for tests. Everybody who opens the authorization page is signed in.
+
+Usage: provider.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http without CERT. CONTROL is a JSON object:
+
+    lifetime      of access tokens, in seconds (default: 3600)
+    token         the next access tokens, in order; random ones follow
+    subject       of the ID token (default: "248289761001")
+    refresh       whether refresh tokens are issued (default: true); each can be used once, and a second use ends the
+                  sign-in (RFC 9700 §4.14.2)
+    fail          maps a path to the status with which it answers; "hang": does not answer
+    error         at /authorize: sent instead of a code; at /token: an error code for refreshes
+    forge         "none": an unsigned ID token; "key": signed with another key; "audience", "nonce", "expired": a wrong
+                  claim
+    redirect      changes parameters of the authorization response; one that is empty is left out
+    push          supports pushed authorization requests (RFC 9126) and requires them
+    device        how many polls find that the person has not confirmed yet (default: 1)
+    form_post     answers with a page that posts the response
+
+CONTROL may change while the server runs: a POST to /control replaces it, and is not logged. Writes one JSON object for
+each request to LOG. It has no secret: codes and tokens are replaced by their kind.
+"""
+
+import base64
+import hashlib
+import http.server
+import json
+import secrets
+import ssl
+import sys
+import threading
+import time
+import urllib.parse
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+CLIENT = "countersign-tests"
+DEFAULTS = {
+    "lifetime": 3600, "token": [], "subject": "248289761001", "refresh": True, "fail": {}, "redirect": {}, "device": 1,
+}
+
+
+def b64(data):
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+class Provider(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, control, log, tls):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.lock = threading.Lock()
+        self.log_file = open(log, "a", buffering=1)
+        self.tls = tls
+        self.set(control)
+        self.keys = [rsa.generate_private_key(65537, 2048) for _ in range(2)]
+        self.codes, self.refresh_tokens, self.used, self.pushed, self.devices = {}, {}, set(), {}, {}
+        self.revoked = []
+        self.host = "provider.test.localhost" if tls else "127.0.0.1"
+
+    def set(self, control):
+        self.control = DEFAULTS | control
+
+    @property
+    def issuer(self):
+        return f"{'https' if self.tls else 'http'}://{self.host}:{self.server_port}"
+
+    def log(self, entry):
+        with self.lock:
+            self.log_file.write(json.dumps(entry) + "\n")
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    timeout = 120
+
+    def setup(self):
+        if self.server.tls:
+            self.request = self.server.tls.wrap_socket(self.request, server_side=True)
+        super().setup()
+
+    def log_message(self, *_):
+        pass
+
+    def handle_any(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+        url = urllib.parse.urlsplit(self.path)
+        if url.path == "/control":
+            self.server.set(json.loads(body))
+            return self.reply(204)
+        form = dict(urllib.parse.parse_qsl(body, keep_blank_values=True))
+        query = dict(urllib.parse.parse_qsl(url.query, keep_blank_values=True))
+        entry = {"method": self.command, "path": url.path, "grant": form.get("grant_type"), "query": sorted(query)}
+        if url.path == "/authorize":
+            entry["parameters"] = {name: query[name] for name in query if name not in ("state", "nonce")}
+        if url.path == "/revoke":
+            entry["hint"] = form.get("token_type_hint")
+        failure = self.server.control["fail"].get(url.path)
+        if failure == "hang":
+            self.server.log(entry | {"status": 0})
+            time.sleep(60)
+            return
+        if failure:
+            self.server.log(entry | {"status": failure})
+            return self.reply(failure, b"<p>broken</p>", "text/html")
+        name = "do_" + url.path.strip("/").replace(".well-known/", "").replace("-", "_").replace("/", "_")
+        action = getattr(self, name, None)
+        if action is None:
+            self.server.log(entry | {"status": 404})
+            return self.reply(404, b"nothing here", "text/plain")
+        with self.server.lock:
+            status, content, fields = action(query, form)
+        self.server.log(entry | {"status": status})
+        if isinstance(content, str):
+            return self.reply(status, content.encode(), "text/html", fields)
+        self.reply(status, b"" if content is None else json.dumps(content).encode(), "application/json", fields)
+
+    do_GET = do_POST = handle_any
+
+    def reply(self, status, body=b"", kind=None, fields=()):
+        self.send_response(status)
+        for name, value in fields:
+            self.send_header(name, value)
+        if kind:
+            self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+        self.close_connection = True
+
+    # The documents
+
+    def do_openid_configuration(self, query, form):
+        issuer, control = self.server.issuer, self.server.control
+        document = {
+            "issuer": issuer, "authorization_endpoint": f"{issuer}/authorize", "token_endpoint": f"{issuer}/token",
+            "jwks_uri": f"{issuer}/keys", "revocation_endpoint": f"{issuer}/revoke",
+            "end_session_endpoint": f"{issuer}/logout", "device_authorization_endpoint": f"{issuer}/device",
+            "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": ["none"], "response_modes_supported": ["query", "form_post"],
+            "id_token_signing_alg_values_supported": ["RS256"], "subject_types_supported": ["public"],
+            "authorization_response_iss_parameter_supported": True,
+        }
+        if control.get("push"):
+            document["pushed_authorization_request_endpoint"] = f"{issuer}/push"
+            document["require_pushed_authorization_requests"] = True
+        return 200, document | control.get("metadata", {}), ()
+
+    def do_keys(self, query, form):
+        numbers = self.server.keys[0].public_key().public_numbers()
+        key = {
+            "kty": "RSA", "kid": "one", "use": "sig", "alg": "RS256", "n": b64(numbers.n.to_bytes(256, "big")),
+            "e": b64(numbers.e.to_bytes(3, "big")),
+        }
+        return 200, {"keys": [key]}, ()
+
+    # Authorization
+
+    def do_push(self, query, form):
+        name = "urn:ietf:params:oauth:request_uri:" + secrets.token_urlsafe(8)
+        self.server.pushed[name] = form
+        return 201, {"request_uri": name, "expires_in": 60}, ()
+
+    def do_authorize(self, query, form):
+        control = self.server.control
+        if "request_uri" in query:
+            query = self.server.pushed.pop(query["request_uri"], None)
+        elif control.get("push"):
+            query = None
+        good = query and query.get("client_id") == CLIENT and query.get("code_challenge_method") == "S256"
+        if not good or query.get("response_type") != "code":
+            return 400, "<p>invalid request</p>", ()
+        answer = {"state": query.get("state"), "iss": self.server.issuer}
+        if control.get("error"):
+            answer |= {"error": control["error"], "error_description": "as the test wants"}
+        else:
+            code = secrets.token_urlsafe(16)
+            self.server.codes[code] = query
+            answer["code"] = code
+        answer = {name: value for name, value in (answer | control["redirect"]).items() if value}
+        if query.get("response_mode") == "form_post":
+            inputs = "".join(f'<input type="hidden" name="{n}" value="{v}">' for n, v in answer.items())
+            page = f'<form method="post" action="{query["redirect_uri"]}">{inputs}</form>'
+            return 200, page + "<script>document.forms[0].submit()</script>", ()
+        location = query["redirect_uri"] + "?" + urllib.parse.urlencode(answer)
+        return 302, "", [("Location", location)]
+
+    def do_device(self, query, form):
+        code = secrets.token_urlsafe(16)
+        self.server.devices[code] = [self.server.control["device"], form]
+        return 200, {
+            "device_code": code, "user_code": "WDJB-MJHT", "verification_uri": f"{self.server.issuer}/enter",
+            "verification_uri_complete": f"{self.server.issuer}/enter?user_code=WDJB-MJHT", "expires_in": 60,
+            "interval": 1,
+        }, ()
+
+    # Tokens
+
+    def do_token(self, query, form):
+        grant = form.get("grant_type")
+        if form.get("client_id") != CLIENT:
+            return 401, {"error": "invalid_client"}, ()
+        if grant == "authorization_code":
+            asked = self.server.codes.pop(form.get("code"), None)
+            challenge = b64(hashlib.sha256(form.get("code_verifier", "").encode()).digest())
+            if not asked or asked["redirect_uri"] != form.get("redirect_uri") or asked["code_challenge"] != challenge:
+                return 400, {"error": "invalid_grant", "error_description": "code"}, ()
+            return 200, self.tokens(asked.get("scope", ""), asked.get("nonce"), secrets.token_hex(4)), ()
+        if grant == "refresh_token":
+            token = form.get("refresh_token")
+            if self.server.control.get("error"):
+                return 400, {"error": self.server.control["error"]}, ()
+            if token in self.server.used:
+                self.server.refresh_tokens.clear()
+                return 400, {"error": "invalid_grant", "error_description": "used twice"}, ()
+            if token not in self.server.refresh_tokens:
+                return 400, {"error": "invalid_grant", "error_description": "unknown"}, ()
+            self.server.used.add(token)
+            family, scope = self.server.refresh_tokens.pop(token)
+            return 200, self.tokens(scope, None, family), ()
+        if grant == "urn:ietf:params:oauth:grant-type:device_code":
+            device = self.server.devices.get(form.get("device_code"))
+            if not device:
+                return 400, {"error": "invalid_grant"}, ()
+            if device[0] > 0:
+                device[0] -= 1
+                return 400, {"error": "authorization_pending"}, ()
+            return 200, self.tokens(device[1].get("scope", ""), None, secrets.token_hex(4)), ()
+        return 400, {"error": "unsupported_grant_type"}, ()
+
+    def tokens(self, scope, nonce, family):
+        control = self.server.control
+        access = control["token"].pop(0) if control["token"] else "canary-access-" + secrets.token_urlsafe(16)
+        answer = {"access_token": access, "token_type": "Bearer", "expires_in": control["lifetime"], "scope": scope}
+        if control["refresh"]:
+            answer["refresh_token"] = "canary-refresh-" + secrets.token_urlsafe(16)
+            self.server.refresh_tokens[answer["refresh_token"]] = (family, scope)
+        if "openid" in scope.split(" "):
+            answer["id_token"] = self.identity(nonce, access)
+        return answer
+
+    def identity(self, nonce, access):
+        forge, now = self.server.control.get("forge"), int(time.time())
+        claims = {
+            "iss": self.server.issuer, "sub": self.server.control["subject"], "aud": CLIENT, "iat": now,
+            "exp": now + 600, "preferred_username": "jdoe@acme.example",
+            "at_hash": b64(hashlib.sha256(access.encode()).digest()[:16]),
+        }
+        if nonce:
+            claims["nonce"] = nonce
+        if forge == "audience":
+            claims["aud"] = "somebody-else"
+        if forge == "nonce":
+            claims["nonce"] = "another"
+        if forge == "expired":
+            claims |= {"iat": now - 7200, "exp": now - 3600}
+        header = {"alg": "none" if forge == "none" else "RS256", "kid": "one", "typ": "JWT"}
+        text = b64(json.dumps(header).encode()) + "." + b64(json.dumps(claims).encode())
+        if forge == "none":
+            return text + "."
+        key = self.server.keys[1 if forge == "key" else 0]
+        return text + "." + b64(key.sign(text.encode(), padding.PKCS1v15(), hashes.SHA256()))
+
+    def do_revoke(self, query, form):
+        self.server.revoked.append(form.get("token"))
+        self.server.refresh_tokens.pop(form.get("token"), None)
+        return 200, None, ()
+
+
+def main():
+    control, log = sys.argv[1:3]
+    tls = None
+    if len(sys.argv) > 3:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(sys.argv[3], sys.argv[4])
+    server = Provider(json.loads(control), log, tls)
+    print(f"listening {server.server_port}", flush=True)
+    server.serve_forever()
+
+
+main()
