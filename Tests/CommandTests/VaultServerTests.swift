@@ -314,6 +314,10 @@ struct VaultServerTests {
                 name: "est", server: "https://localhost:1", subject: "CN=x", alternativeNames: [],
                 keySpecification: "any", credential: "enrollment", identity: nil, replaces: false,
                 options: IdentityRenewal.Options(), serverAnchors: nil)
+            let signIn = NewSignIn(
+                name: "signed-in", profile: "{\"issuer\": \"http://127.0.0.1:1\", \"client_id\": \"c\"}", source: "",
+                issuer: "http://127.0.0.1:1", subject: "", account: "", scope: "", sites: [], signedIn: 1, expires: 2)
+            let canary = Secret(utf8: "canary-sign-in")
             return [
                 (.listNames, nil), (.listCredentials, nil),
                 (.setCredential(name: "socket", user: "jdoe"), Secret(utf8: "canary-socket")),
@@ -335,6 +339,9 @@ struct VaultServerTests {
                 (.repairIdentity(name: "socket"), nil),
                 (.refreshIdentity(name: "socket", options: IdentityRenewal.Options()), nil),
                 (.checkEnrollment(name: "est", replaces: false), nil), (.enrollIdentity(enrollment), nil),
+                (.checkSignIn(name: "signed-in", sites: []), nil),
+                (.storeSignIn(signIn), SignInTokens(access: canary, refresh: canary, identity: canary).encoded),
+                (.listSignIns, nil), (.removeSignIn(name: "signed-in"), nil),
                 (.runProxy(spoolBytes: 0), nil),
                 (.ensureAuthority, nil), (.rotateAuthority, nil), (.report(.explain(url: "https://localhost:1")), nil),
                 (.report(.test(url: "https://localhost:1")), nil), (.removeIdentity(name: "socket"), nil),

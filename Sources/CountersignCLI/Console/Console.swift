@@ -31,6 +31,13 @@ enum Console {
         if let hint = diagnostic.hint { log("hint", hint) }
     }
 
+    /// `value` as JSON on one line, with sorted keys and a line break at the end.
+    static func jsonLine(_ value: some Encodable) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return String(decoding: try encoder.encode(value), as: UTF8.self) + "\n"
+    }
+
     static func warning(_ message: String, hint: String? = nil) {
         log("warning", message)
         if let hint { log("hint", hint) }

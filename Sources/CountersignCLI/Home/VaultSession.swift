@@ -92,6 +92,11 @@ final class VaultSession {
         return found
     }
 
+    func signIns(_ operation: VaultOperation) throws -> [ListedSignIn] {
+        guard case .signIns(let found) = try perform(operation) else { throw Self.unexpected }
+        return found
+    }
+
     /// The interception CA's root after the operation.
     func root(_ operation: VaultOperation) throws -> Certificate {
         guard case .root(let der) = try perform(operation) else { throw Self.unexpected }

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Countersign
+import CountersignOAuth
+import CountersignSignIn
+import CountersignSitePolicy
+import CountersignVault
+import FoundationEssentials
+import Glibc
+
+/// `countersign enroll`.
+struct EnrollCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "enroll",
+        abstract: "Sign in once at an OAuth 2.0 provider, for all clients of the proxy.",
+        discussion: """
+            The profile is a JSON document that your organisation hands out, as a file or at an https URL. The command \
+            shows what it contains, asks, and opens the provider's page in a browser. Bearer challenges of the \
+            profile's sites are answered with the access token from then on. It is renewed when necessary.
+
+            User agents: `system` is your browser ($BROWSER, else the desktop's). `system-private` is a window of \
+            Chromium or Firefox that shares no cookies with it. `device` shows a code that you enter in a browser \
+            anywhere (RFC 8628). The default is the profile's, else `system` on a machine with a display, else \
+            `device`.
+
+            The URL is always printed. If the browser is on another machine, paste the address of the page to which \
+            the sign-in has led into the terminal.
+
+            EXAMPLES:
+              countersign enroll https://acme.example/countersign.json
+              countersign enroll profile.json --user-agent device
+            """)
+
+    @OptionGroup var homeOption: HomeOption
+    @OptionGroup var secrets: SecretOption
+
+    @Argument(help: ArgumentHelp("A file or an https URL.", valueName: "profile"))
+    var profile: String
+
+    @Option(help: ArgumentHelp("Sign in with system, system-private or device.", valueName: "agent"))
+    var userAgent: UserAgentKind?
+
+    @Option(
+        help: ArgumentHelp(
+            "The name of the sign-in and its access token. (default: the profile's, else enrollment)",
+            valueName: "name"))
+    var name: String?
+
+    @Flag(help: "Do what the profile says without a prompt.")
+    var yes = false
+
+    @Flag(help: "Write the progress to standard output as JSON, one object per line.")
+    var events = false
+
+    @Option(help: ArgumentHelp("Wait this long for the sign-in.", valueName: "seconds"))
+    var timeout = 600
+
+    func validate() throws {
+        if let name, !SiteRule.isStoredName(name) || !VaultLimits.isName(name) {
+            throw ValidationError(
+                "\(name.debugDescription) is not a name; use 1 to 64 characters from A-Z a-z 0-9 . _ -")
+        }
+        guard (1...86_400).contains(timeout) else { throw ValidationError("--timeout must be 1 to 86400 seconds") }
+    }
+
+    func run() async throws {
+        let interrupts = Interrupts()
+        let home = try homeOption.locatedOrNew()
+        let client = try home.providerClient(now: Self.now)
+        let (profile, source) = try await read(client)
+        let name = self.name ?? profile.name ?? "enrollment"
+        let lines = profile.siteLines(name: name)
+        let environment = ProcessInfo.processInfo.environment
+        let kind = userAgent ?? profile.userAgent ?? UserAgentKind.preferred(in: environment)
+        let summary = ProfileSummary(profile, name: name, agent: kind, source: source)
+        try Confirmation(isGiven: yes).check()
+        guard try Confirmation(isGiven: yes).asks("\(summary.text)Sign in?") else {
+            throw CountersignError(.refused, "nothing was done")
+        }
+        if yes { Console.write(summary.text, to: STDERR_FILENO) }
+        let session = try VaultAccess(home: home, secrets: secrets.input).session(creates: true)
+        let former = try session.signIns(.checkSignIn(name: name, sites: lines)).first
+        let reporter = SignInReporter(isJSON: events)
+        var nextLine: (@Sendable () async -> String?)?
+        if let lines = TerminalLines() { nextLine = { await lines.next() } }
+        let flow = SignInFlow(
+            profile, client: client, agent: Self.agent(kind, environment), limit: .seconds(timeout), now: Self.now,
+            nextLine: nextLine, report: reporter.report)
+        let result = try await interrupts.cancelling { try await flow.run() }
+        let new = NewSignIn(result, name: name, profile, source: source, sites: lines, at: Self.now())
+        if let former, !former.subject.isEmpty, former.subject != new.subject {
+            Console.warning("\(new.account) takes the place of \(former.account), who was signed in before")
+        }
+        guard case .done = try session.perform(.storeSignIn(new), secret: SignInTokens(result.tokens).encoded) else {
+            throw VaultSession.unexpected
+        }
+        reporter.stored(new)
+    }
+
+    private func read(_ client: ProviderClient) async throws -> (profile: SignInProfile, source: String) {
+        let document: [UInt8]
+        var source = profile
+        if profile.contains("://") {
+            let url = try EndpointURL(profile, "the profile's address")
+            document = try await client.profile(at: url)
+        } else {
+            document = try HomeFile(path: profile).read(upTo: SignInProfile.maximumBytes)
+            source = ServeCommand.absolutePath(profile) ?? profile
+        }
+        do {
+            return (try SignInProfile(document), source)
+        } catch {
+            guard let diagnostic = Diagnostic.all(in: error).first else { throw error }
+            throw CountersignError(
+                .configuration, "\(profile): \(diagnostic.message)",
+                hint: diagnostic.hint ?? "Documentation/profile.schema.json describes profiles")
+        }
+    }
+
+    private static func agent(_ kind: UserAgentKind, _ environment: [String: String]) -> SignInFlow.Agent {
+        switch kind {
+        case .system: .browser(SystemBrowser(environment: environment))
+        case .systemPrivate: .browser(PrivateBrowser(environment: environment))
+        case .device: .device
+        }
+    }
+
+    /// Seconds since 1970.
+    @Sendable static func now() -> Int64 { Int64(time(nil)) }
+}
+
+extension UserAgentKind: ExpressibleByArgument {}
+
+extension NewSignIn {
+    fileprivate init(
+        _ result: SignInResult, name: String, _ profile: SignInProfile, source: String, sites: [String], at now: Int64
+    ) {
+        self.init(
+            name: name, profile: profile.text, source: source, issuer: profile.issuer.text,
+            subject: result.idToken?.subject ?? "", account: result.idToken?.accountName ?? "",
+            scope: result.tokens.scope ?? "", sites: sites, signedIn: now, expires: result.tokens.expiresAt ?? 0)
+    }
+}
+
+/// What a profile will do, for the person to confirm.
+struct ProfileSummary {
+    let text: String
+
+    init(_ profile: SignInProfile, name: String, agent: UserAgentKind, source: String) {
+        let request = profile.request
+        var rows = [
+            ("provider", profile.issuer.text), ("client", request.client.identifier), ("name", name),
+            ("scopes", request.scopes.joined(separator: " ")), ("user agent", agent.rawValue),
+        ]
+        if !request.resources.isEmpty { rows.append(("resources", request.resources.joined(separator: " "))) }
+        for parameter in request.parameters + request.tokenParameters {
+            rows.append(("parameter", "\(parameter.name)=\(parameter.value)"))
+        }
+        for site in profile.sites { rows.append(("site", "\(site), whose Bearer challenges get the access token")) }
+        if profile.sites.isEmpty {
+            rows.append(("sites", "none; a line with credential=\(name) answer=bearer uses the access token"))
+        }
+        let width = rows.map(\.0.count).max() ?? 0
+        let lines = rows.map { key, value in
+            "  \(key)\(String(repeating: " ", count: width - key.count))  \(Console.printable(value))\n"
+        }
+        text = "\(Console.printable(source)) signs you in:\n\(lines.joined())"
+    }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Countersign
+import CountersignCryptography
+import Glibc
+
+/// `countersign unenroll`.
+struct UnenrollCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "unenroll",
+        abstract: "Sign out, and remove what the profile of a sign-in has brought.",
+        discussion: """
+            Revokes the tokens at the provider (RFC 7009), and removes them and the profile's sites from the home, \
+            even if the provider cannot be reached. The browser stays signed in; if the provider has a page to sign \
+            out there, its address is printed.
+
+            EXAMPLES:
+              countersign unenroll work
+            """)
+
+    @OptionGroup var homeOption: HomeOption
+    @OptionGroup var secrets: SecretOption
+    @Argument(help: ArgumentHelp("The sign-in's name.", valueName: "name"))
+    var name = "enrollment"
+
+    func run() throws {
+        let home = try homeOption.located()
+        let session = try VaultAccess(home: home, secrets: secrets.input).session()
+        switch try session.perform(.removeSignIn(name: name)) {
+        case .removed(count: 0, let known):
+            throw CountersignError.unknown("sign-in", name, known: known, addedBy: "enroll")
+        case .signedOut(let result):
+            Console.result("signed out: \"\(name)\" removed\n")
+            if let warning = result.warning {
+                Console.warning(
+                    "the provider has not revoked the tokens: \(warning)",
+                    hint: "they end by themselves; the provider's operator can end them earlier")
+            }
+            if let page = result.page {
+                Console.log("info", "your browser is still signed in; this page ends that:")
+                Console.write("\(page)\n", to: STDERR_FILENO)
+            }
+        default: throw VaultSession.unexpected
+        }
+    }
+}
+
+/// `countersign status`.
+struct StatusCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status",
+        abstract: "Show who is signed in, at which provider, and until when.",
+        discussion: """
+            STATE is `valid until` the time at which the access token expires; it is renewed before that if the \
+            provider permits it. Exit status 1 if a sign-in has ended.
+
+            EXAMPLES:
+              countersign status
+              countersign status --json | jq -r '.signIns[].account'
+            """)
+
+    @OptionGroup var homeOption: HomeOption
+    @OptionGroup var secrets: SecretOption
+    @OptionGroup var output: ListOptions
+
+    func run() throws {
+        let home = try homeOption.located()
+        let signIns = try VaultAccess(home: home, secrets: secrets.input).session().signIns(.listSignIns)
+        let now = Int64(time(nil))
+        if output.json {
+            try Console.result(json: Report(signIns: signIns.map { Row($0, now: now) }))
+        } else {
+            output.show(
+                ["NAME", "ACCOUNT", "PROVIDER", "STATE"],
+                signIns.map {
+                    [$0.name, Console.printable($0.account), $0.issuer, Console.printable($0.state(at: now))]
+                })
+            if signIns.isEmpty {
+                ListOptions.empty(
+                    "there is no sign-in", in: home, hint: "`countersign enroll PROFILE` signs you in")
+            }
+        }
+        if signIns.contains(where: { $0.hasEnded(at: now) }) { throw ExitCode.failure }
+    }
+
+    private struct Report: Encodable {
+        let signIns: [Row]
+    }
+
+    private struct Row: Encodable {
+        let name: String
+        let issuer: String
+        let account: String?
+        let subject: String?
+        let scope: String
+        let profile: String
+        let sites: [String]
+        let signedIn: String
+        let expires: String?
+        let isRenewable: Bool
+        let hasEnded: Bool
+        let state: String
+
+        init(_ signIn: ListedSignIn, now: Int64) {
+            name = signIn.name
+            issuer = signIn.issuer
+            account = signIn.account.isEmpty ? nil : signIn.account
+            subject = signIn.subject.isEmpty ? nil : signIn.subject
+            scope = signIn.scope
+            profile = signIn.source
+            sites = signIn.sites
+            signedIn = WallClock.rfc3339(signIn.signedIn)
+            expires = signIn.expires == 0 ? nil : WallClock.rfc3339(signIn.expires)
+            isRenewable = signIn.isRenewable
+            hasEnded = signIn.hasEnded(at: now)
+            state = signIn.state(at: now)
+        }
+    }
+}
+
+extension ListedSignIn {
+    /// The person has to sign in again.
+    fileprivate func hasEnded(at now: Int64) -> Bool {
+        !ended.isEmpty || !isRenewable && expires != 0 && expires <= now
+    }
+
+    fileprivate func state(at now: Int64) -> String {
+        if !ended.isEmpty { return "ended: \(ended)" }
+        if hasEnded(at: now) { return "expired \(WallClock.rfc3339(expires))" }
+        if failures > 0 { return "not renewed since \(WallClock.rfc3339(lastFailure))" }
+        if expires == 0 { return "valid" }
+        if expires <= now { return "to be renewed" }
+        return "valid until \(WallClock.rfc3339(expires))" + (isRenewable ? ", renewable" : "")
+    }
+}

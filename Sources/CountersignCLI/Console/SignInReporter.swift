@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Countersign
+import CountersignCryptography
+import CountersignSignIn
+import Glibc
+
+/// Reports the progress of a sign-in: for people on standard error, or as JSON lines on standard output.
+struct SignInReporter: Sendable {
+    let isJSON: Bool
+
+    /// One line of `--events`.
+    private struct Line: Encodable {
+        let event: String
+        var issuer: String?
+        var url: String?
+        var code: String?
+        var reason: String?
+        var name: String?
+        var account: String?
+        var expires: String?
+    }
+
+    var report: @Sendable (SignInEvent) -> Void {
+        { event in isJSON ? write(line(event)) : show(event) }
+    }
+
+    private func show(_ event: SignInEvent) {
+        switch event {
+        case .started(let issuer): Console.log("info", "signing in at \(issuer)")
+        case .page(let url):
+            Console.log("info", "the browser opens this page; you can also open it yourself:")
+            Console.write("\(url)\n", to: STDERR_FILENO)
+            if Confirmation.hasTerminal {
+                Console.log(
+                    "info", "if that browser is on another machine, paste the address to which it is sent in the end")
+            }
+        case .pageNotShown(let reason): Console.warning(reason)
+        case .code(let authorization):
+            Console.log("info", "open this page in any browser, and enter the code \(authorization.userCode):")
+            Console.write("\(authorization.verificationURL)\n", to: STDERR_FILENO)
+            if let url = authorization.completeVerificationURL {
+                Console.log("info", "or this one, which contains the code:")
+                Console.write("\(url)\n", to: STDERR_FILENO)
+            }
+        case .redirectIgnored(let reason, let hint): Console.warning(reason, hint: hint)
+        case .authorized: Console.log("info", "the browser has come back; fetching the tokens")
+        case .finished: break
+        }
+    }
+
+    private func line(_ event: SignInEvent) -> Line {
+        switch event {
+        case .started(let issuer): Line(event: "started", issuer: issuer)
+        case .page(let url): Line(event: "page", url: url.description)
+        case .pageNotShown(let reason): Line(event: "page-not-shown", reason: reason)
+        case .code(let authorization):
+            Line(
+                event: "code",
+                url: (authorization.completeVerificationURL ?? authorization.verificationURL).description,
+                code: authorization.userCode)
+        case .redirectIgnored(let reason, hint: _): Line(event: "redirect-ignored", reason: reason)
+        case .authorized: Line(event: "authorized")
+        case .finished: Line(event: "finished")
+        }
+    }
+
+    private func write(_ line: Line) {
+        if let text = try? Console.jsonLine(line) { Console.result(text) }
+    }
+
+    /// The last line.
+    func stored(_ new: NewSignIn) {
+        let expires = new.expires == 0 ? nil : WallClock.rfc3339(new.expires)
+        guard !isJSON else {
+            return write(
+                Line(event: "stored", issuer: new.issuer, name: new.name, account: new.account, expires: expires))
+        }
+        let account = new.account.isEmpty ? "" : " as \(Console.printable(new.account))"
+        let sites = new.sites.count
+        let count = sites == 0 ? "" : ", \(sites) \(sites == 1 ? "site" : "sites") added to the list"
+        Console.result("signed in\(account) at \(new.issuer): \"\(new.name)\"\(count)\n")
+    }
+}

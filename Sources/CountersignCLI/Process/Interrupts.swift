@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Countersign
+import Glibc
+import Synchronization
+
+/// Ctrl-C and other signals in a command that has something to clean up: they cancel its task, and end the process at once
+/// while there is none.
+final class Interrupts: Sendable {
+    private let state = Mutex<(cancel: (@Sendable () -> Void)?, signal: Int32?)>((nil, nil))
+
+    init() {
+        Task.detached { [self] in
+            for await arrival in SignalWatch.arrivals() {
+                let cancel = state.withLock { state in
+                    state.signal = arrival.number
+                    return state.cancel
+                }
+                guard let cancel else { _exit(128 + arrival.number) }
+                cancel()
+            }
+        }
+    }
+
+    /// Runs `body`. After a signal, reports that it was cancelled, and throws the exit status of a shell.
+    func cancelling<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
+        let task = Task { try await body() }
+        state.withLock { $0.cancel = { task.cancel() } }
+        defer { state.withLock { $0.cancel = nil } }
+        do {
+            return try await task.value
+        } catch {
+            guard let signal = state.withLock({ $0.signal }) else { throw error }
+            Console.error(Diagnostic("the sign-in was cancelled; nothing was changed"))
+            throw ExitCode(128 + signal)
+        }
+    }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignTestOrigin
+import Foundation
+import Testing
+
+/// The ways in which a person gets to the provider's pages and back.
+@Suite struct SignInAgentTests {
+    /// Chromium without a display.
+    private static let chromium = "#!/bin/sh\nexec /usr/bin/chromium --headless --no-sandbox --disable-gpu \"$@\"\n"
+
+    private func write(program name: String, _ text: String, in bench: SignInSandbox) throws -> String {
+        let path = try bench.sandbox.folder.write("bin/\(name)", text)
+        chmod(path, 0o755)
+        return path
+    }
+
+    @Test func chromiumSignsInAndShowsThatItsWindowCanBeClosed() throws {
+        let bench = try SignInSandbox()
+        let browser = try write(program: "browser", Self.chromium, in: bench)
+        let page = bench.file("page")
+        let script = "#!/bin/sh\nexec \(browser) --dump-dom --user-data-dir=\(bench.file("user")) \"$1\" > \(page)\n"
+        let result = try bench.enroll(environment: ["BROWSER": try write(program: "dump", script, in: bench)])
+        #expect(result.status == 0, "\(result.said)")
+        let shown = poll(seconds: 60) { TextFile.text(page).contains("You can close this window") ? true : nil }
+        #expect(shown == true, "\(TextFile.text(page))")
+    }
+
+    @Test func aPrivateWindowHasAProfileThatIsDeleted() throws {
+        let bench = try SignInSandbox()
+        let path = try write(
+            program: "chromium", "#!/bin/sh\necho \"$@\" > \(bench.file("words"))\n" + Self.chromium.dropFirst(10),
+            in: bench)
+        let temporary = bench.file("temporary")
+        try FileManager.default.createDirectory(atPath: temporary, withIntermediateDirectories: false)
+        let folder = (path as NSString).deletingLastPathComponent
+        let result = try bench.enroll(
+            "--user-agent", "system-private", environment: ["PATH": "\(folder):/usr/bin:/bin", "TMPDIR": temporary])
+        #expect(result.status == 0, "\(result.said)")
+        let words = TextFile.text(bench.file("words"))
+        #expect(words.contains("--incognito") && words.contains("--user-data-dir=\(temporary)/"), "\(words)")
+        let left = try FileManager.default.contentsOfDirectory(atPath: temporary)
+            .filter { $0.hasPrefix("countersign-browser-") }
+        #expect(left.isEmpty)
+    }
+
+    /// The next command is tried if one fails, as `xdg-open` does without a browser.
+    @Test func aBrowserThatFailsIsFollowedByTheNext() throws {
+        let bench = try SignInSandbox()
+        let failing = try write(program: "failing", "#!/bin/sh\nexit 3\n", in: bench)
+        let result = try bench.enroll(environment: ["BROWSER": "\(failing):\(bench.file("browser")) %s"])
+        #expect(result.status == 0, "\(result.said)")
+        #expect(TextFile.lines(bench.file("browser.arguments")).first == "1")
+    }
+
+    @Test func theAddressMayBePasted() throws {
+        let bench = try SignInSandbox(browser: "#!/bin/sh\nexit 0\n")
+        let terminal = try PseudoTerminal(
+            [try Sandbox.executable, "enroll", bench.file("profile.json")],
+            environment: try bench.sandbox.environment(adding: bench.environment))
+        try terminal.when("Sign in? [y/N] ", type: "y\n")
+        try terminal.waits(for: "paste the address")
+        let lines = terminal.screen.split(whereSeparator: \.isNewline)
+        let page = try #require(lines.first { $0.hasPrefix("\(bench.provider.issuer)/authorize?") })
+        let location = try Command.run(
+            Tool.path("curl"), ["-sS", "--noproxy", "*", "-o", "/dev/null", "-w", "%{redirect_url}", String(page)],
+            in: bench.sandbox.folder
+        ).output
+        try terminal.when("paste the address", type: "https://evil.example/?code=x\n")
+        try terminal.when("the URL is not one of", type: "\(location)\n")
+        #expect(terminal.waitForExit() == 0, "\(terminal.screen)")
+        #expect(terminal.screen.contains("signed in as jdoe@acme.example"))
+    }
+
+    @Test func aPersonMayDecline() throws {
+        let bench = try SignInSandbox()
+        let terminal = try PseudoTerminal(
+            [try Sandbox.executable, "enroll", bench.file("profile.json")],
+            environment: try bench.sandbox.environment(adding: bench.environment))
+        try terminal.when("Sign in? [y/N] ", type: "n\n")
+        #expect(terminal.waitForExit() == 1 && bench.provider.requests.isEmpty, "\(terminal.screen)")
+    }
+
+    @Test func ctrlCAtThePromptEndsTheCommand() throws {
+        let bench = try SignInSandbox()
+        let terminal = try PseudoTerminal(
+            [try Sandbox.executable, "enroll", bench.file("profile.json")],
+            environment: try bench.sandbox.environment(adding: bench.environment))
+        try terminal.when("Sign in? [y/N] ", type: "\u{3}")
+        #expect(terminal.waitForExit() == 130 && bench.provider.requests.isEmpty, "\(terminal.screen)")
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignTestOrigin
+import Foundation
+
+/// A home, a provider, and a browser that is a script around curl.
+final class SignInSandbox: Sendable {
+    let sandbox: Sandbox
+    let provider: SignInProvider
+
+    /// Follows redirects as a browser does, and keeps what it was called with and what it has seen.
+    private static let browser = """
+        #!/bin/sh
+        printf '%s\\n' "$#" "$1" >> browser.arguments
+        curl -sSL --noproxy '*' -w '\\n%{http_code}\\n' "$1" >> browser.seen 2>&1
+        """
+
+    init(
+        _ control: [String: any Sendable] = [:], profile: [String: any Sendable] = [:], browser: String? = nil
+    ) throws {
+        sandbox = try Sandbox()
+        provider = try SignInProvider(control)
+        try sandbox.folder.write("profile.json", try provider.profile(profile))
+        try write(browser: browser ?? Self.browser)
+    }
+
+    func write(browser: String) throws {
+        let path = try sandbox.folder.write("browser", browser)
+        chmod(path, 0o755)
+    }
+
+    func file(_ name: String) -> String { sandbox.folder.file(name) }
+
+    var environment: [String: String] { ["BROWSER": file("browser")] }
+
+    /// Runs `countersign enroll profile.json --yes`, without a terminal.
+    func enroll(_ flags: String..., environment own: [String: String] = [:]) throws -> CommandResult {
+        try run(["enroll", "profile.json", "--yes"] + flags, environment: own)
+    }
+
+    func run(_ arguments: [String], environment own: [String: String] = [:]) throws -> CommandResult {
+        try Command.run(
+            "/usr/bin/setsid", ["--wait", try Sandbox.executable] + arguments,
+            environment: try sandbox.environment(adding: environment.merging(own) { _, new in new }),
+            folder: sandbox.folder.path, in: sandbox.folder, seconds: 120)
+    }
+
+    /// `countersign status --json`.
+    var status: [[String: Any]] {
+        get throws {
+            let result = try sandbox.countersign("status", "--json")
+            let report = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
+            guard let rows = report?["signIns"] as? [[String: Any]] else { throw HarnessError(result.said) }
+            return rows
+        }
+    }
+}

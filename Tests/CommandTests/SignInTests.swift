@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignTestOrigin
+import Foundation
+import Testing
+
+/// `countersign enroll`, `status` and `unenroll` with a provider.
+@Suite struct SignInTests {
+    @Test func aPersonIsSignedInWithTheBrowser() throws {
+        let bench = try SignInSandbox(profile: [
+            "sites": ["https://api.corp.example"], "parameters": ["acr_values": "persistent-cookie"],
+        ])
+        let result = try bench.enroll()
+        let said = result.said
+        #expect(result.status == 0 && result.output.contains("signed in as jdoe@acme.example"), "\(said)")
+        #expect(result.error.contains("\(bench.provider.issuer)/authorize?"), "\(said)")
+        #expect(
+            bench.provider.requests == [
+                "GET /.well-known/openid-configuration 200", "GET /authorize 302",
+                "POST /token authorization_code 200", "GET /keys 200",
+            ])
+        // The URL is one argument, and the browser ends at the page without the response.
+        let arguments = TextFile.lines(bench.file("browser.arguments"))
+        #expect(arguments.count == 2 && arguments[0] == "1" && arguments[1].contains("acr_values=persistent-cookie"))
+        let seen = TextFile.text(bench.file("browser.seen"))
+        #expect(seen.contains("You can close this window") && seen.hasSuffix("\n200\n"), "\(seen)")
+        let status = try bench.status
+        #expect(status.count == 1 && status[0]["account"] as? String == "jdoe@acme.example")
+        #expect(status[0]["isRenewable"] as? Bool == true && status[0]["name"] as? String == "enrollment")
+        #expect(try bench.sandbox.succeed("sites", "list", "--no-header").contains("https://api.corp.example"))
+        #expect(!said.contains("canary"))
+    }
+
+    @Test func signingOutRemovesExactlyWhatTheProfileBrought() throws {
+        let bench = try SignInSandbox(profile: ["sites": ["https://api.corp.example"], "name": "work"])
+        try bench.sandbox.succeed("sites", "add", "https://own.corp.example")
+        try bench.sandbox.succeed("credential", "set", "mine", "--token-stdin", input: "mine\n")
+        #expect(try bench.enroll().status == 0)
+        let result = try bench.sandbox.countersign("unenroll", "work")
+        #expect(result.status == 0 && result.error.contains("\(bench.provider.issuer)/logout?"), "\(result.said)")
+        #expect(
+            bench.provider.requests.suffix(2) == ["POST /revoke refresh_token 200", "POST /revoke access_token 200"])
+        let sites = try bench.sandbox.succeed("sites", "list", "--no-header")
+        #expect(sites.contains("own.corp.example") && !sites.contains("api.corp.example"))
+        let credentials = try bench.sandbox.succeed("credential", "list", "--no-header")
+        #expect(credentials.contains("mine") && !credentials.contains("work"))
+        #expect(try bench.status.isEmpty)
+        #expect(!FileManager.default.fileExists(atPath: bench.file("home/AllowedSites/signed-in.work.sites")))
+        let again = try bench.sandbox.countersign("unenroll", "work")
+        #expect(again.status == 1 && again.error.contains("there is no sign-in \"work\""), "\(again.said)")
+    }
+
+    @Test func aSignOutNeedsNoProvider() throws {
+        let bench = try SignInSandbox()
+        #expect(try bench.enroll().status == 0)
+        try bench.provider.change(["fail": ["/revoke": 503]])
+        let result = try bench.sandbox.countersign("unenroll")
+        #expect(result.status == 0 && result.error.contains("the provider has not revoked the tokens"))
+        #expect(try bench.status.isEmpty)
+    }
+
+    @Test func aCodeIsEnteredOnAnotherDevice() throws {
+        let bench = try SignInSandbox(["device": 2])
+        let result = try bench.enroll("--user-agent", "device")
+        #expect(result.status == 0 && result.error.contains("enter the code WDJB-MJHT"), "\(result.said)")
+        #expect(result.error.contains("\(bench.provider.issuer)/enter\n"))
+        let polls = bench.provider.requests.filter { $0.hasPrefix("POST /token") }
+        #expect(polls.map { $0.suffix(3) } == ["400", "400", "200"])
+        #expect(!FileManager.default.fileExists(atPath: bench.file("browser.arguments")))
+    }
+
+    @Test func aPushedRequestShowsNothingInTheURL() throws {
+        let bench = try SignInSandbox(["push": true])
+        let result = try bench.enroll()
+        #expect(result.status == 0, "\(result.said)")
+        let url = TextFile.lines(bench.file("browser.arguments")).last ?? ""
+        #expect(url.contains("request_uri=") && !url.contains("state=") && !url.contains("code_challenge"))
+    }
+
+    @Test func aFormIsAccepted() throws {
+        let bench = try SignInSandbox(
+            profile: ["form_post": true],
+            browser: """
+                #!/bin/sh
+                page=$(curl -sS --noproxy '*' "$1")
+                action=$(echo "$page" | sed 's/.*action="\\([^"]*\\)".*/\\1/')
+                fields=$(echo "$page" | grep -o 'name="[^"]*" value="[^"]*"' |
+                    sed 's/name="\\([^"]*\\)" value="\\([^"]*\\)"/--data-urlencode \\1=\\2/')
+                curl -sSL --noproxy '*' $fields "$action" > browser.seen 2>&1
+                """)
+        let result = try bench.enroll()
+        #expect(result.status == 0, "\(result.said)\n\(TextFile.text(bench.file("browser.seen")))")
+    }
+
+    @Test func theProgressIsJSON() throws {
+        let bench = try SignInSandbox()
+        let result = try bench.enroll("--events")
+        let events = try result.output.split(separator: "\n").map { line in
+            try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: String] ?? [:]
+        }
+        #expect(events.compactMap { $0["event"] } == ["started", "page", "authorized", "finished", "stored"])
+        #expect(events.last?["account"] == "jdoe@acme.example", "\(result.said)")
+    }
+
+    // MARK: Refusals
+
+    /// Each ends the sign-in with an error, and the earlier sign-in stays.
+    @Test(
+        arguments: [
+            (["forge": "none"], "alg"), (["forge": "key"], "signature"), (["forge": "audience"], "another client"),
+            (["forge": "nonce"], "nonce"), (["forge": "expired"], "expired"),
+            (["redirect": ["iss": "https://evil.example"]], "another issuer"),
+            (["redirect": ["iss": ""]], "does not name its issuer"), (["error": "access_denied"], "access_denied"),
+            (["redirect": ["code": "wrong"]], "invalid_grant"), (["fail": ["/keys": 503]], "cannot answer now"),
+            (["fail": ["/token": 500]], "cannot answer now"),
+            (["fail": ["/.well-known/openid-configuration": 500]], "cannot answer now"),
+            (["metadata": ["issuer": "https://evil.example"]], "issuer"),
+            (["token": ["not a token"]], "forbidden character"),
+        ] as [([String: any Sendable], String)])
+    func aFaultOfTheProviderEndsTheSignIn(control: [String: any Sendable], reason: String) throws {
+        let bench = try SignInSandbox()
+        #expect(try bench.enroll().status == 0)
+        let before = TextFile.bytes(bench.file("home/vault"))
+        let signedIn = try bench.status[0]["signedIn"] as? String
+        try bench.provider.change(control)
+        let result = try bench.enroll()
+        #expect(result.status == 1 && result.error.contains("countersign: error: "), "\(result.said)")
+        #expect(result.error.contains(reason), "\(result.said)")
+        #expect(!result.said.contains("canary"), "\(result.said)")
+        #expect(try bench.status[0]["signedIn"] as? String == signedIn)
+        #expect(TextFile.bytes(bench.file("home/vault")).count == before.count)
+    }
+
+    /// A redirect with another state is refused, and the right one is still accepted.
+    @Test func anotherProcessCannotEndTheSignIn() throws {
+        let bench = try SignInSandbox(
+            browser: """
+                #!/bin/sh
+                location=$(curl -sS --noproxy '*' -o /dev/null -w '%{redirect_url}' "$1")
+                base=${location%%\\?*}
+                for query in 'code=evil&state=evil' 'error=access_denied' 'code=evil' 'state=x&state=y&code=evil'; do
+                    curl -sS --noproxy '*' -o /dev/null -w '%{http_code} ' "$base?$query"
+                done > browser.seen
+                curl -sS --noproxy '*' -o /dev/null -w '%{http_code}' "$location" >> browser.seen
+                """)
+        let result = try bench.enroll()
+        #expect(result.status == 0, "\(result.said)")
+        #expect(TextFile.text(bench.file("browser.seen")) == "400 400 400 400 303")
+        #expect(result.error.contains("does not belong to this sign-in"))
+    }
+
+    @Test func nobodySignsIn() throws {
+        let bench = try SignInSandbox(browser: "#!/bin/sh\nexit 0\n")
+        let result = try bench.enroll("--timeout", "1")
+        #expect(result.status == 1 && result.error.contains("nobody has signed in within 1 seconds"), "\(result.said)")
+    }
+
+    @Test func aMissingAgentIsAnErrorThatSaysWhatToInstall() throws {
+        let bench = try SignInSandbox()
+        let environment = ["BROWSER": "", "PATH": "/nowhere"]
+        for (agent, hint) in [("system", "install xdg-utils"), ("system-private", "install chromium")] {
+            let result = try bench.run(
+                ["enroll", "profile.json", "--yes", "--user-agent", agent], environment: environment)
+            #expect(result.status == 1 && result.error.contains(hint), "\(result.said)")
+        }
+        #expect(try bench.status.isEmpty)
+    }
+
+    @Test func nothingHappensWithoutConsent() throws {
+        let bench = try SignInSandbox()
+        let result = try bench.run(["enroll", "profile.json"])
+        #expect(result.status == 1 && result.error.contains("there is no terminal to ask"), "\(result.said)")
+        #expect(bench.provider.requests.isEmpty)
+    }
+
+    /// A full disk, or a folder that cannot be written, is noticed before anybody signs in.
+    @Test func aVaultThatCannotBeWrittenIsNoticedFirst() throws {
+        let bench = try SignInSandbox()
+        try bench.sandbox.succeed("credential", "set", "mine", "--token-stdin", input: "mine\n")
+        let command = "ulimit -f 0; exec countersign enroll profile.json --yes"
+        let result = try bench.sandbox.sh(command)
+        #expect(result.status != 0, "\(result.said)")
+        #expect(bench.provider.requests.isEmpty, "\(result.said)")
+    }
+
+    @Test func ctrlCEndsTheSignInAndChangesNothing() throws {
+        let bench = try SignInSandbox(browser: "#!/bin/sh\necho yes > started\n")
+        let child = try ChildProcess(
+            try Sandbox.executable, ["enroll", "profile.json", "--yes"],
+            environment: try bench.sandbox.environment(adding: bench.environment), folder: bench.sandbox.folder.path,
+            capture: bench.file("enroll"))
+        let hasStarted = poll(seconds: 60) { TextFile.lines(bench.file("started")).isEmpty ? nil : true }
+        #expect(hasStarted == true, "\(child.errorOutput)")
+        child.send(SIGINT)
+        #expect(child.waitForExit(seconds: 60) == 130, "\(child.errorOutput)")
+        #expect(child.errorOutput.contains("the sign-in was cancelled; nothing was changed"))
+        #expect(try bench.status.isEmpty)
+    }
+
+    /// Both get a port of their own, and the last one stays.
+    @Test func twoSignInsAtOnceDoNotDisturbEachOther() throws {
+        let bench = try SignInSandbox()
+        let command = """
+            countersign enroll profile.json --yes --name one & first=$!
+            countersign enroll profile.json --yes --name two; second=$?
+            wait $first && exit $second
+            """
+        let result = try Command.run(
+            "/usr/bin/setsid", ["--wait", "/bin/sh", "-c", command],
+            environment: try bench.sandbox.environment(adding: bench.environment), folder: bench.sandbox.folder.path,
+            in: bench.sandbox.folder, seconds: 120)
+        #expect(result.status == 0, "\(result.said)")
+        #expect(try bench.status.compactMap { $0["name"] as? String } == ["one", "two"])
+    }
+
+    // MARK: Profiles
+
+    @Test(arguments: [
+        ("{\"issuerr\": \"https://a.example\"}", "1:1"), ("{\n  \"issuer\": 1\n}", "line 2, column 13"),
+        ("{\"issuer\": \"https://a.example\", \"client_id\": \"c\",\n \"scope\": []}", "did you mean \"scopes\"?"),
+        ("{\"issuer\": \"http://a.example\", \"client_id\": \"c\"}", "https"),
+        (
+            "{\"issuer\": \"https://a.example\", \"client_id\": \"c\", \"sites\": [\"b.example credential=x\"]}",
+            "without options"
+        ),
+        ("{\"issuer\": \"https://a.example\", \"client_id\": \"c\", \"redirect_uri\": \"app:/x\"}", "127.0.0.1"),
+        ("{\"issuer\": \"https://a.example\", \"client_id\": \"c\", \"parameters\": {\"state\": \"x\"}}", "state"),
+        ("not JSON", "line 1"),
+    ])
+    func aFaultyProfileIsRefused(text: String, reason: String) throws {
+        let sandbox = try Sandbox()
+        try sandbox.folder.write("profile.json", text)
+        let result = try sandbox.countersign("enroll", "profile.json", "--yes")
+        #expect(result.status == 1 && result.error.contains("profile.json: "), "\(result.said)")
+        if reason != "1:1" { #expect(result.error.contains(reason), "\(result.said)") }
+    }
+
+    @Test func aSiteThatIsListedAlreadyIsNotTakenOver() throws {
+        let bench = try SignInSandbox(profile: ["sites": ["https://api.corp.example"]])
+        try bench.sandbox.succeed("sites", "add", "https://api.corp.example", "answer=basic")
+        let result = try bench.enroll()
+        #expect(result.status == 1 && result.error.contains("cannot be added to the list"), "\(result.said)")
+        #expect(!bench.provider.requests.contains { $0.contains("/authorize") })
+    }
+
+    @Test func anotherCredentialIsNotTakenOver() throws {
+        let bench = try SignInSandbox()
+        try bench.sandbox.succeed("credential", "set", "--token-stdin", input: "mine\n")
+        let result = try bench.enroll()
+        #expect(result.status == 1 && result.error.contains("exists and is no sign-in"), "\(result.said)")
+        #expect(try bench.enroll("--name", "work").status == 0)
+        let removal = try bench.sandbox.countersign("credential", "remove", "work")
+        #expect(removal.status == 1 && removal.error.contains("countersign unenroll work"), "\(removal.said)")
+    }
+}
