@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Functions that <fcntl.h>, <spawn.h>, <stdio.h> and <unistd.h> declare only under _GNU_SOURCE, and those of <malloc.h> and
-// <sys/xattr.h>, which the Glibc module leaves out, as static inline functions named csn_<the C name>.
+// Functions that <fcntl.h>, <spawn.h>, <stdio.h> and <unistd.h> declare only under _GNU_SOURCE, and those of
+// <malloc.h> and <sys/xattr.h>, which the Glibc module leaves out, as static inline functions named csn_<the C name>.
 
 #ifndef COUNTERSIGN_CLINUX_SHIM_H
 #define COUNTERSIGN_CLINUX_SHIM_H

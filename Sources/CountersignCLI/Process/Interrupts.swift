@@ -5,8 +5,8 @@ import Countersign
 import Glibc
 import Synchronization
 
-/// Ctrl-C and other signals in a command that has something to clean up: they cancel its task, and end the process at once
-/// while there is none.
+/// Ctrl-C and other signals in a command that has something to clean up: they cancel its task, and end the process at
+/// once while there is none.
 final class Interrupts: Sendable {
     private let state = Mutex<(cancel: (@Sendable () -> Void)?, signal: Int32?)>((nil, nil))
 

@@ -19,8 +19,8 @@ extension ExchangeDriver {
         }
     }
 
-    /// Whether `credential`, which the breaker refuses for `reason`, is renewed: the origin has called it invalid when it
-    /// could not be renewed.
+    /// Whether `credential`, which the breaker refuses for `reason`, is renewed: the origin has called it invalid when
+    /// it could not be renewed.
     func renewsToken(
         _ credential: CredentialReference, for challenge: CredentialRequest, refusedFor reason: String
     ) -> Bool {

@@ -71,8 +71,8 @@ extension VaultContents {
         signIns[record.name] = record
     }
 
-    /// Replaces a sign-in and keeps its access token. Throws `invalidRecord` for a value outside ``VaultLimits``, and if
-    /// there is no sign-in of that name.
+    /// Replaces a sign-in and keeps its access token. Throws `invalidRecord` for a value outside ``VaultLimits``, and
+    /// if there is no sign-in of that name.
     package mutating func updateSignIn(_ record: SignInRecord) throws(VaultError) {
         try VaultLimits.check(record)
         guard signIns[record.name] != nil else {
