@@ -210,6 +210,8 @@ extension ExchangeMachine {
         _ fields: [String], _ pending: PendingAnswer, _ answer: Answer, expectsToken: Bool
     ) -> Action {
         let offer = pending.offer
+        // A challenge that made way for a restart counts as none.
+        let isFirst = pending.isPreemptive && !holdsChallenge
         var challenges: [Challenge] = []
         do throws(AuthenticationError) {
             challenges = try parse(fields)
@@ -217,7 +219,6 @@ extension ExchangeMachine {
             guard expectsToken else { return rejected(offer.space(at: context.origin), pending.reference) }
             return handBack(unparsable: error)
         }
-        let isFirst = pending.isPreemptive && (expectsToken || roundsAnswered == 1)
         if isFirst, !challenges.contains(where: { $0.isOf(offer.authenticator.schemeName) }) {
             // The server no longer offers the scheme that it accepted before, or not for this path.
             requiresSameConnection = false
@@ -243,15 +244,13 @@ extension ExchangeMachine {
     }
 
     /// Handles challenges that are not about the answer to `offer`, which was sent before any challenge. They may be
-    /// the server's reply to that answer. So if they are weaker, they are not answered: the request is sent once more
-    /// as the client sent it, and the server's challenge to that is its first.
+    /// the server's reply to that answer. So if one is weaker, none is answered: the request is sent once more as the
+    /// client sent it, and the server's challenge to that is its first.
     private mutating func challengedInstead(of offer: Offer, by challenges: [Challenge]) -> Action {
         let table = context.authenticators
         let offers = table.offers(in: challenges, permitted: context.permitted)
-        guard let strongest = offers.first, table.isWeaker(strongest.authenticator, than: offer.authenticator) else {
-            return choose(among: challenges)
-        }
-        return sendUnanswered()
+        let hasWeaker = offers.contains { table.isWeaker($0.authenticator, than: offer.authenticator) }
+        return hasWeaker ? sendUnanswered() : choose(among: challenges)
     }
 
     private func verdict(

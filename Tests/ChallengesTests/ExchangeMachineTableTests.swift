@@ -72,8 +72,8 @@ import Testing
         ("a dialogue was accepted before", .ready, learned, "a . . . . . . . . . . . . . ."),
         ("pre-emptive", asked(preemptive), learned, ". . . . . . c s . . . . w w d"),
         ("pre-emptive", .computingOpening(preemptive), learned, ". . . . . . . . o S s s w w d"),
-        ("pre-emptive", .awaitingToken(preemptive, .opening), learned, ". s s s c w . . . . . . c c d"),
-        ("pre-emptive", .awaitingVerdict(preemptive, .answer), learned, ". d c s d w . . . . . . f c d"),
+        ("pre-emptive", .awaitingToken(preemptive, .opening), learned, ". s s s c w . . . . . . c c f"),
+        ("pre-emptive", .awaitingVerdict(preemptive, .answer), learned, ". d c s d w . . . . . . f c f"),
         ("a weaker offer", .computingOpening(strongest), .site(), ". . . . . . . . o S d a w w d"),
         ("no content", .awaitingToken(ntlm, .opening), .site(), ". d d d c w . . . . . . c c d"),
     ]
@@ -82,12 +82,17 @@ import Testing
     private static let learned = RequestContext.site(hasBody: true, accepted: .ntlm(.ntlm))
     private static let preemptive = pending(.ntlm, nil, isPreemptive: true)
 
-    /// A machine in `state`, on a connection with an opening, which holds a challenge.
+    /// A machine in `state`, on a connection with an opening. It holds a challenge unless it has sent an answer without
+    /// one.
     static func machine(in state: ExchangeMachine.State, _ context: RequestContext) -> ExchangeMachine {
         var machine = ExchangeMachine(context)
         machine.state = state
-        if case .awaitingVerdict = state { machine.roundsAnswered = 1 }
         machine.holdsChallenge = true
+        switch state {
+        case .awaitingToken(let pending, _), .awaitingVerdict(let pending, _):
+            machine.holdsChallenge = !pending.isPreemptive
+        default: break
+        }
         machine.requiresSameConnection = true
         return machine
     }

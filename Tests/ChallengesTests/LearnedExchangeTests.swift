@@ -223,6 +223,35 @@ import Testing
             ])
     }
 
+    /// The reply to a refused answer may offer a stronger scheme, too.
+    @Test func aWeakerOfferIsNotAnsweredBesideAStrongerOneEither() {
+        let table = AuthenticatorTable([
+            OfferKind.ntlmInNegotiate.authenticator, OfferKind.basic.authenticator, OfferKind.ntlm.authenticator,
+        ])
+        play(
+            .site(accepted: .basic).with { $0.authenticators = table },
+            [
+                .event(.started), .expect(.send(.basic)),
+                .response(401, "Negotiate, NTLM"), .expect(.send(nil)),
+                .response(401, "Negotiate, NTLM"), .expect(.ask(.ntlmInNegotiate)),
+            ])
+    }
+
+    /// The connection was lost, so the token was computed twice, but the origin has challenged only once.
+    @Test func aTokenThatIsRefusedAfterALostConnectionIsTheFirstToo() {
+        play(
+            .site(accepted: .ntlm(.ntlm)),
+            [
+                .event(.started), .expect(.ask(.ntlm)),
+                .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+                .event(.tokenComputed(DialogueToken([1], expectsReply: false))), .expect(.send(.opening)),
+                .event(.connectionLost(requestMayRepeat: true)),
+                .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+                .event(.tokenComputed(DialogueToken([1], expectsReply: false))), .expect(.send(.opening)),
+                .response(401, "Basic realm=\"Wiki\""), .expect(.send(nil)),
+            ])
+    }
+
     /// A failure that is nobody's lack of a ticket permits nothing weaker, also after the challenge.
     @Test func aLearnedDialogueWhoseTokenFailsPermitsNothingWeaker() {
         let beginning: [Line] = [

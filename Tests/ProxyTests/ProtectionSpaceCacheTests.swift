@@ -69,6 +69,15 @@ import CountersignUpstream
         #expect(cache.space(for: "/a", key: Self.key()) == nil)
     }
 
+    @Test func theNarrowerSpaceIsPreferredAndOfTwoAsWideTheLater() throws {
+        let root = try Self.space("/a", realm: "root")
+        let docs = try Self.space("/docs/a", realm: "docs")
+        let later = try Self.space("/b", realm: "later")
+        #expect(docs.isPreferred(to: root) && docs.isPreferred(to: later))
+        #expect(!root.isPreferred(to: docs) && !later.isPreferred(to: docs))
+        #expect(later.isPreferred(to: root) && !root.isPreferred(to: later))
+    }
+
     @Test func theNumberOfSpacesPerKeyIsLimited() throws {
         let cache = ProtectionSpaceCache()
         for number in 0..<33 { cache.add(try Self.space("/\(number)/x", realm: "\(number)"), key: Self.key()) }

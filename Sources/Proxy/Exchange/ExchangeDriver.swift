@@ -163,13 +163,13 @@ final class ExchangeDriver {
         _ services: LoopServices
     ) -> ProtectionSpaceCache.Space? {
         guard let rule = route.rule, rule.preempts, !session.hasPersistentConnection(for: slot.key) else { return nil }
+        let learned = route.learnedSpace(for: path, in: slot)
         if rule.answer.contains(.negotiate), let space = route.learnedTicketSpace(for: path, like: slot),
-            session.isStillSameUser()
+            !(learned?.isPreferred(to: space) ?? false), session.isStillSameUser()
         {
             return space
         }
-        guard let tag = slot.key.credential, let space = route.learnedSpace(for: path, in: slot),
-            session.isStillSameUser(), !route.policy.isRenewalDue(tag, now: services.shared.wallClock),
+        guard let tag = slot.key.credential, let space = learned, session.isStillSameUser(), !route.policy.isRenewalDue(tag, now: services.shared.wallClock),
             services.shared.breaker.mayPreempt(.init(space: space.accepted.space, credential: tag)),
             !space.bindsConnection || !session.hasAuthenticatedConnection(for: slot.key)
         else { return nil }

@@ -19,10 +19,22 @@ package final class ProtectionSpaceCache: Sendable {
     final class Space: Sendable {
         let accepted: AcceptedAnswer
         let scope: PathScope
+        /// When the space was made, among all: a later one has a larger number.
+        private let serial: UInt64
+
+        private static let made = Atomic<UInt64>(0)
 
         init(_ accepted: AcceptedAnswer, scope: PathScope) {
             self.accepted = accepted
             self.scope = scope
+            serial = Self.made.wrappingAdd(1, ordering: .relaxed).newValue
+        }
+
+        /// Whether a path in both spaces is a matter of this one: it is narrower, or as wide and later. Both contain the
+        /// path, so their directories are parents of it, and the longer one is below the other.
+        func isPreferred(to other: Space) -> Bool {
+            let (own, others) = (scope.directory.utf8.count, other.scope.directory.utf8.count)
+            return own == others ? serial > other.serial : own > others
         }
 
         var usesTicket: Bool { accepted.offer.authenticator.usesTicket }
