@@ -34,12 +34,14 @@ extension ExchangeDriver {
     /// Whether the exchange is repeated with a new token, because the origin has called the present one invalid. The
     /// breaker does not count the old one then: it has expired early, or was revoked.
     func renewsToken(after outcome: ExchangeMachine.Outcome) -> Bool {
-        guard case .rejected(let space, let credential, var checks) = outcome, exchange.hasInvalidCredential,
+        guard case .rejected(let space, let credential, let checks) = outcome, exchange.hasInvalidCredential,
             dialogue?.hasRenewedToken != true, case .deciding = mode, !body.hasLostItsStart,
             policy.isAccessToken(credential)
         else { return false }
         return renews(credential, .invalid) { [self] result in
             guard case .renewed = result, !body.hasLostItsStart else {
+                // A copy here: a variable of the function would be allocated for every outcome.
+                var checks = checks
                 if case .unavailable(let reason) = result { checks.credential = .no(reason) }
                 return run(.deliver(.rejected(space, credential: credential, checks)))
             }

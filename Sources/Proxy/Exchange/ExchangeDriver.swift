@@ -169,7 +169,8 @@ final class ExchangeDriver {
         {
             return space
         }
-        guard let tag = slot.key.credential, let space = learned, session.isStillSameUser(), !route.policy.isRenewalDue(tag, now: services.shared.wallClock),
+        guard let tag = slot.key.credential, let space = learned, session.isStillSameUser(),
+            !route.policy.isRenewalDue(tag, now: services.shared.wallClock),
             services.shared.breaker.mayPreempt(.init(space: space.accepted.space, credential: tag)),
             !space.bindsConnection || !session.hasAuthenticatedConnection(for: slot.key)
         else { return nil }

@@ -30,8 +30,8 @@ package final class ProtectionSpaceCache: Sendable {
             serial = Self.made.wrappingAdd(1, ordering: .relaxed).newValue
         }
 
-        /// Whether a path in both spaces is a matter of this one: it is narrower, or as wide and later. Both contain the
-        /// path, so their directories are parents of it, and the longer one is below the other.
+        /// Whether this space counts for a path in both: it is narrower, or as wide and later. Both directories are
+        /// parents of the path, so the longer one is below the other.
         func isPreferred(to other: Space) -> Bool {
             let (own, others) = (scope.directory.utf8.count, other.scope.directory.utf8.count)
             return own == others ? serial > other.serial : own > others

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""upgrade.py PROXY_PORT ORIGIN_PORT ANCHOR: asks https://www.test.localhost:ORIGIN_PORT to switch protocols, through the
-proxy. Prints the head of the response, then the line that comes back for the line "hello".
+"""upgrade.py PROXY_PORT ORIGIN_PORT ANCHOR: asks https://www.test.localhost:ORIGIN_PORT to switch protocols, through
+the proxy. Prints the head of the response, then the line that comes back for the line "hello".
 """
 
 import socket
