@@ -20,7 +20,7 @@ package struct JSONError: CodedError {
     package enum Code: Equatable, Sendable {
         /// The text does not match the grammar of RFC 8259.
         case malformed
-        /// The text is longer than ``JSONLimits/bytes``.
+        /// The text is longer than ``JSONLimits/bytes``, or a name than ``JSONLimits/nameBytes``.
         case tooLong
         /// Arrays and objects are nested deeper than ``JSONLimits/depth``.
         case tooDeep

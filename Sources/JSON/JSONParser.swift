@@ -8,10 +8,13 @@ package struct JSONLimits: Sendable, Equatable {
     package var bytes: Int
     /// How deep arrays and objects may be nested.
     package var depth: Int
+    /// The name of a member, in bytes.
+    package var nameBytes: Int
 
-    package init(bytes: Int = 256 * 1024, depth: Int = 32) {
+    package init(bytes: Int = 256 * 1024, depth: Int = 32, nameBytes: Int = 256) {
         self.bytes = bytes
         self.depth = depth
+        self.nameBytes = nameBytes
     }
 }
 
@@ -21,7 +24,8 @@ package struct JSONLimits: Sendable, Equatable {
 package struct JSONParser {
     private let bytes: [UInt8]
     private let limits: JSONLimits
-    private let secrets: Set<String>
+    /// The names in UTF-8.
+    private let secrets: Set<[UInt8]>
     private var offset = 0
     private var depth = 0
     private var line = 1
@@ -42,7 +46,7 @@ package struct JSONParser {
     private init(bytes: [UInt8], limits: JSONLimits, secrets: Set<String>) {
         self.bytes = bytes
         self.limits = limits
-        self.secrets = secrets
+        self.secrets = Set(secrets.map { Array($0.utf8) })
     }
 
     // MARK: Grammar
@@ -96,22 +100,28 @@ package struct JSONParser {
     private mutating func object() throws(JSONError) -> [JSONMember] {
         try descend()
         var members: [JSONMember] = []
-        var names: Set<String> = []
+        // Compared as bytes: `String` normalises, in quadratic time.
+        var names: Set<[UInt8]> = []
         skipWhiteSpace()
         if take(UInt8(ascii: "}")) { return leave(members) }
         while true {
             skipWhiteSpace()
             let position = here()
             guard next == UInt8(ascii: "\"") else { throw unexpected("the name of a member in quotes") }
-            let name = String(decoding: try string(), as: UTF8.self)
-            guard names.insert(name).inserted else {
+            let bytes = try string()
+            guard bytes.count <= limits.nameBytes else {
+                throw JSONError(
+                    .tooLong, at: position, "the name of a member is longer than \(limits.nameBytes) bytes")
+            }
+            let name = String(decoding: bytes, as: UTF8.self)
+            guard names.insert(bytes).inserted else {
                 throw JSONError(
                     .duplicateMember, at: position, "the key \(PrintableText.quote(name)) occurs twice in one object")
             }
             skipWhiteSpace()
             guard take(UInt8(ascii: ":")) else { throw unexpected("a colon") }
             skipWhiteSpace()
-            members.append(JSONMember(name, try value(secret: secrets.contains(name)), at: position))
+            members.append(JSONMember(name, try value(secret: secrets.contains(bytes)), at: position))
             skipWhiteSpace()
             if take(UInt8(ascii: "}")) { return leave(members) }
             guard take(UInt8(ascii: ",")) else { throw unexpected("a comma or the end of the object") }

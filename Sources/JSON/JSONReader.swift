@@ -31,7 +31,9 @@ package struct JSONReader {
 
     /// Throws `unknownMember` for the first member that was not asked for. A lenient reader accepts all.
     package func finish() throws(JSONError) {
-        guard strictness == .strict, let member = members.first(where: { !known.contains($0.name) }) else { return }
+        guard strictness == .strict, let member = members.first(where: { !known.containsExactly($0.name) }) else {
+            return
+        }
         let hint = SpellingHint.closest(to: member.name, among: known).map { "; did you mean \"\($0)\"?" } ?? ""
         throw JSONError(
             .unknownMember, at: member.position, "\(PrintableText.quote(member.name)) is not a known key\(hint)")
@@ -39,15 +41,15 @@ package struct JSONReader {
 
     /// Where the value of a member is, or the object if there is no such member.
     package func position(of name: String) -> JSONPosition {
-        members.first { $0.name == name }?.value.position ?? position
+        members.first { $0.name.isExactly(name) }?.value.position ?? position
     }
 
     // MARK: Optional members
 
     /// Nil if there is no such member.
     package mutating func valueIfPresent(_ name: String) -> JSONValue? {
-        if !known.contains(name) { known.append(name) }
-        guard let value = members.first(where: { $0.name == name })?.value else { return nil }
+        if !known.containsExactly(name) { known.append(name) }
+        guard let value = members.first(where: { $0.name.isExactly(name) })?.value else { return nil }
         return strictness == .lenient && value.content == .null ? nil : value
     }
 

@@ -33,7 +33,7 @@ package struct JSONValue: Sendable, Equatable {
     /// The value of a member; nil if there is none, or if this is not an object.
     package subscript(name: String) -> JSONValue? {
         guard case .object(let members) = content else { return nil }
-        return members.first { $0.name == name }?.value
+        return members.first { $0.name.isExactly(name) }?.value
     }
 
     /// `a string`, for messages.
@@ -63,7 +63,7 @@ package struct JSONMember: Sendable, Equatable {
     }
 
     package static func == (left: Self, right: Self) -> Bool {
-        left.name == right.name && left.value == right.value
+        left.name.isExactly(right.name) && left.value == right.value
     }
 }
 
