@@ -2,6 +2,7 @@
 
 import CountersignChallenges
 import CountersignCryptography
+import CountersignJSON
 import CountersignSitePolicy
 
 /// A redirect URI of a native app (RFC 8252 §7): loopback, a custom scheme, or https.
@@ -16,7 +17,7 @@ package struct RedirectURI: Hashable, Sendable, CustomStringConvertible {
     }
 
     package let kind: Kind
-    /// As registered with the provider. Without the port if that is free.
+    /// As it was given, because providers compare it with the registered text. Only a port of 0 is left out.
     package let text: String
     /// What a browser asks a loopback listener for: at least `/`. Empty for a custom scheme.
     package let path: String
@@ -54,24 +55,33 @@ package struct RedirectURI: Hashable, Sendable, CustomStringConvertible {
     }
 
     private static func web(_ text: String, _ name: String) throws(OAuthError) -> RedirectURI {
-        let url: AbsoluteURL
         // Port 0 stands for any port.
-        let authority = text.dropFirst("http://".count).prefix { $0 != "/" }
-        let isAnyPort = text.hasPrefix("http://") && authority.hasSuffix(":0")
-        let rest = text[authority.endIndex...]
-        do {
-            url = try AbsoluteURL(parsing: isAnyPort ? "http://\(authority.dropLast(2))\(rest)" : text)
+        let end = authorityEnd(text)
+        let isAnyPort = text[..<end].hasSuffix(":0")
+        let given = isAnyPort ? String(text[..<end].dropLast(2)) + String(text[end...]) : text
+        let url: AbsoluteURL
+        do throws(HostNameError) {
+            url = try AbsoluteURL(parsing: given)
         } catch {
             throw .profile("\(name) cannot be used: \(error.detail)", hint: shape)
         }
-        if url.origin.scheme == .https { return RedirectURI(.https, text, path: url.path) }
+        if url.origin.scheme == .https {
+            guard !isAnyPort else { throw .profile("\(name) has the port 0", hint: shape) }
+            return RedirectURI(.https, given, path: url.path)
+        }
         guard ["127.0.0.1", "::1", "localhost"].contains(url.origin.host) else {
             throw .profile("\(name) is http to another host than the loopback interface", hint: shape)
         }
-        let port = url.origin.port == 80 ? nil : url.origin.port
-        let written = port.map { HostText.joined(url.origin.host, $0) } ?? url.origin.uriHost
+        // The scheme's own port counts only if it is written.
+        let hasPort = url.origin.port != 80 || given[..<authorityEnd(given)].hasSuffix(":80")
         return RedirectURI(
-            .loopback(host: url.origin.host, port: port), "http://\(written)\(rest)", path: url.path)
+            .loopback(host: url.origin.host, port: hasPort ? url.origin.port : nil), given, path: url.path)
+    }
+
+    /// Of an http or https URL without a query.
+    private static func authorityEnd(_ text: String) -> String.Index {
+        guard let slashes = text.firstRange(of: "://") else { return text.endIndex }
+        return text[slashes.upperBound...].firstIndex(of: "/") ?? text.endIndex
     }
 
     package var description: String { text }
@@ -80,15 +90,13 @@ package struct RedirectURI: Hashable, Sendable, CustomStringConvertible {
     /// are, and so is one with a port of its own.
     package func bound(toPort port: UInt16) -> RedirectURI {
         guard case .loopback(let host, nil) = kind else { return self }
-        let written = "http://\(HostText.bracketed(host))"
-        // Providers compare the text, so that a path that was left out is not added.
-        let rest = text.dropFirst(written.count)
-        return RedirectURI(
-            .loopback(host: host, port: port), "http://\(HostText.joined(host, port))\(rest)", path: path)
+        var bound = text
+        bound.insert(contentsOf: ":\(port)", at: Self.authorityEnd(text))
+        return RedirectURI(.loopback(host: host, port: port), bound, path: path)
     }
 
     /// The query of `url` if `url` is this URI with a query: equal in scheme, host, port and path (RFC 6749 §3.1.2.3).
-    /// Nil for another URL. A fragment is ignored: browsers keep it from earlier requests (RFC 9700 §4.10).
+    /// An empty path is the same as `/`, because browsers add that. Nil for another URL. A fragment is ignored: browsers keep it from earlier requests (RFC 9700 §4.10).
     package func query(of url: String) -> String? {
         let url = url.prefix { $0 != "#" }
         let base = url.prefix { $0 != "?" }
@@ -102,7 +110,7 @@ package struct RedirectURI: Hashable, Sendable, CustomStringConvertible {
             // Browsers lower the scheme's case (RFC 3986 §6.2.2.1) and some add an empty path.
             let own = Self.normalized(text)
             let other = Self.normalized(base)
-            return own == other || own + "/" == other
+            return other.isExactly(own) || other.isExactly(own + "/")
         case .loopback, .https:
             guard let url = try? AbsoluteURL(parsing: base), let own = try? AbsoluteURL(parsing: text) else {
                 return false
