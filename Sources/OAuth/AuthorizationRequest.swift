@@ -25,19 +25,29 @@ package struct AuthorizationRequest: Sendable, Equatable {
         self.wanted = wanted
         self.metadata = metadata
         self.endpoint = endpoint
-        let taken = Set((FormEncoding.decode((endpoint.query ?? "").utf8) ?? []).map(\.name))
-        guard taken.isDisjoint(with: parameters.pairs.map(\.name)) else {
-            throw .malformed("the authorization endpoint", "its query has a parameter of the request")
+        let what = "the authorization endpoint"
+        guard let taken = FormEncoding.decode((endpoint.query ?? "").utf8) else {
+            throw .malformed(what, "its query cannot be read")
+        }
+        let ours = parameters.pairs.map(\.name)
+        guard !taken.contains(where: { ours.containsExactly($0.name) }) else {
+            throw .malformed(what, "its query has a parameter of the request")
         }
     }
 
-    /// Where the person signs in. Must not be used if the request has to be pushed.
+    /// Where the person signs in. Must not be used if the provider requires that the request is pushed.
     package var url: EndpointURL { endpoint.adding(query: parameters.text) }
 
     /// Whether the request is pushed first (RFC 9126).
     package var isPushed: Bool {
         metadata.requiresPushedAuthorization
             || wanted.usesPushedAuthorization && metadata.pushedAuthorizationEndpoint != nil
+    }
+
+    /// Whether the person can be sent to ``url`` although the push was refused: the endpoint is not there, or not for
+    /// this client, and the provider does not require it.
+    func canDoWithoutPush(_ response: ProviderResponse) -> Bool {
+        !metadata.requiresPushedAuthorization && [401, 403, 404, 405].contains(response.status)
     }
 
     /// RFC 9126 §2.1. Throws `unsupportedProvider` if the provider requires it and has no endpoint for it.
@@ -51,15 +61,14 @@ package struct AuthorizationRequest: Sendable, Equatable {
     }
 
     /// Where the person signs in after the request was pushed (RFC 9126 §4).
-    func url(afterPush response: ProviderResponse) throws(OAuthError) -> EndpointURL {
+    func url(afterPush response: ProviderResponse, hiding secrets: [Secret] = []) throws(OAuthError) -> EndpointURL {
         let what = "the response of the pushed authorization request endpoint"
         // §2.2 requires 201; some providers send 200.
         guard response.status == 201 || response.status == 200, response.isJSON else {
-            throw ProviderError.error(response, at: .pushedAuthorization)
+            throw ProviderError.error(response, at: .pushedAuthorization, hiding: secrets)
         }
         let name = try OAuthError.reading(what) { () throws(JSONError) in
             var reader = try JSONReader(try JSONParser.parse(response.body), "the document", .lenient)
-            _ = try reader.integerIfPresent("expires_in")
             return try reader.string("request_uri")
         }
         guard !name.isEmpty, name.utf8.count <= 2048, name.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {

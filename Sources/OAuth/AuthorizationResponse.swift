@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
+import CountersignJSON
 
 /// What the user agent brought back to the redirect URI, before it is checked.
 package enum RedirectMessage: Sendable, Equatable {
@@ -28,28 +29,31 @@ package struct AuthorizationResponse: Sendable, Equatable {
         _ message: RedirectMessage, to redirect: RedirectURI, state: String, metadata: ProviderMetadata
     ) throws(OAuthError) {
         let parameters = try Self.parameters(of: message, to: redirect)
-        let states = parameters.filter { $0.name == "state" }
+        let states = parameters.filter { $0.name.isExactly("state") }
         guard states.count == 1, Secret(utf8: states[0].value) == Secret(utf8: state) else {
             throw OAuthError(
                 .stateMismatch, .person, "the redirect does not belong to this sign-in",
                 hint: "finish the sign-in in the page that was opened last")
         }
-        var values: [String: String] = [:]
-        for (name, value) in parameters {
-            guard values.updateValue(value, forKey: name) == nil else {
+        // Compared as bytes: `String` normalises, in quadratic time.
+        var names: Set<[UInt8]> = []
+        for (name, _) in parameters {
+            guard names.insert(Array(name.utf8)).inserted else {
                 throw .malformed("the authorization response", "\(PrintableText.quote(name)) occurs twice")
             }
         }
-        try Self.check(issuer: values["iss"], metadata)
-        if let error = values["error"] {
+        func value(_ name: String) -> String? { parameters.first { $0.name.isExactly(name) }?.value }
+        try Self.check(issuer: value("iss"), metadata)
+        if let error = value("error") {
             let reported = ProviderError(
-                error: error, suberror: values["suberror"] ?? values["error_subcode"],
-                description: values["error_description"])
+                error: error, suberror: value("suberror") ?? value("error_subcode"),
+                description: value("error_description"), claims: value("claims"),
+                hiding: [state, value("code") ?? ""].map { Secret(utf8: $0) })
             throw reported?.error(from: "the provider")
                 ?? .malformed("the authorization response", "\"error\" is not an error code")
         }
         // RFC 6749 appendix A.11.
-        guard let code = values["code"], !code.isEmpty, code.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
+        guard let code = value("code"), !code.isEmpty, code.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
             throw .malformed("the authorization response", "it has neither a code nor an error")
         }
         self.code = Secret(utf8: code)
@@ -66,7 +70,7 @@ package struct AuthorizationResponse: Sendable, Equatable {
             }
             return
         }
-        guard issuer == metadata.issuer else {
+        guard issuer.isExactly(metadata.issuer) else {
             throw OAuthError(
                 .mixedUp, .provider,
                 "the authorization response comes from another issuer, \(PrintableText.longer(issuer))",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
+import CountersignJSON
 
 /// The client as it is registered with the provider (RFC 6749 §2).
 package struct Client: Sendable, Equatable {
@@ -27,31 +28,51 @@ package struct Client: Sendable, Equatable {
     /// A client whose secret goes the way that the provider supports: `client_secret_basic` if it does not say (RFC
     /// 8414 §2). Throws `unsupportedProvider` if it supports neither way.
     package func resolved(for metadata: ProviderMetadata) throws(OAuthError) -> Client {
-        guard case .secret(let secret) = authentication else { return self }
-        let methods = metadata.tokenEndpointAuthenticationMethods ?? ["client_secret_basic"]
-        if methods.contains("client_secret_basic") { return Client(identifier, .basic(secret)) }
-        if methods.contains("client_secret_post") { return Client(identifier, .post(secret)) }
+        if let client = resolved(among: metadata.tokenEndpointAuthenticationMethods) { return client }
         throw OAuthError(
             .unsupportedProvider, .provider,
             "the provider accepts a client secret neither as client_secret_basic nor as client_secret_post")
     }
 
-    /// A request with this client's authentication added.
+    /// The same for the revocation endpoint, which may have methods of its own (RFC 8414 §2). If the provider supports
+    /// neither way, its refusal says so.
+    func resolvedForRevocation(_ metadata: ProviderMetadata) -> Client {
+        let methods =
+            metadata.revocationEndpointAuthenticationMethods ?? metadata.tokenEndpointAuthenticationMethods
+        return resolved(among: methods) ?? resolved(among: nil) ?? self
+    }
+
+    /// Nil if the methods are others.
+    private func resolved(among methods: [String]?) -> Client? {
+        guard case .secret(let secret) = authentication else { return self }
+        let methods = methods ?? ["client_secret_basic"]
+        if methods.containsExactly("client_secret_basic") { return Client(identifier, .basic(secret)) }
+        if methods.containsExactly("client_secret_post") { return Client(identifier, .post(secret)) }
+        return nil
+    }
+
+    /// A request with this client's authentication added. The client must be resolved.
     func request(
         _ purpose: ProviderRequest.Purpose, _ url: EndpointURL, _ parameters: FormParameters
     ) -> ProviderRequest {
         var parameters = parameters
         var authorization: Secret?
+        var secrets = parameters.secrets
         switch authentication {
         case .none:
             parameters.set("client_id", identifier)
         case .post(let secret):
             parameters.set("client_id", identifier)
             parameters.append("client_secret", secret)
-        case .secret(let secret), .basic(let secret):
+            secrets.append(secret)
+        case .basic(let secret):
             authorization = basicField(secret)
+            secrets.append(secret)
+        case .secret:
+            preconditionFailure("the provider's way to send the secret is not chosen")
         }
-        return ProviderRequest(purpose, url, body: parameters.encoded, authorization: authorization)
+        return ProviderRequest(
+            purpose, url, body: parameters.encoded, authorization: authorization, secrets: secrets)
     }
 
     /// RFC 6749 §2.3.1: identifier and secret are form-encoded before the colon joins them.

@@ -34,10 +34,13 @@ package struct DeviceAuthorization: Sendable, Equatable {
         return wanted.client.request(.deviceAuthorization, endpoint, parameters)
     }
 
-    init(_ response: ProviderResponse, _ transport: EndpointURL.Transport, now: Int64) throws(OAuthError) {
+    /// An optional member that cannot be read counts as absent. `secrets` are those of the request.
+    init(
+        _ response: ProviderResponse, _ transport: EndpointURL.Transport, now: Int64, hiding secrets: [Secret] = []
+    ) throws(OAuthError) {
         let what = "the response of the device authorization endpoint"
         guard response.status == 200, ProviderError(response) == nil else {
-            throw ProviderError.error(response, at: .deviceAuthorization)
+            throw ProviderError.error(response, at: .deviceAuthorization, hiding: secrets)
         }
         guard response.isJSON else { throw .malformed(what, "it is not JSON (\(response.summary))") }
         let members = try OAuthError.reading(what) { () throws(JSONError) in try Members(response.body) }
@@ -50,11 +53,9 @@ package struct DeviceAuthorization: Sendable, Equatable {
         guard members.lifetime > 0 else { throw .malformed(what, "\"expires_in\" is not positive") }
         userCode = members.userCode
         verificationURL = try EndpointURL(provided: members.address, "verification_uri", transport)
-        var complete: EndpointURL?
-        if let text = members.completeAddress {
-            complete = try EndpointURL(provided: text, "verification_uri_complete", transport)
+        completeVerificationURL = members.completeAddress.flatMap {
+            try? EndpointURL(provided: $0, "verification_uri_complete", transport)
         }
-        completeVerificationURL = complete
         deviceCode = members.deviceCode
         expiresAt = now + min(members.lifetime, Self.longestLifetime)
         // RFC 8628 §3.2: 5 if the provider does not say.
@@ -86,12 +87,12 @@ package struct DeviceAuthorization: Sendable, Equatable {
             } else {
                 address = try reader.string("verification_uri")
             }
-            completeAddress = try reader.stringIfPresent("verification_uri_complete")
+            completeAddress = value.text("verification_uri_complete")
             guard let lifetime = try reader.secondsIfPresent("expires_in") else {
                 throw reader.invalid("expires_in", "is missing")
             }
             self.lifetime = lifetime
-            interval = try reader.secondsIfPresent("interval")
+            interval = try? reader.secondsIfPresent("interval")
         }
     }
 }

@@ -10,6 +10,7 @@ package enum TokenRevocation {
         _ tokens: TokenSet, client: Client, at metadata: ProviderMetadata
     ) -> [ProviderRequest] {
         guard let endpoint = metadata.revocationEndpoint else { return [] }
+        let client = client.resolvedForRevocation(metadata)
         func request(_ token: Secret, _ kind: String) -> ProviderRequest {
             var parameters = FormParameters()
             parameters.append("token", token)
@@ -21,13 +22,14 @@ package enum TokenRevocation {
     }
 
     /// Throws unless the token is revoked. A token that the provider does not know is (§2.2). Throws `refused` with
-    /// `unsupported_token_type` if the provider revokes only the other kind.
-    package static func check(_ outcome: ProviderOutcome) throws(OAuthError) {
+    /// `unsupported_token_type` if the provider revokes only the other kind. `request` is the one that was sent: its
+    /// secrets are kept out of the error.
+    package static func check(_ outcome: ProviderOutcome, of request: ProviderRequest? = nil) throws(OAuthError) {
         switch outcome {
         case .failure(let failure): throw failure.error(at: .revocation)
         case .response(let response):
             guard (200...204).contains(response.status), ProviderError(response) == nil else {
-                throw ProviderError.error(response, at: .revocation)
+                throw ProviderError.error(response, at: .revocation, hiding: request?.secrets ?? [])
             }
         }
     }

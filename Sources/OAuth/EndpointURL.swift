@@ -90,6 +90,7 @@ package struct EndpointURL: Hashable, Sendable, CustomStringConvertible {
     }
 
     private static func isLoopback(_ host: String) -> Bool {
-        HostText.isLoopbackName(host) || HostText.isLoopbackAddress(host)
+        // A name below localhost is resolved like any other by some resolvers.
+        host == "localhost" || HostText.isLoopbackAddress(host)
     }
 }

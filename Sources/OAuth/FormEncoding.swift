@@ -47,16 +47,20 @@ package enum FormEncoding {
         value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "A") + value - 10
     }
 
-    /// The pairs of `text`, in order, with repeated names. Nil if an escape is incomplete, a value is not UTF-8, or
-    /// there are more than `limit` pairs. Empty pieces between two `&` are skipped.
+    /// The longest name, in bytes.
+    package static let maximumNameBytes = 256
+
+    /// The pairs of `text`, in order, with repeated names. Nil if an escape is incomplete, a value is not UTF-8, a name
+    /// is longer than ``maximumNameBytes``, or there are more than `limit` pairs. Empty pieces between two `&` are
+    /// skipped.
     package static func decode(_ text: some Collection<UInt8>, limit: Int = 64) -> [(name: String, value: String)]? {
         var pairs: [(name: String, value: String)] = []
         for piece in Array(text).split(separator: UInt8(ascii: "&")) {
             guard pairs.count < limit else { return nil }
             let equals = piece.firstIndex(of: UInt8(ascii: "=")) ?? piece.endIndex
-            guard let name = unescape(piece[..<equals]), let value = unescape(piece[equals...].dropFirst()) else {
-                return nil
-            }
+            guard let name = unescape(piece[..<equals]), name.utf8.count <= maximumNameBytes,
+                let value = unescape(piece[equals...].dropFirst())
+            else { return nil }
             pairs.append((name, value))
         }
         return pairs
@@ -103,6 +107,10 @@ struct FormParameters: Sendable, Equatable {
     /// Adds the parameter unless there is one of this name.
     mutating func set(_ name: String, _ value: String) {
         if !pairs.contains(where: { $0.name == name }) { append(name, value) }
+    }
+
+    var secrets: [Secret] {
+        pairs.compactMap { if case .secret(let secret) = $0.value { secret } else { nil } }
     }
 
     /// The body. No copy of a secret is made in ordinary memory.

@@ -10,6 +10,8 @@ package struct IDToken: Sendable, Equatable {
     package let subject: String
     package let issuedAt: Int64
     package let expiresAt: Int64
+    /// `nbf` (RFC 7519 §4.1.5).
+    let notBefore: Int64?
     /// How people call the account: `preferred_username`, `email`, `upn` or `name`, otherwise the subject. Printable
     /// and shortened. Says nothing about who it is.
     package let accountName: String
@@ -30,6 +32,8 @@ package struct IDToken: Sendable, Equatable {
         package var now: Int64
         /// How far the clocks may differ, in seconds.
         package var clockSkew: Int64
+        /// Whether a token that is not valid now is refused. If not, see ``IDToken/isCurrent(now:clockSkew:)``.
+        package var checksTimes = true
 
         package init(
             issuer: String, clientIdentifier: String, nonce: String? = nil, accessToken: Secret? = nil,
@@ -56,11 +60,11 @@ package struct IDToken: Sendable, Equatable {
         } catch {
             throw SignedToken.invalid("its claims cannot be used: \(error.detail)")
         }
-        guard members.issuer == expected.issuer else {
+        guard members.issuer.isExactly(expected.issuer) else {
             throw SignedToken.invalid("its issuer is \(PrintableText.longer(members.issuer))")
         }
         try members.checkAudience(expected.clientIdentifier)
-        try members.checkTimes(now: expected.now, skew: expected.clockSkew)
+        if expected.checksTimes { try members.checkTimes(now: expected.now, skew: expected.clockSkew) }
         if let nonce = expected.nonce {
             guard let received = members.nonce, Secret(utf8: received) == Secret(utf8: nonce) else {
                 throw SignedToken.invalid("its nonce is not that of this sign-in")
@@ -69,7 +73,7 @@ package struct IDToken: Sendable, Equatable {
         if let hash = members.accessTokenHash, let accessToken = expected.accessToken {
             try Self.check(hash, of: accessToken, token.algorithm)
         }
-        if let subject = expected.subject, subject != members.subject {
+        if let subject = expected.subject, !subject.isExactly(members.subject) {
             throw OAuthError(
                 .accountChanged, .provider, "the provider has returned the tokens of another account",
                 hint: "sign in again")
@@ -78,8 +82,15 @@ package struct IDToken: Sendable, Equatable {
         subject = members.subject
         issuedAt = members.issuedAt
         expiresAt = members.expiresAt
+        notBefore = members.notBefore
         accountName = members.accountName
         self.claims = claims
+    }
+
+    /// Whether the token is valid at that time, in seconds since 1970, if the clocks differ by at most `clockSkew`
+    /// seconds.
+    package func isCurrent(now: Int64, clockSkew: Int64) -> Bool {
+        now < expiresAt + clockSkew && issuedAt <= now + clockSkew && notBefore ?? .min <= now + clockSkew
     }
 
     /// §3.1.3.6: the left half of the digest of the access token's ASCII.
@@ -87,7 +98,7 @@ package struct IDToken: Sendable, Equatable {
         _ hash: String, of accessToken: Secret, _ algorithm: SignatureAlgorithm
     ) throws(OAuthError) {
         let digest = accessToken.withBytes { algorithm.digest.hash($0) }
-        guard Base64URL.encode(digest.prefix(digest.count / 2)) == hash else {
+        guard Base64URL.encode(digest.prefix(digest.count / 2)).isExactly(hash) else {
             throw SignedToken.invalid("its at_hash is not that of the access token")
         }
     }
@@ -146,8 +157,8 @@ private struct Members {
 
     /// §3.1.3.7 items 3 to 5. Other audiences are accepted only if `azp` says that the token was issued to this client.
     func checkAudience(_ client: String) throws(OAuthError) {
-        guard audiences.contains(client) else { throw SignedToken.invalid("it is for another client") }
-        guard authorizedParty ?? (audiences.count == 1 ? client : "") == client else {
+        guard audiences.containsExactly(client) else { throw SignedToken.invalid("it is for another client") }
+        guard authorizedParty?.isExactly(client) ?? (audiences.count == 1) else {
             throw SignedToken.invalid("it was issued to another client")
         }
     }

@@ -6,7 +6,14 @@ import CountersignCryptography
 struct IDTokenCheck: Sendable {
     let claims: IDToken
     private let token: SignedToken
-    private let keysEndpoint: EndpointURL
+    private let keysEndpoint: EndpointURL?
+
+    enum Verdict: Sendable {
+        /// With the keys that verified it.
+        case verified(KeySet)
+        /// The provider does not publish the key.
+        case unknownKey
+    }
 
     /// Parses the token and checks its claims, before its signature.
     init(
@@ -15,36 +22,40 @@ struct IDTokenCheck: Sendable {
     ) throws(OAuthError) {
         token = try SignedToken(parsing: text, algorithms: algorithms)
         claims = try IDToken(token, expected)
-        guard let endpoint = metadata.keysEndpoint else {
+        keysEndpoint = metadata.keysEndpoint
+    }
+
+    /// Nil if the token is verified. Otherwise the request for the keys, whose outcome goes to ``received(_:)``. Keys at
+    /// hand do not prove a forgery, because the provider may have replaced one under the same name. Throws
+    /// `unsupportedProvider` if the provider does not publish keys.
+    func start(_ keys: KeySet?) throws(OAuthError) -> ProviderRequest? {
+        let found = keys.map { token.verification(with: $0) }
+        if found == .verified { return nil }
+        guard let keysEndpoint else {
+            if found == .forged { throw Self.forged }
             throw OAuthError(
                 .unsupportedProvider, .provider, "the provider signs ID tokens and does not say with which keys")
         }
-        keysEndpoint = endpoint
-    }
-
-    /// Nil if the token is verified. Otherwise the request for the keys, whose outcome goes to ``received(_:)``. Throws
-    /// if the token is forged.
-    func start(_ keys: KeySet?) throws(OAuthError) -> ProviderRequest? {
-        guard let keys else { return ProviderRequest(.keys, keysEndpoint) }
-        switch token.verification(with: keys) {
-        case .verified: return nil
-        case .forged: throw Self.forged
-        case .unknownKey: return ProviderRequest(.keys, keysEndpoint)
-        }
+        return ProviderRequest(.keys, keysEndpoint)
     }
 
     /// The keys with which the token is verified. Throws if it is not, or if there are no keys.
     func received(_ outcome: ProviderOutcome) throws(OAuthError) -> KeySet {
-        switch outcome {
-        case .failure(let failure): throw failure.error(at: .keys)
-        case .response(let response):
-            guard response.status == 200 else { throw ProviderError.error(response, at: .keys) }
-            let keys = try KeySet(parsing: response.body)
-            switch token.verification(with: keys) {
-            case .verified: return keys
-            case .forged: throw Self.forged
-            case .unknownKey: throw SignedToken.invalid("it is signed with a key that the provider does not publish")
-            }
+        switch try verdict(outcome) {
+        case .verified(let keys): return keys
+        case .unknownKey: throw SignedToken.invalid("it is signed with a key that the provider does not publish")
+        }
+    }
+
+    /// Throws `invalidIDToken` if the token is forged, and other codes if there are no keys.
+    func verdict(_ outcome: ProviderOutcome) throws(OAuthError) -> Verdict {
+        let response = try outcome.response(from: .keys)
+        guard response.status == 200 else { throw ProviderError.error(response, at: .keys) }
+        let keys = try KeySet(parsing: response.body)
+        return switch token.verification(with: keys) {
+        case .verified: .verified(keys)
+        case .forged: throw Self.forged
+        case .unknownKey: .unknownKey
         }
     }
 

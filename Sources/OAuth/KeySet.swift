@@ -35,8 +35,10 @@ package struct KeySet: Sendable {
 
     private static func key(_ value: JSONValue) throws -> Key {
         var reader = try JSONReader(value, "the key", .lenient)
-        if let use = try reader.stringIfPresent("use"), use != "sig" { throw Unusable() }
-        if let operations = try reader.stringsIfPresent("key_ops"), !operations.contains("verify") { throw Unusable() }
+        if let use = try reader.stringIfPresent("use"), !use.isExactly("sig") { throw Unusable() }
+        if let operations = try reader.stringsIfPresent("key_ops"), !operations.containsExactly("verify") {
+            throw Unusable()
+        }
         // A published private key can sign for anybody.
         if reader.valueIfPresent("d") != nil || reader.valueIfPresent("k") != nil { throw Unusable() }
         return Key(
@@ -50,17 +52,18 @@ package struct KeySet: Sendable {
             guard let bytes = Base64URL.decode(try reader.string(name)) else { throw Unusable() }
             return bytes
         }
-        switch try reader.string("kty") {
-        case "RSA":
+        let type = try reader.string("kty")
+        if type.isExactly("RSA") {
             return try VerificationKey(rsaModulus: try number("n"), exponent: try number("e"))
-        case "EC":
-            guard let curve = VerificationKey.Curve(rawValue: try reader.string("crv")) else { throw Unusable() }
-            return try VerificationKey(curve, x: try number("x"), y: try number("y"))
-        case "OKP":
-            guard try reader.string("crv") == "Ed25519" else { throw Unusable() }
+        }
+        let curve = try reader.string("crv")
+        if type.isExactly("OKP"), curve.isExactly("Ed25519") {
             return try VerificationKey(ed25519: try number("x"))
-        default:
+        }
+        let curves: [VerificationKey.Curve] = [.p256, .p384, .p521]
+        guard type.isExactly("EC"), let curve = curves.first(where: { $0.rawValue.isExactly(curve) }) else {
             throw Unusable()
         }
+        return try VerificationKey(curve, x: try number("x"), y: try number("y"))
     }
 }

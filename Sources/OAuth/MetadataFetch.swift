@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignJSON
+
 /// Fetches the provider's metadata from the first place that has it.
 struct MetadataFetch: Sendable {
     enum Step {
@@ -10,6 +12,8 @@ struct MetadataFetch: Sendable {
     private let issuer: Issuer
     private let transport: EndpointURL.Transport
     private var locations: [EndpointURL]
+    /// Of a document at an earlier place that is not JSON.
+    private var fault: OAuthError?
 
     init(_ issuer: Issuer, _ transport: EndpointURL.Transport) {
         self.issuer = issuer
@@ -25,13 +29,27 @@ struct MetadataFetch: Sendable {
             throw failure.error(at: .metadata)
         case .response(let response):
             if response.status == 200 {
-                return .done(try ProviderMetadata(parsing: response.body, issuer: issuer, transport))
+                do throws(OAuthError) {
+                    return .done(try ProviderMetadata(parsing: response.body, issuer: issuer, transport))
+                } catch {
+                    // A page for people, which some servers send for every path, is not the metadata of this issuer.
+                    // A document of another issuer is final.
+                    let isJSON = (try? JSONParser.parse(response.body)) != nil
+                    guard !isJSON, !locations.isEmpty else { throw error }
+                    fault = error
+                    return .send(start())
+                }
             }
-            guard (400..<500).contains(response.status), response.status != 429, !locations.isEmpty else {
-                throw Self.missing(issuer, response)
+            guard Self.saysNo(response.status), !locations.isEmpty else {
+                throw fault ?? Self.missing(issuer, response)
             }
             return .send(start())
         }
+    }
+
+    /// Whether a server with this status has nothing there, and is not only in trouble now.
+    private static func saysNo(_ status: Int) -> Bool {
+        (300..<500).contains(status) && status != 429 && status != 408 || status == 501
     }
 
     private static func missing(_ issuer: Issuer, _ response: ProviderResponse) -> OAuthError {

@@ -29,7 +29,8 @@ package struct OAuthError: CodedError {
         case cancelled
         /// The provider wants the person to sign in or to consent: `interaction_required` and the like.
         case interactionRequired
-        /// The code or refresh token is not valid, or not any more: `invalid_grant` (RFC 6749 §5.2).
+        /// The code or refresh token is not valid, or not any more: `invalid_grant` (RFC 6749 §5.2) without a
+        /// `suberror` that asks for something else.
         case invalidGrant
         /// The client is unknown to the provider, or its secret is wrong: `invalid_client`.
         case invalidClient
@@ -63,10 +64,13 @@ package struct OAuthError: CodedError {
         package let error: String
         /// `suberror`, which some providers add.
         package let suberror: String?
+        /// `claims`, as received: what the next request has to ask for. Is not part of any message.
+        package let claims: String?
 
-        package init(error: String, suberror: String? = nil) {
+        package init(error: String, suberror: String? = nil, claims: String? = nil) {
             self.error = error
             self.suberror = suberror
+            self.claims = claims
         }
     }
 

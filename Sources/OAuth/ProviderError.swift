@@ -8,19 +8,29 @@ struct ProviderError: Equatable {
     let error: String
     let suberror: String?
     let description: String?
+    /// The claims that the provider wants the next request to ask for, as JSON.
+    let claims: String?
 
-    /// From parameters as received. Nil if `error` has characters that §5.2 does not permit.
-    init?(error: String, suberror: String? = nil, description: String? = nil) {
+    /// The longest `claims` that are kept, in bytes.
+    static let maximumClaimsBytes = 16 * 1024
+
+    /// From parameters as received. Nil if `error` has characters that §5.2 does not permit. `secrets` are what was
+    /// just sent: texts that repeat them are not shown.
+    init?(
+        error: String, suberror: String? = nil, description: String? = nil, claims: String? = nil,
+        hiding secrets: [Secret] = []
+    ) {
         guard !error.isEmpty, error.utf8.count <= 200,
             error.utf8.allSatisfy({ (0x20...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C })
         else { return nil }
-        self.error = PrintableText.plain(error)
-        self.suberror = suberror.map { PrintableText.plain($0) }
-        self.description = description.map { PrintableText.longer($0) }
+        self.error = ProviderText.code(error, hiding: secrets)
+        self.suberror = suberror.flatMap { $0.isEmpty ? nil : ProviderText.code($0, hiding: secrets) }
+        self.description = description.map { ProviderText.sentence($0, hiding: secrets) }
+        self.claims = claims.flatMap { $0.utf8.count <= Self.maximumClaimsBytes ? $0 : nil }
     }
 
     /// From the body of a response of any status: providers do not agree on it. Nil if it has no `error`.
-    init?(_ response: ProviderResponse) {
+    init?(_ response: ProviderResponse, hiding secrets: [Secret] = []) {
         guard response.isJSON,
             let value = try? JSONParser.parse(response.body, secrets: TokenResponse.secretMembers),
             case .string(let error)? = value["error"]?.content
@@ -28,13 +38,17 @@ struct ProviderError: Equatable {
         func text(_ name: String) -> String? {
             if case .string(let text)? = value[name]?.content { text } else { nil }
         }
-        self.init(error: error, suberror: text("suberror"), description: text("error_description"))
+        self.init(
+            error: error, suberror: text("suberror"), description: text("error_description"), claims: text("claims"),
+            hiding: secrets)
     }
 
-    /// The error for a response that is not a success.
-    static func error(_ response: ProviderResponse, at purpose: ProviderRequest.Purpose) -> OAuthError {
+    /// The error for a response that is not a success. `secrets` are those of the request.
+    static func error(
+        _ response: ProviderResponse, at purpose: ProviderRequest.Purpose, hiding secrets: [Secret] = []
+    ) -> OAuthError {
         let isOutage = response.status >= 500 || response.status == 429 || response.status == 408
-        if let reported = ProviderError(response), !isOutage {
+        if let reported = ProviderError(response, hiding: secrets), !isOutage {
             return reported.error(from: purpose.place, retryAfter: response.retryAfter)
         }
         if isOutage {
@@ -51,23 +65,29 @@ struct ProviderError: Equatable {
         let more = (suberror.map { ", \($0)" } ?? "") + (description.map { ": \($0)" } ?? "")
         return OAuthError(
             code, fault, "\(place) reports \(error)\(more)", hint: hint,
-            providerCode: OAuthError.ProviderCode(error: error, suberror: suberror), retryAfter: retryAfter)
+            providerCode: OAuthError.ProviderCode(error: error, suberror: suberror, claims: claims),
+            retryAfter: retryAfter)
     }
 
     private var meaning: (OAuthError.Code, OAuthError.Fault, hint: String?) {
-        switch error {
+        // Whatever error it comes with: unauthorized_client at sign-in, invalid_grant at a refresh.
+        if suberror == "protection_policy_required" {
+            return (.protectionPolicyRequired, .person, "apply the organisation's protection policy first")
+        }
+        return switch error {
         case "access_denied":
             (.denied, .person, "sign in again and accept, or ask who administers the account")
         case "expired_token":
             (.expired, .person, "start again")
         case "login_required", "consent_required", "interaction_required", "account_selection_required":
             (.interactionRequired, .person, "sign in again")
-        case "invalid_grant":
+        // Any other suberror wants something of the person, and the refresh token stays valid.
+        case "invalid_grant" where suberror == nil || suberror == "bad_token" || suberror == "token_expired":
             (.invalidGrant, .person, "sign in again")
+        case "invalid_grant":
+            (.interactionRequired, .person, "sign in again")
         case "invalid_client":
             (.invalidClient, .profile, "check the client identifier and how the client authenticates")
-        case "unauthorized_client" where suberror == "protection_policy_required":
-            (.protectionPolicyRequired, .person, "apply the organisation's protection policy first")
         case "temporarily_unavailable", "server_error":
             (.unavailable, .provider, "try again later")
         case "invalid_scope", "invalid_target", "unauthorized_client", "invalid_request", "unsupported_response_type",

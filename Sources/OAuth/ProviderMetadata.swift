@@ -23,45 +23,51 @@ package struct ProviderMetadata: Sendable, Equatable {
     package let sendsIssuerInResponses: Bool
     package let responseModes: [String]?
     package let tokenEndpointAuthenticationMethods: [String]?
+    package let revocationEndpointAuthenticationMethods: [String]?
 
     /// Parses the document that `issuer` serves. Throws `issuerMismatch` if it names another issuer (RFC 8414 §3.3),
-    /// `unsupportedProvider` if the provider does not support S256, and `malformedResponse`.
+    /// `unsupportedProvider` if the provider does not support S256, and `malformedResponse` without a token endpoint
+    /// that can be used. Any other endpoint that cannot be used counts as absent.
     package init(
         parsing body: [UInt8], issuer: Issuer, _ transport: EndpointURL.Transport = .secure
     ) throws(OAuthError) {
         let members = try OAuthError.reading("the provider's metadata") { () throws(JSONError) in
             try Members(body)
         }
-        guard members.issuer == issuer.text else {
+        guard members.issuer.isExactly(issuer.text) else {
+            // Microsoft's name for the metadata of all tenants.
+            let isTemplate = members.issuer.utf8.contains(UInt8(ascii: "{"))
             throw OAuthError(
                 .issuerMismatch, .profile,
                 "the metadata of \(issuer) is that of another issuer, \(PrintableText.longer(members.issuer))",
-                hint: "write the issuer in the profile exactly as the provider does")
+                hint: isTemplate
+                    ? "write the tenant's own identifier into the issuer, in place of a word such as \"common\""
+                    : "write the issuer in the profile exactly as the provider does")
         }
         // A provider that supports PKCE may leave the member out.
-        if let methods = members.challengeMethods, !methods.contains("S256") {
+        if let methods = members.challengeMethods, !methods.containsExactly("S256") {
             throw OAuthError(
                 .unsupportedProvider, .provider, "the provider \(issuer) does not support PKCE with S256 (RFC 7636)")
         }
-        func endpoint(_ name: String) throws(OAuthError) -> EndpointURL? {
-            guard let text = members.endpoints[name] else { return nil }
-            return try EndpointURL(provided: text, name, transport)
+        func endpoint(_ name: String) -> EndpointURL? {
+            members.document.text(name).flatMap { try? EndpointURL(provided: $0, name, transport) }
         }
-        guard let tokenEndpoint = try endpoint("token_endpoint") else {
+        guard let tokenEndpoint = members.document.text("token_endpoint") else {
             throw .malformed("the provider's metadata", "the key \"token_endpoint\" is missing")
         }
         self.issuer = issuer.text
-        self.tokenEndpoint = tokenEndpoint
-        authorizationEndpoint = try endpoint("authorization_endpoint")
-        keysEndpoint = try endpoint("jwks_uri")
-        pushedAuthorizationEndpoint = try endpoint("pushed_authorization_request_endpoint")
-        deviceAuthorizationEndpoint = try endpoint("device_authorization_endpoint")
-        revocationEndpoint = try endpoint("revocation_endpoint")
-        endSessionEndpoint = try endpoint("end_session_endpoint")
+        self.tokenEndpoint = try EndpointURL(provided: tokenEndpoint, "token_endpoint", transport)
+        authorizationEndpoint = endpoint("authorization_endpoint")
+        keysEndpoint = endpoint("jwks_uri")
+        pushedAuthorizationEndpoint = endpoint("pushed_authorization_request_endpoint")
+        deviceAuthorizationEndpoint = endpoint("device_authorization_endpoint")
+        revocationEndpoint = endpoint("revocation_endpoint")
+        endSessionEndpoint = endpoint("end_session_endpoint")
         requiresPushedAuthorization = members.requiresPushedAuthorization
         sendsIssuerInResponses = members.sendsIssuerInResponses
         responseModes = members.responseModes
         tokenEndpointAuthenticationMethods = members.tokenEndpointAuthenticationMethods
+        revocationEndpointAuthenticationMethods = members.revocationEndpointAuthenticationMethods
     }
 
     /// The members by type, before their values are checked.
@@ -72,23 +78,38 @@ package struct ProviderMetadata: Sendable, Equatable {
         let sendsIssuerInResponses: Bool
         let responseModes: [String]?
         let tokenEndpointAuthenticationMethods: [String]?
-        var endpoints: [String: String] = [:]
+        let revocationEndpointAuthenticationMethods: [String]?
+        let document: JSONValue
 
         init(_ body: [UInt8]) throws(JSONError) {
-            var reader = try JSONReader(try JSONParser.parse(body), "the document", .lenient)
+            document = try JSONParser.parse(body)
+            var reader = try JSONReader(document, "the document", .lenient)
             issuer = try reader.string("issuer")
-            challengeMethods = try reader.stringsIfPresent("code_challenge_methods_supported")
-            requiresPushedAuthorization = try reader.boolIfPresent("require_pushed_authorization_requests") ?? false
-            sendsIssuerInResponses =
-                try reader.boolIfPresent("authorization_response_iss_parameter_supported") ?? false
-            responseModes = try reader.stringsIfPresent("response_modes_supported")
-            tokenEndpointAuthenticationMethods = try reader.stringsIfPresent("token_endpoint_auth_methods_supported")
-            for name in Self.endpointNames { endpoints[name] = try reader.stringIfPresent(name) }
+            challengeMethods = document.texts("code_challenge_methods_supported")
+            requiresPushedAuthorization = document.isTrue("require_pushed_authorization_requests")
+            sendsIssuerInResponses = document.isTrue("authorization_response_iss_parameter_supported")
+            responseModes = document.texts("response_modes_supported")
+            tokenEndpointAuthenticationMethods = document.texts("token_endpoint_auth_methods_supported")
+            revocationEndpointAuthenticationMethods = document.texts("revocation_endpoint_auth_methods_supported")
         }
-
-        static let endpointNames = [
-            "token_endpoint", "authorization_endpoint", "jwks_uri", "pushed_authorization_request_endpoint",
-            "device_authorization_endpoint", "revocation_endpoint", "end_session_endpoint",
-        ]
     }
+}
+
+/// Members of a provider's document that are not required. Those of another type count as absent, because a fault in
+/// one that is perhaps not used must not make the provider unusable.
+extension JSONValue {
+    func text(_ name: String) -> String? {
+        if case .string(let text)? = self[name]?.content { text } else { nil }
+    }
+
+    func texts(_ name: String) -> [String]? {
+        switch self[name]?.content {
+        case .array(let values)?: values.compactMap { if case .string(let text) = $0.content { text } else { nil } }
+        case .string(let text)?: [text]
+        case .null?, .bool?, .integer?, .number?, .secret?, .object?, nil: nil
+        }
+    }
+
+    /// Also for the string that some providers write.
+    func isTrue(_ name: String) -> Bool { self[name]?.content == .bool(true) || text(name)?.isExactly("true") == true }
 }

@@ -38,12 +38,18 @@ package struct ProviderRequest: Sendable, Equatable {
     package let body: Secret?
     /// The value of the `Authorization` field, if there is one.
     package let authorization: Secret?
+    /// The secrets in body and authorization, so that no error repeats them.
+    package let secrets: [Secret]
 
-    package init(_ purpose: Purpose, _ url: EndpointURL, body: Secret? = nil, authorization: Secret? = nil) {
+    package init(
+        _ purpose: Purpose, _ url: EndpointURL, body: Secret? = nil, authorization: Secret? = nil,
+        secrets: [Secret] = []
+    ) {
         self.purpose = purpose
         self.url = url
         self.body = body
         self.authorization = authorization
+        self.secrets = secrets
     }
 
     package var method: String { body == nil ? "GET" : "POST" }

@@ -63,8 +63,11 @@ package struct SignIn: Sendable {
         case requestingDeviceCode
         case waitingToPoll(DeviceAuthorization, DevicePolling)
         case polling(DeviceAuthorization, DevicePolling)
-        case fetchingKeys(IDTokenCheck, TokenSet)
-        case ended
+        /// With the number of failures before.
+        case fetchingKeys(IDTokenCheck, TokenSet, failures: Int)
+        case waitingForKeys(IDTokenCheck, TokenSet, failures: Int)
+        /// With what every later event returns. A token request may still be under way.
+        case ended(Action, awaitsTokens: Bool)
     }
 
     private let issuer: Issuer
@@ -76,11 +79,24 @@ package struct SignIn: Sendable {
     private let algorithms: Set<SignatureAlgorithm>
     private let clockSkew: Int64
     private var state = State.idle
+    /// The secrets of the request that was sent last.
+    private var sent: [Secret] = []
+    /// The tokens that the provider has sent.
+    private var issued: TokenSet?
+
+    /// The pauses before the keys are asked for again, in seconds. The code is redeemed by then, and cannot be again.
+    private static let pausesForKeys: [Int64] = [1, 2, 5]
 
     /// What the provider says about itself, once it is known.
     package private(set) var metadata: ProviderMetadata?
     /// The keys that verified the ID token, once they are known.
     package private(set) var keys: KeySet?
+
+    /// The tokens that the provider has issued although the sign-in has failed: their ID token was refused, or the
+    /// sign-in was cancelled, also if they came after that. The caller revokes them.
+    package var tokensToRevoke: TokenSet? {
+        if case .ended(.fail, _) = state { issued } else { nil }
+    }
 
     /// `keys` are the provider's, if they were fetched before. `clockSkew` is in seconds.
     package init(
@@ -102,14 +118,16 @@ package struct SignIn: Sendable {
     // MARK: Events
 
     package mutating func start() -> Action {
+        if case .ended(let action, _) = state { return action }
         guard case .idle = state else { preconditionFailure("a sign-in starts once") }
         var fetch = MetadataFetch(issuer, transport)
         let request = fetch.start()
         state = .fetchingMetadata(fetch)
-        return .send(request)
+        return send(request)
     }
 
-    /// The outcome of the request that was sent last.
+    /// The outcome of the request that was sent last. After a cancellation, tokens that come with it are kept; see
+    /// ``tokensToRevoke``.
     package mutating func received(_ outcome: ProviderOutcome, now: Int64) -> Action {
         attempt { machine throws(OAuthError) in try machine.advance(outcome, now: now) }
     }
@@ -132,25 +150,46 @@ package struct SignIn: Sendable {
 
     /// Fetches the tokens. In the automatic form this is called by the machine itself.
     package mutating func redeem() -> Action {
+        if case .ended(let action, _) = state { return action }
         guard case .authorized(let request, let response) = state, let metadata else {
             preconditionFailure("there is no authorization response to redeem")
         }
         state = .redeeming
-        return .send(TokenRequest.redeeming(response, of: request, wanted, at: metadata))
+        return send(TokenRequest.redeeming(response, of: request, wanted, at: metadata))
     }
 
     /// The time of the last ``Action/wait(seconds:)`` or ``Action/show(_:seconds:)`` is over.
     package mutating func waited(now: Int64) -> Action {
-        guard case .waitingToPoll(let authorization, let polling) = state, let metadata else {
+        switch state {
+        case .waitingToPoll(let authorization, let polling):
+            guard let metadata else { preconditionFailure("there is a code and no provider") }
+            state = .polling(authorization, polling)
+            return send(TokenRequest.polling(authorization.deviceCode, wanted, at: metadata))
+        case .waitingForKeys(let check, let tokens, let failures):
+            return attempt { machine throws(OAuthError) in
+                try machine.verify(check, tokens, failures: failures)
+            }
+        case .ended(let action, _):
+            return action
+        case .idle, .fetchingMetadata, .pushing, .waitingForRedirect, .authorized, .redeeming, .requestingDeviceCode,
+            .polling, .fetchingKeys:
             preconditionFailure("the sign-in does not wait")
         }
-        state = .polling(authorization, polling)
-        return .send(TokenRequest.polling(authorization.deviceCode, wanted, at: metadata))
     }
 
-    /// The person, the program or a time limit has ended the sign-in. Redirects that come later are ignored.
+    /// The person, the program or a time limit has ended the sign-in. Redirects that come later are ignored. Changes
+    /// nothing if the sign-in has ended before. The outcome of a request that is under way is still to be reported.
     package mutating func cancelled(_ reason: OAuthError? = nil) -> Action {
-        fail(reason ?? OAuthError(.cancelled, .person, "the sign-in was cancelled"))
+        let awaitsTokens: Bool
+        switch state {
+        case .ended(let action, _): return action
+        case .redeeming, .polling: awaitsTokens = true
+        case .idle, .fetchingMetadata, .pushing, .waitingForRedirect, .authorized, .requestingDeviceCode,
+            .waitingToPoll, .fetchingKeys, .waitingForKeys:
+            awaitsTokens = false
+        }
+        return end(
+            .fail(reason ?? OAuthError(.cancelled, .person, "the sign-in was cancelled")), awaitsTokens: awaitsTokens)
     }
 
     // MARK: Steps
@@ -161,22 +200,24 @@ package struct SignIn: Sendable {
             switch try fetch.received(outcome) {
             case .send(let request):
                 state = .fetchingMetadata(fetch)
-                return .send(request)
+                return send(request)
             case .done(let metadata):
                 self.metadata = metadata
                 wanted.client = try wanted.client.resolved(for: metadata)
                 return try begin(at: metadata)
             }
         case .pushing(let request):
-            let url = try request.url(afterPush: try outcome.response(from: .pushedAuthorization))
+            let response = try outcome.response(from: .pushedAuthorization)
+            let url =
+                request.canDoWithoutPush(response) ? request.url : try request.url(afterPush: response, hiding: sent)
             state = .waitingForRedirect(request)
             return .open(url)
         case .redeeming:
-            let tokens = try TokenResponse(try outcome.response(from: .token))
+            let tokens = try TokenResponse(try outcome.response(from: .token), hiding: sent)
             return try accept(tokens, nonce: secrets.nonce, now: now)
         case .requestingDeviceCode:
             let authorization = try DeviceAuthorization(
-                try outcome.response(from: .deviceAuthorization), transport, now: now)
+                try outcome.response(from: .deviceAuthorization), transport, now: now, hiding: sent)
             let polling = DevicePolling(authorization)
             state = .waitingToPoll(authorization, polling)
             switch polling.start(now: now) {
@@ -185,12 +226,22 @@ package struct SignIn: Sendable {
             }
         case .polling(let authorization, let polling):
             return try polled(outcome, authorization, polling, now: now)
-        case .fetchingKeys(let check, let tokens):
-            keys = try check.received(outcome)
+        case .fetchingKeys(let check, let tokens, let failures):
+            do throws(OAuthError) {
+                keys = try check.received(outcome)
+            } catch {
+                guard error.isTransient, failures < Self.pausesForKeys.count else { throw error }
+                state = .waitingForKeys(check, tokens, failures: failures + 1)
+                return .wait(seconds: max(Self.pausesForKeys[failures], min(error.retryAfter ?? 0, 30)))
+            }
             return finish(tokens, check.claims)
-        case .ended:
-            return .fail(OAuthError(.cancelled, .person, "the sign-in has ended"))
-        case .idle, .waitingForRedirect, .authorized, .waitingToPoll:
+        case .ended(let action, let awaitsTokens):
+            if awaitsTokens, case .response(let response) = outcome, let late = try? TokenResponse(response) {
+                issued = TokenSet(late, requestedScope: wanted.scope, now: now)
+                state = .ended(action, awaitsTokens: false)
+            }
+            return action
+        case .idle, .waitingForRedirect, .authorized, .waitingToPoll, .waitingForKeys:
             preconditionFailure("no request was sent")
         }
     }
@@ -205,11 +256,11 @@ package struct SignIn: Sendable {
             }
             let push = try request.pushed()
             state = .pushing(request)
-            return .send(push)
+            return send(push)
         case .device:
             let request = try DeviceAuthorization.request(wanted, at: metadata)
             state = .requestingDeviceCode
-            return .send(request)
+            return send(request)
         }
     }
 
@@ -218,7 +269,7 @@ package struct SignIn: Sendable {
     ) throws(OAuthError) -> Action {
         let tokens: TokenResponse
         do throws(OAuthError) {
-            tokens = try TokenResponse(try outcome.response(from: .token))
+            tokens = try TokenResponse(try outcome.response(from: .token), hiding: sent)
         } catch {
             var timedOut = false
             if case .failure(let failure) = outcome { timedOut = failure.timedOut }
@@ -233,33 +284,43 @@ package struct SignIn: Sendable {
         return try accept(tokens, nonce: nil, now: now)
     }
 
-    /// Checks the ID token, if there is one or has to be one (OpenID Connect Core §3.1.3.3).
+    /// Checks the ID token, which there has to be if it was asked for (OpenID Connect Core §3.1.3.3). Another one is
+    /// neither checked nor kept.
     private mutating func accept(_ response: TokenResponse, nonce: String?, now: Int64) throws(OAuthError) -> Action {
         let tokens = TokenSet(response, requestedScope: wanted.scope, now: now)
+        issued = tokens
+        guard wanted.asksForIDToken else { return finish(tokens.withoutIDToken, nil) }
         guard let metadata, let text = response.idToken else {
-            guard !wanted.asksForIDToken else {
-                throw .malformed("the response of the token endpoint", "there is no ID token")
-            }
-            return finish(tokens, nil)
+            throw .malformed("the response of the token endpoint", "there is no ID token")
         }
         let expected = IDToken.Expectation(
-            issuer: metadata.issuer, clientIdentifier: wanted.client.identifier,
-            nonce: wanted.asksForIDToken ? nonce : nil, accessToken: response.accessToken, now: now,
-            clockSkew: clockSkew)
-        let check = try IDTokenCheck(text, expected, algorithms: algorithms, metadata)
+            issuer: metadata.issuer, clientIdentifier: wanted.client.identifier, nonce: nonce,
+            accessToken: response.accessToken, now: now, clockSkew: clockSkew)
+        return try verify(try IDTokenCheck(text, expected, algorithms: algorithms, metadata), tokens, failures: 0)
+    }
+
+    private mutating func verify(
+        _ check: IDTokenCheck, _ tokens: TokenSet, failures: Int
+    ) throws(OAuthError) -> Action {
         guard let request = try check.start(keys) else { return finish(tokens, check.claims) }
-        state = .fetchingKeys(check, tokens)
+        state = .fetchingKeys(check, tokens, failures: failures)
+        return send(request)
+    }
+
+    private mutating func send(_ request: ProviderRequest) -> Action {
+        sent = request.secrets
         return .send(request)
     }
 
     private mutating func finish(_ tokens: TokenSet, _ idToken: IDToken?) -> Action {
-        state = .ended
-        return .finish(SignInResult(tokens: tokens, idToken: idToken))
+        end(.finish(SignInResult(tokens: tokens, idToken: idToken)))
     }
 
-    private mutating func fail(_ error: OAuthError) -> Action {
-        state = .ended
-        return .fail(error)
+    private mutating func fail(_ error: OAuthError) -> Action { end(.fail(error)) }
+
+    private mutating func end(_ action: Action, awaitsTokens: Bool = false) -> Action {
+        state = .ended(action, awaitsTokens: awaitsTokens)
+        return action
     }
 
     private mutating func attempt(_ body: (inout SignIn) throws(OAuthError) -> Action) -> Action {

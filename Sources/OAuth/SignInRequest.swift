@@ -54,7 +54,7 @@ package struct SignInRequest: Sendable, Equatable {
     }
 
     /// `openid` is one of the scopes.
-    package var asksForIDToken: Bool { scopes.contains("openid") }
+    package var asksForIDToken: Bool { scopes.containsExactly("openid") }
 
     var scope: String? { scopes.isEmpty ? nil : scopes.joined(separator: " ") }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
+import CountersignJSON
 
 /// The signature algorithms of RFC 7518 §3.1 and RFC 8037 §3.1 that have a public key. There is no `none` and no HMAC.
 package enum SignatureAlgorithm: String, CaseIterable, Sendable {
@@ -15,6 +16,12 @@ package enum SignatureAlgorithm: String, CaseIterable, Sendable {
     case es512 = "ES512"
     /// With Ed25519.
     case edDSA = "EdDSA"
+
+    /// The algorithm of an `alg`, compared byte by byte (RFC 7515 §4.1.1).
+    init?(named name: String) {
+        guard let algorithm = Self.allCases.first(where: { $0.rawValue.isExactly(name) }) else { return nil }
+        self = algorithm
+    }
 
     /// The hash function; for `at_hash` with Ed25519, SHA-512 (RFC 8032 §5.1).
     var digest: Digest {

@@ -36,7 +36,7 @@ package struct SignedToken: Sendable {
             return bytes
         }
         let header = try Header(try decoded(parts[0]))
-        guard let algorithm = SignatureAlgorithm(rawValue: header.algorithm), algorithms.contains(algorithm) else {
+        guard let algorithm = SignatureAlgorithm(named: header.algorithm), algorithms.contains(algorithm) else {
             throw Self.invalid("the algorithm \(PrintableText.quote(header.algorithm)) is not permitted")
         }
         self.algorithm = algorithm
@@ -50,7 +50,8 @@ package struct SignedToken: Sendable {
         case verified
         /// No key fits; newer keys may.
         case unknownKey
-        /// A key fits and the signature is not its.
+        /// A key fits and the signature is not its. If the keys are old ones, the provider may have replaced the key
+        /// under the same name.
         case forged
     }
 
@@ -58,8 +59,8 @@ package struct SignedToken: Sendable {
     /// must be the same. A token without `kid` needs a set with exactly one key that fits (OpenID Connect Core §10.1).
     package func verification(with keys: KeySet) -> Verification {
         let fitting = keys.keys.filter { key in
-            (keyIdentifier == nil || key.identifier == keyIdentifier)
-                && (key.algorithm == nil || key.algorithm == algorithm.rawValue) && algorithm.fits(key.key.kind)
+            (keyIdentifier.map { key.identifier?.isExactly($0) == true } ?? true)
+                && (key.algorithm?.isExactly(algorithm.rawValue) ?? true) && algorithm.fits(key.key.kind)
         }
         guard !fitting.isEmpty, keyIdentifier != nil || fitting.count == 1 else { return .unknownKey }
         let isVerified = fitting.contains { $0.key.verifies(signature, of: signedBytes, algorithm.scheme) }
@@ -85,7 +86,9 @@ package struct SignedToken: Sendable {
                 keyIdentifier = try reader.stringIfPresent("kid")
                 if value["crit"] != nil { throw reader.invalid("crit", "names an extension that is not implemented") }
                 if value["b64"] != nil { throw reader.invalid("b64", "is not implemented") }
-                if let type = try reader.stringIfPresent("typ")?.lowercased(), type.hasSuffix("+jwt") {
+                if let type = try reader.stringIfPresent("typ")?.lowercased(),
+                    type.utf8.reversed().starts(with: "+jwt".utf8.reversed())
+                {
                     throw reader.invalid("typ", "is that of another kind of token")
                 }
             } catch {

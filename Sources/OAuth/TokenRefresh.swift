@@ -4,8 +4,9 @@ import CountersignCryptography
 
 /// One refresh of the tokens of a sign-in (RFC 6749 §6, OpenID Connect Core §12).
 ///
-/// An outage never discards a token; only `invalid_grant` does. A new refresh token is stored before anything else is
-/// done, because the provider may have revoked the old one (RFC 9700 §4.14.2). Events and actions are as in ``SignIn``.
+/// An outage never discards a token; only `invalid_grant` does. A new refresh token is stored before the rest of the
+/// response is judged, because the provider may have revoked the old one (RFC 9700 §4.14.2), unless the response is for
+/// another account. Events and actions are as in ``SignIn``.
 package struct TokenRefresh: Sendable {
     package enum Action: Sendable, Equatable {
         /// Send the request; report ``TokenRefresh/received(_:now:)``.
@@ -23,13 +24,14 @@ package struct TokenRefresh: Sendable {
         case fetchingMetadata(MetadataFetch)
         case refreshing(ProviderMetadata)
         case storing(Received)
-        case fetchingKeys(IDTokenCheck, Received)
-        case ended
+        case fetchingKeys(IDTokenCheck, TokenResponse, now: Int64)
+        /// With what every later event returns.
+        case ended(Action)
     }
 
-    /// The new tokens, before their ID token is verified.
+    /// A response, before it is judged.
     private struct Received {
-        let response: TokenResponse
+        let response: Result<TokenResponse, OAuthError>
         let now: Int64
         let check: Result<IDTokenCheck, OAuthError>?
     }
@@ -42,6 +44,8 @@ package struct TokenRefresh: Sendable {
     private let algorithms: Set<SignatureAlgorithm>
     private let clockSkew: Int64
     private var state = State.idle
+    /// The secrets of the request that was sent last.
+    private var sent: [Secret] = []
 
     /// What the provider says about itself, once it is known.
     package private(set) var metadata: ProviderMetadata?
@@ -69,6 +73,7 @@ package struct TokenRefresh: Sendable {
     // MARK: Events
 
     package mutating func start() -> Action {
+        if case .ended(let action) = state { return action }
         guard case .idle = state else { preconditionFailure("a refresh starts once") }
         return attempt { machine throws(OAuthError) in
             if let metadata = machine.metadata { return try machine.refresh(at: metadata) }
@@ -86,8 +91,9 @@ package struct TokenRefresh: Sendable {
 
     /// The tokens of ``Action/store(_:)`` are on disk.
     package mutating func stored() -> Action {
+        if case .ended(let action) = state { return action }
         guard case .storing(let received) = state else { preconditionFailure("there is nothing to store") }
-        return attempt { machine throws(OAuthError) in try machine.verify(received) }
+        return attempt { machine throws(OAuthError) in try machine.judge(received) }
     }
 
     // MARK: Steps
@@ -104,18 +110,21 @@ package struct TokenRefresh: Sendable {
                 return try refresh(at: metadata)
             }
         case .refreshing(let metadata):
-            return try accept(try TokenResponse(try outcome.response(from: .token)), metadata, now: now)
-        case .fetchingKeys(let check, let received):
+            return try accept(try outcome.response(from: .token), metadata, now: now)
+        case .fetchingKeys(let check, let response, let now):
             do throws(OAuthError) {
-                keys = try check.received(outcome)
+                guard case .verified(let verifying) = try check.verdict(outcome) else {
+                    return finish(response, nil, now: now)
+                }
+                keys = verifying
             } catch {
                 guard error.code != .invalidIDToken else { throw error }
-                // The response came from the token endpoint over TLS, which may stand in for the signature (§3.1.3.7
-                // item 6). The tokens are used, and the ID token that cannot be verified is not stored.
-                return finish(received, nil)
+                return finish(response, nil, now: now)
             }
-            return finish(received, check)
-        case .idle, .storing, .ended:
+            return finish(response, check, now: now)
+        case .ended(let action):
+            return action
+        case .idle, .storing:
             preconditionFailure("no request was sent")
         }
     }
@@ -128,54 +137,72 @@ package struct TokenRefresh: Sendable {
         }
         wanted.client = try wanted.client.resolved(for: metadata)
         state = .refreshing(metadata)
-        return .send(TokenRequest.refreshing(refreshToken, wanted, at: metadata))
+        let request = TokenRequest.refreshing(refreshToken, wanted, at: metadata)
+        sent = request.secrets
+        return .send(request)
     }
 
     private mutating func accept(
-        _ response: TokenResponse, _ metadata: ProviderMetadata, now: Int64
+        _ response: ProviderResponse, _ metadata: ProviderMetadata, now: Int64
     ) throws(OAuthError) -> Action {
-        guard let text = response.idToken else {
-            return finish(Received(response: response, now: now, check: nil), nil)
+        let secrets = sent
+        let parsed = Result { () throws(OAuthError) in try TokenResponse(response, hiding: secrets) }
+        var check: Result<IDTokenCheck, OAuthError>?
+        if wanted.asksForIDToken, case .success(let tokens) = parsed, let text = tokens.idToken {
+            var expected = IDToken.Expectation(
+                issuer: metadata.issuer, clientIdentifier: wanted.client.identifier, accessToken: tokens.accessToken,
+                subject: subject, now: now, clockSkew: clockSkew)
+            expected.checksTimes = false
+            do throws(OAuthError) {
+                check = .success(try IDTokenCheck(text, expected, algorithms: algorithms, metadata))
+            } catch {
+                // The new refresh token is not this account's.
+                guard error.code != .accountChanged else { throw error }
+                check = .failure(error)
+            }
         }
-        let expected = IDToken.Expectation(
-            issuer: metadata.issuer, clientIdentifier: wanted.client.identifier, accessToken: response.accessToken,
-            subject: subject, now: now, clockSkew: clockSkew)
-        let check: Result<IDTokenCheck, OAuthError>
-        do throws(OAuthError) {
-            check = .success(try IDTokenCheck(text, expected, algorithms: algorithms, metadata))
-        } catch {
-            // The new refresh token is not this account's.
-            guard error.code != .accountChanged else { throw error }
-            check = .failure(error)
-        }
-        let received = Received(response: response, now: now, check: check)
-        guard let refreshToken = response.refreshToken, refreshToken != tokens.refreshToken else {
-            return try verify(received)
+        let received = Received(response: parsed, now: now, check: check)
+        guard let refreshToken = TokenResponse.refreshToken(in: response), refreshToken != tokens.refreshToken else {
+            return try judge(received)
         }
         state = .storing(received)
         return .store(tokens.rotated(to: refreshToken))
     }
 
-    private mutating func verify(_ received: Received) throws(OAuthError) -> Action {
-        guard let check = try received.check?.get() else { return finish(received, nil) }
-        guard let request = try check.start(keys) else { return finish(received, check) }
-        state = .fetchingKeys(check, received)
+    /// An ID token that cannot be verified, for lack of keys or because the clocks differ, is not kept and does not
+    /// stop the refresh: the response came from the token endpoint over TLS, which may stand in for the signature (OpenID
+    /// Connect Core §3.1.3.7 item 6). One for something else, or with a forged signature, does.
+    private mutating func judge(_ received: Received) throws(OAuthError) -> Action {
+        let response = try received.response.get()
+        guard let check = try received.check?.get() else { return finish(response, nil, now: received.now) }
+        let request: ProviderRequest?
+        do throws(OAuthError) {
+            request = try check.start(keys)
+        } catch {
+            guard error.code != .invalidIDToken else { throw error }
+            return finish(response, nil, now: received.now)
+        }
+        guard let request else { return finish(response, check, now: received.now) }
+        state = .fetchingKeys(check, response, now: received.now)
         return .send(request)
     }
 
-    private mutating func finish(_ received: Received, _ check: IDTokenCheck?) -> Action {
-        state = .ended
-        let idToken = check == nil ? nil : received.response.idToken
-        return .finish(
-            tokens.refreshed(received.response, idToken: idToken, now: received.now), check?.claims)
+    private mutating func finish(_ response: TokenResponse, _ check: IDTokenCheck?, now: Int64) -> Action {
+        let claims = check.flatMap { $0.claims.isCurrent(now: now, clockSkew: clockSkew) ? $0.claims : nil }
+        let idToken = claims == nil ? nil : response.idToken
+        return end(.finish(tokens.refreshed(response, idToken: idToken, now: now), claims))
+    }
+
+    private mutating func end(_ action: Action) -> Action {
+        state = .ended(action)
+        return action
     }
 
     private mutating func attempt(_ body: (inout TokenRefresh) throws(OAuthError) -> Action) -> Action {
         do throws(OAuthError) {
             return try body(&self)
         } catch {
-            state = .ended
-            return .fail(error, discardsTokens: error.code == .invalidGrant)
+            return end(.fail(error, discardsTokens: error.code == .invalidGrant))
         }
     }
 }

@@ -39,10 +39,12 @@ enum TokenRequest {
 }
 
 extension SignInRequest {
-    /// Adds what every token request has: the resources (RFC 8707 §2.2), the profile's parameters, the client.
+    /// Adds what every token request has: the resources (RFC 8707 §2.2), the claims, the profile's parameters, the
+    /// client. Microsoft's provider puts claims into an access token only if the token request asks for them, too.
     fileprivate func tokenRequest(_ parameters: FormParameters, at metadata: ProviderMetadata) -> ProviderRequest {
         var parameters = parameters
         for resource in resources { parameters.append("resource", resource) }
+        parameters.append("claims", ifPresent: claims?.serialized)
         for parameter in tokenParameters { parameters.append(parameter.name, parameter.value) }
         return client.request(.token, metadata.tokenEndpoint, parameters)
     }

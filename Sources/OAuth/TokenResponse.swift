@@ -14,7 +14,8 @@ struct TokenResponse: Sendable, Equatable {
     let idToken: Secret?
     let clientInfo: ClientInfo?
 
-    /// The members whose values must not get into ordinary memory.
+    /// The members whose values must not get into ordinary memory when a response is read. The parts of an ID token do
+    /// when it is checked: it names the person and gives no access.
     static let secretMembers: Set<String> = ["access_token", "refresh_token", "id_token", "device_code"]
 
     /// The longest token, in bytes.
@@ -24,38 +25,50 @@ struct TokenResponse: Sendable, Equatable {
     static let longestLifetime: Int64 = 10 * 366 * 86_400
 
     /// Throws the provider's error, `malformedResponse`, or `unsupportedProvider` for a token that is not a bearer
-    /// token.
-    init(_ response: ProviderResponse) throws(OAuthError) {
+    /// token. What is not required and cannot be read counts as absent. `secrets` are those of the request.
+    init(_ response: ProviderResponse, hiding secrets: [Secret] = []) throws(OAuthError) {
         let what = "the response of the token endpoint"
         // Some providers report errors with status 200.
         guard response.status == 200, ProviderError(response) == nil else {
-            throw ProviderError.error(response, at: .token)
+            throw ProviderError.error(response, at: .token, hiding: secrets)
         }
         guard response.isJSON else { throw .malformed(what, "it is not JSON (\(response.summary))") }
         let members = try OAuthError.reading(what) { () throws(JSONError) in try Members(response.body) }
-        guard members.type.lowercased() == "bearer" else {
+        guard members.type.utf8.count == 6, members.type.lowercased() == "bearer" else {
+            let type = ProviderText.code(members.type, hiding: secrets)
             throw OAuthError(
-                .unsupportedProvider, .provider,
-                "the token is of the type \(PrintableText.quote(members.type)), which cannot be used")
+                .unsupportedProvider, .provider, "the token is of the type \"\(type)\", which cannot be used")
         }
         try Self.check(members.accessToken, what, "access_token")
         if let token = members.refreshToken { try Self.check(token, what, "refresh_token") }
-        if let token = members.idToken { try Self.check(token, what, "id_token") }
-        if let lifetime = members.lifetime, lifetime < 0 { throw .malformed(what, "\"expires_in\" is negative") }
         accessToken = members.accessToken
         refreshToken = members.refreshToken
         idToken = members.idToken
-        lifetime = members.lifetime.map { min($0, Self.longestLifetime) }
+        lifetime = members.lifetime.flatMap { $0 < 0 ? nil : min($0, Self.longestLifetime) }
         scope = members.scope
         clientInfo = members.clientInfo.flatMap { ClientInfo($0) }
     }
 
+    /// The refresh token of a successful response, whatever else may be wrong with that: the provider may have revoked
+    /// the one before (RFC 9700 §4.14.2). Nil if there is none that can be sent.
+    static func refreshToken(in response: ProviderResponse) -> Secret? {
+        guard response.status == 200, response.isJSON, ProviderError(response) == nil,
+            let value = try? JSONParser.parse(response.body, secrets: secretMembers),
+            case .secret(let token)? = value["refresh_token"]?.content, isValid(token)
+        else { return nil }
+        return token
+    }
+
     /// RFC 6749 appendix A.12 and A.17: visible ASCII characters and spaces; spaces are of no use.
-    private static func check(_ token: Secret, _ what: String, _ name: String) throws(OAuthError) {
-        let isValid =
-            (1...maximumTokenBytes).contains(token.count)
+    private static func isValid(_ token: Secret) -> Bool {
+        (1...maximumTokenBytes).contains(token.count)
             && token.withBytes { $0.allSatisfy { (0x21...0x7E).contains($0) } }
-        guard isValid else { throw .malformed(what, "\"\(name)\" is empty, too long or has a forbidden character") }
+    }
+
+    private static func check(_ token: Secret, _ what: String, _ name: String) throws(OAuthError) {
+        guard isValid(token) else {
+            throw .malformed(what, "\"\(name)\" is empty, too long or has a forbidden character")
+        }
     }
 
     private struct Members {
@@ -70,13 +83,18 @@ struct TokenResponse: Sendable, Equatable {
         init(_ body: [UInt8]) throws(JSONError) {
             let value = try JSONParser.parse(body, secrets: TokenResponse.secretMembers)
             var reader = try JSONReader(value, "the document", .lenient)
-            type = try reader.string("token_type")
+            type = try reader.stringIfPresent("token_type") ?? "Bearer"
             accessToken = try reader.secret("access_token")
             refreshToken = try reader.secretIfPresent("refresh_token")
-            idToken = try reader.secretIfPresent("id_token")
-            lifetime = try reader.secondsIfPresent("expires_in")
-            scope = try reader.stringIfPresent("scope")
-            clientInfo = try reader.stringIfPresent("client_info")
+            // Its text is checked when it is parsed, if it is wanted.
+            if case .secret(let token)? = value["id_token"]?.content, token.count > 0 {
+                idToken = token
+            } else {
+                idToken = nil
+            }
+            lifetime = try? reader.secondsIfPresent("expires_in")
+            scope = value.text("scope")
+            clientInfo = value.text("client_info")
         }
     }
 }

@@ -37,10 +37,18 @@ package struct TokenSet: Sendable, Equatable {
             clientInfo: response.clientInfo)
     }
 
-    /// Whether the access token can be used for at least `margin` seconds more. One that never says when it expires is
-    /// always fresh.
+    /// Whether the access token can be used for at least `margin` seconds more, or, if it was issued for a short time,
+    /// for a quarter of that time. One that never says when it expires is always fresh.
     package func isFresh(now: Int64, margin: Int64 = 60) -> Bool {
-        expiresAt.map { $0 - margin > now } ?? true
+        guard let expiresAt else { return true }
+        return expiresAt - min(margin, max(0, expiresAt - obtainedAt) / 4) > now
+    }
+
+    /// Without an ID token that was not asked for, and is not verified.
+    var withoutIDToken: TokenSet {
+        TokenSet(
+            accessToken: accessToken, expiresAt: expiresAt, obtainedAt: obtainedAt, refreshToken: refreshToken,
+            scope: scope, idToken: nil, clientInfo: clientInfo)
     }
 
     /// After a refresh. What the response leaves out stays (RFC 6749 §6); `idToken` is the verified one.

@@ -83,10 +83,10 @@ import Testing
     }
 
     @Test func plainHTTPIsForThisMachineAndOnlyIfPermitted() throws {
-        for host in ["127.0.0.1", "127.9.9.9", "[::1]", "localhost", "a.localhost"] {
+        for host in ["127.0.0.1", "127.9.9.9", "[::1]", "localhost"] {
             #expect(throws: Never.self) { try EndpointURL("http://\(host):8080/x", "issuer", .secureOrLoopback) }
         }
-        for host in ["127.0.0.1.example", "localhost.example", "10.0.0.1", "id.example", "[::2]"] {
+        for host in ["127.0.0.1.example", "localhost.example", "a.localhost", "10.0.0.1", "id.example", "[::2]"] {
             let found = error { _ = try EndpointURL("http://\(host):8080/x", "issuer", .secureOrLoopback) }
             #expect(found?.code == .configuration, "\(host)")
         }
@@ -155,10 +155,7 @@ import Testing
     @Test(
         arguments: [
             ("token_endpoint", nil), ("token_endpoint", "7"), ("token_endpoint", #""http://id.example/token""#),
-            ("authorization_endpoint", #""javascript:alert(1)""#), ("jwks_uri", #""https://id.example/#k""#),
-            ("issuer", nil), ("issuer", "7"), ("code_challenge_methods_supported", #""S256""#),
-            ("revocation_endpoint", #""https://jo@id.example/""#),
-            ("authorization_response_iss_parameter_supported", #""true""#),
+            ("issuer", nil), ("issuer", "7"),
         ] as [(String, String?)])
     func aDocumentThatDoesNotConformIsRefused(name: String, value: String?) {
         let found = error { _ = try Provider.metadata([name: value]) }

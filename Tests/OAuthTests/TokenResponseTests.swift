@@ -37,9 +37,8 @@ import Testing
     @Test(
         arguments: [
             ("access_token", nil), ("access_token", "\"\""), ("access_token", "7"), ("access_token", #""a b""#),
-            ("access_token", #""a\u000ab""#), ("access_token", #""é""#), ("token_type", nil), ("token_type", "7"),
-            ("expires_in", "-1"), ("expires_in", "\"x\""), ("expires_in", "1e300"), ("expires_in", "[]"),
-            ("refresh_token", "\"\""), ("refresh_token", "{}"), ("id_token", "\" \""), ("scope", "7"),
+            ("access_token", #""a\u000ab""#), ("access_token", #""é""#), ("token_type", "7"),
+            ("refresh_token", "\"\""), ("refresh_token", "{}"),
         ] as [(String, String?)])
     func aResponseThatDoesNotConformIsRefused(name: String, value: String?) {
         let found = error { _ = try read(body([name: value])) }
