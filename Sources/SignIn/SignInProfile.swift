@@ -2,14 +2,13 @@
 
 import CountersignJSON
 import CountersignOAuth
-import CountersignSitePolicy
 
 /// How an organisation's people sign in: a JSON document that it hands out. `Documentation/profile.schema.json`
 /// describes it.
 package struct SignInProfile: Sendable {
     /// The whole document.
     package let text: String
-    /// The name of the sign-in and of its access token; nil if the person chooses it.
+    /// The name of the sign-in and of its access token; nil if it is ``SignInName/implied(by:)``.
     package let name: String?
     package let issuer: Issuer
     package let transport: EndpointURL.Transport
@@ -32,9 +31,7 @@ package struct SignInProfile: Sendable {
         text = String(decoding: document, as: UTF8.self)
         _ = try reader.stringIfPresent("$schema")
         name = try reader.stringIfPresent("name")
-        if let name, !SiteRule.isStoredName(name) {
-            throw reader.invalid("name", "must have 1 to 64 characters from A-Z a-z 0-9 . _ -")
-        }
+        if let fault = name.flatMap(SignInName.fault) { throw reader.invalid("name", fault) }
         let issuerText = try reader.string("issuer")
         // A provider on this machine, such as one for tests. The loopback interface needs no TLS.
         transport = issuerText.hasPrefix("http://") ? .secureOrLoopback : .secure

@@ -26,7 +26,7 @@ import Testing
         #expect(seen.contains("You can close this window") && seen.hasSuffix("\n200\n"), "\(seen)")
         let status = try bench.status
         #expect(status.count == 1 && status[0]["account"] as? String == "jdoe@acme.example")
-        #expect(status[0]["isRenewable"] as? Bool == true && status[0]["name"] as? String == "enrollment")
+        #expect(status[0]["isRenewable"] as? Bool == true && status[0]["name"] as? String == "127.0.0.1")
         #expect(try bench.sandbox.succeed("sites", "list", "--no-header").contains("https://api.corp.example"))
         #expect(!said.contains("canary"))
     }
@@ -245,7 +245,7 @@ import Testing
 
     @Test func anotherCredentialIsNotTakenOver() throws {
         let bench = try SignInSandbox()
-        try bench.sandbox.succeed("credential", "set", "--token-stdin", input: "mine\n")
+        try bench.sandbox.succeed("credential", "set", "127.0.0.1", "--token-stdin", input: "mine\n")
         let result = try bench.enroll()
         #expect(result.status == 1 && result.error.contains("exists and is no sign-in"), "\(result.said)")
         #expect(try bench.enroll("--name", "work").status == 0)

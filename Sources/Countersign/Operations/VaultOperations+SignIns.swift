@@ -15,7 +15,7 @@ extension VaultOperations {
     /// Throws unless a sign-in of that name can be stored. Writes the vault, because a full disk is better noticed
     /// before a person has signed in. Returns the sign-in that would be replaced.
     func checkSignIn(_ name: String, _ sites: [String]) throws -> VaultResult {
-        try Self.check(name)
+        try SignInName.check(name)
         try SignInSites(home: home, name: name).check(sites)
         let former = try opened().update { contents in
             if contents.signIns[name] == nil, contents.credentialNames.contains(name) {
@@ -31,7 +31,7 @@ extension VaultOperations {
 
     /// The vault comes first: without the tokens, the sites would be of no use.
     func storeSignIn(_ new: NewSignIn, _ tokens: SignInTokens) throws -> VaultResult {
-        try Self.check(new.name)
+        try SignInName.check(new.name)
         let record = SignInRecord(
             name: new.name, profile: new.profile, source: new.source, issuer: new.issuer, subject: new.subject,
             account: new.account, scope: new.scope, sites: new.sites, refreshToken: tokens.refresh,

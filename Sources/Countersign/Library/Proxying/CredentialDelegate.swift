@@ -4,6 +4,7 @@ import CountersignChallenges
 import CountersignCryptography
 import Logging
 import CountersignProxy
+import CountersignSitePolicy
 import CountersignVault
 
 /// A question to a ``CredentialDelegate``: the credential for a site that has rejected the stored one.

@@ -4,7 +4,6 @@ import ArgumentParser
 import Countersign
 import CountersignOAuth
 import CountersignSignIn
-import CountersignSitePolicy
 import CountersignVault
 import FoundationEssentials
 import Glibc
@@ -43,7 +42,7 @@ struct EnrollCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The name of the sign-in and its access token. (default: the profile's, else enrollment)",
+            "The name of the sign-in and its access token. (default: the profile's, else the provider's host)",
             valueName: "name"))
     var name: String?
 
@@ -57,10 +56,7 @@ struct EnrollCommand: AsyncParsableCommand {
     var timeout = 600
 
     func validate() throws {
-        if let name, !SiteRule.isStoredName(name) || !VaultLimits.isName(name) {
-            throw ValidationError(
-                "\(name.debugDescription) is not a name; use 1 to 64 characters from A-Z a-z 0-9 . _ -")
-        }
+        if let fault = name.flatMap(SignInName.fault) { throw ValidationError("--name \(fault)") }
         guard (1...86_400).contains(timeout) else { throw ValidationError("--timeout must be 1 to 86400 seconds") }
     }
 
@@ -69,18 +65,26 @@ struct EnrollCommand: AsyncParsableCommand {
         let home = try homeOption.locatedOrNew()
         let client = try home.providerClient(now: Self.now)
         let (profile, source) = try await read(client)
-        let name = self.name ?? profile.name ?? "enrollment"
+        let name = self.name ?? profile.name ?? SignInName.implied(by: profile.issuer)
+        try SignInName.check(name)
         let lines = profile.siteLines(name: name)
         let environment = ProcessInfo.processInfo.environment
         let kind = userAgent ?? profile.userAgent ?? UserAgentKind.preferred(in: environment)
-        let summary = ProfileSummary(profile, name: name, agent: kind, source: source)
         try Confirmation(isGiven: yes).check()
+        let access = VaultAccess(home: home, secrets: secrets.input)
+        let existing = try SealedVault(home: home.path).exists() ? try access.session(creates: true) : nil
+        let former = try existing?.signIns(.listSignIns).first { $0.name == name }
+        try check(former, isReplacedBy: profile.issuer)
+        let summary = ProfileSummary(
+            profile, name: name, agent: kind, source: source, former: former, list: try home.sites())
         guard try Confirmation(isGiven: yes).asks("\(summary.text)Sign in?") else {
             throw CountersignError(.refused, "nothing was done")
         }
         if yes { Console.write(summary.text, to: STDERR_FILENO) }
-        let session = try VaultAccess(home: home, secrets: secrets.input).session(creates: true)
-        let former = try session.signIns(.checkSignIn(name: name, sites: lines)).first
+        let session = try existing ?? access.session(creates: true)
+        guard try session.signIns(.checkSignIn(name: name, sites: lines)).first?.issuer == former?.issuer else {
+            throw CountersignError(.refused, "another sign-in \(name.debugDescription) was stored meanwhile")
+        }
         let reporter = SignInReporter(isJSON: events)
         var nextLine: (@Sendable () async -> String?)?
         if let lines = TerminalLines() { nextLine = { await lines.next() } }
@@ -96,6 +100,18 @@ struct EnrollCommand: AsyncParsableCommand {
             throw VaultSession.unexpected
         }
         reporter.stored(new)
+    }
+
+    /// Another provider's profile must not take over a name that the person has not chosen for it: the sites with that
+    /// name would get its token.
+    private func check(_ former: ListedSignIn?, isReplacedBy issuer: Issuer) throws {
+        guard let former, former.issuer != issuer.text, self.name == nil else { return }
+        let name = former.name
+        throw CountersignError(
+            .nameInUse,
+            "the sign-in \(name.debugDescription) is at \(former.issuer), and the profile's provider is \(issuer)",
+            hint: "choose another name with --name, replace it with --name \(name), or end it with "
+                + "`countersign unenroll \(name)`")
     }
 
     private func read(_ client: ProviderClient) async throws -> (profile: SignInProfile, source: String) {
@@ -140,31 +156,5 @@ extension NewSignIn {
             name: name, profile: profile.text, source: source, issuer: profile.issuer.text,
             subject: result.idToken?.subject ?? "", account: result.idToken?.accountName ?? "",
             scope: result.tokens.scope ?? "", sites: sites, signedIn: now, expires: result.tokens.expiresAt ?? 0)
-    }
-}
-
-/// What a profile will do, for the person to confirm.
-struct ProfileSummary {
-    let text: String
-
-    init(_ profile: SignInProfile, name: String, agent: UserAgentKind, source: String) {
-        let request = profile.request
-        var rows = [
-            ("provider", profile.issuer.text), ("client", request.client.identifier), ("name", name),
-            ("scopes", request.scopes.joined(separator: " ")), ("user agent", agent.rawValue),
-        ]
-        if !request.resources.isEmpty { rows.append(("resources", request.resources.joined(separator: " "))) }
-        for parameter in request.parameters + request.tokenParameters {
-            rows.append(("parameter", "\(parameter.name)=\(parameter.value)"))
-        }
-        for site in profile.sites { rows.append(("site", "\(site), whose Bearer challenges get the access token")) }
-        if profile.sites.isEmpty {
-            rows.append(("sites", "none; a line with credential=\(name) answer=bearer uses the access token"))
-        }
-        let width = rows.map(\.0.count).max() ?? 0
-        let lines = rows.map { key, value in
-            "  \(key)\(String(repeating: " ", count: width - key.count))  \(Console.printable(value))\n"
-        }
-        text = "\(Console.printable(source)) signs you in:\n\(lines.joined())"
     }
 }

@@ -21,12 +21,13 @@ struct UnenrollCommand: ParsableCommand {
 
     @OptionGroup var homeOption: HomeOption
     @OptionGroup var secrets: SecretOption
-    @Argument(help: ArgumentHelp("The sign-in's name.", valueName: "name"))
-    var name = "enrollment"
+    @Argument(help: ArgumentHelp("The sign-in's name. (default: the only one)", valueName: "name"))
+    var name: String?
 
     func run() throws {
         let home = try homeOption.located()
         let session = try VaultAccess(home: home, secrets: secrets.input).session()
+        let name = try name ?? Self.only(session.signIns(.listSignIns))
         switch try session.perform(.removeSignIn(name: name)) {
         case .removed(count: 0, let known):
             throw CountersignError.unknown("sign-in", name, known: known, addedBy: "enroll")
@@ -43,6 +44,15 @@ struct UnenrollCommand: ParsableCommand {
             }
         default: throw VaultSession.unexpected
         }
+    }
+
+    private static func only(_ signIns: [ListedSignIn]) throws -> String {
+        guard let first = signIns.first, signIns.count == 1 else {
+            throw CountersignError.unknown(
+                signIns.isEmpty ? "there is no sign-in" : "there are several sign-ins; name one",
+                known: signIns.map(\.name), addedBy: "enroll")
+        }
+        return first.name
     }
 }
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Countersign
+import CountersignOAuth
+import CountersignSignIn
+import CountersignSitePolicy
+
+/// What a profile will do, for the person to confirm.
+struct ProfileSummary {
+    let text: String
+
+    /// `former` is the sign-in that is replaced, `list` the sites as they are now.
+    init(
+        _ profile: SignInProfile, name: String, agent: UserAgentKind, source: String, former: ListedSignIn?,
+        list: SiteList
+    ) {
+        let request = profile.request
+        var rows = [
+            ("provider", profile.issuer.text), ("client", request.client.identifier), ("name", name),
+            ("scopes", request.scopes.joined(separator: " ")), ("user agent", agent.rawValue),
+        ]
+        if !request.resources.isEmpty { rows.append(("resources", request.resources.joined(separator: " "))) }
+        for parameter in request.parameters + request.tokenParameters {
+            rows.append(("parameter", "\(parameter.name)=\(parameter.value)"))
+        }
+        if let former {
+            let account = former.account.isEmpty ? "the sign-in" : former.account
+            rows.append(("replaces", "\(account) at \(former.issuer)"))
+        }
+        for site in profile.sites { rows.append(("site", "\(site), whose Bearer challenges get the access token")) }
+        if profile.sites.isEmpty {
+            rows.append(("sites", "none; a line with credential=\(name) answer=bearer uses the access token"))
+        }
+        let replaced = Set(profile.siteLines(name: name) + (former?.sites ?? []))
+        for rule in list.rules where rule.credential == name && rule.answer.contains(.bearer) {
+            guard !replaced.contains(rule.text) else { continue }
+            rows.append(("listed site", "\(rule.pattern), whose Bearer challenges get it too (\(rule.location))"))
+        }
+        let width = rows.map(\.0.count).max() ?? 0
+        let lines = rows.map { key, value in
+            "  \(key)\(String(repeating: " ", count: width - key.count))  \(Console.printable(value))\n"
+        }
+        text = "\(Console.printable(source)) signs you in:\n\(lines.joined())"
+    }
+}
