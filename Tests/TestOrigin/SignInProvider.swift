@@ -5,7 +5,8 @@ import Foundation
 /// An OAuth 2.0 and OpenID Connect provider; Servers/provider.py lists what `control` may contain.
 package final class SignInProvider: Sendable {
     package let port: Int
-    private let log: String
+    /// The file with one JSON object for each request.
+    package let log: String
     private let isTLS: Bool
     private let folder: TemporaryFolder
     private let process: ChildProcess

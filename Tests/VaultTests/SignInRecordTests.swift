@@ -24,6 +24,7 @@ import Testing
         record.ended = "the provider says invalid_grant"
         record.failures = 3
         record.lastFailure = 1_800_000_100
+        record.obtained = 1_800_000_050
         return record
     }
 

@@ -151,11 +151,11 @@ extension VaultOperation {
     /// another server.
     package var isLong: Bool {
         switch self {
-        case .runProxy, .enrollIdentity, .refreshIdentity, .removeSignIn, .report(.test): true
+        case .runProxy, .enrollIdentity, .refreshIdentity, .storeSignIn, .removeSignIn, .report(.test): true
         case .listNames, .listCredentials, .setCredential, .setToken, .setPrincipal, .removeCredential,
             .listTrustExceptions, .addTrustException, .removeTrustExceptions, .listIdentities, .showIdentity,
             .listRenewalStates, .importIdentity, .removeIdentity, .repairIdentity, .checkEnrollment, .listSignIns,
-            .checkSignIn, .storeSignIn, .ensureAuthority, .rotateAuthority, .report(.explain):
+            .checkSignIn, .ensureAuthority, .rotateAuthority, .report(.explain):
             false
         }
     }

@@ -37,6 +37,8 @@ extension VaultOperations {
             account: new.account, scope: new.scope, sites: new.sites, refreshToken: tokens.refresh,
             identityToken: tokens.identity, signedIn: new.signedIn, expires: new.expires)
         let vault = try opened()
+        let lock = try renewalLock(new.name, isAbandoned: nil)
+        defer { withExtendedLifetime(lock) {} }
         let former = try vault.update { contents in
             let former = contents.signIns[new.name]
             try contents.setSignIn(record, accessToken: tokens.access)
@@ -50,9 +52,19 @@ extension VaultOperations {
 
     /// Revokes the tokens at the provider, and removes them and the sites whether that succeeds or not.
     func removeSignIn(_ name: String, _ dialogue: OperationDialogue) throws -> VaultResult {
-        guard let vault, let record = vault.contents.signIns[name] else {
-            return .removed(count: 0, known: Set((vault?.contents.signIns ?? [:]).keys))
+        guard let vault, vault.contents.signIns[name] != nil else { return unknownSignIn }
+        let lock = try renewalLock(name, isAbandoned: dialogue.isAbandoned)
+        defer { withExtendedLifetime(lock) {} }
+        // A renewal may have replaced the tokens.
+        let record = try vault.update { contents in
+            let record = contents.signIns[name]
+            if var ended = record {
+                ended.ended = "the person has signed out"
+                try contents.updateSignIn(ended)
+            }
+            return record
         }
+        guard let record else { return unknownSignIn }
         let tokens = vault.contents.tokens[name]
         let (warning, page) = try Blocking.run(isAbandoned: dialogue.isAbandoned) { [home, now] in
             await Self.revoke(record, tokens, home, now)
@@ -63,6 +75,27 @@ extension VaultOperations {
         return .signedOut(
             SignedOut(isRevoked: warning == nil, warning: warning, page: page, sites: record.sites))
     }
+
+    private var unknownSignIn: VaultResult {
+        .removed(count: 0, known: Set((vault?.contents.signIns ?? [:]).keys))
+    }
+
+    /// Waits until no token of the sign-in is being renewed, and keeps others from it.
+    private func renewalLock(_ name: String, isAbandoned: (() -> Bool)?) throws -> RenewalLock {
+        let lock = try Blocking.run(isAbandoned: isAbandoned) { [home] in
+            try await RenewalLock.acquire(
+                RenewalLock.name(ofSignIn: name), of: home, patience: Self.renewalPatience, waits: {})
+        }
+        guard let lock else {
+            throw CountersignError(
+                .refused, "another process is renewing the access token of \(name.debugDescription)",
+                hint: "try again")
+        }
+        return lock
+    }
+
+    /// Longer than a renewal takes if every request to the provider takes its full time.
+    private static let renewalPatience = Duration.seconds(150)
 
     /// Returns why the tokens were not revoked, if so, and where the person can sign out.
     private static func revoke(

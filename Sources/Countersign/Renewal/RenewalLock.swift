@@ -33,6 +33,9 @@ package final class RenewalLock: Sendable {
         close(descriptor)
     }
 
+    /// The lock's name for a sign-in, whose name may be that of an identity, too.
+    static func name(ofSignIn name: String) -> String { "sign-in-\(name)" }
+
     /// Acquires the lock, or returns nil if it is held.
     package static func acquireIfFree(_ name: String, of home: Home) throws(CountersignError) -> RenewalLock? {
         let descriptor = try openFile(name, of: home)

@@ -127,6 +127,7 @@ package final class ProxyRuntime: Sendable {
         await control?.stop()
         await delegateCredentials?.stop()
         await listener.stop()
+        await signInRenewals.stop()
         keeper.revocation.removeOwnPorts(ownPorts)
         // Handshakes of the other runtime may be waiting, too.
         if !isTemporary { keeper.revocation.finishWaiting() }

@@ -33,6 +33,8 @@ final class SignInRenewals: Sendable {
     private struct State: Sendable {
         /// Renewals in progress, by name.
         var running: [String: Task<TokenRenewer.Outcome, Never>] = [:]
+        /// No renewal begins any more.
+        var isStopped = false
         /// New tokens that could not be stored yet, by name. Without them, the sign-in would be lost.
         var unstored: [String: Unstored] = [:]
         /// When tokens were renewed last, by name, in seconds since 1970.
@@ -60,16 +62,30 @@ final class SignInRenewals: Sendable {
         TokenRenewer { [self] credential, reason in await renew(credential, reason) }
     }
 
+    /// Ends the renewals that wait for the lock or the provider's metadata. One that has sent its refresh token goes
+    /// on: the provider may have replaced the token.
     func cancel() {
         state.withLock { state in
             for task in state.running.values { task.cancel() }
         }
     }
 
+    /// Cancels, and waits until the renewals in progress have stored their tokens: at most as long as the provider may
+    /// take for a request.
+    func stop() async {
+        let running = state.withLock { state in
+            state.isStopped = true
+            return Array(state.running.values)
+        }
+        for task in running { task.cancel() }
+        for task in running { _ = await task.value }
+    }
+
     private func renew(_ credential: CredentialReference, _ reason: TokenRenewer.Reason) async -> TokenRenewer.Outcome {
         let name = credential.name
-        let task = state.withLock { state in
+        let task: Task<TokenRenewer.Outcome, Never>? = state.withLock { state in
             if let running = state.running[name] { return running }
+            if state.isStopped { return nil }
             let task = Task.detached { [self] in
                 let outcome = await attempt(credential, reason)
                 self.state.withLock { $0.running[name] = nil }
@@ -78,6 +94,7 @@ final class SignInRenewals: Sendable {
             state.running[name] = task
             return task
         }
+        guard let task else { return .unavailable(reason: "the proxy is stopping") }
         return await task.value
     }
 
@@ -85,7 +102,7 @@ final class SignInRenewals: Sendable {
         let name = used.name
         do {
             let lock = try await RenewalLock.acquire(
-                "sign-in-\(name)", of: keeper.home, patience: Self.patience, waits: {})
+                RenewalLock.name(ofSignIn: name), of: keeper.home, patience: Self.patience, waits: {})
             guard let lock else {
                 return .unavailable(reason: "another process is renewing the access token of \"\(name)\"")
             }
@@ -97,8 +114,7 @@ final class SignInRenewals: Sendable {
             }
             let present = token.tagged(with: vault.tagKey)
             // Another process, or another request, was faster.
-            let isOther = present.reference != used
-            if isOther, record.renewalTime.map({ $0 > now() }) ?? true {
+            if present.reference != used, record.expires == 0 || record.expires > now() {
                 await applyChange()
                 return .renewed(present)
             }
@@ -130,9 +146,7 @@ final class SignInRenewals: Sendable {
         do {
             let tokens = try await refreshed(record, token, in: vault)
             let stored = try vault.update { contents in
-                guard var newest = contents.signIns[name], newest.signedIn == record.signedIn else {
-                    throw CountersignError(.unknownName, "the sign-in \"\(name)\" was changed meanwhile")
-                }
+                var newest = try self.newest(of: record, in: contents)
                 newest.take(tokens)
                 try contents.setSignIn(newest, accessToken: tokens.accessToken)
                 return contents.tokens[name]
@@ -154,6 +168,8 @@ final class SignInRenewals: Sendable {
             end(record, because: error, in: vault)
             await applyChange()
             return .unavailable(reason: record.endedText(because: error.detail))
+        } catch is CancellationError {
+            return outcome(of: record, reason, "the proxy is stopping")
         } catch {
             noteFailure(of: record, in: vault)
             let detail = Diagnostic.all(in: error).map(\.message).joined(separator: "; ")
@@ -171,7 +187,7 @@ final class SignInRenewals: Sendable {
         let unstored = state.withLock { $0.unstored[record.name] }
         var refreshToken = record.refreshToken
         if let unstored, unstored.before == record.refreshToken {
-            if unstored.isWhole { return unstored.tokens }
+            if unstored.isWhole, unstored.tokens.expiresAt.map({ $0 > now() }) ?? true { return unstored.tokens }
             refreshToken = unstored.tokens.refreshToken
         }
         // A rotated token that cannot be stored is lost if this process ends.
@@ -187,19 +203,23 @@ final class SignInRenewals: Sendable {
             issuer: profile.issuer, profile.request, subject: record.subject.isEmpty ? nil : record.subject,
             metadata: metadata, keys: keys, transport: profile.transport)
         var action = machine.start()
+        var hasSentToken = false
         while true {
             switch action {
             case .send(let request):
-                let outcome = await client.send(request)
+                if !hasSentToken { try Task.checkCancellation() }
+                let outcome: ProviderOutcome
+                if request.body == nil {
+                    outcome = await client.send(request)
+                } else {
+                    hasSentToken = true
+                    // A task of its own, which a cancellation does not reach.
+                    outcome = await Task.detached { await client.send(request) }.value
+                }
                 action = machine.received(outcome, now: now())
                 outcome.wipe()
             case .store(let tokens):
-                keepUnstored(tokens, of: record, isWhole: false)
-                try vault.update { contents in
-                    guard var newest = contents.signIns[record.name] else { return }
-                    newest.refreshToken = tokens.refreshToken
-                    try contents.updateSignIn(newest)
-                }
+                try store(refreshTokenOf: tokens, record, in: vault)
                 action = machine.stored()
             case .finish(let tokens, _):
                 let (metadata, keys) = (machine.metadata, machine.keys)
@@ -207,6 +227,10 @@ final class SignInRenewals: Sendable {
                     state.metadata[record.issuer] = metadata
                     state.keys[record.issuer] = keys
                 }
+                try store(refreshTokenOf: tokens, record, in: vault)
+                guard TokenCredential.isToken(tokens.accessToken),
+                    tokens.accessToken.count <= VaultLimits.passwordBytes
+                else { throw CountersignError(.refused, "the provider sent an access token that cannot be stored") }
                 keepUnstored(tokens, of: record, isWhole: true)
                 return tokens
             case .fail(let error, discardsTokens: _):
@@ -215,6 +239,29 @@ final class SignInRenewals: Sendable {
                 throw error
             }
         }
+    }
+
+    /// Stores a new refresh token alone, so that it is not lost with tokens that the vault refuses.
+    private func store(refreshTokenOf tokens: TokenSet, _ record: SignInRecord, in vault: OpenVault) throws {
+        guard tokens.refreshToken != record.refreshToken else { return }
+        keepUnstored(tokens, of: record, isWhole: false)
+        try vault.update { contents in
+            var newest = try self.newest(of: record, in: contents)
+            newest.refreshToken = tokens.refreshToken
+            try contents.updateSignIn(newest)
+        }
+    }
+
+    /// What the vault has of the sign-in that `record` was read from. Throws if the person has signed in again or out
+    /// meanwhile.
+    private func newest(of record: SignInRecord, in contents: VaultContents) throws -> SignInRecord {
+        let unstored = state.withLock { $0.unstored[record.name] }
+        guard let newest = contents.signIns[record.name], newest.signedIn == record.signedIn,
+            newest.issuer == record.issuer,
+            newest.refreshToken == record.refreshToken
+                || unstored?.before == record.refreshToken && newest.refreshToken == unstored?.tokens.refreshToken
+        else { throw CountersignError(.unknownName, "the sign-in \"\(record.name)\" was changed meanwhile") }
+        return newest
     }
 
     private func keepUnstored(_ tokens: TokenSet, of record: SignInRecord, isWhole: Bool) {
@@ -256,9 +303,9 @@ final class SignInRenewals: Sendable {
     }
 
     private func noteFailure(of record: SignInRecord, in vault: OpenVault) {
-        let (name, time) = (record.name, now())
+        let time = now()
         try? vault.update { contents in
-            guard var newest = contents.signIns[name] else { return }
+            var newest = try self.newest(of: record, in: contents)
             newest.failures = newest.failures &+ 1
             newest.lastFailure = time
             try contents.updateSignIn(newest)
@@ -277,11 +324,11 @@ final class SignInRenewals: Sendable {
 }
 
 extension SignInRecord {
-    /// A token is renewed so many seconds before it expires.
-    static let renewalMargin: Int64 = 60
+    /// A token is renewed so many seconds before it expires: a quarter of its lifetime, and at most a minute.
+    private var renewalMargin: Int64 { min(60, max(0, expires - obtained) / 4) }
 
     /// When the access token has to be renewed, in seconds since 1970; nil if it does not expire.
-    var renewalTime: Int64? { expires == 0 ? nil : expires - Self.renewalMargin }
+    var renewalTime: Int64? { expires == 0 ? nil : expires - renewalMargin }
 
     /// Takes the tokens of a renewal.
     fileprivate mutating func take(_ tokens: TokenSet) {
@@ -289,7 +336,8 @@ extension SignInRecord {
         refreshToken = stored.refresh
         identityToken = stored.identity ?? identityToken
         expires = tokens.expiresAt ?? 0
-        scope = tokens.scope ?? scope
+        obtained = tokens.obtainedAt
+        if let new = tokens.scope, VaultLimits.isSignInLine(new) { scope = new }
         ended = ""
         failures = 0
         lastFailure = 0

@@ -35,6 +35,8 @@ package struct SignInRecord: Equatable, Sendable {
     package var failures: UInt32 = 0
     /// When the last one failed, in seconds since 1970; 0 if none did.
     package var lastFailure: Int64 = 0
+    /// When the access token was obtained, in seconds since 1970.
+    package var obtained: Int64
 
     package init(
         name: String, profile: String, source: String, issuer: String, subject: String, account: String, scope: String,
@@ -52,6 +54,7 @@ package struct SignInRecord: Equatable, Sendable {
         self.identityToken = identityToken
         self.signedIn = signedIn
         self.expires = expires
+        obtained = signedIn
     }
 }
 
@@ -101,6 +104,11 @@ extension VaultLimits {
     package static let signInSites = 64
     static let signInLineBytes = 4096
 
+    /// Whether `line` can be a value of a sign-in, such as the scope.
+    package static func isSignInLine(_ line: String) -> Bool {
+        line.utf8.count <= signInLineBytes && !line.utf8.contains { $0 < 0x20 || $0 == 0x7F }
+    }
+
     static func check(_ record: SignInRecord) throws(VaultError) {
         try check(name: record.name)
         for (secret, what) in [(record.refreshToken, "refresh token"), (record.identityToken, "ID token")] {
@@ -117,12 +125,10 @@ extension VaultLimits {
         let lines = [
             record.source, record.issuer, record.subject, record.account, record.scope, record.ended,
         ]
-        let areLines = (lines + record.sites).allSatisfy { line in
-            line.utf8.count <= signInLineBytes && !line.utf8.contains { $0 < 0x20 || $0 == 0x7F }
-        }
-        if !areLines { return "a value that is not one line of text" }
+        if !(lines + record.sites).allSatisfy(isSignInLine) { return "a value that is not one line of text" }
         if record.sites.count > signInSites { return "more than \(signInSites) sites" }
-        return record.signedIn < 0 || record.expires < 0 || record.lastFailure < 0 ? "a time before 1970" : nil
+        let times = [record.signedIn, record.expires, record.lastFailure, record.obtained]
+        return times.contains { $0 < 0 } ? "a time before 1970" : nil
     }
 }
 
@@ -144,6 +150,7 @@ extension RecordWriter {
         field(record.ended)
         append(record.failures)
         append(UInt64(clamping: record.lastFailure))
+        append(UInt64(clamping: record.obtained))
     }
 }
 
@@ -165,6 +172,8 @@ extension RecordReader {
         record.ended = try text()
         record.failures = try number(UInt32.self)
         record.lastFailure = try time()
+        // Vaults written before this field existed end here.
+        if !isAtEnd { record.obtained = try time() }
         if let fault = VaultLimits.fault(of: record) { throw Self.malformed("a sign-in with \(fault)") }
         return record
     }

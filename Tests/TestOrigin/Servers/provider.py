@@ -12,6 +12,8 @@ Usage: provider.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http witho
     error         at /authorize: sent instead of a code; at /token: an error code for refreshes
     forge         "none": an unsigned ID token; "key": signed with another key; "audience", "nonce", "expired": a wrong
                   claim
+    hold          maps a grant type to the seconds for which the answer to it is held back
+    single        whether a new sign-in ends those before it
     redirect      changes parameters of the authorization response; one that is empty is left out
     push          supports pushed authorization requests (RFC 9126) and requires them
     device        how many polls find that the person has not confirmed yet (default: 1)
@@ -114,6 +116,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with self.server.lock:
             status, content, fields = action(query, form)
         self.server.log(entry | {"status": status})
+        time.sleep(self.server.control.get("hold", {}).get(entry["grant"], 0))
         if isinstance(content, str):
             return self.reply(status, content.encode(), "text/html", fields)
         self.reply(status, b"" if content is None else json.dumps(content).encode(), "application/json", fields)
@@ -209,6 +212,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             challenge = b64(hashlib.sha256(form.get("code_verifier", "").encode()).digest())
             if not asked or asked["redirect_uri"] != form.get("redirect_uri") or asked["code_challenge"] != challenge:
                 return 400, {"error": "invalid_grant", "error_description": "code"}, ()
+            if self.server.control.get("single"):
+                self.server.refresh_tokens.clear()
             return 200, self.tokens(asked.get("scope", ""), asked.get("nonce"), secrets.token_hex(4)), ()
         if grant == "refresh_token":
             token = form.get("refresh_token")
