@@ -25,8 +25,8 @@ struct IDTokenCheck: Sendable {
         keysEndpoint = metadata.keysEndpoint
     }
 
-    /// Nil if the token is verified. Otherwise the request for the keys, whose outcome goes to ``received(_:)``. Keys at
-    /// hand do not prove a forgery, because the provider may have replaced one under the same name. Throws
+    /// Nil if the token is verified. Otherwise the request for the keys, whose outcome goes to ``received(_:)``. Keys
+    /// at hand do not prove a forgery, because the provider may have replaced one under the same name. Throws
     /// `unsupportedProvider` if the provider does not publish keys.
     func start(_ keys: KeySet?) throws(OAuthError) -> ProviderRequest? {
         let found = keys.map { token.verification(with: $0) }

@@ -96,7 +96,8 @@ package struct RedirectURI: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The query of `url` if `url` is this URI with a query: equal in scheme, host, port and path (RFC 6749 §3.1.2.3).
-    /// An empty path is the same as `/`, because browsers add that. Nil for another URL. A fragment is ignored: browsers keep it from earlier requests (RFC 9700 §4.10).
+    /// An empty path is the same as `/`, because browsers add that. Nil for another URL. A fragment is
+    /// ignored: browsers keep it from earlier requests (RFC 9700 §4.10).
     package func query(of url: String) -> String? {
         let url = url.prefix { $0 != "#" }
         let base = url.prefix { $0 != "?" }

@@ -170,8 +170,8 @@ package struct TokenRefresh: Sendable {
     }
 
     /// An ID token that cannot be verified, for lack of keys or because the clocks differ, is not kept and does not
-    /// stop the refresh: the response came from the token endpoint over TLS, which may stand in for the signature (OpenID
-    /// Connect Core §3.1.3.7 item 6). One for something else, or with a forged signature, does.
+    /// stop the refresh: the response came from the token endpoint over TLS, which may stand in for the signature
+    /// (OpenID Connect Core §3.1.3.7 item 6). One for something else, or with a forged signature, does.
     private mutating func judge(_ received: Received) throws(OAuthError) -> Action {
         let response = try received.response.get()
         guard let check = try received.check?.get() else { return finish(response, nil, now: received.now) }
