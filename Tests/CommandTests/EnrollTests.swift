@@ -149,7 +149,7 @@ struct EnrollTests {
     // MARK: Deferred decisions
 
     @Test func enrollWaitsForADeferredDecision() throws {
-        let place = try EnrolledSandbox(["pending": 2, "retryAfter": "1"])
+        let place = try EnrolledSandbox(["pending": 2, "retryAfter": "4"])
         let result = try place.enroll()
         #expect(result.status == 0, "\(result.said)")
         #expect(result.error.contains("has deferred its decision; next poll at 20"))

@@ -221,7 +221,7 @@ struct VaultServerTests {
 
     @Test
     func theServerEnrolsAndRenews() throws {
-        let (place, server) = try enrolling(["pending": 1, "retryAfter": "1"])
+        let (place, server) = try enrolling(["pending": 1, "retryAfter": "5"])
         defer { server.send(SIGTERM) }
         let enrolled = try place.enroll()
         #expect(enrolled.status == 0, "\(enrolled.said)")
@@ -263,7 +263,7 @@ struct VaultServerTests {
         let refresh = try ChildProcess(
             try Sandbox.executable, ["certificate", "refresh", "laptop"], environment: try place.sandbox.environment(),
             folder: place.sandbox.folder.path, capture: place.sandbox.folder.file("refresh"))
-        let isWaiting: Bool? = poll(seconds: 20) { refresh.errorOutput.contains("next poll at") ? true : nil }
+        let isWaiting: Bool? = poll(seconds: 60) { refresh.errorOutput.contains("next poll at") ? true : nil }
         try #require(isWaiting == true, "\(refresh.errorOutput)")
         refresh.send(SIGINT)
         _ = refresh.waitForExit(seconds: 5)
