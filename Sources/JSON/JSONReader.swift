@@ -34,9 +34,7 @@ package struct JSONReader {
         guard strictness == .strict, let member = members.first(where: { !known.containsExactly($0.name) }) else {
             return
         }
-        let hint = SpellingHint.closest(to: member.name, among: known).map { "; did you mean \"\($0)\"?" } ?? ""
-        throw JSONError(
-            .unknownMember, at: member.position, "\(PrintableText.quote(member.name)) is not a known key\(hint)")
+        throw unknown(member, closest: SpellingHint.closest(to: member.name, among: known))
     }
 
     /// Where the value of a member is, or the object if there is no such member.
@@ -143,8 +141,21 @@ package struct JSONReader {
         JSONError(.wrongValue, at: position(of: name), "\"\(name)\" \(reason)")
     }
 
+    /// A strict reader reports a member whose name is almost `name` instead: it is misspelt.
     private func missing(_ name: String) -> JSONError {
-        JSONError(.missingMember, at: position, "the key \"\(name)\" is missing")
+        if strictness == .strict {
+            let misspelt = members.first { member in
+                !known.containsExactly(member.name) && SpellingHint.closest(to: member.name, among: [name]) != nil
+            }
+            if let misspelt { return unknown(misspelt, closest: name) }
+        }
+        return JSONError(.missingMember, at: position, "the key \"\(name)\" is missing")
+    }
+
+    private func unknown(_ member: JSONMember, closest: String?) -> JSONError {
+        let hint = closest.map { "; did you mean \"\($0)\"?" } ?? ""
+        return JSONError(
+            .unknownMember, at: member.position, "\(PrintableText.quote(member.name)) is not a known key\(hint)")
     }
 
     private func wrong(_ name: String, _ value: JSONValue, _ wanted: String) -> JSONError {

@@ -72,34 +72,47 @@ extension SignInRequest {
     ]
 
     private func check() throws(OAuthError) {
-        guard !client.identifier.isEmpty, client.identifier.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
-            throw .profile("the client identifier is empty or has a character that OAuth does not permit")
-        }
-        // RFC 6749 §3.3.
-        for scope in scopes
-        where scope.isEmpty || !scope.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C }) {
-            throw .profile("\(PrintableText.quote(scope)) is not a scope")
-        }
+        try Self.check(clientIdentifier: client.identifier)
+        for scope in scopes { try Self.check(scope: scope) }
         for resource in resources { try Self.check(resource: resource) }
         try Self.check(parameters)
         try Self.check(tokenParameters)
         if let claims, claims.kind != "an object" { throw .profile("the claims must be an object") }
     }
 
+    /// RFC 6749 §2.2. Throws `configuration`, as the other checks do.
+    package static func check(clientIdentifier: String) throws(OAuthError) {
+        guard !clientIdentifier.isEmpty, clientIdentifier.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
+            throw .profile("the client identifier is empty or has a character that OAuth does not permit")
+        }
+    }
+
+    /// RFC 6749 §3.3.
+    package static func check(scope: String) throws(OAuthError) {
+        guard !scope.isEmpty, scope.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C }) else {
+            throw .profile("\(PrintableText.quote(scope)) is not a scope")
+        }
+    }
+
     /// RFC 8707 §2: an absolute URI without a fragment.
-    private static func check(resource: String) throws(OAuthError) {
+    package static func check(resource: String) throws(OAuthError) {
         guard let colon = resource.firstIndex(of: ":"), colon > resource.startIndex, !resource.contains("#"),
             resource.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
         else { throw .profile("the resource \(PrintableText.quote(resource)) is not an absolute URI without fragment") }
     }
 
+    /// The protocol's own parameters cannot be added.
+    package static func check(_ parameter: Parameter) throws(OAuthError) {
+        guard !parameter.name.isEmpty, !reserved.contains(parameter.name) else {
+            throw .profile(
+                "the parameter \(PrintableText.quote(parameter.name)) is set by the protocol and cannot be added")
+        }
+    }
+
     private static func check(_ parameters: [Parameter]) throws(OAuthError) {
         var names: Set<String> = []
         for parameter in parameters {
-            guard !parameter.name.isEmpty, !reserved.contains(parameter.name) else {
-                throw .profile(
-                    "the parameter \(PrintableText.quote(parameter.name)) is set by the protocol and cannot be added")
-            }
+            try check(parameter)
             guard names.insert(parameter.name).inserted else {
                 throw .profile("the parameter \(PrintableText.quote(parameter.name)) is there twice")
             }

@@ -23,8 +23,8 @@ package struct SignInProfile: Sendable {
     package static let maximumBytes = 64 << 10
     private static let maximumSites = 64
 
-    /// Throws ``JSONError`` with line and column for a document that is not a profile, and ``OAuthError`` for a value
-    /// that OAuth does not permit.
+    /// Throws ``JSONError`` for a document that is not a profile, and ``OAuthError`` for a value that OAuth does not
+    /// permit. Both say line and column.
     package init(_ document: [UInt8]) throws {
         let value = try JSONParser.parse(document, limits: JSONLimits(bytes: Self.maximumBytes))
         var reader = try JSONReader(value, "the profile", .strict)
@@ -35,14 +35,24 @@ package struct SignInProfile: Sendable {
         let issuerText = try reader.string("issuer")
         // A provider on this machine, such as one for tests. The loopback interface needs no TLS.
         transport = issuerText.hasPrefix("http://") ? .secureOrLoopback : .secure
-        issuer = try Issuer(issuerText, transport)
-        let client = Client(try reader.string("client_id"))
-        let scopes = try reader.stringsIfPresent("scopes") ?? ["openid", "offline_access"]
-        let resources = try reader.stringsIfPresent("resources") ?? []
+        issuer = try reader.position(of: "issuer").locating { [transport] () throws(OAuthError) in
+            try Issuer(issuerText, transport)
+        }
+        let clientIdentifier = try reader.string("client_id")
+        try reader.position(of: "client_id").locating { () throws(OAuthError) in
+            try SignInRequest.check(clientIdentifier: clientIdentifier)
+        }
+        let scopes = try Self.strings("scopes", &reader) { scope throws(OAuthError) in
+            try SignInRequest.check(scope: scope)
+        }
+        let resources = try Self.strings("resources", &reader) { resource throws(OAuthError) in
+            try SignInRequest.check(resource: resource)
+        }
         redirect = try Self.redirect(&reader)
         userAgent = try Self.userAgent(&reader)
         request = try SignInRequest(
-            client: client, scopes: scopes, resources: resources,
+            client: Client(clientIdentifier), scopes: scopes ?? ["openid", "offline_access"],
+            resources: resources ?? [],
             parameters: try Self.parameters("parameters", &reader),
             tokenParameters: try Self.parameters("token_parameters", &reader),
             prompt: try reader.stringIfPresent("prompt"), usesFormPost: try reader.boolIfPresent("form_post") ?? false)
@@ -52,7 +62,8 @@ package struct SignInProfile: Sendable {
 
     private static func redirect(_ reader: inout JSONReader) throws -> RedirectURI {
         let key = "redirect_uri"
-        let redirect = try RedirectURI(try reader.stringIfPresent(key) ?? "http://127.0.0.1/")
+        let text = try reader.stringIfPresent(key) ?? "http://127.0.0.1/"
+        let redirect = try reader.position(of: key).locating { () throws(OAuthError) in try RedirectURI(text) }
         guard case .loopback = redirect.kind else {
             throw reader.invalid(key, "must be http://127.0.0.1/…, http://[::1]/… or http://localhost/…")
         }
@@ -68,6 +79,18 @@ package struct SignInProfile: Sendable {
         return kind
     }
 
+    /// An array of strings, each of which passes `check`.
+    private static func strings(
+        _ key: String, _ reader: inout JSONReader, _ check: (String) throws(OAuthError) -> Void
+    ) throws -> [String]? {
+        guard let strings = try reader.stringsIfPresent(key) else { return nil }
+        let values = try reader.arrayIfPresent(key) ?? []
+        for (string, value) in zip(strings, values) {
+            try value.position.locating { () throws(OAuthError) in try check(string) }
+        }
+        return strings
+    }
+
     private static func parameters(
         _ key: String, _ reader: inout JSONReader
     ) throws -> [SignInRequest.Parameter] {
@@ -77,7 +100,9 @@ package struct SignInProfile: Sendable {
             guard case .string(let text) = member.value.content else {
                 throw JSONError(.wrongValue, at: member.value.position, "\"\(member.name)\" must be a string")
             }
-            return SignInRequest.Parameter(member.name, text)
+            let parameter = SignInRequest.Parameter(member.name, text)
+            try member.position.locating { () throws(OAuthError) in try SignInRequest.check(parameter) }
+            return parameter
         }
     }
 
@@ -87,8 +112,12 @@ package struct SignInProfile: Sendable {
         guard sites.count <= maximumSites else {
             throw reader.invalid("sites", "has more than \(maximumSites) entries")
         }
-        for site in sites where site.isEmpty || site.contains(where: { $0.isWhitespace || $0 == "#" }) {
-            throw reader.invalid("sites", "must list sites without options, such as https://api.corp.example")
+        let values = try reader.arrayIfPresent("sites") ?? []
+        for (site, value) in zip(sites, values)
+        where site.isEmpty || site.contains(where: { $0.isWhitespace || $0 == "#" }) {
+            throw JSONError(
+                .wrongValue, at: value.position,
+                "\"sites\" must list sites without options, such as https://api.corp.example")
         }
         return sites
     }
@@ -96,6 +125,17 @@ package struct SignInProfile: Sendable {
     /// The lines for the list of sites, for a sign-in of that name.
     package func siteLines(name: String) -> [String] {
         sites.map { "\($0) answer=bearer credential=\(name)" }
+    }
+}
+
+extension JSONPosition {
+    /// Runs `body`, and puts this place before the text of its error.
+    fileprivate func locating<Value>(_ body: () throws(OAuthError) -> Value) throws(OAuthError) -> Value {
+        do throws(OAuthError) {
+            return try body()
+        } catch {
+            throw OAuthError(error.code, error.fault, "\(self): \(error.detail)", hint: error.hint)
+        }
     }
 }
 

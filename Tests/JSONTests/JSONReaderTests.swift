@@ -32,6 +32,19 @@ import Testing
             message { () throws(JSONError) in try other.finish() } == "line 1, column 2: \"zzzzzz\" is not a known key")
     }
 
+    /// The misspelt key is the fault, not the missing one. A server's document may have both.
+    @Test func aMisspeltRequiredKeyIsNamed() throws {
+        var reader = try reader("{\"clients\": 1,\n \"client_idd\": \"x\"}", .strict)
+        #expect(
+            message { () throws(JSONError) in _ = try reader.string("client_id") }
+                == "line 2, column 2: \"client_idd\" is not a known key; did you mean \"client_id\"?")
+        var known = try self.reader(#"{"issuers": "x"}"#, .strict)
+        _ = try known.string("issuers")
+        #expect(throws: JSONError(.missingMember, at: start, "")) { try known.string("issuer") }
+        var lenient = try self.reader(#"{"issuers": "x"}"#, .lenient)
+        #expect(throws: JSONError(.missingMember, at: start, "")) { try lenient.string("issuer") }
+    }
+
     @Test func keysInsideAnObjectAreCheckedToo() throws {
         var reader = try reader(#"{"o":{"a":1}}"#, .strict)
         let inner = try reader.object("o")
