@@ -104,6 +104,8 @@ let package = Package(
         module(
             "CountersignURLSession", ["Countersign", "Upstream", "HTTP1", "Challenges"], nio,
             settings: internalImports),
+        // A provider on this machine, for the demo and for tests.
+        module("Issuer", ["OAuth", "JSON", "HTTP1", "Certificates", "Cryptography"], nio),
         // The servers of `countersign demo`, with an NTLM acceptor and a client CA that tests use too.
         module(
             "Demo",
@@ -144,6 +146,7 @@ let package = Package(
             nio + [embedded]),
         tests("EnrollmentTests", ["Enrollment", "TestOrigin", "Certificates", "Challenges", "Cryptography"]),
         tests("SignInTests", ["SignIn", "OAuth", "JSON", "TestOrigin", "Cryptography"]),
+        tests("IssuerTests", ["Issuer", "OAuth", "JSON", "TestOrigin", "Certificates", "Cryptography"], nio),
         tests("RevocationTests", ["Revocation", "TestOrigin", "Certificates", "Cryptography"]),
         tests("UpstreamTests", ["Upstream", "HTTP1", "TLS", "Certificates", "Challenges"], nio + [embedded]),
         tests(

@@ -21,6 +21,26 @@ struct PrivateKeyTests {
         #expect(code { _ = try PrivateKey.generateRSA(bits: 2049) } == .unsupported)
     }
 
+    @Test func es256SignaturesVerifyWithTheCoordinates() throws {
+        let key = try PrivateKey.generateP256()
+        let (x, y) = try key.p256Coordinates()
+        let verifier = try VerificationKey(.p256, x: x, y: y)
+        // Numbers with leading zeros occur once in 128 signatures.
+        for count in 0..<300 {
+            let message = Array("message \(count)".utf8)
+            let signature = try key.es256Signature(of: message)
+            #expect(verifier.verifies(signature, of: message, .ecdsa(.sha256)), "\(signature)")
+            #expect(!verifier.verifies(signature, of: message + [0], .ecdsa(.sha256)))
+        }
+    }
+
+    @Test func es256NeedsP256() throws {
+        for key in try [PrivateKey.generate(.ecP384), PrivateKey.generateRSA(bits: 2048)] {
+            #expect(code { _ = try key.es256Signature(of: [1]) } == .unsupported)
+            #expect(code { _ = try key.p256Coordinates() } == .unsupported)
+        }
+    }
+
     @Test(arguments: ["origin-ec", "origin-rsa", "client-a"])
     func aKeyMatchesItsOwnCertificateOnly(name: String) throws {
         let key = try TestPKI.key(name)
