@@ -145,7 +145,7 @@ let package = Package(
             "TLSTests", ["TLS", "TestOrigin", "Certificates", "Challenges", "Cryptography", "COpenSSL"],
             nio + [embedded]),
         tests("EnrollmentTests", ["Enrollment", "TestOrigin", "Certificates", "Challenges", "Cryptography"]),
-        tests("SignInTests", ["SignIn", "OAuth", "JSON", "TestOrigin", "Cryptography"]),
+        tests("SignInTests", ["SignIn", "Enrollment", "OAuth", "JSON", "TestOrigin", "Cryptography"]),
         tests("IssuerTests", ["Issuer", "OAuth", "JSON", "TestOrigin", "Certificates", "Cryptography"], nio),
         tests("RevocationTests", ["Revocation", "TestOrigin", "Certificates", "Cryptography"]),
         tests("UpstreamTests", ["Upstream", "HTTP1", "TLS", "Certificates", "Challenges"], nio + [embedded]),

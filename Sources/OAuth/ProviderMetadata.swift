@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChallenges
 import CountersignCryptography
 import CountersignJSON
 
@@ -24,6 +25,15 @@ package struct ProviderMetadata: Sendable, Equatable {
     package let responseModes: [String]?
     package let tokenEndpointAuthenticationMethods: [String]?
     package let revocationEndpointAuthenticationMethods: [String]?
+
+    /// Those of the endpoints.
+    package var origins: Set<Origin> {
+        let optional = [
+            authorizationEndpoint, keysEndpoint, pushedAuthorizationEndpoint, deviceAuthorizationEndpoint,
+            revocationEndpoint, endSessionEndpoint,
+        ]
+        return Set(optional.compactMap { $0?.origin } + [tokenEndpoint.origin])
+    }
 
     /// Parses the document that `issuer` serves. Throws `issuerMismatch` if it names another issuer (RFC 8414 §3.3),
     /// `unsupportedProvider` if the provider does not support S256, and `malformedResponse` without a token endpoint

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
+import CountersignOAuth
 
 /// Why a person could not be signed in, or why a sign-in could not be used. Never contains a secret.
 package struct SignInError: CodedError {
@@ -29,5 +30,19 @@ package struct SignInError: CodedError {
         self.code = code
         self.detail = detail
         self.hint = hint
+    }
+
+    static func timedOut(after limit: Duration) -> SignInError {
+        SignInError(
+            .timedOut, "nobody has signed in within \(limit.components.seconds) seconds",
+            hint: "run the command again, and complete the sign-in in the browser")
+    }
+
+    /// A redirect URI that is not on the loopback interface, for a user agent that does not notice it.
+    static func unnoticed(_ redirect: RedirectURI) -> SignInError {
+        SignInError(
+            .profile,
+            "the redirect URI \(redirect) is not on the loopback interface, and the user agent does not notice others",
+            hint: "ask for a profile with http://127.0.0.1/ as redirect_uri")
     }
 }

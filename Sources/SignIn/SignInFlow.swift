@@ -3,7 +3,6 @@
 import CountersignCryptography
 import CountersignOAuth
 import Glibc
-import Synchronization
 
 /// Runs one sign-in: sends the requests of the ``SignIn`` machine, shows the person the provider's pages, and waits for
 /// the browser to return.
@@ -39,26 +38,25 @@ package struct SignInFlow: Sendable {
         self.report = report
     }
 
-    /// Returns the tokens, whose ID token is verified. Throws ``SignInError`` and ``OAuthError``.
+    /// Returns the tokens, whose ID token is verified. Throws ``SignInError`` and ``OAuthError``, and any error of the
+    /// user agent.
     package func run() async throws -> SignInResult {
-        var listener: RedirectListener?
-        var method = SignIn.Method.device
-        if case .browser = agent {
-            guard let address = profile.redirect.address else {
-                throw SignInError(.profile, "the redirect URI \(profile.redirect) is not one of this machine")
-            }
-            // Bound before the browser opens, so that no other process can take the port.
-            let bound = try RedirectListener(address)
-            listener = bound
-            method = .browser(profile.redirect.bound(toPort: bound.port))
+        guard case .browser(let agent) = agent else { return try await run(by: .device, nil) }
+        let visit = try BrowserVisit(agent, profile, limit: limit, nextLine: nextLine, report: report)
+        do {
+            let result = try await run(by: .browser(visit.redirect), visit)
+            await visit.end()
+            return result
+        } catch {
+            await visit.end()
+            throw error
         }
+    }
+
+    private func run(by method: SignIn.Method, _ visit: BrowserVisit?) async throws -> SignInResult {
         let secrets = SignInSecrets(randomBytes: Randomness.secret(SignInSecrets.randomByteCount))
         var machine = SignIn(
             issuer: profile.issuer, profile.request, by: method, secrets: secrets, transport: profile.transport)
-        defer {
-            listener?.end()
-            if case .browser(let agent) = agent { agent.close() }
-        }
         report(.started(issuer: profile.issuer.text))
         var action = machine.start()
         while true {
@@ -69,8 +67,8 @@ package struct SignInFlow: Sendable {
                 action = machine.received(outcome, now: now())
                 outcome.wipe()
             case .open(let url):
-                guard let listener else { throw SignInError(.environment, "there is no browser to open") }
-                (machine, action) = try await redirect(from: url, to: listener, machine)
+                guard let visit else { throw SignInError(.environment, "there is no browser to open") }
+                (machine, action) = try await visit.redirect(from: url, machine)
             case .show(let authorization, let seconds):
                 report(.code(authorization))
                 action = try await wait(seconds, &machine)
@@ -79,11 +77,11 @@ package struct SignInFlow: Sendable {
             case .authorized:
                 action = machine.redeem()
             case .finish(let result):
-                listener?.finish()
+                visit?.showLastPage()
                 report(.finished)
                 return result
             case .fail(let error):
-                listener?.finish()
+                visit?.showLastPage()
                 throw error
             }
         }
@@ -93,55 +91,6 @@ package struct SignInFlow: Sendable {
         try await Task.sleep(for: .seconds(seconds))
         return machine.waited(now: now())
     }
-
-    // MARK: The browser
-
-    /// Opens the page, and returns when the browser has come back, or the person has pasted the address to which it was
-    /// sent.
-    private func redirect(
-        from url: EndpointURL, to listener: RedirectListener, _ machine: SignIn
-    ) async throws -> (SignIn, SignIn.Action) {
-        let state = Mutex<(machine: SignIn, action: SignIn.Action?)>((machine, nil))
-        report(.page(url))
-        if case .browser(let agent) = agent {
-            let report = report
-            try agent.open(url.description) { report(.pageNotShown(reason: $0)) }
-        }
-        let judge: @Sendable (RedirectMessage) -> RedirectListener.Verdict = { [report] message in
-            state.withLock { state in
-                guard state.action == nil else { return .foreign }
-                switch state.machine.redirected(message) {
-                case .ignored(let error):
-                    report(.redirectIgnored(reason: error.detail, hint: error.hint))
-                    return .foreign
-                case .accepted(let action):
-                    state.action = action
-                    if case .fail = action { return .failed }
-                    report(.authorized)
-                    return .accepted
-                }
-            }
-        }
-        try await withThrowingTaskGroup(of: Void.self) { [limit] group in
-            group.addTask { _ = try await listener.response(within: limit) { judge(.query($0)) } }
-            if let nextLine {
-                group.addTask {
-                    while let line = await nextLine() {
-                        if case .foreign = judge(.url(line)) { continue }
-                        return
-                    }
-                    // Nobody will paste anything: only the browser can end the wait.
-                    try await Task.sleep(for: limit + limit)
-                }
-            }
-            defer { group.cancelAll() }
-            try await group.next()
-        }
-        return try state.withLock { state in
-            guard let action = state.action else { throw SignInError(.cancelled, "the sign-in was cancelled") }
-            return (state.machine, action)
-        }
-    }
 }
 
 /// The progress of a sign-in.
@@ -149,8 +98,7 @@ package enum SignInEvent: Equatable, Sendable {
     case started(issuer: String)
     /// This page is shown to the person, who can also open it elsewhere.
     case page(EndpointURL)
-    /// The browser could not be started; the sign-in goes on, because the page can be opened by hand.
-    case pageNotShown(reason: String)
+    case agent(UserAgentEvent)
     /// The person is to enter this code.
     case code(DeviceAuthorization)
     /// A redirect or a pasted address does not belong to this sign-in.

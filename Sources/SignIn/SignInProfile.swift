@@ -63,11 +63,7 @@ package struct SignInProfile: Sendable {
     private static func redirect(_ reader: inout JSONReader) throws -> RedirectURI {
         let key = "redirect_uri"
         let text = try reader.stringIfPresent(key) ?? "http://127.0.0.1/"
-        let redirect = try reader.position(of: key).locating { () throws(OAuthError) in try RedirectURI(text) }
-        guard case .loopback = redirect.kind else {
-            throw reader.invalid(key, "must be http://127.0.0.1/…, http://[::1]/… or http://localhost/…")
-        }
-        return redirect
+        return try reader.position(of: key).locating { () throws(OAuthError) in try RedirectURI(text) }
     }
 
     private static func userAgent(_ reader: inout JSONReader) throws -> UserAgentKind? {
@@ -120,6 +116,14 @@ package struct SignInProfile: Sendable {
                 "\"sites\" must list sites without options, such as https://api.corp.example")
         }
         return sites
+    }
+
+    /// Whether the provider can send the person back to a user agent of this kind. Throws `profile`.
+    package func check(_ kind: UserAgentKind) throws(SignInError) {
+        switch kind {
+        case .system, .systemPrivate: if redirect.address == nil { throw .unnoticed(redirect) }
+        case .device: break
+        }
     }
 
     /// The lines for the list of sites, for a sign-in of that name.

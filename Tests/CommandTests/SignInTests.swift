@@ -238,7 +238,7 @@ import Testing
             Self.start + "\n\"sites\": [\"b.example\",\n\"b.example credential=x\"]}",
             "3, column 1: \"sites\" must list sites"
         ),
-        (Self.start + "\n\"redirect_uri\": \"app:/x\"}", "2, column 17: \"redirect_uri\" must be http://127.0.0.1/"),
+        (Self.start + "\n\"redirect_uri\": \"ftp:/x\"}", "2, column 17: the redirect URI"),
         (Self.start + "\n\"redirect_uri\": \"http://b.example/\"}", "2, column 17: the redirect URI"),
         (
             Self.start + "\"parameters\": {\n \"state\": \"x\"}}",
@@ -253,6 +253,13 @@ import Testing
         let result = try sandbox.countersign("enroll", "profile.json", "--yes")
         #expect(result.status == 1 && result.error.contains("profile.json: line "), "\(result.said)")
         #expect(result.error.contains(reason), "\(result.said)")
+    }
+
+    @Test func aBrowserCannotComeBackToACustomScheme() throws {
+        let bench = try SignInSandbox(profile: ["redirect_uri": "com.example.app:/callback"])
+        let result = try bench.enroll()
+        #expect(result.status == 1 && result.error.contains("com.example.app:/callback is not on the loopback"))
+        #expect(bench.provider.requests.isEmpty && !FileManager.default.fileExists(atPath: bench.file("home/vault")))
     }
 
     @Test func aSiteThatIsListedAlreadyIsNotTakenOver() throws {

@@ -39,7 +39,7 @@ import Testing
         try RedirectListener(RedirectAddress(host: host, port: port, path: "/"))
     }
 
-    fileprivate static func judge(_ parameters: String) -> RedirectListener.Verdict {
+    fileprivate static func judge(_ parameters: String) -> RedirectVerdict {
         parameters.contains("state=good") ? parameters.contains("error=") ? .failed : .accepted : .foreign
     }
 

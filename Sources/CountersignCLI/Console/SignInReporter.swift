@@ -35,7 +35,7 @@ struct SignInReporter: Sendable {
                 Console.log(
                     "info", "if that browser is on another machine, paste the address to which it is sent in the end")
             }
-        case .pageNotShown(let reason): Console.warning(reason)
+        case .agent(let event): show(event)
         case .code(let authorization):
             Console.log("info", "open this page in any browser, and enter the code \(authorization.userCode):")
             Console.write("\(authorization.verificationURL)\n", to: STDERR_FILENO)
@@ -49,11 +49,27 @@ struct SignInReporter: Sendable {
         }
     }
 
+    private func show(_ event: UserAgentEvent) {
+        switch event {
+        case .notShown(let reason): Console.warning(reason)
+        case .loadStarted(let url): Console.log("info", "the window loads \(url)")
+        case .loadFinished: break
+        case .loadFailed(let url, let reason): Console.warning("the window cannot load \(url): \(reason)")
+        case .navigationRefused(let url, let reason):
+            Console.warning("the window does not go to \(url): \(reason)")
+        }
+    }
+
     private func line(_ event: SignInEvent) -> Line {
         switch event {
         case .started(let issuer): Line(event: "started", issuer: issuer)
         case .page(let url): Line(event: "page", url: url.description)
-        case .pageNotShown(let reason): Line(event: "page-not-shown", reason: reason)
+        case .agent(.notShown(let reason)): Line(event: "page-not-shown", reason: reason)
+        case .agent(.loadStarted(let url)): Line(event: "load-started", url: url)
+        case .agent(.loadFinished(let url)): Line(event: "load-finished", url: url)
+        case .agent(.loadFailed(let url, let reason)): Line(event: "load-failed", url: url, reason: reason)
+        case .agent(.navigationRefused(let url, let reason)):
+            Line(event: "navigation-refused", url: url, reason: reason)
         case .code(let authorization):
             Line(
                 event: "code",

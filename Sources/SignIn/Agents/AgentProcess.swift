@@ -8,6 +8,7 @@ import Glibc
 /// discarded.
 struct AgentProcess: Sendable {
     let identifier: pid_t
+    private let hasEnded = DispatchSemaphore(value: 0)
 
     /// Starts `words[0]`, which is a path. No shell is involved.
     init(_ words: [String], environment: [String: String]) throws(SignInError) {
@@ -41,16 +42,36 @@ struct AgentProcess: Sendable {
         identifier = child
     }
 
-    /// Waits for the end on another thread. `ended` receives the status, or 128 plus the signal that ended the program.
-    func onEnd(_ ended: @escaping @Sendable (Int32) -> Void) {
-        DispatchQueue(label: "countersign.agent").async { [identifier] in
-            var status: Int32 = 0
-            while waitpid(identifier, &status, 0) < 0 {
-                guard errno == EINTR else { return }
-            }
-            let signal = status & 0x7F
-            ended(signal == 0 ? (status >> 8) & 0xFF : 128 + signal)
+    /// Waits for the end of the program. Returns its status, or 128 plus the signal that ended it; nil if the task was
+    /// cancelled before. Call it once.
+    func status() async -> Int32? {
+        let (statuses, ended) = AsyncStream<Int32>.makeStream()
+        DispatchQueue(label: "countersign.agent").async { [self] in
+            ended.yield(wait())
+            ended.finish()
+            hasEnded.signal()
         }
+        for await status in statuses { return status }
+        return nil
+    }
+
+    /// Waits until the program has ended, after ``status()`` was called.
+    func waitForEnd(within limit: DispatchTimeInterval) async {
+        await withCheckedContinuation { continuation in
+            DispatchQueue(label: "countersign.agent.end").async { [hasEnded] in
+                if hasEnded.wait(timeout: .now() + limit) == .success { hasEnded.signal() }
+                continuation.resume()
+            }
+        }
+    }
+
+    private func wait() -> Int32 {
+        var status: Int32 = 0
+        while waitpid(identifier, &status, 0) < 0 {
+            guard errno == EINTR else { return 1 }
+        }
+        let signal = status & 0x7F
+        return signal == 0 ? (status >> 8) & 0xFF : 128 + signal
     }
 
     /// Ends the program and everything that it has started in its session.

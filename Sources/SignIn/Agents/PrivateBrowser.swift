@@ -2,18 +2,14 @@
 
 import Dispatch
 import FoundationEssentials
-import Synchronization
 
 /// A private window of an installed browser. It has a temporary profile, and so shares nothing with the person's own
 /// browser. Both are removed after the sign-in.
-package final class PrivateBrowser: UserAgent {
+package struct PrivateBrowser: UserAgent {
     private let environment: [String: String]
-    private let state = Mutex<(process: AgentProcess?, folder: String?)>((nil, nil))
-    /// Signalled when the browser has ended.
-    private let ended = DispatchSemaphore(value: 0)
 
-    /// How long the browser may take to end, in seconds.
-    private static let endSeconds = 3
+    /// How long the browser may take to end.
+    private static let endLimit = DispatchTimeInterval.seconds(3)
 
     package init(environment: [String: String]) { self.environment = environment }
 
@@ -39,12 +35,12 @@ package final class PrivateBrowser: UserAgent {
         return nil
     }
 
-    package func open(_ url: String, warn: @escaping @Sendable (String) -> Void) throws(SignInError) {
+    package func show(_ page: SignInPage) async throws {
         let folder = FileManager.default.temporaryDirectory
             .appending(path: "countersign-browser-\(UUID().uuidString)").path
         guard
             let words = Self.words(
-                for: url, profile: folder, path: { AgentProcess.path(of: $0, in: environment) })
+                for: page.url.description, profile: folder, path: { AgentProcess.path(of: $0, in: environment) })
         else {
             throw SignInError(
                 .noAgent, "there is no browser with private windows: neither Chromium nor Firefox is installed",
@@ -56,29 +52,15 @@ package final class PrivateBrowser: UserAgent {
         } catch {
             throw SignInError(.environment, "cannot create \(folder)")
         }
-        state.withLock { $0.folder = folder }
+        defer { try? FileManager.default.removeItem(atPath: folder) }
         let process = try AgentProcess(words, environment: environment)
-        state.withLock { $0.process = process }
-        process.onEnd { [weak self, ended] status in
-            ended.signal()
-            let isOpen = self?.state.withLock { $0.process != nil }
-            if status != 0, isOpen == true { warn("\(words[0]) ended with status \(status)") }
+        if let status = await process.status(), status != 0 {
+            page.report(.notShown(reason: "\(words[0]) ended with status \(status)"))
         }
+        // The window may be that of another process than the first, and the page can also be opened elsewhere.
+        while !Task.isCancelled { try? await Task.sleep(for: .seconds(86_400)) }
+        process.end()
+        // The browser would write into its profile again.
+        await process.waitForEnd(within: Self.endLimit)
     }
-
-    /// Ends the browser and deletes its profile.
-    package func close() {
-        let (process, folder) = state.withLock { state in
-            defer { state = (nil, nil) }
-            return state
-        }
-        if let process {
-            process.end()
-            // The browser would write into its profile again.
-            _ = ended.wait(timeout: .now() + .seconds(Self.endSeconds))
-        }
-        if let folder { try? FileManager.default.removeItem(atPath: folder) }
-    }
-
-    deinit { close() }
 }

@@ -25,7 +25,8 @@ package struct SystemBrowser: UserAgent {
         return named.filter { !$0.words.isEmpty } + [Command(words: ["xdg-open"]), Command(words: ["gio", "open"])]
     }
 
-    package func open(_ url: String, warn: @escaping @Sendable (String) -> Void) throws(SignInError) {
+    package func show(_ page: SignInPage) async throws {
+        let url = page.url.description
         let found = commands.compactMap { command -> [String]? in
             guard let path = AgentProcess.path(of: command.words[0], in: environment) else { return nil }
             return [path] + command.opening(url).dropFirst()
@@ -35,27 +36,25 @@ package struct SystemBrowser: UserAgent {
                 .noAgent, "there is no browser: neither $BROWSER nor xdg-open nor gio is a program here",
                 hint: "install xdg-utils and a browser, set BROWSER, or use --user-agent device")
         }
-        try Self.start(found[...], environment, warn)
+        try await start(found, page)
     }
 
-    /// Starts the first command, and the next one if it fails, as `xdg-open` does without a browser.
-    private static func start(
-        _ commands: ArraySlice<[String]>, _ environment: [String: String], _ warn: @escaping @Sendable (String) -> Void
-    ) throws(SignInError) {
-        guard let words = commands.first else { return }
-        let process = try AgentProcess(words, environment: environment)
-        process.onEnd { status in
-            guard status != 0 else { return }
-            guard commands.count > 1 else {
-                return warn("\(words[0]) ended with status \(status); open the URL in a browser yourself")
-            }
+    /// Starts the first command, and the next one if it fails, as `xdg-open` does without a browser. The browser stays
+    /// open after the sign-in.
+    private func start(_ commands: [[String]], _ page: SignInPage) async throws {
+        for (index, words) in commands.enumerated() {
+            let process: AgentProcess
             do throws(SignInError) {
-                try start(commands.dropFirst(), environment, warn)
+                process = try AgentProcess(words, environment: environment)
             } catch {
-                warn(error.detail)
+                guard index > 0 else { throw error }
+                return page.report(.notShown(reason: error.detail))
+            }
+            guard let status = await process.status(), status != 0 else { return }
+            guard index < commands.count - 1 else {
+                let reason = "\(words[0]) ended with status \(status); open the URL in a browser yourself"
+                return page.report(.notShown(reason: reason))
             }
         }
     }
-
-    package func close() {}
 }

@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Shows a person the pages of a provider (RFC 8252 §8.12). The authorization response comes back through the redirect
-/// URI, not through the agent.
-package protocol UserAgent: Sendable {
-    /// Shows `url` and returns without waiting for the person. `warn` receives a sentence if the page could not be
-    /// shown after all, on any thread; the person can still open the URL elsewhere. Throws `noAgent` if there is no
-    /// such agent.
-    func open(_ url: String, warn: @escaping @Sendable (String) -> Void) throws(SignInError)
+import CountersignOAuth
 
-    /// The sign-in has ended.
-    func close()
+/// Shows a person the pages of a provider (RFC 8252 §8.12): a browser, a web view, or an app's own window.
+package protocol UserAgent: Sendable {
+    /// Whether the agent itself notices that its page is sent to `redirect`, and reports that with
+    /// ``SignInPage/redirected(to:)``. The sign-in listens for a loopback redirect in any case; all others need an
+    /// agent that notices them (RFC 8252 §7.1, §7.2).
+    func notices(_ redirect: RedirectURI) -> Bool
+
+    /// Shows `page`. Called once for a sign-in.
+    ///
+    /// The end of the sign-in cancels the task. The agent then closes what it has opened and returns; the sign-in waits
+    /// for that. An agent that hands the page to another program may return before: the sign-in goes on. An error ends
+    /// the sign-in: ``SignInError``, with `noAgent` if there is no such agent and `cancelled` if the person has closed
+    /// the page.
+    func show(_ page: SignInPage) async throws
+}
+
+extension UserAgent {
+    package func notices(_ redirect: RedirectURI) -> Bool { false }
 }
 
 /// The kinds of user agents that a profile or the command line can name.

@@ -9,16 +9,6 @@ import Synchronization
 /// The port is bound from ``init(_:)`` on. A request that is not the response is refused, and the wait goes on: another
 /// process may connect first. Limited in the number and duration of connections and in the size of requests.
 package final class RedirectListener: Sendable {
-    /// What the caller says about an authorization response.
-    package enum Verdict: Sendable {
-        /// It belongs to this sign-in. The browser shows that the window can be closed.
-        case accepted
-        /// It belongs to this sign-in, and says that it failed.
-        case failed
-        /// It does not belong to this sign-in.
-        case foreign
-    }
-
     package let address: RedirectAddress
     private let sockets: RedirectSockets
     /// A pipe. Closing the second end makes the first one readable and ends the wait.
@@ -63,7 +53,7 @@ package final class RedirectListener: Sendable {
     /// Waits for a response that `judge` does not call foreign, and returns its encoded parameters. `judge` is called
     /// on another thread. Call it once. Throws `timedOut`, or `cancelled` after ``end()`` or if the task is cancelled.
     package func response(
-        within limit: Duration, judge: @escaping @Sendable (String) -> Verdict
+        within limit: Duration, judge: @escaping @Sendable (String) -> RedirectVerdict
     ) async throws(SignInError) -> String {
         let result: Result<String, SignInError> = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -77,7 +67,7 @@ package final class RedirectListener: Sendable {
 
     /// The same on a thread of its own. `done` is called there, once.
     func start(
-        within limit: Duration, judge: @escaping @Sendable (String) -> Verdict,
+        within limit: Duration, judge: @escaping @Sendable (String) -> RedirectVerdict,
         done: @escaping @Sendable (Result<String, SignInError>) -> Void
     ) {
         let isFirst = state.withLock { state in

@@ -7,7 +7,7 @@ struct RedirectLoop {
     private let sockets: RedirectSockets
     private let address: RedirectAddress
     private let wake: Int32
-    private let judge: (String) -> RedirectListener.Verdict
+    private let judge: (String) -> RedirectVerdict
     private var connections: [Connection] = []
     private var response: String?
     /// The page that the browser was sent to.
@@ -31,7 +31,7 @@ struct RedirectLoop {
 
     init(
         _ sockets: RedirectSockets, _ address: RedirectAddress, wake: Int32,
-        judge: @escaping (String) -> RedirectListener.Verdict
+        judge: @escaping (String) -> RedirectVerdict
     ) {
         self.sockets = sockets
         self.address = address
@@ -43,10 +43,7 @@ struct RedirectLoop {
         let deadline = ContinuousClock.now + limit
         while response == nil {
             guard ContinuousClock.now < deadline else {
-                return .failure(
-                    SignInError(
-                        .timedOut, "nobody has signed in within \(limit.components.seconds) seconds",
-                        hint: "run the command again, and complete the sign-in in the browser"))
+                return .failure(.timedOut(after: limit))
             }
             guard turn(until: deadline) else { return .failure(SignInError(.cancelled, "the sign-in was cancelled")) }
         }

@@ -70,6 +70,7 @@ struct EnrollCommand: AsyncParsableCommand {
         let lines = profile.siteLines(name: name)
         let environment = ProcessInfo.processInfo.environment
         let kind = userAgent ?? profile.userAgent ?? UserAgentKind.preferred(in: environment)
+        try profile.check(kind)
         try Confirmation(isGiven: yes).check()
         let access = VaultAccess(home: home, secrets: secrets.input)
         let existing = try SealedVault(home: home.path).exists() ? try access.session(creates: true) : nil

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignEnrollment
+import CountersignOAuth
+import CountersignTestOrigin
+import Glibc
+import Synchronization
+import Testing
+
+@testable import CountersignSignIn
+
+/// Sign-ins with a user agent of an app's own.
+@Suite struct UserAgentFlowTests {
+    private static let scheme = "com.example.app:/callback"
+    private let scratch: TemporaryFolder
+    private let provider: SignInProvider
+
+    init() throws {
+        scratch = try TemporaryFolder()
+        provider = try SignInProvider()
+    }
+
+    /// Follows the page's redirects by hand.
+    private struct Window: UserAgent {
+        var isNoticing = true
+        let shown: @Sendable (SignInPage) async throws -> Void
+
+        func notices(_ redirect: RedirectURI) -> Bool { isNoticing }
+        func show(_ page: SignInPage) async throws { try await shown(page) }
+    }
+
+    private final class Log<Entry: Sendable>: Sendable {
+        private let content = Mutex<[Entry]>([])
+        var entries: [Entry] { content.withLock { $0 } }
+        func add(_ entry: Entry) { content.withLock { $0.append(entry) } }
+    }
+
+    /// Where the provider sends a browser that opens `url`. curl knows no redirects to other schemes.
+    private func redirect(from url: EndpointURL) throws -> String {
+        let head = try Command.run(
+            Tool.path("curl"), ["-sS", "--noproxy", "*", "-o", "/dev/null", "-D", "-", url.description], in: scratch)
+        let lines = head.output.split(whereSeparator: \.isNewline)
+        let location = lines.first { $0.lowercased().hasPrefix("location: ") }?.dropFirst(10)
+        return try String(#require(location, "\(head.said)"))
+    }
+
+    private func flow(
+        _ agent: Window, redirect: String = scheme, limit: Duration = .seconds(120),
+        report: @escaping @Sendable (SignInEvent) -> Void = { _ in }
+    ) throws -> SignInFlow {
+        let profile = try SignInProfile(Array(provider.profile(["redirect_uri": redirect]).utf8))
+        let now: @Sendable () -> Int64 = { Int64(time(nil)) }
+        let client = ProviderClient(anchors: .implicit(additional: [], revocationLists: []), refusing: [], now: now)
+        return SignInFlow(profile, client: client, agent: .browser(agent), limit: limit, now: now, report: report)
+    }
+
+    /// `com.example.app:/callback`, https, and a loopback URI whose listener nobody needs.
+    @Test(arguments: [scheme, "https://app.example/callback", "http://127.0.0.1/callback"])
+    func anAgentThatNoticesTheRedirectCompletesTheSignIn(uri: String) async throws {
+        let (verdicts, pages) = (Log<RedirectVerdict>(), Log<SignInPage>())
+        let agent = Window { page in
+            pages.add(page)
+            verdicts.add(page.redirected(to: try redirect(from: page.url)))
+        }
+        let result = try await flow(agent, redirect: uri).run()
+        #expect(result.idToken?.subject == "248289761001")
+        #expect(verdicts.entries == [.accepted])
+        let page = try #require(pages.entries.first)
+        #expect(page.origins.map(\.description) == [provider.issuer])
+        #expect(page.redirect.description.hasPrefix(uri.prefix(16)))
+    }
+
+    @Test func aRedirectOfSomebodyElseDoesNotEndTheSignIn() async throws {
+        let (verdicts, events) = (Log<RedirectVerdict>(), Log<SignInEvent>())
+        let agent = Window { page in
+            verdicts.add(page.redirected(to: "\(Self.scheme)?code=evil&state=evil"))
+            verdicts.add(page.redirected(to: "com.example.other:/callback?code=evil"))
+            page.report(.navigationRefused(url: "https://evil.example/", reason: "test"))
+            let redirect = try self.redirect(from: page.url)
+            verdicts.add(page.redirected(to: redirect))
+            verdicts.add(page.redirected(to: redirect))
+        }
+        _ = try await flow(agent, report: { events.add($0) }).run()
+        #expect(verdicts.entries == [.foreign, .foreign, .accepted, .foreign])
+        #expect(events.entries.contains(.agent(.navigationRefused(url: "https://evil.example/", reason: "test"))))
+        let ignored = events.entries.filter { if case .redirectIgnored = $0 { true } else { false } }
+        #expect(ignored.count == 2)
+    }
+
+    @Test func aDenialIsAFailedSignIn() async throws {
+        try provider.change(["error": "access_denied"])
+        let verdicts = Log<RedirectVerdict>()
+        let agent = Window { verdicts.add($0.redirected(to: try redirect(from: $0.url))) }
+        let error = await #expect(throws: OAuthError.self) { try await flow(agent).run() }
+        #expect(error?.code == .denied && verdicts.entries == [.failed])
+    }
+
+    /// The window of an app that the person closes, for example.
+    @Test func anErrorOfTheAgentEndsTheSignIn() async throws {
+        let agent = Window { _ in throw SignInError(.cancelled, "the window was closed") }
+        for uri in [Self.scheme, "http://127.0.0.1/"] {
+            let error = await #expect(throws: SignInError.self) { try await flow(agent, redirect: uri).run() }
+            #expect(error?.code == .cancelled && error?.detail == "the window was closed")
+        }
+    }
+
+    @Test(arguments: [scheme, "http://127.0.0.1/"])
+    func theSignInEndsInTime(uri: String) async throws {
+        let closed = Log<Bool>()
+        let agent = Window { _ in
+            while !Task.isCancelled { try? await Task.sleep(for: .seconds(600)) }
+            closed.add(true)
+        }
+        let flow = try flow(agent, redirect: uri, limit: .milliseconds(50))
+        let error = await #expect(throws: SignInError.self) { try await flow.run() }
+        #expect(error?.code == .timedOut && closed.entries == [true])
+    }
+
+    /// The flow waits until the agent has closed its window.
+    @Test func aCancelledSignInEndsTheAgent() async throws {
+        let (opened, closed) = (Log<Bool>(), Log<Bool>())
+        let agent = Window { _ in
+            opened.add(true)
+            while !Task.isCancelled { try? await Task.sleep(for: .seconds(600)) }
+            closed.add(true)
+        }
+        let flow = try flow(agent)
+        let task = Task { try await flow.run() }
+        while opened.entries.isEmpty { await Task.yield() }
+        task.cancel()
+        await #expect(throws: SignInError(.cancelled, "")) { try await task.value }
+        #expect(closed.entries == [true])
+    }
+
+    @Test(arguments: [scheme, "https://app.example/callback"])
+    func anAgentThatDoesNotNoticeTheRedirectIsRefused(uri: String) async throws {
+        let agent = Window(isNoticing: false) { _ in Issue.record("the page was opened") }
+        let error = await #expect(throws: SignInError.self) { try await flow(agent, redirect: uri).run() }
+        #expect(error?.code == .profile && error?.detail.contains("does not notice") == true)
+        #expect(provider.requests.isEmpty)
+    }
+}
