@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import FoundationEssentials
 
 /// `COUNTERSIGN_<FLAG>`: a flag from the environment, used if the command line does not contain it.
 ///
@@ -38,22 +37,17 @@ struct EnvironmentFlags {
         let given = arguments[depth...].prefix { $0 != "--" }
         var inserted: [String] = []
         // Only this command: describing all of them takes longer than the rest of the start-up.
-        for argument in try Self.flags(of: command) {
-            guard let flag = argument.names?.first(where: { $0.kind == "long" })?.name, let value = values[flag],
+        for option in try CommandOptions(of: command).all {
+            guard let flag = option.longName, let value = values[flag],
                 !given.contains(where: { $0 == "--\(flag)" || $0.hasPrefix("--\(flag)=") })
             else { continue }
-            switch argument.kind {
-            case "option": inserted.append("--\(flag)=\(value)")
-            case "flag":
-                if try Self.isSet(value, flag) { inserted.append("--\(flag)") }
-            default: continue
+            if option.hasValue {
+                inserted.append("--\(flag)=\(value)")
+            } else if try Self.isSet(value, flag) {
+                inserted.append("--\(flag)")
             }
         }
         return Array(arguments[..<depth]) + inserted + Array(arguments[depth...])
-    }
-
-    private static func flags(of command: any ParsableCommand.Type) throws -> [Argument] {
-        try JSONDecoder().decode(Tool.self, from: Data(command._dumpHelp().utf8)).command.arguments ?? []
     }
 
     private static func isSet(_ value: String, _ flag: String) throws -> Bool {
@@ -64,25 +58,5 @@ struct EnvironmentFlags {
             let name = prefix + flag.uppercased().replacing("-", with: "_")
             throw ValidationError("\(name) is \(value.debugDescription); expected yes or no")
         }
-    }
-
-    // MARK: The argument parser's description of a command, as JSON
-
-    private struct Tool: Decodable {
-        let command: Command
-    }
-
-    private struct Command: Decodable {
-        let arguments: [Argument]?
-    }
-
-    private struct Argument: Decodable {
-        struct Name: Decodable {
-            let kind: String
-            let name: String
-        }
-
-        let kind: String
-        let names: [Name]?
     }
 }

@@ -119,11 +119,11 @@ struct UnknownCommand {
     }
 }
 
-/// An option before the command, of which it is an option.
+/// An option before the command.
 struct MisplacedOption {
-    /// `--home comes after the command`.
+    /// `--home comes after the command`, or `unknown option '--hom'` if it is no option of the command.
     let sentence: String
-    /// The command line in the right order.
+    /// The command line in the right order, or the command that lists the options.
     let hint: String
 
     /// Nil if the arguments do not begin with an option, or contain no command.
@@ -135,16 +135,21 @@ struct MisplacedOption {
         guard let command = arguments.indices.dropFirst(start).first(where: { names.contains(arguments[$0]) }) else {
             return nil
         }
-        var end = command + 1
-        var subcommands =
-            CountersignCommand.configuration.subcommands.first {
-                $0.configuration.commandName == arguments[command]
-            }?.configuration.subcommands ?? []
+        var end = command
+        var type: any ParsableCommand.Type = CountersignCommand.self
         while end < arguments.count,
-            let next = subcommands.first(where: { $0.configuration.commandName == arguments[end] })
+            let next = type.configuration.subcommands.first(where: { $0.configuration.commandName == arguments[end] })
         {
-            subcommands = next.configuration.subcommands
+            type = next
             end += 1
+        }
+        let known = (try? CommandOptions(of: type).names) ?? []
+        let given = arguments[..<command].filter { $0.hasPrefix("-") }.map { String($0.prefix { $0 != "=" }) }
+        if let unknown = given.first(where: { !known.contains($0) }) {
+            let meant = SpellingHint.closest(to: unknown, among: known)
+            sentence = "unknown option '\(unknown)'" + (meant.map { "; did you mean \($0)?" } ?? "")
+            hint = "`countersign \(arguments[command..<end].joined(separator: " ")) --help` lists the options"
+            return
         }
         let words = arguments[command..<end] + arguments[..<command] + arguments[end...]
         sentence = "\(option.prefix { $0 != "=" }) comes after the command"
