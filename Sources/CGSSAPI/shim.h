@@ -4,6 +4,7 @@
 #define COUNTERSIGN_CGSSAPI_SHIM_H
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <gssapi/gssapi_ext.h>
 #include <gssapi/gssapi_krb5.h>
 #include <krb5.h>
@@ -138,13 +139,67 @@ static inline OM_uint32 csn_gss_inquire_user(OM_uint32 *minor, gss_name_t *name,
     gss_OID_desc mechanism = CSN_KRB5_MECHANISM;
     gss_OID_set_desc mechanisms = {1, &mechanism};
     gss_cred_id_t credential = GSS_C_NO_CREDENTIAL;
+    // Asking for the seconds makes this call obtain the ticket. Otherwise gss_inquire_cred does, and loses the status.
     OM_uint32 major = CSN_GSS(gss_acquire_cred)(
-        minor, GSS_C_NO_NAME, GSS_C_INDEFINITE, &mechanisms, GSS_C_INITIATE, &credential, NULL, NULL);
+        minor, GSS_C_NO_NAME, GSS_C_INDEFINITE, &mechanisms, GSS_C_INITIATE, &credential, NULL, seconds);
     if (GSS_ERROR(major)) return major;
     major = CSN_GSS(gss_inquire_cred)(minor, credential, name, seconds, NULL, NULL);
     OM_uint32 ignored;
     CSN_GSS(gss_release_cred)(&ignored, &credential);
     return major;
+}
+
+// Looks for the first of the user's ticket caches. Returns 0 if it can be read, KRB5_CC_NOTFOUND if there is none, and
+// otherwise the library's status, with its sentence, which the caller frees with free(). GSS-API reports every one of
+// these states as a missing ticket, and libkrb5 before 1.21 frees an uninitialised pointer if a cache cannot be read.
+static inline krb5_error_code csn_krb5_check_user_caches(char **sentence) {
+    krb5_context context = NULL;
+    *sentence = NULL;
+    krb5_error_code code = CSN_GSS(krb5_init_context)(&context);
+    if (code != 0) return code;
+    krb5_ccache cache = NULL;
+    krb5_cccol_cursor cursor = NULL;
+    int isFound = 0;
+    // A name of an unknown type has no collection.
+    code = CSN_GSS(krb5_cc_default)(context, &cache);
+    if (code == 0) CSN_GSS(krb5_cc_close)(context, cache);
+    if (code == 0) code = CSN_GSS(krb5_cccol_cursor_new)(context, &cursor);
+    while (code == 0 && !isFound) {
+        code = CSN_GSS(krb5_cccol_cursor_next)(context, cursor, &cache);
+        if (code != 0 || cache == NULL) break;
+        krb5_principal principal = NULL;
+        code = CSN_GSS(krb5_cc_get_principal)(context, cache, &principal);
+        isFound = code == 0;
+        if (isFound) CSN_GSS(krb5_free_principal)(context, principal);
+        CSN_GSS(krb5_cc_close)(context, cache);
+    }
+    if (code != 0) {
+        const char *message = CSN_GSS(krb5_get_error_message)(context, code);
+        *sentence = strdup(message);
+        CSN_GSS(krb5_free_error_message)(context, message);
+    } else if (!isFound) {
+        code = KRB5_CC_NOTFOUND;
+    }
+    if (cursor != NULL) CSN_GSS(krb5_cccol_cursor_free)(context, &cursor);
+    CSN_GSS(krb5_free_context)(context);
+    return code;
+}
+
+// Returns 0 if the user's client keytab can be read, or there is none; otherwise the library's status.
+static inline krb5_error_code csn_krb5_check_client_keytab(void) {
+    krb5_context context = NULL;
+    krb5_error_code code = CSN_GSS(krb5_init_context)(&context);
+    if (code != 0) return code;
+    krb5_keytab keytab = NULL;
+    krb5_kt_cursor cursor;
+    code = CSN_GSS(krb5_kt_client_default)(context, &keytab);
+    if (code == 0) {
+        code = CSN_GSS(krb5_kt_start_seq_get)(context, keytab, &cursor);
+        if (code == 0) CSN_GSS(krb5_kt_end_seq_get)(context, keytab, &cursor);
+        CSN_GSS(krb5_kt_close)(context, keytab);
+    }
+    CSN_GSS(krb5_free_context)(context);
+    return code == ENOENT || code == ENOTDIR || code == KRB5_KT_NOTFOUND ? 0 : code;
 }
 
 // The name and the times of the ticket-granting ticket in the user's default cache, in seconds since 1970. The caller
@@ -329,6 +384,9 @@ static inline OM_uint32 csn_gss_describe(OM_uint32 status, gss_buffer_t text) {
 
 // The routine error of a major status (RFC 2744 §3.9.1); 0 if there is none.
 static inline OM_uint32 csn_gss_error(OM_uint32 major) { return GSS_ERROR(major); }
+
+// The minor status of a cache without a ticket. No header declares it.
+static const int32_t csn_KG_EMPTY_CCACHE = 39756044;
 
 static const OM_uint32 csn_GSS_S_CONTINUE_NEEDED = GSS_S_CONTINUE_NEEDED;
 static const OM_uint32 csn_GSS_S_NO_CRED = GSS_S_NO_CRED;

@@ -39,6 +39,7 @@ final class InitiatorContext: @unchecked Sendable {
         self.binding = binding
         self.ticket = ticket
         name = try .named(service)
+        if ticket == nil { try UserTicket.checkCaches() }
         guard let token = try step(nil) else { throw KerberosError(.failed, "GSS-API made no token") }
         var message = Self.mechanisms
         message.mechToken = token
@@ -120,6 +121,7 @@ final class InitiatorContext: @unchecked Sendable {
             if error.code == .wrongServiceKey, let received, !Self.isErrorMessage(received) {
                 throw KerberosError(.refused, "the server did not prove that it has the key of \(service)")
             }
+            if error.code == .noTicket, ticket == nil { try UserTicket.checkClientKeytab() }
             throw error
         }
         isEstablished = major & csn_GSS_S_CONTINUE_NEEDED == 0

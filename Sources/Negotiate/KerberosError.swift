@@ -23,6 +23,8 @@ package struct KerberosError: CodedError {
         case blocked
         /// A keytab cannot be read, or has no key of the principal.
         case keytab
+        /// The user's ticket cache exists and cannot be read, or its name is wrong.
+        case cache
         /// The clock of this machine and that of the KDC or the server differ too much.
         case clockSkew
         /// The KDC does not know the service.
@@ -69,24 +71,34 @@ extension KerberosError {
     init(major: OM_uint32, minor: OM_uint32, service: String) {
         switch csn_gss_error(major) {
         case csn_GSS_S_CREDENTIALS_EXPIRED: self = .ticketExpired
-        case csn_GSS_S_NO_CRED: self = Self.withoutTicket(Int32(bitPattern: minor)) ?? .noTicket
+        // A ticket that has expired is reported as missing, too, and so are a faulty configuration and a client keytab
+        // that leads to no ticket.
         default:
             self = Self.known(Int32(bitPattern: minor), service) ?? KerberosError(.failed, Self.text(of: minor))
         }
     }
 
-    static let noTicket = KerberosError(.noTicket, "there is no Kerberos ticket", hint: "run kinit")
-    static let ticketExpired = KerberosError(.ticketExpired, "the Kerberos ticket has expired", hint: "run kinit")
-
-    /// A ticket that exists and has expired is reported as missing, too, and so is one whose cache the configuration
-    /// names.
-    private static func withoutTicket(_ code: Int32) -> KerberosError? {
+    /// The error for a status of the library, with its sentence, while it looked for the user's ticket caches. Nil if
+    /// there is none.
+    init?(lookingForCaches code: Int32, _ sentence: String?) {
         switch code {
-        case Int32(KRB5KRB_AP_ERR_TKT_EXPIRED): .ticketExpired
-        case Int32(KRB5_CONFIG_BADFORMAT), Int32(KRB5_CONFIG_CANTOPEN): known(code, "")
-        default: nil
+        case 0, Int32(KRB5_CC_NOTFOUND), Int32(KRB5_FCC_NOFILE):
+            return nil
+        case Int32(KRB5_KCM_NO_SERVER):
+            self.init(
+                .noTicket, "there is no Kerberos ticket, because no KCM server is running",
+                hint: "start it, or set KRB5CCNAME")
+        default:
+            self =
+                Self.known(code, "")
+                ?? KerberosError(
+                    .cache, "the Kerberos ticket cache cannot be read: \(sentence ?? "status \(code)")",
+                    hint: "check KRB5CCNAME and the cache, or run kinit")
         }
     }
+
+    static let noTicket = KerberosError(.noTicket, "there is no Kerberos ticket", hint: "run kinit")
+    static let ticketExpired = KerberosError(.ticketExpired, "the Kerberos ticket has expired", hint: "run kinit")
 
     /// The error for a status of the library while it obtained a ticket for `credential`.
     init(_ code: Int32, obtaining credential: PrincipalCredential) {
@@ -134,8 +146,8 @@ extension KerberosError {
     package var meansNoTicket: Bool {
         switch code {
         case .noLibrary, .noTicket, .ticketExpired, .unknownService, .unreachableKDC, .timedOut: true
-        case .wrongPassword, .passwordExpired, .locked, .unknownPrincipal, .blocked, .keytab, .clockSkew,
-            .configuration, .encryptionType, .wrongServiceKey, .malformed, .refused, .overloaded, .failed:
+        case .wrongPassword, .passwordExpired, .locked, .unknownPrincipal, .blocked, .keytab, .cache,
+            .clockSkew, .configuration, .encryptionType, .wrongServiceKey, .malformed, .refused, .overloaded, .failed:
             false
         }
     }
@@ -144,7 +156,7 @@ extension KerberosError {
         switch code {
         case Int32(KRB5KRB_AP_ERR_TKT_EXPIRED):
             .ticketExpired
-        case Int32(KRB5_FCC_NOFILE), Int32(KRB5_CC_NOTFOUND):
+        case Int32(KRB5_FCC_NOFILE), Int32(KRB5_CC_NOTFOUND), csn_KG_EMPTY_CCACHE:
             .noTicket
         case Int32(KRB5KRB_AP_ERR_SKEW), Int32(KRB5_KDCREP_SKEW), Int32(KRB5KRB_AP_ERR_TKT_NYV):
             KerberosError(

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCGSSAPI
+import Dispatch
 import Glibc
+import Synchronization
 
 /// The ticket in the user's default cache (`kinit`, `klist`). If the cache is one of a collection, GSS-API may use the
 /// ticket of another one for a site: k5identity(5) selects it by the service.
@@ -17,21 +19,68 @@ package struct UserTicket: Equatable, Sendable {
 
     /// Reads the cache. Blocks on one that another process keeps. If the user has a client keytab (kerberos(7),
     /// `KRB5_CLIENT_KTNAME`), the library first obtains a ticket with it if there is none or it has expired, and then
-    /// blocks until a KDC has responded. Throws `noLibrary`, `noTicket`, `ticketExpired` or `configuration`.
-    package static func read() throws(KerberosError) -> UserTicket {
+    /// blocks until a KDC has responded. Throws `noLibrary`, or the reason that there is no ticket.
+    static func read() throws(KerberosError) -> UserTicket {
         guard csn_gss_is_available() == 1 else { throw .noLibrary }
+        try checkCaches()
         var minor: OM_uint32 = 0
         var seconds: OM_uint32 = 0
         var name: gss_name_t?
         let major = csn_gss_inquire_user(&minor, &name, &seconds)
         defer { csn_gss_release_name(&name) }
-        guard csn_gss_error(major) == 0 else { throw KerberosError(major: major, minor: minor, service: "") }
+        guard csn_gss_error(major) == 0 else {
+            let error = KerberosError(major: major, minor: minor, service: "")
+            if error.code == .noTicket { try checkClientKeytab() }
+            throw error
+        }
         guard name != nil else { throw .noTicket }
         guard seconds > 0 else { throw .ticketExpired }
         var text = gss_buffer_desc()
         guard csn_gss_error(csn_gss_display_name(&minor, name, &text)) == 0 else { throw .noTicket }
         defer { csn_gss_release(&text) }
         return UserTicket(principal: String(decoding: text.bytes, as: UTF8.self), remainingSeconds: Int64(seconds))
+    }
+
+    /// Obtains tickets for ``look()``. Not those that answer, because a KDC that does not respond keeps threads busy.
+    private static let workers = KerberosWorkers(threadLimit: 2, timeLimit: .seconds(5))
+
+    /// As ``read()``, on another thread, and for a few seconds only: throws `timedOut` then. Calls that wait for a KDC
+    /// at the same time wait for the same one.
+    package static func look() throws(KerberosError) -> UserTicket {
+        let found = Mutex<Result<UserTicket, KerberosError>?>(nil)
+        let done = DispatchSemaphore(value: 0)
+        workers.run(for: "the user's ticket") { () throws(KerberosError) in
+            try read()
+        } done: { result in
+            found.withLock { $0 = result }
+            done.signal()
+        }
+        done.wait()
+        guard let result = found.withLock({ $0 }) else { throw .noTicket }
+        return try result.get()
+    }
+
+    // MARK: Faults
+
+    /// Throws `cache` or `configuration` if the user's ticket caches cannot be read; not if there are none. GSS-API
+    /// reports both as a missing ticket, for which another scheme may answer.
+    static func checkCaches() throws(KerberosError) {
+        var sentence: UnsafeMutablePointer<CChar>?
+        let code = csn_krb5_check_user_caches(&sentence)
+        defer { free(sentence) }
+        if let fault = KerberosError(lookingForCaches: code, sentence.map { String(cString: $0) }) { throw fault }
+    }
+
+    /// Throws `keytab` if there is no ticket because the user's client keytab cannot be read.
+    static func checkClientKeytab() throws(KerberosError) {
+        let code = csn_krb5_check_client_keytab()
+        let name = getenv("KRB5_CLIENT_KTNAME").map { String(cString: $0) }
+        // Without a keytab of their own, many users may not look into the folder of the default one.
+        guard code != 0, code != EACCES || name != nil else { return }
+        let reason = code == EACCES ? String(cString: strerror(code)) : "it is not a keytab"
+        throw KerberosError(
+            .keytab, "the client keytab\(name.map { " \($0.debugDescription)" } ?? "") cannot be read: \(reason)",
+            hint: "check KRB5_CLIENT_KTNAME")
     }
 
     /// Distinguishes a ticket from the next one.

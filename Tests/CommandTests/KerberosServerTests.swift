@@ -79,6 +79,46 @@ struct KerberosServerTests {
         #expect(try countersign(["explain", origin.url], cache: "robots").error.isEmpty)
     }
 
+    // MARK: A client keytab
+
+    /// `explain` with the keys of robot, and without tickets.
+    private func explain(configuration: String? = nil) throws -> CommandResult {
+        var own = realm.environment(cache: "none")
+        own["KRB5_CLIENT_KTNAME"] = realm.robotKeytab
+        if let configuration { own["KRB5_CONFIG"] = configuration }
+        return try Command.run(
+            "/usr/bin/setsid", ["--wait", try Sandbox.executable, "explain", "--password-stdin", origin.url],
+            environment: try sandbox.environment(adding: own), folder: sandbox.folder.path,
+            input: "\(Self.passphrase)\n", in: sandbox.folder, seconds: 120)
+    }
+
+    @Test func aClientKeytabObtainsTheTicketThatExplainShows() throws {
+        let explained = try explain()
+        #expect(explained.output.contains("yes: Kerberos ticket of robot@CORP.TEST, valid until "), "\(explained.said)")
+    }
+
+    @Test func aKDCThatDoesNotRunIsNotAMissingTicket() throws {
+        realm.stop()
+        let explained = try explain()
+        #expect(explained.output.contains("no: no KDC responds; check the network"), "\(explained.said)")
+    }
+
+    @Test func aKDCThatRejectsTheClientKeytabIsNotAMissingTicket() throws {
+        try realm.replaceKeys(of: KerberosRealm.robot)
+        let explained = try explain()
+        #expect(explained.output.contains("no: Kerberos: Preauthentication failed"), "\(explained.said)")
+    }
+
+    /// The library would wait for most of a minute.
+    @Test func explainWaitsBrieflyForAKDC() throws {
+        let silent = try SilentListener()
+        let configuration = try sandbox.folder.write(
+            "krb5.conf", KerberosRealm.configuration(kdc: "127.0.0.1:\(silent.port)"))
+        let explained = try explain(configuration: configuration)
+        #expect(silent.waitForMessage())
+        #expect(explained.output.contains("no: Kerberos took too long; check the network"), "\(explained.said)")
+    }
+
     // MARK: The variables
 
     private static func environment(_ variables: [String: String], folder: String = "/home/jdoe") -> KerberosEnvironment

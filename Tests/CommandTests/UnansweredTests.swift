@@ -221,6 +221,38 @@ struct UnansweredTests {
                 + "`kinit` obtains a Kerberos ticket\n")
     }
 
+    /// A fault on this machine is no missing ticket: the password is not used instead.
+    @Test(arguments: [
+        ("printf garbage > tickets", "Unsupported credentials cache format version number (filename: FOLDER/tickets)"),
+        (": > tickets", "Bad format in credentials cache (filename: FOLDER/tickets)"),
+        ("mkdir tickets", "Bad format in credentials cache (filename: FOLDER/tickets)"),
+        ("export KRB5CCNAME=NONE:tickets", "Unknown credential cache type"),
+    ])
+    func anUnreadableTicketCacheIsNamedAndPermitsNoOtherScheme(setting: String, sentence: String) throws {
+        try sandbox.succeed("sites", "add", site, "plaintext=yes")
+        try enrol("secret")
+        let reason =
+            "the Kerberos ticket cache cannot be read: "
+            + sentence.replacingOccurrences(of: "FOLDER", with: sandbox.folder.path)
+            + "; check KRB5CCNAME and the cache, or run kinit"
+        let done = try sandbox.sh("\(setting); countersign exec -- curl -s \(site)/negotiate")
+        #expect(done.error == "countersign: warning: \(site): \(reason)\n", "\(done.said)")
+        let explained = try sandbox.sh("\(setting); countersign explain \(site)")
+        #expect(explained.output.contains("no: \(reason)\n"), "\(explained.said)")
+    }
+
+    @Test func anUnreadableClientKeytabIsNamed() throws {
+        try sandbox.succeed("sites", "add", site, "plaintext=yes")
+        try enrol("secret")
+        let keytab = sandbox.folder.file("keytab")
+        let setting = "printf garbage > keytab; export KRB5_CLIENT_KTNAME=\(keytab);"
+        let reason =
+            "the client keytab \"\(keytab)\" cannot be read: it is not a keytab; check KRB5_CLIENT_KTNAME"
+        let done = try sandbox.sh("\(setting) countersign exec -- curl -s \(site)/negotiate")
+        #expect(done.error == "countersign: warning: \(site): \(reason)\n", "\(done.said)")
+        #expect(try sandbox.sh("\(setting) countersign explain \(site)").output.contains("no: \(reason)\n"))
+    }
+
     // MARK: The access log
 
     @Test func theLogNamesACredentialOnlyIfItWasUsed() throws {

@@ -131,6 +131,14 @@ package final class KerberosRealm: Sendable {
         guard done.status == 0, !done.error.contains("while") else { throw HarnessError("kadmin: \(done.said)") }
     }
 
+    /// Gives `principal` new keys, which no keytab has.
+    package func replaceKeys(of principal: String) throws {
+        let done = try Command.run(
+            try Tool.path("kadmin.local"), ["-r", Self.name, "-q", "cpw -randkey \(principal)"],
+            environment: Self.environment(of: folder), in: folder)
+        guard done.status == 0, !done.error.contains("while") else { throw HarnessError("kadmin: \(done.said)") }
+    }
+
     /// The keytab of ``robot``.
     package var robotKeytab: String { folder.file("robot.keytab") }
 

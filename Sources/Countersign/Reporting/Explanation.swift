@@ -125,10 +125,11 @@ package struct Explanation: Equatable, Sendable {
 }
 
 extension Explanation {
-    /// Whether the user has a valid Kerberos ticket. Reads the user's ticket cache.
+    /// Whether the user has a valid Kerberos ticket. Reads the user's ticket cache. With a client keytab, it may wait
+    /// for a KDC, for a few seconds at most.
     package static func userTicket(now: Int64) -> ThreeChecks.Check {
         do throws(KerberosError) {
-            let ticket = try UserTicket.read()
+            let ticket = try UserTicket.look()
             let end = WallClock.rfc3339(now + ticket.remainingSeconds)
             return .yes("Kerberos ticket of \(ticket.principal), valid until \(end)")
         } catch {
