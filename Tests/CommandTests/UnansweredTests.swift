@@ -120,6 +120,25 @@ struct UnansweredTests {
         #expect(try exec("basic", "basic/b").isEmpty)
     }
 
+    /// The last request is answered before the site challenges it, as the one before it was.
+    @Test func execForgetsARequestThatIsAnsweredUnasked() throws {
+        try sandbox.succeed("sites", "add", site, "plaintext=yes")
+        let script = """
+            curl -s \(site)/basic/a
+            echo secret | countersign credential set --user jdoe --password-stdin
+            until curl -sf \(site)/basic/b; do sleep 0.2; done
+            """
+        try sandbox.folder.write("once", script)
+        try sandbox.folder.write("again", script + "\ncurl -sf \(site)/basic/a")
+        #expect(
+            try sandbox.sh("countersign exec -- sh once").error
+                == "countersign: warning: \(site)/basic/a: no credential \"enrollment\" is enrolled: "
+                + "`countersign credential set --user USER`\n")
+        try sandbox.succeed("credential", "remove", "enrollment")
+        let again = try sandbox.sh("countersign exec -- sh again")
+        #expect(again.status == 0 && again.error.isEmpty, "\(again.said)")
+    }
+
     @Test func execNamesTheIssuerThatIsNotTrusted() throws {
         let origin = try Self.origin(sandbox, ["origin-ec.pem", "origin-ec.key.pem"])
         let site = "https://localhost:\(try origin.line(after: "port "))"

@@ -121,6 +121,8 @@ package final class UnansweredSites: Sendable {
             case .answered(let space, let name, let path):
                 state.answered(space, path)
                 state.answers.append((space, name))
+            case .answeredUnasked(let space, let path):
+                if !state.failures.isEmpty { state.answered(space, path) }
             case .rejected(let space, let name, let path):
                 note(space.origin)
                 state.rejections[space.origin] = (space, name)

@@ -12,6 +12,8 @@ package struct ChallengeObserver: Sendable {
     package enum News: Sendable {
         /// The origin accepted a password, or an identity was presented to it.
         case answered(AuthenticationSpace, with: String, path: String?)
+        /// The origin accepted an answer that was sent before it challenged, as another one had been accepted.
+        case answeredUnasked(AuthenticationSpace, path: String?)
         /// The challenge was delivered to the client. `challenge` is nil for a request for a client certificate; the
         /// handshake then continued without one.
         case handedBack(Origin, challenge: Challenge?, ThreeChecks, SiteRule?, path: String?)

@@ -265,8 +265,7 @@ extension ExchangeDriver {
         return .handedBack(checks)
     }
 
-    /// Reports the outcome of the exchange, if it involved a challenge. An answer that was sent and accepted without a
-    /// challenge is not reported.
+    /// Reports the outcome of the exchange, if it involved an answer or a challenge.
     func observe(_ outcome: ExchangeMachine.Outcome) {
         guard let observer = services.shared.observer else { return }
         switch outcome {
@@ -275,7 +274,10 @@ extension ExchangeDriver {
         case .accepted(let accepted):
             // A ticket is sent with each request, also without a challenge.
             let wasChallenged = !accepted.offer.authenticator.usesTicket || !exchange.challenges.isEmpty
-            guard dialogue?.permit != nil, wasChallenged else { return }
+            guard dialogue?.permit != nil, wasChallenged else {
+                guard !GatewayResponse.includes(status: record.status) else { return }
+                return observer.tell(.answeredUnasked(accepted.space, path: pathWithoutQuery))
+            }
             observer.tell(.answered(accepted.space, with: accepted.credential.name, path: pathWithoutQuery))
         case .rejected(let space, let credential, _):
             observer.tell(.rejected(space, credential: credential.name, path: pathWithoutQuery))

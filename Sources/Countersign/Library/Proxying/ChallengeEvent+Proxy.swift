@@ -30,7 +30,7 @@ extension ChallengeEvent {
             let scheme = space.authenticationMethod.schemes.first
             self = .handedBack(
                 space, isEnabled ? ChallengeError(checks, rule, of: origin, for: scheme, isEnabled: true) : nil)
-        case .untrusted, .verified, .tunnelled:
+        case .answeredUnasked, .untrusted, .verified, .tunnelled:
             return nil
         }
     }
