@@ -32,4 +32,30 @@ final class SilentOrigin {
         var ready = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return Foundation.poll(&ready, 1, 10_000) == 1
     }
+
+    /// The next connection, which is here already.
+    func accepted() -> Connection? {
+        let number = accept(descriptor, nil, nil)
+        return number < 0 ? nil : Connection(descriptor: number)
+    }
+
+    final class Connection {
+        private let descriptor: Int32
+
+        init(descriptor: Int32) { self.descriptor = descriptor }
+
+        deinit { close(descriptor) }
+
+        /// Whether the client closes the connection in time.
+        func waitForEnd(seconds: Int) -> Bool {
+            var timeout = timeval(tv_sec: seconds, tv_usec: 0)
+            setsockopt(
+                descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+            var bytes = [UInt8](repeating: 0, count: 4096)
+            while true {
+                let count = recv(descriptor, &bytes, bytes.count, 0)
+                if count <= 0 { return count == 0 || errno == ECONNRESET }
+            }
+        }
+    }
 }

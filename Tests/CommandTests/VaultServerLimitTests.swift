@@ -73,6 +73,60 @@ struct VaultServerLimitTests {
         #expect(!server.errorOutput.contains("ERROR"), "\(server.errorOutput)")
     }
 
+    /// A connection that has not sent its request makes room for another one.
+    @Test func silentConnectionsDoNotKeepLockOut() throws {
+        var silent: [ControlConnection] = []
+        for _ in 0..<ControlSocket.connections {
+            silent.append(try ControlSocket.connect(to: Home(path: sandbox.home)))
+        }
+        let locking = try sandbox.countersign("vault", "lock")
+        #expect(locking.status == 0 && locking.error.isEmpty, "\(locking.said)")
+        #expect(try sandbox.succeed("vault", "status").contains("locked"))
+        // The one that has waited longest is told why.
+        guard case .line(let line) = silent[0].receiveLine() else { throw HarnessError("there is no reason") }
+        #expect(String(decoding: line, as: UTF8.self).contains("the server is busy with 64 other commands"))
+    }
+
+    @Test func aServerThatStopsRepliesToEveryCommandFirst() throws {
+        let proxies = try fill()
+        server.send(SIGTERM)
+        #expect(server.waitForExit(seconds: 60) == 0)
+        let ends = proxies.map { $0.end() }
+        let withReport = ends.filter { if case .stopped(_?) = $0 { true } else { false } }
+        #expect(withReport.count == ControlSocket.longOperations, "\(ends)")
+    }
+
+    // MARK: A test request
+
+    /// Starts `countersign test` of a site that never responds, in the server.
+    private func testing(_ origin: SilentOrigin) throws -> ChildProcess {
+        let test = try ChildProcess(
+            try Sandbox.executable, ["test", "http://127.0.0.1:\(origin.port)"],
+            environment: try sandbox.environment(), folder: sandbox.folder.path, capture: sandbox.folder.file("test"))
+        #expect(origin.waitForClient())
+        return test
+    }
+
+    @Test func aServerThatStopsEndsATestRequest() throws {
+        let origin = try SilentOrigin()
+        let test = try testing(origin)
+        server.send(SIGTERM)
+        #expect(test.waitForExit(seconds: 50) == 1)
+        #expect(
+            test.errorOutput
+                == "countersign: error: `countersign serve` was stopped before the site responded\n")
+        #expect(server.waitForExit(seconds: 60) == 0)
+    }
+
+    @Test func aTestRequestEndsWithItsCommand() throws {
+        let origin = try SilentOrigin()
+        let test = try testing(origin)
+        let connection = try #require(origin.accepted())
+        test.send(SIGKILL)
+        // By itself, the request would end after a minute.
+        #expect(connection.waitForEnd(seconds: 40))
+    }
+
     // MARK: A stopped server
 
     @Test func execEndsAlthoughTheServerIsStopped() throws {
@@ -86,6 +140,17 @@ struct VaultServerLimitTests {
 
     @Test func execSaysThatTheServerHasEnded() throws {
         let result = try sandbox.sh("countersign exec -- sh -c 'kill -KILL \(server.pid); exit 3'")
+        #expect(result.status == 3)
+        #expect(
+            result.error == "countersign: warning: `countersign serve` stopped while the command used it\n",
+            "\(result.said)")
+    }
+
+    /// The command continues without the proxy, so that it may fail for a reason that nothing else shows.
+    @Test func execSaysThatTheServerWasStopped() throws {
+        let result = try sandbox.sh(
+            "countersign exec -- sh -c 'kill -TERM \(server.pid); while [ -e /proc/\(server.pid)/exe ]; do sleep 0.1; "
+                + "done; exit 3'")
         #expect(result.status == 3)
         #expect(
             result.error == "countersign: warning: `countersign serve` stopped while the command used it\n",

@@ -8,8 +8,11 @@ import Glibc
 import Logging
 import NIOPosix
 
-/// Answers a question about the policy that a keeper has.
-package typealias PolicyReporter = @Sendable (PolicyQuestion, PolicyKeeper) throws -> PolicyReport
+/// Answers a question about the policy that a keeper has. `isAbandoned` is as in ``OperationDialogue``.
+package typealias PolicyReporter =
+    @Sendable (
+        PolicyQuestion, PolicyKeeper, _ isAbandoned: (@Sendable () -> Bool)?
+    ) throws -> PolicyReport
 
 /// The vault of a running server, as commands on the control socket reach it.
 struct ControlledVault: Sendable {
@@ -59,7 +62,9 @@ struct ControlledVault: Sendable {
             return .failed(Diagnostic.all(in: error))
         }
         do {
-            if case .report(let question) = operation { return .finished(.report(try reporter(question, keeper))) }
+            if case .report(let question) = operation {
+                return .finished(.report(try reporter(question, keeper, dialogue.isAbandoned)))
+            }
             if case .runProxy(let spoolBytes) = operation {
                 guard Self.sharesNetwork(with: dialogue.process) else {
                     return .unavailable(reason: "the command is in another network or process namespace")

@@ -198,7 +198,7 @@ package struct OperationDialogue: Sendable {
     let process: Int32?
     /// Receives the progress of a renewal, on any thread.
     let report: @Sendable (RenewalProgress) -> Void
-    /// Whether nobody waits for the result any more, so that a renewal ends.
+    /// Whether nobody waits for the result any more, so that a renewal or a test request ends.
     let isAbandoned: (@Sendable () -> Bool)?
     /// Receives the address and the token of a proxy.
     let opened: @Sendable (_ address: String, _ token: String) -> Void

@@ -131,8 +131,9 @@ package struct ServerProxy: Sendable {
     /// How a proxy ended.
     package enum End: Equatable, Sendable {
         case finished(UnansweredReport)
-        /// The server has stopped, or its vault cannot be used any more.
-        case stopped
+        /// The server has stopped, or its vault cannot be used any more. The report, if it could make one, is of the
+        /// time before.
+        case stopped(UnansweredReport?)
         /// The server does not respond.
         case silent
     }
@@ -142,11 +143,13 @@ package struct ServerProxy: Sendable {
 
     /// Ends the proxy and returns what it could not answer.
     package func end() -> End {
+        // A server that stops says so before it is asked.
+        let hasStopped = connection.waitForInput(seconds: 0)
         connection.endSending()
         guard connection.waitForInput(seconds: Self.endSeconds) else { return .silent }
         guard case .line(let line) = connection.receiveLine(),
             case .finished(.unanswered(let report))? = try? JSONDecoder().decode(OperationReply.self, from: Data(line))
-        else { return .stopped }
-        return .finished(report)
+        else { return .stopped(nil) }
+        return hasStopped ? .stopped(report) : .finished(report)
     }
 }

@@ -32,13 +32,17 @@ package final class ControlSocket: Sendable {
     private struct State {
         /// The connections that do not perform a long operation.
         var connections = 0
+        /// Those of them that have not sent their next request, the one that has waited longest first.
+        var silent: [ControlConnection] = []
         /// The long operations in progress.
         var longOperations = 0
+        /// Those of them, and of the ones that have ended, whose reply has not been sent.
+        var unsentReplies = 0
         var isStopped = false
     }
 
     /// The most connections at a time. Those that perform a long operation are not counted, so that they keep out
-    /// neither `vault lock` nor a short operation.
+    /// neither `vault lock` nor a short operation. One that has not sent its request makes room for another.
     static let connections = 64
     /// The most ``VaultOperation/isLong`` operations at a time. A thread is blocked for each.
     static let longOperations = 128
@@ -58,14 +62,14 @@ package final class ControlSocket: Sendable {
         DispatchQueue(label: "countersign.control").async { [self] in acceptUntilStopped() }
     }
 
-    /// Accepts no more commands, and waits a few seconds for the long operations, which notice it, to end.
+    /// Accepts no more commands, and waits a few seconds for the long operations, which notice it, to reply.
     package func stop() async {
         _ = unlink(path)
         state.withLock { $0.isStopped = true }
         // Makes `accept` return; its thread closes the socket.
         shutdown(descriptor, Int32(SHUT_RDWR))
         let deadline = ContinuousClock.now + .seconds(5)
-        while state.withLock({ $0.longOperations > 0 }), ContinuousClock.now < deadline {
+        while state.withLock({ $0.unsentReplies > 0 }), ContinuousClock.now < deadline {
             try? await Task.sleep(for: .milliseconds(20))
         }
     }
@@ -89,18 +93,36 @@ package final class ControlSocket: Sendable {
                 continue
             }
             DispatchQueue(label: "countersign.command").async { [self] in
-                serve(connection)
-                state.withLock { $0.connections -= 1 }
+                if serve(connection) { state.withLock { $0.connections -= 1 } }
             }
         }
     }
 
+    /// Counts a new connection, if need be in place of a silent one.
     private func begin() -> Bool {
-        state.withLock { state in
-            guard state.connections < Self.connections else { return false }
-            state.connections += 1
-            return true
+        let (isAccepted, replaced) = state.withLock { state -> (Bool, ControlConnection?) in
+            guard state.connections == Self.connections else {
+                state.connections += 1
+                return (true, nil)
+            }
+            guard !state.silent.isEmpty else { return (false, nil) }
+            return (true, state.silent.removeFirst())
         }
+        replaced?.endReceiving()
+        return isAccepted
+    }
+
+    /// Receives the next request; nil if the connection had to make room for another meanwhile, and does not count any
+    /// more.
+    private func nextRequest(on connection: ControlConnection) -> ControlConnection.Received? {
+        state.withLock { $0.silent.append(connection) }
+        let received = connection.receive()
+        let isCounted = state.withLock { state in
+            let place = state.silent.firstIndex { $0 === connection }
+            if let place { state.silent.remove(at: place) }
+            return place != nil
+        }
+        return isCounted ? received : nil
     }
 
     /// The connection no longer counts among the ``State/connections``.
@@ -108,23 +130,29 @@ package final class ControlSocket: Sendable {
         state.withLock { state in
             guard state.longOperations < Self.longOperations else { return false }
             state.longOperations += 1
+            state.unsentReplies += 1
             state.connections -= 1
             return true
         }
     }
 
-    private func serve(_ connection: ControlConnection) {
+    /// Returns whether the connection still counts.
+    private func serve(_ connection: ControlConnection) -> Bool {
         guard let peer = connection.peer, peer.user == getuid() else {
             let user = connection.peer.map { " and not of user \($0.user)" } ?? ""
             connection.refuse("the server accepts commands from processes of user \(getuid()) only\(user)")
-            return
+            return true
         }
         while true {
-            switch connection.receive() {
-            case .nothing: return
+            guard let received = nextRequest(on: connection) else {
+                connection.refuse("the server is busy with \(Self.connections) other commands")
+                return false
+            }
+            switch received {
+            case .nothing: return true
             case .malformed(let reason):
                 connection.refuse("the request is malformed: \(reason)")
-                return
+                return true
             case .request(.perform(let operation), let secret):
                 let dialogue = OperationDialogue(
                     process: peer.process, report: { connection.send(OperationReply.progress($0)) },
@@ -135,22 +163,25 @@ package final class ControlSocket: Sendable {
                         while !isAbandoned(connection), !connection.waitForInput(seconds: 1) {}
                     })
                 guard operation.isLong else {
-                    guard connection.send(service.perform(operation, secret, dialogue)) else { return }
+                    guard connection.send(service.perform(operation, secret, dialogue)) else { return true }
                     continue
                 }
                 guard beginLongOperation() else {
-                    guard connection.send(OperationReply.busy(count: Self.longOperations)) else { return }
+                    guard connection.send(OperationReply.busy(count: Self.longOperations)) else { return true }
                     continue
                 }
                 let reply = service.perform(operation, secret, dialogue)
-                // This connection may end with the reply, so nothing is checked when it counts again.
+                // This connection may end with the reply, so nothing is checked when it counts again. The reply's
+                // receiver may start another operation, for which there must be room.
                 state.withLock { state in
                     state.longOperations -= 1
                     state.connections += 1
                 }
-                guard connection.send(reply) else { return }
+                let isSent = connection.send(reply)
+                state.withLock { $0.unsentReplies -= 1 }
+                guard isSent else { return true }
             case .request(let request, let secret):
-                guard connection.send(service.answer(request, secret)) else { return }
+                guard connection.send(service.answer(request, secret)) else { return true }
             }
         }
     }
@@ -235,6 +266,9 @@ final class ControlConnection: Sendable {
 
     /// Tells the peer that nothing more will be sent.
     func endSending() { socket.endSending() }
+
+    /// From any thread: a call that waits for the peer fails, and so do later ones.
+    func endReceiving() { socket.endReceiving() }
 
     /// Receives a request and its secret.
     func receive() -> Received {

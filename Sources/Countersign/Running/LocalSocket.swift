@@ -88,6 +88,9 @@ struct LocalSocket: ~Copyable {
     /// Closes the sending direction.
     func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
+    /// Closes the receiving direction.
+    func endReceiving() { shutdown(descriptor, Int32(SHUT_RD)) }
+
     // MARK: Sending
 
     /// Returns whether the whole line was sent.

@@ -70,7 +70,9 @@ struct ExecCommand: AsyncParsableCommand {
                 through: proxy.address, token: proxy.token, home, access, descriptors)
             switch proxy.end() {
             case .finished(let report): ExecSummary(report: report, home: home).write(status: status)
-            case .stopped: Console.warning("`countersign serve` stopped while the command used it")
+            case .stopped(let report):
+                Console.warning("`countersign serve` stopped while the command used it")
+                if let report { ExecSummary(report: report, home: home).write(status: status) }
             case .silent: Console.warning("`countersign serve` does not respond; the command used it")
             }
             throw ExitCode(status)

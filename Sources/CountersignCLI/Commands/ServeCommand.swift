@@ -125,13 +125,13 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     /// Answers for `explain` and `test`.
-    private static let report: PolicyReporter = { question, keeper in
+    private static let report: PolicyReporter = { question, keeper, isAbandoned in
         switch question {
         case .explain(let url):
             return try ExplainCommand.report(try AbsoluteURL(parsing: url, defaultScheme: .https).origin, keeper)
         case .test(let url):
             let url = try AbsoluteURL(parsing: url, defaultScheme: .https)
-            return try Blocking.run { try await TestCommand.report(url, keeper) }
+            return try Blocking.run(isAbandoned: isAbandoned) { try await TestCommand.report(url, keeper) }
         }
     }
 

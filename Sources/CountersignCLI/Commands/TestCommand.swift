@@ -9,6 +9,7 @@ import CountersignSitePolicy
 import Dispatch
 import FoundationEssentials
 import Glibc
+import Synchronization
 
 /// `countersign test`.
 struct TestCommand: AsyncParsableCommand {
@@ -56,7 +57,7 @@ struct TestCommand: AsyncParsableCommand {
         throw ExitCode.failure
     }
 
-    /// Sends the request through a proxy of its own.
+    /// Sends the request through a proxy of its own. If the task is cancelled, ends within a second or two, and throws.
     static func report(_ url: AbsoluteURL, _ keeper: PolicyKeeper) async throws -> PolicyReport {
         let home = keeper.home
         let logger = ConsoleLogHandler.logger(.error)
@@ -72,12 +73,21 @@ struct TestCommand: AsyncParsableCommand {
         let client = CurlClient(
             proxy: "http://countersign:\(token.utf8Text ?? "")@\(runtime.addresses.first ?? "")",
             trustPath: home.bundle.isRegular ? home.bundle.path : nil, userAgent: "countersign-test")
-        let response = await withCheckedContinuation { continuation in
-            DispatchQueue(label: "countersign.test").async {
-                continuation.resume(returning: client.get(url.description))
+        let isCancelled = Atomic(false)
+        let response = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                DispatchQueue(label: "countersign.test").async {
+                    continuation.resume(
+                        returning: client.get(url.description) { isCancelled.load(ordering: .relaxed) })
+                }
             }
+        } onCancel: {
+            isCancelled.store(true, ordering: .relaxed)
         }
         await runtime.stop()
+        guard !Task.isCancelled else {
+            throw CountersignError(.refused, "`countersign serve` was stopped before the site responded")
+        }
         let result = TestResult(url, response, unanswered, keeper.policy.current)
         return PolicyReport(text: result.text, json: try Console.json(result), isGood: result.isGood)
     }

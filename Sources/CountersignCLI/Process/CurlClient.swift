@@ -29,12 +29,14 @@ struct CurlClient {
 
     private static let timeoutSeconds = 60
 
-    func get(_ url: String) -> Response {
+    /// Sends a GET. `isCancelled` is called about once per second, on this thread; if it returns true, the request ends
+    /// with an error.
+    func get(_ url: String, unless isCancelled: @escaping () -> Bool = { false }) -> Response {
         guard let handle = csn_curl_easy_init() else {
             return Response(failure: "libcurl cannot be loaded or initialised")
         }
         defer { csn_curl_easy_cleanup(handle) }
-        let received = Received()
+        let received = Received(isCancelled)
         let context = Unmanaged.passUnretained(received).toOpaque()
         csn_curl_set_string(handle, CURLOPT_URL, url)
         csn_curl_set_string(handle, CURLOPT_PROXY, proxy)
@@ -59,6 +61,11 @@ struct CurlClient {
                 let takesMore = Unmanaged<Received>.fromOpaque(context).takeUnretainedValue().take(content: piece)
                 return takesMore ? size * count : 0
             }, context)
+        csn_curl_set_progress(
+            handle,
+            { context, _, _, _, _ in
+                context.map { Unmanaged<Received>.fromOpaque($0).takeUnretainedValue().isCancelled() } == true ? 1 : 0
+            }, context)
         let code = csn_curl_easy_perform(handle)
         var response = received.response
         var status = 0
@@ -79,9 +86,12 @@ struct CurlClient {
         /// More of the content is not read.
         private static let limitBytes = 64 << 10
 
+        let isCancelled: () -> Bool
         var response = Response()
         var content: [UInt8] = []
         var isFull = false
+
+        init(_ isCancelled: @escaping () -> Bool) { self.isCancelled = isCancelled }
 
         func take(headLine: UnsafeRawBufferPointer) {
             let line = String(decoding: headLine, as: UTF8.self).trimming("\r\n")
