@@ -25,10 +25,19 @@ import Testing
         record.failures = 3
         record.lastFailure = 1_800_000_100
         record.obtained = 1_800_000_050
+        record.identifier = "00112233445566778899aabbccddeeff"
+        record.renewed = 1_800_000_060
+        record.formerSites = ["c.example"]
         return record
     }
 
-    @Test(arguments: [plain(), whole()])
+    private static func stored() -> SignInRecord {
+        var record = whole()
+        record.formerSites = nil
+        return record
+    }
+
+    @Test(arguments: [plain(), whole(), stored()])
     func aSignInIsDecodedAsEncoded(record: SignInRecord) throws {
         var contents = try filled()
         let before = contents.recordCount
@@ -38,6 +47,43 @@ import Testing
         #expect(read == contents && read.recordCount == before + 2)
         #expect(read.signIns["work"] == record && read.tokens["work"]?.token == Self.access)
         #expect(try VaultRecords.encode(read) == encoded)
+    }
+
+    /// A version without the fields at the end has written the record.
+    @Test(arguments: [8 + 4 + 32 + 8 + 1 + 4 + 4 + 9, 4 + 32 + 8 + 1 + 4 + 4 + 9])
+    func aSignInOfAnEarlierVersionIsRead(missing: Int) throws {
+        var contents = VaultContents()
+        try contents.setSignIn(Self.whole(), accessToken: Self.access)
+        var bytes = try VaultRecords.encode(contents).withBytes { Array($0) }
+        // The last bytes of the record, and the length before it.
+        let end = try #require(bytes.indices.last { bytes[..<($0 + 1)].suffix(9) == Array("c.example".utf8)[...] }) + 1
+        let name: [UInt8] = [0, 0, 0, 4] + Array("work".utf8)
+        let start = try #require(
+            bytes.indices.first {
+                bytes[$0] == 13 && $0 + 13 <= bytes.count && Array(bytes[($0 + 5)..<($0 + 13)]) == name
+            })
+        let length = end - start - 5 - missing
+        bytes.replaceSubrange((end - missing)..<end, with: [])
+        bytes.replaceSubrange((start + 1)..<(start + 5), with: [0, 0, UInt8(length >> 8), UInt8(length & 0xFF)])
+        let read = try #require(try VaultRecords.decode(Secret(bytes)).signIns["work"])
+        #expect(read.identifier.isEmpty && read.renewed == 0 && read.formerSites == nil)
+        #expect(read.account == Self.whole().account && read.lastFailure == Self.whole().lastFailure)
+        var old = Self.stored()
+        (old.identifier, old.renewed, old.obtained) = ("", 0, read.obtained)
+        #expect(read == old && [old.signedIn, Self.whole().obtained].contains(read.obtained))
+    }
+
+    /// A renewal of one must not be stored in the other.
+    @Test func aSignInOfTheSameNameIsAnother() {
+        let record = Self.whole()
+        func differs(_ change: (inout SignInRecord) -> Void) -> Bool {
+            var other = record
+            change(&other)
+            return !record.isSame(as: other)
+        }
+        #expect(differs { $0.identifier = "00112233445566778899aabbccddeef0" } && differs { $0.identifier = "" })
+        #expect(differs { $0.issuer = "https://other.example" } && differs { $0.signedIn += 1 })
+        #expect(!differs { ($0.refreshToken, $0.expires, $0.failures) = (nil, 0, 9) })
     }
 
     /// A new access token is another credential, and a changed record alone is not.

@@ -37,6 +37,12 @@ package struct SignInRecord: Equatable, Sendable {
     package var lastFailure: Int64 = 0
     /// When the access token was obtained, in seconds since 1970.
     package var obtained: Int64
+    /// Tells the sign-in apart from others of its name: 32 hexadecimal digits; empty in a vault of an earlier version.
+    package var identifier = ""
+    /// When the access token was renewed last, in seconds since 1970; 0 if it was not.
+    package var renewed: Int64 = 0
+    /// Not nil while the list of sites may not have ``sites`` yet: the lines of the sign-in before, which it may have.
+    package var formerSites: [String]?
 
     package init(
         name: String, profile: String, source: String, issuer: String, subject: String, account: String, scope: String,
@@ -55,6 +61,11 @@ package struct SignInRecord: Equatable, Sendable {
         self.signedIn = signedIn
         self.expires = expires
         obtained = signedIn
+    }
+
+    /// Whether `other` is the same sign-in at another time, and not another one of that name.
+    package func isSame(as other: SignInRecord) -> Bool {
+        name == other.name && identifier == other.identifier && issuer == other.issuer && signedIn == other.signedIn
     }
 }
 
@@ -102,6 +113,8 @@ extension VaultContents {
 extension VaultLimits {
     package static let profileBytes = 64 << 10
     package static let signInSites = 64
+    /// Of several sign-ins, none of which was stored completely.
+    package static let formerSignInSites = 1024
     static let signInLineBytes = 4096
 
     /// Whether `line` can be a value of a sign-in, such as the scope.
@@ -124,10 +137,13 @@ extension VaultLimits {
         if record.issuer.isEmpty { return "no issuer" }
         let lines = [
             record.source, record.issuer, record.subject, record.account, record.scope, record.ended,
+            record.identifier,
         ]
-        if !(lines + record.sites).allSatisfy(isSignInLine) { return "a value that is not one line of text" }
+        let former = record.formerSites ?? []
+        if !(lines + record.sites + former).allSatisfy(isSignInLine) { return "a value that is not one line of text" }
         if record.sites.count > signInSites { return "more than \(signInSites) sites" }
-        let times = [record.signedIn, record.expires, record.lastFailure, record.obtained]
+        if former.count > formerSignInSites { return "more than \(formerSignInSites) former sites" }
+        let times = [record.signedIn, record.expires, record.lastFailure, record.obtained, record.renewed]
         return times.contains { $0 < 0 } ? "a time before 1970" : nil
     }
 }
@@ -139,8 +155,7 @@ extension RecordWriter {
         ] {
             field(text)
         }
-        append(UInt32(record.sites.count))
-        for line in record.sites { field(line) }
+        append(lines: record.sites)
         for secret in [record.refreshToken, record.identityToken] {
             append(UInt8(secret == nil ? 0 : 1))
             if let secret { field(secret) }
@@ -151,6 +166,15 @@ extension RecordWriter {
         append(record.failures)
         append(UInt64(clamping: record.lastFailure))
         append(UInt64(clamping: record.obtained))
+        field(record.identifier)
+        append(UInt64(clamping: record.renewed))
+        append(UInt8(record.formerSites == nil ? 0 : 1))
+        if let former = record.formerSites { append(lines: former) }
+    }
+
+    private mutating func append(lines: [String]) {
+        append(UInt32(lines.count))
+        for line in lines { field(line) }
     }
 }
 
@@ -159,10 +183,7 @@ extension RecordReader {
     mutating func signIn(named name: String) throws(VaultError) -> SignInRecord {
         let (profile, source, issuer) = (try text(), try text(), try text())
         let (subject, account, scope) = (try text(), try text(), try text())
-        let count = try number(UInt32.self)
-        guard count <= VaultLimits.signInSites else { throw Self.malformed("a sign-in with \(count) sites") }
-        var sites: [String] = []
-        for _ in 0..<count { sites.append(try text()) }
+        let sites = try lines(upTo: VaultLimits.signInSites)
         let refreshToken = try flag() ? try secret(upTo: VaultLimits.passwordBytes) : nil
         let identityToken = try flag() ? try secret(upTo: VaultLimits.passwordBytes) : nil
         var record = SignInRecord(
@@ -172,9 +193,22 @@ extension RecordReader {
         record.ended = try text()
         record.failures = try number(UInt32.self)
         record.lastFailure = try time()
-        // Vaults written before this field existed end here.
+        // Vaults written before these fields existed end here.
         if !isAtEnd { record.obtained = try time() }
+        if !isAtEnd {
+            record.identifier = try text()
+            record.renewed = try time()
+            if try flag() { record.formerSites = try lines(upTo: VaultLimits.formerSignInSites) }
+        }
         if let fault = VaultLimits.fault(of: record) { throw Self.malformed("a sign-in with \(fault)") }
         return record
+    }
+
+    private mutating func lines(upTo limit: Int) throws(VaultError) -> [String] {
+        let count = try number(UInt32.self)
+        guard count <= limit else { throw Self.malformed("a sign-in with \(count) sites") }
+        var lines: [String] = []
+        for _ in 0..<count { lines.append(try text()) }
+        return lines
     }
 }

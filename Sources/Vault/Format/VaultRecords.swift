@@ -33,7 +33,9 @@ import CountersignCryptography
 ///         password or the keys, 8 bytes generation; no password or token has the same name
 ///     kind 13, a sign-in: name, profile, source, issuer, subject, account, scope, list of lines for sites, refresh
 ///         token and ID token, each after 1 byte whether there is one (0 or 1), 8 bytes signed in, 8 bytes expires,
-///         why it has ended, 4 bytes failures, 8 bytes last failure; there is a token of kind 11 with the same name
+///         why it has ended, 4 bytes failures, 8 bytes last failure, 8 bytes obtained, identifier, 8 bytes renewed,
+///         1 byte whether the list of sites is not written (0 or 1) and then a list of former lines; earlier versions
+///         end at last failure or at obtained; there is a token of kind 11 with the same name
 ///     kind 16, the order in which the identities with a key were added, if that is not the order of their names: a
 ///         list of all their names
 ///     kind 17, the key of the breaker's tags: 32 bytes in a field; only in a vault that has been rekeyed
