@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What came of a ``ProviderRequest``.
+package enum ProviderOutcome: Sendable {
+    case response(ProviderResponse)
+    /// There is no complete response.
+    case failure(ProviderFailure)
+
+    /// Throws `unreachable` if there is no response.
+    func response(from purpose: ProviderRequest.Purpose) throws(OAuthError) -> ProviderResponse {
+        switch self {
+        case .response(let response): return response
+        case .failure(let failure): throw failure.error(at: purpose)
+        }
+    }
+}

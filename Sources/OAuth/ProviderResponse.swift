@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+
+/// A complete HTTP response.
+package struct ProviderResponse: Sendable {
+    package let status: Int
+    /// The value of the `Content-Type` field, if there is one.
+    package let contentType: String?
+    /// The seconds of the `Retry-After` field (RFC 9110 §10.2.3), if there is a valid one.
+    package let retryAfter: Int64?
+    /// May contain tokens. The caller wipes it afterwards.
+    package let body: [UInt8]
+
+    package init(status: Int, contentType: String?, retryAfter: Int64? = nil, body: [UInt8]) {
+        self.status = status
+        self.contentType = contentType
+        self.retryAfter = retryAfter
+        self.body = body
+    }
+
+    /// Type and subtype in lower case, without parameters.
+    var mediaType: String? {
+        contentType.map { String($0.prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }).lowercased() }
+    }
+
+    /// `application/json` or a type with that suffix (RFC 6839 §3.1).
+    var isJSON: Bool { mediaType == "application/json" || mediaType?.hasSuffix("+json") == true }
+
+    /// For messages: `status 502, text/html`.
+    var summary: String { "status \(status)" + (contentType.map { ", \(PrintableText.plain($0))" } ?? "") }
+}
