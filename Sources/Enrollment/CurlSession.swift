@@ -4,7 +4,6 @@ import CountersignCCurl
 import CountersignCOpenSSL
 import CountersignChallenges
 import CountersignCryptography
-import Synchronization
 
 /// libcurl as the client of one EST server: one handle, which reuses its connection for several calls. Calls block, and
 /// only one may run at a time.
@@ -22,25 +21,16 @@ final class CurlSession {
     /// libcurl writes its error message here.
     private let errorBuffer = UnsafeMutableBufferPointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
 
-    /// Initialises libcurl once per process. After a failure, the next session tries again.
-    private static func setUp() -> Bool {
-        isSetUp.withLock { isSetUp in
-            if !isSetUp { isSetUp = csn_curl_global_init_wiping() == CURLE_OK }
-            return isSetUp
-        }
-    }
-
-    private static let isSetUp = Mutex(false)
-
     /// `limit` is for one call; `now` is in seconds since 1970.
     init(
         tls: ServerTLS, access: ESTAuthentication, limit: Duration, now: @escaping @Sendable () -> Int64
     ) throws(EnrollmentError) {
-        guard Self.setUp(), let handle = csn_curl_easy_init() else {
+        do throws(EnrollmentError) {
+            handle = try CurlReceiver.makeHandle()
+        } catch {
             errorBuffer.deallocate()
-            throw EnrollmentError(.unavailable, "libcurl cannot be loaded or initialised")
+            throw error
         }
-        self.handle = handle
         self.tls = tls
         self.access = access
         self.limit = limit
@@ -118,15 +108,12 @@ final class CurlSession {
             try set(csn_curl_set_list(handle, CURLOPT_HTTPHEADER, fields))
         }
         transfer.handle = handle
-        try listen(Unmanaged.passUnretained(transfer).toOpaque())
+        try transfer.listen(on: handle)
+        try listen(transfer.context)
         return withExtendedLifetime(transfer) { csn_curl_easy_perform(handle) }
     }
 
-    private func set(_ code: CURLcode) throws(EnrollmentError) {
-        guard code == CURLE_OK else {
-            throw EnrollmentError(.unavailable, "libcurl: \(String(cString: csn_curl_easy_strerror(code)))")
-        }
-    }
+    private func set(_ code: CURLcode) throws(EnrollmentError) { try CurlReceiver.check(code) }
 
     private func prepare(_ url: String) throws(EnrollmentError) {
         let (seconds, attoseconds) = limit.components
@@ -170,28 +157,6 @@ final class CurlSession {
 
     private func listen(_ transfer: UnsafeMutableRawPointer) throws(EnrollmentError) {
         try set(
-            csn_curl_set_header(
-                handle,
-                { bytes, size, count, context in
-                    guard let bytes, let context else { return 0 }
-                    CurlTransfer.at(context).received(
-                        headLine: UnsafeRawBufferPointer(start: bytes, count: size * count))
-                    return size * count
-                }, transfer))
-        try set(
-            csn_curl_set_write(
-                handle,
-                { bytes, size, count, context in
-                    guard let bytes, let context else { return 0 }
-                    let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
-                    return CurlTransfer.at(context).received(body: piece) ? size * count : 0
-                }, transfer))
-        try set(
-            csn_curl_set_progress(
-                handle,
-                { context, _, _, _, _ in context.map { CurlTransfer.at($0).cancellation.isCancelled } == true ? 1 : 0 },
-                transfer))
-        try set(
             csn_curl_set_socket_made(
                 handle,
                 { context, socket, _ in
@@ -209,16 +174,7 @@ final class CurlSession {
                     return CurlTransfer.at(context).requestBegins(ssl: ssl, localPort: port)
                         ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
                 }, transfer))
-        try set(
-            csn_curl_set_tls_context(
-                handle,
-                { _, context, tls in
-                    guard let context, let tls else { return CURLE_SSL_CONNECT_ERROR }
-                    let server = Unmanaged<ServerTLS>.fromOpaque(tls).takeUnretainedValue()
-                    return server.install(on: OpaquePointer(context)) ? CURLE_OK : CURLE_SSL_CONNECT_ERROR
-                }, Unmanaged.passUnretained(tls).toOpaque()))
     }
-
 }
 
 extension CurlTransfer {

@@ -2,14 +2,12 @@
 
 import Synchronization
 
-/// The state of one running call to a server, for libcurl's callbacks. Used on one thread, except for the cancellation.
-final class CurlTransfer {
+/// The state of one running call to an EST server.
+final class CurlTransfer: CurlReceiver {
     /// The longest response body, in bytes.
     static let maximumBodyBytes = 1 << 20
 
-    let tls: ServerTLS
     let body: RequestBody?
-    let cancellation: Cancellation
     /// libcurl's handle, while it runs.
     var handle: UnsafeMutableRawPointer?
     private var sockets: [Int32] = []
@@ -35,31 +33,23 @@ final class CurlTransfer {
     }
 
     init(tls: ServerTLS, body: RequestBody?, cancellation: Cancellation) {
-        self.tls = tls
         self.body = body
-        self.cancellation = cancellation
+        super.init(tls: tls, cancellation: cancellation)
     }
 
-    /// Handles one line of a head, including its line break.
-    func received(headLine: UnsafeRawBufferPointer) {
-        var line = String(decoding: headLine, as: UTF8.self)[...]
-        while let last = line.unicodeScalars.last, last == "\r" || last == "\n" { line.unicodeScalars.removeLast() }
-        if line.hasPrefix("HTTP/") {
+    override func received(_ line: HeadLine) {
+        switch line {
+        case .status(let status):
             response = ESTResponse()
             headIsWhole = false
-            let status = line.split(separator: " ", maxSplits: 2).dropFirst().first
-            response.status = status.flatMap { Int($0) } ?? 0
-            if response.status == 401 { rejections += 1 }
-        } else if line.isEmpty {
-            headIsWhole = true
-        } else if let colon = line.firstIndex(of: ":") {
-            let value = line[line.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
-            response.fields.append((line[..<colon].lowercased(), String(value)))
+            response.status = status
+            if status == 401 { rejections += 1 }
+        case .field(let name, let value): response.fields.append((name, value))
+        case .end: headIsWhole = true
         }
     }
 
-    /// Handles a piece of the body. Returns false to stop the transfer.
-    func received(body bytes: UnsafeRawBufferPointer) -> Bool {
+    override func received(body bytes: UnsafeRawBufferPointer) -> Bool {
         guard bytes.count <= Self.maximumBodyBytes - response.body.count else {
             stop = .bodyTooLong
             return false

@@ -6,7 +6,6 @@ import CountersignCertificates
 import CountersignChallenges
 import CountersignCryptography
 import Dispatch
-import Synchronization
 
 /// One request with libcurl to a web server of an organisation, such as the provider of a sign-in, and its response.
 ///
@@ -106,18 +105,7 @@ package struct WebExchange: Sendable {
 private struct WebHandle: ~Copyable {
     private let handle: UnsafeMutableRawPointer
 
-    private static let isSetUp = Mutex(false)
-
-    init() throws(EnrollmentError) {
-        let isReady = Self.isSetUp.withLock { isSetUp in
-            if !isSetUp { isSetUp = csn_curl_global_init_wiping() == CURLE_OK }
-            return isSetUp
-        }
-        guard isReady, let handle = csn_curl_easy_init() else {
-            throw EnrollmentError(.unavailable, "libcurl cannot be loaded or initialised")
-        }
-        self.handle = handle
-    }
+    init() throws(EnrollmentError) { handle = try CurlReceiver.makeHandle() }
 
     deinit { csn_curl_easy_cleanup(handle) }
 
@@ -139,7 +127,7 @@ private struct WebHandle: ~Copyable {
         lines = csn_curl_slist_append(lines, "Expect:")
         try settings(exchange)
         try set(csn_curl_set_list(handle, CURLOPT_HTTPHEADER, lines))
-        try listen(transfer)
+        try transfer.listen(on: handle)
         guard let body = exchange.body else {
             return withExtendedLifetime(transfer) { csn_curl_easy_perform(handle) }
         }
@@ -150,11 +138,7 @@ private struct WebHandle: ~Copyable {
         }
     }
 
-    private func set(_ code: CURLcode) throws(EnrollmentError) {
-        guard code == CURLE_OK else {
-            throw EnrollmentError(.unavailable, "libcurl: \(String(cString: csn_curl_easy_strerror(code)))")
-        }
-    }
+    private func set(_ code: CURLcode) throws(EnrollmentError) { try CurlReceiver.check(code) }
 
     private func settings(_ exchange: WebExchange) throws(EnrollmentError) {
         let (seconds, attoseconds) = exchange.limit.components
@@ -179,46 +163,10 @@ private struct WebHandle: ~Copyable {
         try set(csn_curl_set_string(handle, CURLOPT_CAPATH, nil))
         try set(csn_curl_set_string(handle, CURLOPT_CAINFO, nil))
     }
-
-    private func listen(_ transfer: WebTransfer) throws(EnrollmentError) {
-        let context = Unmanaged.passUnretained(transfer).toOpaque()
-        try set(
-            csn_curl_set_header(
-                handle,
-                { bytes, size, count, context in
-                    guard let bytes, let context else { return 0 }
-                    let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
-                    WebTransfer.at(context).received(headLine: line)
-                    return size * count
-                }, context))
-        try set(
-            csn_curl_set_write(
-                handle,
-                { bytes, size, count, context in
-                    guard let bytes, let context else { return 0 }
-                    let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
-                    return WebTransfer.at(context).received(body: piece) ? size * count : 0
-                }, context))
-        try set(
-            csn_curl_set_progress(
-                handle,
-                { context, _, _, _, _ in context.map { WebTransfer.at($0).cancellation.isCancelled } == true ? 1 : 0 },
-                context))
-        try set(
-            csn_curl_set_tls_context(
-                handle,
-                { _, context, transfer in
-                    guard let context, let transfer else { return CURLE_SSL_CONNECT_ERROR }
-                    let isInstalled = WebTransfer.at(transfer).tls.install(on: OpaquePointer(context))
-                    return isInstalled ? CURLE_OK : CURLE_SSL_CONNECT_ERROR
-                }, context))
-    }
 }
 
-/// The state of one running request, for libcurl's callbacks. Used on one thread, except for the cancellation.
-private final class WebTransfer {
-    let tls: ServerTLS
-    let cancellation: Cancellation
+/// The response to one running request.
+private final class WebTransfer: CurlReceiver {
     private(set) var status = 0
     private(set) var fields: [(name: String, value: String)] = []
     private(set) var isTooLong = false
@@ -229,9 +177,8 @@ private final class WebTransfer {
     private static let maximumFields = 128
 
     init(tls: ServerTLS, limitBytes: Int, cancellation: Cancellation) {
-        self.tls = tls
-        self.cancellation = cancellation
         storage = .allocate(byteCount: limitBytes, alignment: 1)
+        super.init(tls: tls, cancellation: cancellation)
     }
 
     deinit {
@@ -239,24 +186,18 @@ private final class WebTransfer {
         storage.deallocate()
     }
 
-    static func at(_ context: UnsafeMutableRawPointer) -> WebTransfer {
-        Unmanaged<WebTransfer>.fromOpaque(context).takeUnretainedValue()
-    }
-
-    func received(headLine: UnsafeRawBufferPointer) {
-        var line = String(decoding: headLine, as: UTF8.self)[...]
-        while let last = line.unicodeScalars.last, last == "\r" || last == "\n" { line.unicodeScalars.removeLast() }
-        if line.hasPrefix("HTTP/") {
+    override func received(_ line: HeadLine) {
+        switch line {
+        case .status(let status):
             fields = []
-            status = line.split(separator: " ", maxSplits: 2).dropFirst().first.flatMap { Int($0) } ?? 0
-        } else if let colon = line.firstIndex(of: ":"), fields.count < Self.maximumFields {
-            let value = line[line.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
-            fields.append((line[..<colon].lowercased(), String(value)))
+            self.status = status
+        case .field(let name, let value):
+            if fields.count < Self.maximumFields { fields.append((name, value)) }
+        case .end: break
         }
     }
 
-    /// Returns false to stop the transfer.
-    func received(body bytes: UnsafeRawBufferPointer) -> Bool {
+    override func received(body bytes: UnsafeRawBufferPointer) -> Bool {
         guard bytes.count <= storage.count - count else {
             isTooLong = true
             return false
