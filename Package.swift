@@ -70,6 +70,7 @@ let package = Package(
         .systemLibrary(name: "CountersignCLinux", path: "Sources/CLinux"),
         module("Cryptography", ["COpenSSL"]),
         module("HTTP1"),
+        module("Loopback"),
         module("Challenges", ["Cryptography"]),
         module("SPNEGO", ["Cryptography"]),
         module("NTLM", ["SPNEGO", "Challenges", "Cryptography"]),
@@ -83,8 +84,8 @@ let package = Package(
         module(
             "SignIn",
             [
-                "Enrollment", "OAuth", "JSON", "HTTP1", "SitePolicy", "Certificates", "Challenges", "Cryptography",
-                "CCurl", "CLinux",
+                "Enrollment", "OAuth", "JSON", "HTTP1", "Loopback", "SitePolicy", "Certificates", "Challenges",
+                "Cryptography", "CCurl", "CLinux",
             ]),
         module("Revocation", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "CCurl"]),
         module("TLS", ["Certificates", "Challenges", "Cryptography", "COpenSSL"], nio),
@@ -92,7 +93,7 @@ let package = Package(
         module(
             "Proxy",
             [
-                "HTTP1", "Upstream", "TLS", "NTLM", "Negotiate", "SitePolicy", "Certificates", "Challenges",
+                "HTTP1", "Loopback", "Upstream", "TLS", "NTLM", "Negotiate", "SitePolicy", "Certificates", "Challenges",
                 "Cryptography", "CLinux",
             ], nio),
         module(
@@ -151,8 +152,10 @@ let package = Package(
         tests("UpstreamTests", ["Upstream", "HTTP1", "TLS", "Certificates", "Challenges"], nio + [embedded]),
         tests(
             "ProxyTests",
-            ["Proxy", "Demo", "Upstream", "HTTP1", "TLS", "SitePolicy", "Certificates", "Challenges", "Cryptography"],
-            nio + [embedded]),
+            [
+                "Proxy", "Demo", "Upstream", "HTTP1", "Loopback", "TLS", "SitePolicy", "Certificates", "Challenges",
+                "Cryptography",
+            ], nio + [embedded]),
         tests(
             "CountersignTests",
             [

@@ -31,7 +31,8 @@ final class BrowserVisit: Sendable {
         self.report = report
         let redirect = profile.redirect
         if let address = redirect.address {
-            let bound = try RedirectListener(address)
+            let bound = try RedirectListener(
+                address, .init(refused: { user in report(.connectionRefused(user: user)) }))
             listener = bound
             self.redirect = redirect.bound(toPort: bound.port)
         } else {

@@ -103,6 +103,8 @@ package enum SignInEvent: Equatable, Sendable {
     case code(DeviceAuthorization)
     /// A redirect or a pasted address does not belong to this sign-in.
     case redirectIgnored(reason: String, hint: String?)
+    /// Another user of the machine has connected in place of the browser. Reported once.
+    case connectionRefused(user: UInt32?)
     /// The browser has come back. The tokens are next.
     case authorized
     case finished

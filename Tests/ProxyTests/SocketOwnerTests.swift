@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignLoopback
 import Glibc
 import NIOCore
 import NIOPosix

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignTestOrigin
+import Foundation
 import Synchronization
 import Testing
 
@@ -94,6 +95,68 @@ import Testing
             + "sys.exit(subprocess.call(['curl','-sSL','--noproxy','*','\(listener.uri)?state=good']))"
         let result = try Command.run(Tool.path("python3"), ["-c", script], in: scratch)
         #expect(result.status == 0 && result.output.contains("You can close"), "\(result.said)")
+        #expect(try waiting.response == "state=good")
+    }
+
+    // MARK: Other users
+
+    /// A process of another user gets 403 with the right answer, too, and the wait goes on.
+    @Test func anotherUserCannotAnswer() throws {
+        let refused = Mutex<[UInt32?]>([])
+        let user = getuid() == 0 ? 65534 : getuid()
+        // Without the right to become another user, this process pretends that another user listens.
+        let served = getuid() == 0 ? 0 : getuid() + 1
+        let admission = RedirectListener.Admission(
+            user: served, refused: { user in refused.withLock { $0.append(user) } })
+        let listener = try RedirectListener(RedirectAddress(host: .ipv4, port: 0, path: "/"), admission)
+        let waiting = Waiting(listener)
+        let words = getuid() == 0 ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"] : ["env"]
+        for _ in 0..<2 {
+            let other = try Command.run(
+                Tool.path(words[0]),
+                Array(words.dropFirst()) + [
+                    "curl", "-q", "-sS", "--noproxy", "*", "-o", "/dev/null", "-w", "%{http_code}",
+                    "\(listener.uri)?code=evil&state=good",
+                ], in: scratch)
+            #expect(other.output == "403", "\(other.said)")
+        }
+        #expect(refused.withLock { $0 } == [user])
+        guard getuid() == 0 else { return listener.end() }
+        #expect(try curl("-L", "\(listener.uri)?code=c&state=good").output.hasSuffix("\n200 1"))
+        #expect(try waiting.response == "code=c&state=good")
+    }
+
+    @Test(arguments: [(1000, true), (0, false), (1001, false), (nil, false)] as [(UInt32?, Bool)])
+    func onlyThePersonsOwnConnectionsAreAdmitted(owner: UInt32?, isAdmitted: Bool) {
+        let admission = RedirectListener.Admission(user: 1000, owner: { _ in owner })
+        #expect(admission.admits(3) == (isAdmitted, owner))
+    }
+
+    /// They are refused, whatever their number.
+    @Test func otherUsersDoNotPushOutTheBrowser() throws {
+        let count = Mutex(0)
+        // The first connection is the browser's.
+        let admission = RedirectListener.Admission(
+            user: 7,
+            owner: { _ in
+                count.withLock { count in
+                    count += 1
+                    return count == 1 ? 7 : 8
+                }
+            })
+        let listener = try RedirectListener(RedirectAddress(host: .ipv4, port: 0, path: "/"), admission)
+        let waiting = Waiting(listener)
+        let port = listener.uri.dropLast().split(separator: ":").last ?? ""
+        let script = """
+            import socket
+            new = lambda: socket.create_connection(("127.0.0.1", \(port)))
+            browser = new()
+            others = [new() for _ in range(64)]
+            browser.sendall(b"GET /?state=good HTTP/1.1\\r\\nHost: 127.0.0.1:\(port)\\r\\n\\r\\n")
+            print(browser.recv(12).decode())
+            """
+        let result = try Command.run(Tool.path("python3"), ["-c", script], in: scratch)
+        #expect(result.output == "HTTP/1.1 303\n", "\(result.said)")
         #expect(try waiting.response == "state=good")
     }
 

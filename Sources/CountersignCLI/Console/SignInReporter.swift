@@ -44,6 +44,7 @@ struct SignInReporter: Sendable {
                 Console.write("\(url)\n", to: STDERR_FILENO)
             }
         case .redirectIgnored(let reason, let hint): Console.warning(reason, hint: hint)
+        case .connectionRefused(let user): Console.warning(Self.refusal(of: user), hint: Self.otherBrowser)
         case .authorized: Console.log("info", "the browser has come back; fetching the tokens")
         case .finished: break
         }
@@ -76,10 +77,19 @@ struct SignInReporter: Sendable {
                 url: (authorization.completeVerificationURL ?? authorization.verificationURL).description,
                 code: authorization.userCode)
         case .redirectIgnored(let reason, hint: _): Line(event: "redirect-ignored", reason: reason)
+        case .connectionRefused(let user): Line(event: "connection-refused", reason: Self.refusal(of: user))
         case .authorized: Line(event: "authorized")
         case .finished: Line(event: "finished")
         }
     }
+
+    private static func refusal(of user: UInt32?) -> String {
+        let who = user.map { "user \($0)" } ?? "an unknown user"
+        return "\(who) connected in place of your browser, and was refused"
+    }
+
+    private static let otherBrowser =
+        "if your browser runs as another user, paste the address to which it is sent into the terminal"
 
     private func write(_ line: Line) {
         if let text = try? Console.jsonLine(line) { Console.result(text) }

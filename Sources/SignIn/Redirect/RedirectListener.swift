@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignLoopback
 import Dispatch
 import Glibc
 import Synchronization
@@ -7,9 +8,37 @@ import Synchronization
 /// Waits on the loopback interface for the browser to return with the authorization response (RFC 8252 §7.3).
 ///
 /// The port is bound from ``init(_:)`` on. A request that is not the response is refused, and the wait goes on: another
-/// process may connect first. Limited in the number and duration of connections and in the size of requests.
+/// process may connect first. So are the connections of other users, who could otherwise answer in the provider's
+/// place. Limited in the number and duration of connections and in the size of requests.
 package final class RedirectListener: Sendable {
+    /// Who may connect, and who has heard of it.
+    package struct Admission: Sendable {
+        /// The user whose browser it is.
+        let user: UInt32
+        /// The user of the process at the other end of an accepted connection; nil if the kernel does not say.
+        let owner: @Sendable (Int32) -> UInt32?
+        /// Called for the first connection that is refused, with its user.
+        let refused: @Sendable (UInt32?) -> Void
+
+        package init(
+            user: UInt32 = getuid(),
+            owner: @escaping @Sendable (Int32) -> UInt32? = { SocketOwner.ofPeer(of: $0)?.uid },
+            refused: @escaping @Sendable (UInt32?) -> Void = { _ in }
+        ) {
+            self.user = user
+            self.owner = owner
+            self.refused = refused
+        }
+
+        /// Without an answer of the kernel, nobody knows whose connection it is.
+        func admits(_ descriptor: Int32) -> (isAdmitted: Bool, owner: UInt32?) {
+            let owner = owner(descriptor)
+            return (owner == user, owner)
+        }
+    }
+
     package let address: RedirectAddress
+    private let admission: Admission
     private let sockets: RedirectSockets
     /// A pipe. Closing the second end makes the first one readable and ends the wait.
     private let wake: (waiting: Int32, ending: Int32)
@@ -26,8 +55,9 @@ package final class RedirectListener: Sendable {
     static let pageSeconds = 2
 
     /// Listens from now on.
-    package init(_ address: RedirectAddress) throws(SignInError) {
+    package init(_ address: RedirectAddress, _ admission: Admission = Admission()) throws(SignInError) {
         self.address = address
+        self.admission = admission
         sockets = try RedirectSockets(for: address)
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else {
@@ -76,7 +106,7 @@ package final class RedirectListener: Sendable {
         }
         precondition(isFirst, "a listener waits for one response")
         DispatchQueue(label: "countersign.redirect").async { [self] in
-            var loop = RedirectLoop(sockets, address, wake: wake.waiting, judge: judge)
+            var loop = RedirectLoop(sockets, address, admission, wake: wake.waiting, judge: judge)
             done(loop.waitForResponse(within: limit))
             loop.showPage(within: .seconds(Self.pageSeconds))
             ended.signal()

@@ -6,6 +6,7 @@ import Glibc
 struct RedirectLoop {
     private let sockets: RedirectSockets
     private let address: RedirectAddress
+    private let admission: RedirectListener.Admission
     private let wake: Int32
     private let judge: (String) -> RedirectVerdict
     private var connections: [Connection] = []
@@ -13,6 +14,7 @@ struct RedirectLoop {
     /// The page that the browser was sent to.
     private var page: RedirectPage?
     private var hasShownPage = false
+    private var hasReportedRefusal = false
 
     /// More connections than these end the oldest one.
     static let maximumConnections = 16
@@ -24,17 +26,20 @@ struct RedirectLoop {
         let descriptor: Int32
         var input: RedirectInput
         var deadline: ContinuousClock.Instant
+        /// It belongs to the person.
+        let isAdmitted: Bool
         /// The response was sent. What follows is discarded until the client closes the connection: closing it earlier
         /// could discard the response.
         var isAnswered = false
     }
 
     init(
-        _ sockets: RedirectSockets, _ address: RedirectAddress, wake: Int32,
+        _ sockets: RedirectSockets, _ address: RedirectAddress, _ admission: RedirectListener.Admission, wake: Int32,
         judge: @escaping (String) -> RedirectVerdict
     ) {
         self.sockets = sockets
         self.address = address
+        self.admission = admission
         self.wake = wake
         self.judge = judge
     }
@@ -91,11 +96,23 @@ struct RedirectLoop {
         guard accepted >= 0 else { return }
         _ = fcntl(accepted, F_SETFD, FD_CLOEXEC)
         _ = fcntl(accepted, F_SETFL, O_NONBLOCK)
-        if connections.count >= Self.maximumConnections { remove(0) }
+        let (isAdmitted, owner) = admission.admits(accepted)
+        if !isAdmitted, !hasReportedRefusal {
+            hasReportedRefusal = true
+            admission.refused(owner)
+        }
+        if connections.count >= Self.maximumConnections {
+            // Other users cannot push out the person's browser.
+            guard let oldest = isAdmitted ? 0 : connections.firstIndex(where: { !$0.isAdmitted }) else {
+                close(accepted)
+                return
+            }
+            remove(oldest)
+        }
         connections.append(
             Connection(
                 descriptor: accepted, input: RedirectInput(address, port: sockets.port),
-                deadline: .now + Self.requestLimit))
+                deadline: .now + Self.requestLimit, isAdmitted: isAdmitted))
     }
 
     private mutating func remove(_ index: Int) {
@@ -116,7 +133,7 @@ struct RedirectLoop {
 
     /// A response is shorter than any socket's buffer, so that one call sends it. Returns whether it did.
     private mutating func answer(_ request: RedirectRequest, on index: Int) -> Bool {
-        let bytes = reply(to: request)
+        let bytes = connections[index].isAdmitted ? reply(to: request) : RedirectPage.refusal(403)
         let descriptor = connections[index].descriptor
         let sent = send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
         shutdown(descriptor, Int32(SHUT_WR))

@@ -1,25 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NIOCore
 
 /// Looks up the owner of the other end of a loopback TCP connection in the kernel (NETLINK_SOCK_DIAG, sock_diag(7)).
 ///
 /// An answer with inode 0 is an orphan: the client has already closed, and the kernel reports uid 0 for any owner. It
 /// counts as no answer, and so does any error.
-enum SocketOwner {
-    struct Owner: Equatable {
-        let uid: UInt32
-        let inode: UInt32
+package enum SocketOwner {
+    package struct Owner: Equatable, Sendable {
+        package let uid: UInt32
+        package let inode: UInt32
+    }
+
+    /// An address and port of TCP. `family` is `AF_INET` or `AF_INET6`; the address has 4 or 16 bytes, in network byte
+    /// order.
+    package struct Endpoint: Equatable, Sendable {
+        let family: UInt8
+        let bytes: [UInt8]
+        let port: UInt16
+
+        package init(_ address: sockaddr_in) {
+            var raw = address.sin_addr
+            family = UInt8(AF_INET)
+            bytes = withUnsafeBytes(of: &raw) { Array($0) }
+            port = UInt16(bigEndian: address.sin_port)
+        }
+
+        package init(_ address: sockaddr_in6) {
+            var raw = address.sin6_addr
+            family = UInt8(AF_INET6)
+            bytes = withUnsafeBytes(of: &raw) { Array($0) }
+            port = UInt16(bigEndian: address.sin6_port)
+        }
+
+        /// What `name`, which is `getsockname` or `getpeername`, says about a socket; nil if that is another family.
+        fileprivate init?(
+            of descriptor: Int32,
+            _ name: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
+        ) {
+            var storage = sockaddr_storage()
+            var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+            let result = withUnsafeMutablePointer(to: &storage) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { name(descriptor, $0, &length) }
+            }
+            guard result == 0 else { return nil }
+            switch Int32(storage.ss_family) {
+            case AF_INET: self = withUnsafeBytes(of: &storage) { Self($0.load(as: sockaddr_in.self)) }
+            case AF_INET6: self = withUnsafeBytes(of: &storage) { Self($0.load(as: sockaddr_in6.self)) }
+            default: return nil
+            }
+        }
     }
 
     /// The process or the system has no descriptors left, so that the kernel cannot be asked.
-    struct NoDescriptors: Error {}
+    package struct NoDescriptors: Error {}
+
+    /// The owner of the other end of an accepted connection. Nil also if this process has no descriptors left.
+    package static func ofPeer(of descriptor: Int32) -> Owner? {
+        guard let client = Endpoint(of: descriptor, { getpeername($0, $1, $2) }),
+            let server = Endpoint(of: descriptor, { getsockname($0, $1, $2) })
+        else { return nil }
+        return try? find(client: client, server: server)
+    }
 
     /// The owner of the socket whose local address is `client` and whose peer is `server`.
-    static func find(client: SocketAddress, server: SocketAddress) throws(NoDescriptors) -> Owner? {
-        guard let (family, clientBytes, clientPort) = parts(client), let (_, serverBytes, serverPort) = parts(server)
-        else { return nil }
+    package static func find(client: Endpoint, server: Endpoint) throws(NoDescriptors) -> Owner? {
         let descriptor = socket(AF_NETLINK, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), netlinkSockDiag)
         guard descriptor >= 0 else {
             if [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(errno) { throw NoDescriptors() }
@@ -29,7 +74,7 @@ enum SocketOwner {
         var timeout = timeval(tv_sec: 0, tv_usec: 200_000)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
 
-        let request = message(family, clientBytes, clientPort, serverBytes, serverPort)
+        let request = message(client, server)
         guard request.withUnsafeBytes({ send(descriptor, $0.baseAddress, $0.count, 0) }) == request.count else {
             return nil
         }
@@ -45,9 +90,7 @@ enum SocketOwner {
     private static let sockDiagByFamily: UInt16 = 20
     private static let headerBytes = 16
 
-    private static func message(
-        _ family: UInt8, _ client: [UInt8], _ clientPort: UInt16, _ server: [UInt8], _ serverPort: UInt16
-    ) -> [UInt8] {
+    private static func message(_ client: Endpoint, _ server: Endpoint) -> [UInt8] {
         var bytes: [UInt8] = []
         func host<Value: FixedWidthInteger>(_ value: Value) { withUnsafeBytes(of: value) { bytes += Array($0) } }
         func network(_ value: UInt16) { bytes += [UInt8(value >> 8), UInt8(value & 0xFF)] }
@@ -56,12 +99,12 @@ enum SocketOwner {
         host(UInt16(1))  // NLM_F_REQUEST
         host(UInt32(1))
         host(UInt32(0))
-        bytes += [family, UInt8(IPPROTO_TCP), 0, 0]
+        bytes += [client.family, UInt8(IPPROTO_TCP), 0, 0]
         host(UInt32.max)  // all states
-        network(clientPort)
-        network(serverPort)
-        bytes += client + [UInt8](repeating: 0, count: 16 - client.count)
-        bytes += server + [UInt8](repeating: 0, count: 16 - server.count)
+        network(client.port)
+        network(server.port)
+        bytes += client.bytes + [UInt8](repeating: 0, count: 16 - client.bytes.count)
+        bytes += server.bytes + [UInt8](repeating: 0, count: 16 - server.bytes.count)
         host(UInt32(0))  // any interface
         host(UInt64.max)  // INET_DIAG_NOCOOKIE
         return bytes
@@ -78,20 +121,5 @@ enum SocketOwner {
             let uid = word(headerBytes + 64), let inode = word(headerBytes + 68), inode != 0
         else { return nil }
         return Owner(uid: uid, inode: inode)
-    }
-
-    private static func parts(_ address: SocketAddress) -> (family: UInt8, bytes: [UInt8], port: UInt16)? {
-        switch address {
-        case .v4(let address):
-            var raw = address.address
-            return (UInt8(AF_INET), withUnsafeBytes(of: &raw.sin_addr) { Array($0) }, UInt16(bigEndian: raw.sin_port))
-        case .v6(let address):
-            var raw = address.address
-            return (
-                UInt8(AF_INET6), withUnsafeBytes(of: &raw.sin6_addr) { Array($0) }, UInt16(bigEndian: raw.sin6_port)
-            )
-        case .unixDomainSocket:
-            return nil
-        }
     }
 }
