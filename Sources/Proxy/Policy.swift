@@ -25,8 +25,8 @@ package final class Policy: Sendable {
     /// The Kerberos principals that are enrolled, by name; empty if the vault is closed. No credential has the same
     /// name.
     package let principals: [String: PrincipalCredential]
-    /// When the access tokens of sign-ins have to be renewed, by their names, in seconds since 1970.
-    package let renewalTimes: [String: Int64]
+    /// When the access tokens of sign-ins expire, by their names, in seconds since 1970.
+    package let expiryTimes: [String: Int64]
     /// For connections to origins; contains the trust anchors.
     package let originTLS: TLSClientContext
     /// Issues the leaf certificates that intercepted clients receive. Nil if no site is intercepted or the vault is
@@ -42,14 +42,14 @@ package final class Policy: Sendable {
 
     package init(
         sites: SiteList, enrolled: EnrolledMaterial, principals: [String: PrincipalCredential] = [:],
-        renewalTimes: [String: Int64] = [:], originTLS: TLSClientContext, interceptionAuthority: InterceptionAuthority?,
+        expiryTimes: [String: Int64] = [:], originTLS: TLSClientContext, interceptionAuthority: InterceptionAuthority?,
         trustExceptions: [Origin: [TrustException]] = [:],
         generation: UInt64
     ) {
         self.sites = sites
         self.enrolled = enrolled
         self.principals = principals
-        self.renewalTimes = renewalTimes
+        self.expiryTimes = expiryTimes
         self.originTLS = originTLS
         self.interceptionAuthority = interceptionAuthority
         self.trustExceptions = trustExceptions
@@ -77,14 +77,14 @@ package final class Policy: Sendable {
 
     /// Whether a credential is the access token of a sign-in.
     func isAccessToken(_ credential: CredentialReference) -> Bool {
-        guard !renewalTimes.isEmpty, case .vault = credential.source else { return false }
-        return renewalTimes[credential.name] != nil
+        guard !expiryTimes.isEmpty, case .vault = credential.source else { return false }
+        return expiryTimes[credential.name] != nil
     }
 
-    /// Whether a credential has to be renewed before it is used. `now` is in seconds since 1970, and called only if
-    /// there are sign-ins.
-    func isRenewalDue(_ credential: CredentialReference, now: () -> Int64) -> Bool {
-        guard isAccessToken(credential), let time = renewalTimes[credential.name] else { return false }
+    /// Whether a credential has expired, so that it has to be renewed before it is used. `now` is in seconds since
+    /// 1970, and called only if there are sign-ins.
+    func hasExpired(_ credential: CredentialReference, now: () -> Int64) -> Bool {
+        guard isAccessToken(credential), let time = expiryTimes[credential.name] else { return false }
         return time <= now()
     }
 

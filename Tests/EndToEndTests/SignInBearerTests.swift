@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignTestOrigin
+import CountersignVault
 import Foundation
 import Testing
 
@@ -16,7 +17,8 @@ import Testing
 
         /// The provider issues the tokens t1, t2, …; the origin accepts those in `valid`.
         init(
-            lifetime: Int = 3600, valid: [String] = ["t1", "t2", "t3"], scopes: [String] = ["openid", "offline_access"]
+            lifetime: Int = 3600, valid: [String] = ["t1", "t2", "t3"],
+            scopes: [String] = ["openid", "offline_access"], expiringIn seconds: Int64? = nil
         ) throws {
             provider = try SignInProvider(["lifetime": lifetime, "token": ["t1", "t2", "t3"]])
             origin = try BearerOrigin(["tokens": Dictionary(uniqueKeysWithValues: valid.map { ($0, "valid") })])
@@ -27,9 +29,22 @@ import Testing
                 "browser", "#!/bin/sh\nexec curl -sSL --noproxy '*' -o /dev/null \"$1\"\n")
             chmod(browser, 0o755)
             try Self.enroll(profile, browser, user)
+            if let seconds { try Self.age(user, secondsLeft: seconds) }
             // The next tokens live longer.
             try provider.change(["token": ["t2", "t3"]])
             proxy = try user.serve()
+        }
+
+        /// Makes the access token an hour old.
+        private static func age(_ user: Countersign, secondsLeft: Int64) throws {
+            let vault = try SealedVault(home: user.home).open { throw HarnessError("the vault has a passphrase") }
+            try vault.update { contents in
+                for var record in contents.signIns.values {
+                    let now = Int64(Date().timeIntervalSince1970)
+                    (record.obtained, record.expires) = (now - 3600, now + secondsLeft)
+                    try contents.updateSignIn(record)
+                }
+            }
         }
 
         func enroll() throws { try Self.enroll(profile, browser, user) }
@@ -70,13 +85,54 @@ import Testing
     /// A token that was accepted before is not sent ahead once it has expired.
     @Test func aTokenThatExpiresIsNotSentAhead() throws {
         let bench = try Bench(lifetime: 20)
+        try bench.provider.change(["fail": ["/token": 503]])
         #expect(try bench.get().status == 200)
         #expect(bench.sent == [nil, "Bearer t1"])
-        let renewed = try poll(seconds: 60) { () throws -> Bool? in
-            let isAnswered = try bench.get("/a/y").status == 200
-            return isAnswered && !bench.refreshes.isEmpty ? true : nil
+        let hasExpired = try poll(seconds: 90) { try bench.get("/a/y").status == 401 ? true : nil }
+        let last = try #require(bench.sent.last)
+        #expect(hasExpired == true && last == nil, "\(bench.sent)")
+    }
+
+    @Test func aTokenIsRenewedBeforeItExpires() throws {
+        let bench = try Bench(lifetime: 40)
+        let isRenewed = poll(seconds: 100) {
+            bench.proxy.process.errorOutput.contains("renewed the access token of \"work\"") ? true : nil
         }
-        #expect(renewed == true && bench.sent.suffix(2) == [nil, "Bearer t2"])
+        #expect(isRenewed == true && bench.origin.log.requests.isEmpty, "\(bench.proxy.process.errorOutput)")
+        #expect(try bench.get().status == 200)
+        #expect(bench.sent == [nil, "Bearer t2"] && bench.refreshes == ["POST /token refresh_token 200"])
+    }
+
+    @Test func aSlowProviderDelaysNoRequestWhoseTokenIsValid() throws {
+        let bench = try Bench(expiringIn: 58)
+        try bench.provider.change(["token": ["t2"], "hold": ["refresh_token": 25]])
+        #expect(try bench.get().status == 200)
+        #expect(bench.sent == [nil, "Bearer t1"], "\(bench.sent)")
+        let isRenewed = try poll(seconds: 100) { () throws -> Bool? in
+            try bench.get("/a/y").status == 200 && bench.sent.last == "Bearer t2" ? true : nil
+        }
+        #expect(isRenewed == true && bench.refreshes == ["POST /token refresh_token 200"])
+    }
+
+    /// The renewal goes on, and the next request has its result.
+    @Test func anExpiredTokenIsAwaitedForALimitedTime() throws {
+        let bench = try Bench(lifetime: 0)
+        try bench.provider.change(["token": ["t2"], "hold": ["refresh_token": 28]])
+        let seen = try bench.get()
+        #expect(seen.status == 401 && bench.sent == [nil], "\(bench.sent)")
+        let reason = "no new access token of \\\"work\\\" after 20 seconds"
+        #expect(seen.proxyStatus.contains(reason), "\(seen.proxyStatus)")
+        let recovered = try poll(seconds: 100) { try bench.get("/a/y").status == 200 ? true : nil }
+        #expect(recovered == true && bench.sent.last == "Bearer t2" && bench.refreshes.count == 1)
+    }
+
+    /// Another process knows that the token was renewed a moment ago.
+    @Test func aRenewalThatDidNotHelpIsNotRepeatedByAnotherProcess() throws {
+        let bench = try Bench(valid: [])
+        for _ in 0..<2 { #expect(try bench.get().status == 401) }
+        let other = try bench.user.serve()
+        for path in ["x", "y"] { #expect(try other.get("\(bench.origin.url)/a/\(path)").status == 401) }
+        #expect(bench.refreshes.count == 1, "\(bench.refreshes)")
     }
 
     @Test func aTokenThatTheOriginCallsInvalidIsRenewedOnce() throws {

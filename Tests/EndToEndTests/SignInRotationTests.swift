@@ -9,25 +9,27 @@ import Testing
     private typealias Bench = SignInBearerTests.Bench
 
     /// Starts a request, and returns when the provider has received the refresh token.
-    private func request(_ bench: Bench) throws -> ChildProcess {
+    private func request(_ bench: Bench, through proxy: RunningProxy? = nil) throws -> ChildProcess {
+        let proxy = proxy ?? bench.proxy
         let client = try ChildProcess(
             Tool.path("curl"),
             [
-                "-q", "-sS", "-m", "100", "-o", "/dev/null", "-w", "%{http_code}\n", "--cacert", bench.proxy.anchor,
-                "-x", bench.proxy.url, "\(bench.origin.url)/a/x",
-            ], capture: bench.user.folder.file("client"))
+                "-q", "-sS", "-m", "100", "-o", "/dev/null", "-w", "%{http_code}\n", "--cacert", proxy.anchor,
+                "-x", proxy.url, "\(bench.origin.url)/a/x",
+            ], capture: bench.user.folder.file("client-\(proxy.port)"))
         let isRenewing = poll(seconds: 60) { bench.refreshes.isEmpty ? nil : true }
         try #require(isRenewing == true)
         return client
     }
 
+    /// The client is gone, so that only the renewal keeps the proxy from ending.
     @Test func stoppingTheProxyStoresTheTokensThatTheProviderHasSent() throws {
         let bench = try Bench(lifetime: 0)
-        try bench.provider.change(["token": ["t2"], "hold": ["refresh_token": 4]])
+        try bench.provider.change(["token": ["t2"], "hold": ["refresh_token": 10]])
         let client = try request(bench)
+        client.stop()
         bench.proxy.process.send(SIGTERM)
         #expect(bench.proxy.process.waitForExit(seconds: 100) == 0, "\(bench.proxy.process.errorOutput)")
-        client.stop()
         let next = try bench.user.serve()
         #expect(try next.get("\(bench.origin.url)/a/y").status == 200, "\(next.process.errorOutput)")
         #expect(bench.sent.last == "Bearer t2" && bench.refreshes == ["POST /token refresh_token 200"])
@@ -63,6 +65,44 @@ import Testing
         #expect(try bench.get("/a/y").status == 200, "\(bench.proxy.process.errorOutput)")
         let refreshes = ["POST /token refresh_token 200", "POST /token refresh_token 200"]
         #expect(bench.refreshes == refreshes, "\(bench.provider.requests)")
+    }
+
+    /// Until they are stored, no process uses the refresh token that they replace.
+    @Test func tokensThatCannotBeStoredAreKeptUntilTheyCan() throws {
+        let bench = try Bench(lifetime: 0)
+        try bench.provider.change(["token": ["t2"], "hold": ["refresh_token": 4]])
+        let other = try bench.user.serve()
+        let client = try request(bench)
+        let lock = open("\(bench.user.home)/vault.lock", O_RDWR | O_CLOEXEC)
+        try #require(flock(lock, LOCK_EX) == 0)
+        defer { close(lock) }
+        let isReported = poll(seconds: 60) { bench.proxy.process.errorOutput.contains("is lost if") ? true : nil }
+        #expect(isReported == true, "\(bench.proxy.process.errorOutput)")
+        #expect(client.waitForExit(seconds: 100) == 0 && client.output == "401\n", "\(client.output)")
+        let seen = try other.get("\(bench.origin.url)/a/y")
+        #expect(seen.status == 401 && bench.refreshes.count == 1, "\(bench.refreshes)")
+        let state = try bench.state
+        #expect(state.contains("at risk until new tokens can be stored: another process is writing"), "\(state)")
+        flock(lock, LOCK_UN)
+        let recovered = try poll(seconds: 120) { try other.get("\(bench.origin.url)/a/z").status == 200 ? true : nil }
+        #expect(recovered == true && bench.sent.last == "Bearer t2", "\(other.process.errorOutput)")
+        #expect(bench.refreshes == ["POST /token refresh_token 200"])
+        #expect(try bench.state.contains("valid until"))
+    }
+
+    /// The origin calls the token invalid. Another process learns that too, instead of waiting for the provider.
+    @Test func aRenewalKeepsNoOtherProcessFromItsAttempt() throws {
+        let bench = try Bench(valid: ["t2"])
+        let other = try bench.user.serve()
+        try bench.provider.change(["token": ["t2"], "hold": ["refresh_token": 25]])
+        let first = try request(bench)
+        let second = try request(bench, through: other)
+        let isTried = try poll(seconds: 20) { () throws -> Bool? in
+            bench.sent.count { $0 == "Bearer t1" } == 2 ? true : nil
+        }
+        #expect(isTried == true, "\(bench.sent)")
+        first.stop()
+        second.stop()
     }
 
     /// The provider sends a new refresh token with an access token that Bearer cannot send.

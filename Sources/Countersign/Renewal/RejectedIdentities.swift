@@ -58,14 +58,7 @@ final class RejectedIdentities: Sendable {
             return task
         }
         guard let task else { return false }
-        return await withCheckedContinuation { continuation in
-            let first = SingleResumption(continuation)
-            Task.detached { first.resume(returning: await task.value) }
-            Task.detached {
-                try? await Task.sleep(for: Self.patience)
-                first.resume(returning: false)
-            }
-        }
+        return await task.value(within: Self.patience) ?? false
     }
 
     /// Discards the certificate that `identity` replaced, now that an origin has accepted the new one.
@@ -118,20 +111,5 @@ final class RejectedIdentities: Sendable {
         }
         renewals.notice("an origin rejected identity \"\(name)\": requesting a new certificate")
         return await renewals.refresh(name, in: vault, from: leaf, patience: Self.patience)
-    }
-}
-
-/// Resumes a continuation with the first of several results.
-private final class SingleResumption: Sendable {
-    private let continuation: Mutex<CheckedContinuation<Bool, Never>?>
-
-    init(_ continuation: CheckedContinuation<Bool, Never>) { self.continuation = Mutex(continuation) }
-
-    func resume(returning result: Bool) {
-        let waiting = continuation.withLock { continuation in
-            defer { continuation = nil }
-            return continuation
-        }
-        waiting?.resume(returning: result)
     }
 }

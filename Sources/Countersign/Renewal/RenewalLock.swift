@@ -14,10 +14,14 @@ package final class RenewalLock: Sendable {
     enum Outcome: Equatable, Sendable {
         case done
         case failed(String, hint: String?)
+        /// The holder has new tokens of a sign-in and cannot store them, for this reason.
+        case unstored(String)
     }
 
     /// The largest size of the file, in bytes.
     private static let outcomeBytes = 4096
+    /// The length of most outcomes, in bytes.
+    private static let reservedBytes = 512
 
     private init(descriptor: Int32, previousOutcome: Outcome?) {
         self.descriptor = descriptor
@@ -49,6 +53,17 @@ package final class RenewalLock: Sendable {
         return nil
     }
 
+    /// Why the holder of the lock cannot store the tokens that it has; nil if nobody holds it, or there are none.
+    static func unstoredReason(_ name: String, of home: Home) -> String? {
+        let descriptor = open(path(name, of: home), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 else { return nil }
+        defer { release(descriptor) }
+        guard flock(descriptor, LOCK_SH | LOCK_NB) != 0, case .unstored(let reason) = outcome(in: descriptor) else {
+            return nil
+        }
+        return reason
+    }
+
     /// Waits for the lock, or returns nil if it is not free within `patience`. Calls `waits` once if it has to wait.
     static func acquire(
         _ name: String, of home: Home, patience: Duration, waits: () -> Void
@@ -73,13 +88,19 @@ package final class RenewalLock: Sendable {
         }
     }
 
+    /// Takes room for an outcome, which can then be recorded on a full disk as well.
+    func reserve() { write("\n" + String(repeating: " ", count: Self.reservedBytes - 1)) }
+
     /// Records the outcome for the processes that wait.
     func record(_ outcome: Outcome) {
-        let text =
-            switch outcome {
-            case .done: "done\n"
-            case .failed(let detail, let hint): "failed\n\(Self.line(detail))\n\(hint.map(Self.line) ?? "")\n"
-            }
+        switch outcome {
+        case .done: write("done\n")
+        case .failed(let detail, let hint): write("failed\n\(Self.line(detail))\n\(hint.map(Self.line) ?? "")\n")
+        case .unstored(let reason): write("unstored\n\(Self.line(reason))\n")
+        }
+    }
+
+    private func write(_ text: String) {
         let bytes = Array(text.utf8.prefix(Self.outcomeBytes))
         _ = bytes.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) }
     }
@@ -97,12 +118,15 @@ package final class RenewalLock: Sendable {
         case "done": return .done
         case "failed" where lines.count >= 3:
             return .failed(String(lines[1]), hint: lines[2].isEmpty ? nil : String(lines[2]))
+        case "unstored" where lines.count >= 2: return .unstored(String(lines[1]))
         default: return nil
         }
     }
 
+    private static func path(_ name: String, of home: Home) -> String { home.file("run/refresh-\(name).lock").path }
+
     private static func openFile(_ name: String, of home: Home) throws(CountersignError) -> Int32 {
-        let path = home.file("run/refresh-\(name).lock").path
+        let path = path(name, of: home)
         try home.prepare()
         try HomeFile.makeFolder(HomeFile.folder(of: path), mode: 0o700)
         let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)

@@ -41,7 +41,7 @@ struct HomeSnapshot: Sendable {
         let credentials: [String: PasswordCredential]?
         let tokens: [String: TokenCredential]?
         let principals: [String: PrincipalCredential]?
-        let renewalTimes: [String: Int64]
+        let expiryTimes: [String: Int64]
         let identities: [Identity]
         let issuing: [Certificate]?
         let lockReason: String?
@@ -51,7 +51,7 @@ struct HomeSnapshot: Sendable {
     var policyInputs: PolicyInputs {
         PolicyInputs(
             rules: sites.rules, anchors: anchors, root: root, credentials: vault?.contents.credentials,
-            tokens: vault?.contents.tokens, principals: vault?.contents.principals, renewalTimes: renewalTimes,
+            tokens: vault?.contents.tokens, principals: vault?.contents.principals, expiryTimes: expiryTimes,
             identities: identities,
             issuing: interceptionAuthority?.issuing, lockReason: lockReason, trustExceptions: trustExceptions)
     }
@@ -87,7 +87,7 @@ struct HomeSnapshot: Sendable {
         return Policy(
             sites: isAnswering ? sites : .empty, enrolled: enrolled,
             principals: lockReason == nil ? taggedPrincipals : [:],
-            renewalTimes: lockReason == nil ? renewalTimes : [:], originTLS: originTLS,
+            expiryTimes: lockReason == nil ? expiryTimes : [:], originTLS: originTLS,
             interceptionAuthority: interceptionAuthority,
             trustExceptions: exceptions.mapValues { exceptions in
                 exceptions.map { TrustException(leaf: $0.leafSHA256, until: $0.until, answers: $0.answers) }
@@ -108,9 +108,13 @@ struct HomeSnapshot: Sendable {
         return vault.contents.tokens.mapValues { $0.tagged(with: key) }
     }
 
-    /// When the access tokens of sign-ins have to be renewed.
-    private var renewalTimes: [String: Int64] {
-        (vault?.contents.signIns ?? [:]).mapValues { $0.renewalTime ?? .max }
+    /// When the access tokens of sign-ins expire.
+    private var expiryTimes: [String: Int64] {
+        (vault?.contents.signIns ?? [:]).mapValues { record in
+            // No token of a sign-in that is being removed is sent any more.
+            if record.ended == SignInRecord.isSigningOut { return 0 }
+            return record.expires == 0 ? .max : record.expires
+        }
     }
 
     private var taggedPrincipals: [String: PrincipalCredential] {

@@ -104,7 +104,11 @@ package final class ProxyRuntime: Sendable {
         let queue = DispatchQueue(label: "countersign.home")
         self.queue = queue
         refreshTask = group.next().scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
-            queue.async { keeper.refresh() }
+            queue.async {
+                keeper.refresh()
+                // The other runtime does it, too.
+                if !isTemporary { signInRenewals.renewAhead() }
+            }
         }
         ownRenewals?.start()
     }

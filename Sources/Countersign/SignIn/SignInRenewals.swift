@@ -4,62 +4,82 @@ import CountersignChallenges
 import CountersignCryptography
 import CountersignOAuth
 import CountersignProxy
-import CountersignSignIn
 import CountersignVault
 import Dispatch
-import Glibc
 import Logging
 import Synchronization
 
-/// Renews the access tokens of a home's sign-ins, when a request needs one.
+/// Renews the access tokens of a home's sign-ins: some time before they expire, and when a request needs one that has
+/// expired or that an origin calls invalid.
 ///
 /// Of the requests that need the same token, one renews it and the others wait, in this process and in others: a
 /// provider that rotates refresh tokens takes a second use of one for theft (RFC 9700 §4.14.2).
 final class SignInRenewals: Sendable {
-    private let keeper: PolicyKeeper
-    private let logger: Logger
-    private let now: @Sendable () -> Int64
-    private let state = Mutex(State())
+    let keeper: PolicyKeeper
+    let logger: Logger
+    /// Seconds since 1970.
+    let now: @Sendable () -> Int64
+    /// By which part of its margin this process delays a renewal, so that the processes of a home do not ask the
+    /// provider all at once.
+    private let delay: Double
+    let state = Mutex(State())
 
-    /// How long another process may take for its renewal.
-    private static let patience = Duration.seconds(60)
+    /// How long a request waits. The renewal goes on after that.
+    private static let requestPatience = Duration.seconds(20)
+    /// How long a renewal waits for that of another process.
+    private static let lockPatience = Duration.seconds(60)
     /// The longest pause after failures, in seconds.
     private static let longestPause: Int64 = 60
-
     /// A token that was renewed is not renewed again for so many seconds because an origin calls it invalid: another
     /// one would be no better.
     private static let invalidInterval: Int64 = 300
 
-    private struct State: Sendable {
+    struct State: Sendable {
         /// Renewals in progress, by name.
         var running: [String: Task<TokenRenewer.Outcome, Never>] = [:]
         /// No renewal begins any more.
         var isStopped = false
-        /// New tokens that could not be stored yet, by name. Without them, the sign-in would be lost.
-        var unstored: [String: Unstored] = [:]
-        /// When tokens were renewed last, by name, in seconds since 1970.
-        var renewed: [String: Int64] = [:]
+        /// New tokens that could not be stored yet, by name.
+        var unstored: [String: UnstoredTokens] = [:]
+        var hasReportedUnstored = false
         /// What the providers say about themselves, by issuer.
         var metadata: [String: ProviderMetadata] = [:]
         var keys: [String: KeySet] = [:]
     }
 
-    private struct Unstored: Sendable {
-        /// The refresh token that they replace.
-        let before: Secret?
-        let tokens: TokenSet
-        /// The access token is new, too.
-        let isWhole: Bool
-    }
-
-    init(keeper: PolicyKeeper, logger: Logger, now: @escaping @Sendable () -> Int64) {
+    /// `delay` is from 0 to 1; at 1, the renewal begins when half of the margin is over.
+    init(
+        keeper: PolicyKeeper, logger: Logger, delay: Double = .random(in: 0..<1),
+        now: @escaping @Sendable () -> Int64
+    ) {
         self.keeper = keeper
         self.logger = logger
+        self.delay = delay
         self.now = now
     }
 
     var renewer: TokenRenewer {
-        TokenRenewer { [self] credential, reason in await renew(credential, reason) }
+        TokenRenewer { [self] credential, reason in
+            guard let task = begin(credential, reason) else { return .unavailable(reason: "the proxy is stopping") }
+            return await task.value(within: Self.requestPatience)
+                ?? .unavailable(
+                    reason: "there is no new access token of \"\(credential.name)\" after "
+                        + "\(Self.requestPatience.components.seconds) seconds; its renewal goes on")
+        }
+    }
+
+    /// Begins to renew the tokens that are about to expire. Reads no file.
+    func renewAhead() {
+        guard let vault = keeper.vault else { return }
+        let (contents, time) = (vault.contents, now())
+        for record in contents.signIns.values {
+            guard let due = record.renewalTime(delayedBy: delay), due <= time, time < record.expires,
+                record.ended.isEmpty, record.refreshToken != nil, !isPaused(record, at: time),
+                !state.withLock({ $0.running[record.name] != nil || $0.unstored[record.name] != nil }),
+                let token = contents.tokens[record.name]
+            else { continue }
+            _ = begin(token.tagged(with: vault.tagKey).reference, .expired)
+        }
     }
 
     /// Ends the renewals that wait for the lock or the provider's metadata. One that has sent its refresh token goes
@@ -71,7 +91,7 @@ final class SignInRenewals: Sendable {
     }
 
     /// Cancels, and waits until the renewals in progress have stored their tokens: at most as long as the provider may
-    /// take for a request.
+    /// take for a request. Tokens that cannot be stored are lost then.
     func stop() async {
         let running = state.withLock { state in
             state.isStopped = true
@@ -79,11 +99,14 @@ final class SignInRenewals: Sendable {
         }
         for task in running { task.cancel() }
         for task in running { _ = await task.value }
+        await storeForTheLastTime()
     }
 
-    private func renew(_ credential: CredentialReference, _ reason: TokenRenewer.Reason) async -> TokenRenewer.Outcome {
+    private func begin(
+        _ credential: CredentialReference, _ reason: TokenRenewer.Reason
+    ) -> Task<TokenRenewer.Outcome, Never>? {
         let name = credential.name
-        let task: Task<TokenRenewer.Outcome, Never>? = state.withLock { state in
+        return state.withLock { state in
             if let running = state.running[name] { return running }
             if state.isStopped { return nil }
             let task = Task.detached { [self] in
@@ -94,17 +117,22 @@ final class SignInRenewals: Sendable {
             state.running[name] = task
             return task
         }
-        guard let task else { return .unavailable(reason: "the proxy is stopping") }
-        return await task.value
     }
 
     private func attempt(_ used: CredentialReference, _ reason: TokenRenewer.Reason) async -> TokenRenewer.Outcome {
         let name = used.name
+        // This process holds the lock.
+        if let unstored = state.withLock({ $0.unstored[name] }) {
+            return outcome(of: unstored.record, reason, unstored.reason)
+        }
         do {
             let lock = try await RenewalLock.acquire(
-                RenewalLock.name(ofSignIn: name), of: keeper.home, patience: Self.patience, waits: {})
+                RenewalLock.name(ofSignIn: name), of: keeper.home, patience: Self.lockPatience, waits: {})
             guard let lock else {
-                return .unavailable(reason: "another process is renewing the access token of \"\(name)\"")
+                let detail = RenewalLock.unstoredReason(RenewalLock.name(ofSignIn: name), of: keeper.home)
+                return .unavailable(
+                    reason: detail.map { "another process has the new access token of \"\(name)\": \($0)" }
+                        ?? "another process is renewing the access token of \"\(name)\"")
             }
             defer { withExtendedLifetime(lock) {} }
             guard let vault = keeper.vault else { return .unavailable(reason: HomeSnapshot.vaultIsLocked) }
@@ -118,156 +146,66 @@ final class SignInRenewals: Sendable {
                 await applyChange()
                 return .renewed(present)
             }
-            return await renew(record, present, in: vault, reason)
+            return await renew(record, present, in: vault, reason, lock)
         } catch {
-            return failed(name, nil, error)
+            return failed(name, error)
         }
     }
 
     /// The caller holds the lock, and the record is the newest.
     private func renew(
-        _ record: SignInRecord, _ token: TokenCredential, in vault: OpenVault, _ reason: TokenRenewer.Reason
+        _ record: SignInRecord, _ token: TokenCredential, in vault: OpenVault, _ reason: TokenRenewer.Reason,
+        _ lock: RenewalLock
     ) async -> TokenRenewer.Outcome {
         let name = record.name
         guard record.ended.isEmpty, record.refreshToken != nil else {
-            if reason == .due, record.expires > now() { return .unchanged }
+            if reason == .expired, record.expires > now() { return .unchanged }
             return .unavailable(reason: record.endedText)
         }
-        let last = state.withLock { $0.renewed[name] }
-        if reason == .invalid, let last, abs(now() - last) < Self.invalidInterval {
+        if reason == .invalid, record.renewed != 0, abs(now() - record.renewed) < Self.invalidInterval {
             return .unavailable(reason: "the access token of \"\(name)\" was renewed, and is not valid at this site")
         }
-        if record.failures > 0 {
-            let pause = min(Self.longestPause, Int64(1) << min(record.failures, 6))
-            if abs(now() - record.lastFailure) < pause {
-                return outcome(of: record, reason, "the last attempt to renew it has failed")
+        if isPaused(record, at: now()) { return outcome(of: record, reason, "the last attempt to renew it has failed") }
+        let renewal = SignInRenewal(record: record, token: token, vault: vault, renewals: self)
+        lock.reserve()
+        let (received, failure) = await renewal.ask()
+        if let received {
+            do {
+                let stored = try await onQueue { try renewal.store(received) }
+                if let stored {
+                    await applyChange()
+                    logger.notice("renewed the access token of \"\(name)\"")
+                    return .renewed(stored)
+                }
+            } catch let error as SignInRenewal.Superseded {
+                return failed(name, error)
+            } catch {
+                keepUnstored(UnstoredTokens(renewal, received, lock, reason: Self.text(error)))
+                return outcome(of: record, reason, "the new one cannot be stored: \(Self.text(error))")
             }
         }
-        do {
-            let tokens = try await refreshed(record, token, in: vault)
-            let stored = try vault.update { contents in
-                var newest = try self.newest(of: record, in: contents)
-                newest.take(tokens)
-                try contents.setSignIn(newest, accessToken: tokens.accessToken)
-                return contents.tokens[name]
-            }
-            let time = now()
-            state.withLock { state in
-                state.unstored[name] = nil
-                state.renewed[name] = time
-            }
-            guard let stored else { return .unavailable(reason: "the access token of \"\(name)\" was not stored") }
-            let new = stored.tagged(with: vault.tagKey)
-            if let tag = new.tag {
-                try? BreakerFile(home: keeper.home, now: now).nameChanged(name, to: .tag(tag))
-            }
-            logger.notice("renewed the access token of \"\(name)\"")
-            await applyChange()
-            return .renewed(new)
-        } catch let error as OAuthError where error.code == .invalidGrant {
-            end(record, because: error, in: vault)
+        switch failure {
+        case let error as OAuthError where error.code == .invalidGrant:
+            logger.warning(
+                "the sign-in \"\(name)\" has ended: \(error.detail)",
+                metadata: ["hint": "sign in again with `countersign enroll`"])
+            try? await onQueue { try renewal.end(because: error) }
             await applyChange()
             return .unavailable(reason: record.endedText(because: error.detail))
-        } catch is CancellationError {
+        case is CancellationError:
             return outcome(of: record, reason, "the proxy is stopping")
-        } catch {
-            noteFailure(of: record, in: vault)
-            let detail = Diagnostic.all(in: error).map(\.message).joined(separator: "; ")
+        case let error:
+            try? await onQueue { try renewal.noteFailure(received) }
+            let detail = error.map(Self.text) ?? "the provider sent no access token"
             logger.warning("the access token of \"\(name)\" cannot be renewed: \(detail)")
             return outcome(of: record, reason, detail)
         }
     }
 
-    // MARK: The provider
-
-    /// New tokens from the provider, or those that were received before and could not be stored.
-    private func refreshed(
-        _ record: SignInRecord, _ token: TokenCredential, in vault: OpenVault
-    ) async throws -> TokenSet {
-        let unstored = state.withLock { $0.unstored[record.name] }
-        var refreshToken = record.refreshToken
-        if let unstored, unstored.before == record.refreshToken {
-            if unstored.isWhole, unstored.tokens.expiresAt.map({ $0 > now() }) ?? true { return unstored.tokens }
-            refreshToken = unstored.tokens.refreshToken
-        }
-        // A rotated token that cannot be stored is lost if this process ends.
-        try vault.update { $0.touch() }
-        let profile = try SignInProfile(Array(record.profile.utf8))
-        let client = try keeper.home.providerClient(now: now)
-        let (metadata, keys) = state.withLock { ($0.metadata[record.issuer], $0.keys[record.issuer]) }
-        var machine = TokenRefresh(
-            TokenSet(
-                accessToken: token.token, expiresAt: record.expires == 0 ? nil : record.expires,
-                obtainedAt: record.signedIn, refreshToken: refreshToken, scope: record.scope,
-                idToken: record.identityToken, clientInfo: nil),
-            issuer: profile.issuer, profile.request, subject: record.subject.isEmpty ? nil : record.subject,
-            metadata: metadata, keys: keys, transport: profile.transport)
-        var action = machine.start()
-        var hasSentToken = false
-        while true {
-            switch action {
-            case .send(let request):
-                if !hasSentToken { try Task.checkCancellation() }
-                let outcome: ProviderOutcome
-                if request.body == nil {
-                    outcome = await client.send(request)
-                } else {
-                    hasSentToken = true
-                    // A task of its own, which a cancellation does not reach.
-                    outcome = await Task.detached { await client.send(request) }.value
-                }
-                action = machine.received(outcome, now: now())
-                outcome.wipe()
-            case .store(let tokens):
-                try store(refreshTokenOf: tokens, record, in: vault)
-                action = machine.stored()
-            case .finish(let tokens, _):
-                let (metadata, keys) = (machine.metadata, machine.keys)
-                state.withLock { state in
-                    state.metadata[record.issuer] = metadata
-                    state.keys[record.issuer] = keys
-                }
-                try store(refreshTokenOf: tokens, record, in: vault)
-                guard TokenCredential.isToken(tokens.accessToken),
-                    tokens.accessToken.count <= VaultLimits.passwordBytes
-                else { throw CountersignError(.refused, "the provider sent an access token that cannot be stored") }
-                keepUnstored(tokens, of: record, isWhole: true)
-                return tokens
-            case .fail(let error, discardsTokens: _):
-                // What the provider has said about itself may have changed.
-                state.withLock { $0.metadata[record.issuer] = nil }
-                throw error
-            }
-        }
-    }
-
-    /// Stores a new refresh token alone, so that it is not lost with tokens that the vault refuses.
-    private func store(refreshTokenOf tokens: TokenSet, _ record: SignInRecord, in vault: OpenVault) throws {
-        guard tokens.refreshToken != record.refreshToken else { return }
-        keepUnstored(tokens, of: record, isWhole: false)
-        try vault.update { contents in
-            var newest = try self.newest(of: record, in: contents)
-            newest.refreshToken = tokens.refreshToken
-            try contents.updateSignIn(newest)
-        }
-    }
-
-    /// What the vault has of the sign-in that `record` was read from. Throws if the person has signed in again or out
-    /// meanwhile.
-    private func newest(of record: SignInRecord, in contents: VaultContents) throws -> SignInRecord {
-        let unstored = state.withLock { $0.unstored[record.name] }
-        guard let newest = contents.signIns[record.name], newest.signedIn == record.signedIn,
-            newest.issuer == record.issuer,
-            newest.refreshToken == record.refreshToken
-                || unstored?.before == record.refreshToken && newest.refreshToken == unstored?.tokens.refreshToken
-        else { throw CountersignError(.unknownName, "the sign-in \"\(record.name)\" was changed meanwhile") }
-        return newest
-    }
-
-    private func keepUnstored(_ tokens: TokenSet, of record: SignInRecord, isWhole: Bool) {
-        state.withLock {
-            $0.unstored[record.name] = Unstored(before: record.refreshToken, tokens: tokens, isWhole: isWhole)
-        }
+    private func isPaused(_ record: SignInRecord, at time: Int64) -> Bool {
+        guard record.failures > 0 else { return false }
+        let pause = min(Self.longestPause, Int64(1) << min(record.failures, 6))
+        return abs(time - record.lastFailure) < pause
     }
 
     // MARK: Outcomes
@@ -276,71 +214,47 @@ final class SignInRenewals: Sendable {
     private func outcome(
         of record: SignInRecord, _ reason: TokenRenewer.Reason, _ detail: String
     ) -> TokenRenewer.Outcome {
-        if reason == .due, record.expires > now() { return .unchanged }
-        let state = reason == .due ? "has expired" : "is not valid any more"
+        if reason == .expired, record.expires > now() { return .unchanged }
+        let state = reason == .expired ? "has expired" : "is not valid any more"
         return .unavailable(
             reason: "the access token of \"\(record.name)\" \(state) and cannot be renewed: \(detail)")
     }
 
-    private func failed(_ name: String, _ record: SignInRecord?, _ error: any Error) -> TokenRenewer.Outcome {
-        let detail = Diagnostic.all(in: error).map(\.message).joined(separator: "; ")
+    private func failed(_ name: String, _ error: any Error) -> TokenRenewer.Outcome {
+        let detail = Self.text(error)
         logger.warning("the access token of \"\(name)\" cannot be renewed: \(detail)")
         return .unavailable(reason: "the access token of \"\(name)\" cannot be renewed: \(detail)")
     }
 
-    /// Only the provider's `invalid_grant` discards a refresh token.
-    private func end(_ record: SignInRecord, because error: OAuthError, in vault: OpenVault) {
-        logger.warning(
-            "the sign-in \"\(record.name)\" has ended: \(error.detail)",
-            metadata: ["hint": "sign in again with `countersign enroll`"])
-        let name = record.name
-        try? vault.update { contents in
-            guard var newest = contents.signIns[name], newest.refreshToken == record.refreshToken else { return }
-            newest.refreshToken = nil
-            newest.ended = String(error.detail.prefix(1000))
-            try contents.updateSignIn(newest)
-        }
-    }
-
-    private func noteFailure(of record: SignInRecord, in vault: OpenVault) {
-        let time = now()
-        try? vault.update { contents in
-            var newest = try self.newest(of: record, in: contents)
-            newest.failures = newest.failures &+ 1
-            newest.lastFailure = time
-            try contents.updateSignIn(newest)
-        }
+    static func text(_ error: any Error) -> String {
+        Diagnostic.all(in: error).map(\.message).joined(separator: "; ")
     }
 
     /// Makes a change to the vault take effect in the policy.
-    private func applyChange() async {
-        await withCheckedContinuation { continuation in
-            DispatchQueue(label: "countersign.sign-in").async { [keeper] in
-                keeper.refresh(force: true)
-                continuation.resume()
-            }
+    func applyChange() async {
+        try? await onQueue { [keeper] in keeper.refresh(force: true) }
+    }
+
+    /// Runs what reads or writes files, and may wait for another process, off the threads of the concurrency pool.
+    func onQueue<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue(label: "countersign.sign-in").async { continuation.resume(with: Result { try body() }) }
         }
     }
 }
 
 extension SignInRecord {
-    /// A token is renewed so many seconds before it expires: a quarter of its lifetime, and at most a minute.
-    private var renewalMargin: Int64 { min(60, max(0, expires - obtained) / 4) }
+    /// Why a sign-in has ended that is being removed, or whose removal was interrupted.
+    static let isSigningOut = "signing out was not completed; `countersign unenroll` completes it"
 
-    /// When the access token has to be renewed, in seconds since 1970; nil if it does not expire.
-    var renewalTime: Int64? { expires == 0 ? nil : expires - renewalMargin }
+    /// How long before its expiry the access token is renewed, in seconds: a quarter of its lifetime, and at most two
+    /// minutes.
+    private var renewalMargin: Int64 { min(120, max(0, expires - obtained) / 4) }
 
-    /// Takes the tokens of a renewal.
-    fileprivate mutating func take(_ tokens: TokenSet) {
-        let stored = SignInTokens(tokens)
-        refreshToken = stored.refresh
-        identityToken = stored.identity ?? identityToken
-        expires = tokens.expiresAt ?? 0
-        obtained = tokens.obtainedAt
-        if let new = tokens.scope, VaultLimits.isSignInLine(new) { scope = new }
-        ended = ""
-        failures = 0
-        lastFailure = 0
+    /// When to renew the access token, in seconds since 1970: at the beginning of the margin if `part` is 0, in its
+    /// middle if it is 1. Nil if the token does not expire.
+    func renewalTime(delayedBy part: Double) -> Int64? {
+        expires == 0 ? nil : expires - renewalMargin + Int64(Double(renewalMargin) * part / 2)
     }
 
     fileprivate var endedText: String {
@@ -350,6 +264,7 @@ extension SignInRecord {
     }
 
     fileprivate func endedText(because reason: String) -> String {
-        "the sign-in \"\(name)\" has ended: \(reason); sign in again with `countersign enroll`"
+        reason == Self.isSigningOut
+            ? "\(reason)" : "the sign-in \"\(name)\" has ended: \(reason); sign in again with `countersign enroll`"
     }
 }

@@ -3,15 +3,15 @@
 import CountersignChallenges
 import NIOCore
 
-/// An access token that expires is renewed before it is sent. One that the origin calls invalid is renewed once.
+/// An access token that has expired is renewed before it is sent. One that the origin calls invalid is renewed once.
 extension ExchangeDriver {
     /// Whether `credential`, with which `challenge` is about to be answered, is renewed first. If so, the decision
     /// about the challenge follows later.
     func renewsToken(_ credential: CredentialReference, for challenge: CredentialRequest) -> Bool {
         guard dialogue?.hasRenewedToken != true,
-            policy.isRenewalDue(credential, now: services.shared.wallClock)
+            policy.hasExpired(credential, now: services.shared.wallClock)
         else { return false }
-        return renews(credential, .due) { [self] outcome in
+        return renews(credential, .expired) { [self] outcome in
             if case .unavailable(let reason) = outcome {
                 return run(exchange.decisionReceived(.performDefaultHandling(reason: reason)))
             }
@@ -45,7 +45,6 @@ extension ExchangeDriver {
                 if case .unavailable(let reason) = result { checks.credential = .no(reason) }
                 return run(.deliver(.rejected(space, credential: credential, checks)))
             }
-            endPermit(.inconclusive)
             sentField = nil
             record.explain(nil)
             var context = exchange.context
@@ -65,6 +64,8 @@ extension ExchangeDriver {
         let dialogue = beginDialogue()
         dialogue.hasRenewedToken = true
         connection?.pauseReading()
+        // Others need not wait for the provider. Without a new token, the rejection is reported after all.
+        endPermit(.inconclusive)
         // The provider's time must not count as the origin's.
         dialogue.since = nil
         let gate = services.gate

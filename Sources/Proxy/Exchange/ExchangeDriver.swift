@@ -170,7 +170,7 @@ final class ExchangeDriver {
             return space
         }
         guard let tag = slot.key.credential, let space = learned, session.isStillSameUser(),
-            !route.policy.isRenewalDue(tag, now: services.shared.wallClock),
+            !route.policy.hasExpired(tag, now: services.shared.wallClock),
             services.shared.breaker.mayPreempt(.init(space: space.accepted.space, credential: tag)),
             !space.bindsConnection || !session.hasAuthenticatedConnection(for: slot.key)
         else { return nil }

@@ -6,8 +6,8 @@ import CountersignChallenges
 package struct TokenRenewer: Sendable {
     /// Why a token is to be renewed.
     package enum Reason: Sendable {
-        /// It expires soon, or has expired.
-        case due
+        /// It has expired.
+        case expired
         /// The origin has called it invalid (`invalid_token`, RFC 6750 §3.1).
         case invalid
     }
@@ -21,8 +21,8 @@ package struct TokenRenewer: Sendable {
         case unavailable(reason: String)
     }
 
-    /// Renews the token of `credential`, unless that was done meanwhile. Concurrent calls for one name share one
-    /// renewal. Must not block an event loop.
+    /// Renews the token of `credential`, unless that was done meanwhile, and returns in time for the request that
+    /// waits. Concurrent calls for one name share one renewal. Must not block an event loop.
     package let renew: @Sendable (_ credential: CredentialReference, Reason) async -> Outcome
 
     package init(renew: @escaping @Sendable (CredentialReference, Reason) async -> Outcome) { self.renew = renew }

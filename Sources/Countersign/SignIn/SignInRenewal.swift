@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import CountersignCryptography
+import CountersignOAuth
+import CountersignSignIn
+import CountersignVault
+
+/// One renewal of a sign-in's tokens. The caller holds the sign-in's ``RenewalLock``.
+struct SignInRenewal: Sendable {
+    /// The sign-in before.
+    let record: SignInRecord
+    let token: TokenCredential
+    let vault: OpenVault
+    let renewals: SignInRenewals
+
+    /// Tokens from the provider.
+    struct Received: Sendable {
+        let tokens: TokenSet
+        /// The access token is new and can be stored. Otherwise only the refresh token is of use.
+        let isWhole: Bool
+    }
+
+    /// The person has signed in again or out since the renewal began, so that its tokens have no place.
+    struct Superseded: DiagnosableError {
+        let name: String
+        var detail: String { "the sign-in \"\(name)\" was changed meanwhile" }
+        var hint: String? { nil }
+    }
+
+    // MARK: The provider
+
+    /// Asks the provider for new tokens. Returns those that it has sent, which may be useful in spite of a failure. The
+    /// refresh token is stored at once if that is possible.
+    func ask() async -> (received: Received?, failure: (any Error)?) {
+        var received: Received?
+        do {
+            try await ask(&received)
+            return (received, nil)
+        } catch {
+            return (received, error)
+        }
+    }
+
+    private func ask(_ received: inout Received?) async throws {
+        // A rotated token that cannot be stored is lost if this process ends.
+        try await renewals.onQueue { [vault] in try vault.update { $0.touch() } }
+        let profile = try SignInProfile(Array(record.profile.utf8))
+        let client = try renewals.keeper.home.providerClient(now: renewals.now)
+        var machine = machine(profile)
+        var action = machine.start()
+        var hasSentToken = false
+        while true {
+            switch action {
+            case .send(let request):
+                if !hasSentToken { try Task.checkCancellation() }
+                let outcome: ProviderOutcome
+                if request.body == nil {
+                    outcome = await client.send(request)
+                } else {
+                    hasSentToken = true
+                    // A task of its own, which a cancellation does not reach.
+                    outcome = await Task.detached { await client.send(request) }.value
+                }
+                action = machine.received(outcome, now: renewals.now())
+                outcome.wipe()
+            case .store(let tokens):
+                let rotated = Received(tokens: tokens, isWhole: false)
+                received = rotated
+                // If it fails, the caller tries again with the access token.
+                _ = try? await renewals.onQueue { try store(rotated) }
+                action = machine.stored()
+            case .finish(let tokens, _):
+                remember(machine.metadata, machine.keys)
+                let isWhole =
+                    TokenCredential.isToken(tokens.accessToken)
+                    && tokens.accessToken.count <= VaultLimits.passwordBytes
+                if isWhole || tokens.refreshToken != record.refreshToken {
+                    received = Received(tokens: tokens, isWhole: isWhole)
+                }
+                guard isWhole else {
+                    throw CountersignError(.refused, "the provider sent an access token that cannot be stored")
+                }
+                return
+            case .fail(let error, discardsTokens: _):
+                // What the provider has said about itself may have changed.
+                remember(nil, nil)
+                throw error
+            }
+        }
+    }
+
+    private func machine(_ profile: SignInProfile) -> TokenRefresh {
+        let (metadata, keys) = renewals.state.withLock { ($0.metadata[record.issuer], $0.keys[record.issuer]) }
+        let tokens = TokenSet(
+            accessToken: token.token, expiresAt: record.expires == 0 ? nil : record.expires,
+            obtainedAt: record.signedIn, refreshToken: record.refreshToken, scope: record.scope,
+            idToken: record.identityToken, clientInfo: nil)
+        return TokenRefresh(
+            tokens, issuer: profile.issuer, profile.request, subject: record.subject.isEmpty ? nil : record.subject,
+            metadata: metadata, keys: keys, transport: profile.transport)
+    }
+
+    private func remember(_ metadata: ProviderMetadata?, _ keys: KeySet?) {
+        renewals.state.withLock { state in
+            state.metadata[record.issuer] = metadata
+            if let keys { state.keys[record.issuer] = keys }
+        }
+    }
+
+    // MARK: The vault
+
+    /// Stores the tokens, and returns the access token if it is new. Throws ``Superseded`` if they belong to a former
+    /// sign-in.
+    func store(_ received: Received) throws -> TokenCredential? {
+        let stored = try vault.update { contents -> TokenCredential? in
+            var newest = try newest(received, in: contents)
+            guard received.isWhole else {
+                newest.refreshToken = received.tokens.refreshToken
+                try contents.updateSignIn(newest)
+                return nil
+            }
+            newest.take(received.tokens)
+            try contents.setSignIn(newest, accessToken: received.tokens.accessToken)
+            return contents.tokens[record.name]
+        }
+        guard let new = stored?.tagged(with: vault.tagKey) else { return nil }
+        if let tag = new.tag {
+            try? BreakerFile(home: renewals.keeper.home, now: renewals.now).nameChanged(record.name, to: .tag(tag))
+        }
+        return new
+    }
+
+    func noteFailure(_ received: Received?) throws {
+        let time = renewals.now()
+        try vault.update { contents in
+            var newest = try newest(received, in: contents)
+            newest.failures = newest.failures &+ 1
+            newest.lastFailure = time
+            try contents.updateSignIn(newest)
+        }
+    }
+
+    /// Only the provider's `invalid_grant` discards a refresh token.
+    func end(because error: OAuthError) throws {
+        try vault.update { contents in
+            var newest = try newest(nil, in: contents)
+            newest.refreshToken = nil
+            newest.ended = String(error.detail.prefix(1000))
+            try contents.updateSignIn(newest)
+        }
+    }
+
+    /// What the vault has of the sign-in now.
+    private func newest(_ received: Received?, in contents: VaultContents) throws(Superseded) -> SignInRecord {
+        guard let newest = contents.signIns[record.name], newest.isSame(as: record), newest.ended.isEmpty,
+            newest.refreshToken == record.refreshToken || newest.refreshToken == received?.tokens.refreshToken
+        else { throw Superseded(name: record.name) }
+        return newest
+    }
+}
+
+extension SignInRecord {
+    /// Takes the tokens of a renewal.
+    fileprivate mutating func take(_ tokens: TokenSet) {
+        let stored = SignInTokens(tokens)
+        refreshToken = stored.refresh
+        identityToken = stored.identity ?? identityToken
+        expires = tokens.expiresAt ?? 0
+        obtained = tokens.obtainedAt
+        renewed = tokens.obtainedAt
+        if let new = tokens.scope, VaultLimits.isSignInLine(new) { scope = new }
+        failures = 0
+        lastFailure = 0
+    }
+}
