@@ -81,6 +81,7 @@ package struct SignInFlow: Sendable {
                 report(.finished)
                 return result
             case .fail(let error):
+                if let tokens = machine.tokensToRevoke { _ = await client.revoke(tokens, of: profile) }
                 visit?.showLastPage()
                 throw error
             }

@@ -81,6 +81,34 @@ import Testing
         #expect(terminal.waitForExit() == 1 && bench.provider.requests.isEmpty, "\(terminal.screen)")
     }
 
+    /// The address is visible in the list of processes, so it names the account and has no token.
+    @Test func thePageForSigningOutIsOpenedIfThePersonAgrees() throws {
+        let bench = try SignInSandbox()
+        #expect(try bench.enroll().status == 0)
+        try bench.write(browser: "#!/bin/sh\nexec curl -sS --noproxy '*' -o /dev/null \"$1\"\n")
+        let terminal = try PseudoTerminal(
+            [try Sandbox.executable, "unenroll"],
+            environment: try bench.sandbox.environment(adding: bench.environment))
+        try terminal.when("to sign out? [y/N] ", type: "y\n")
+        #expect(terminal.waitForExit() == 0, "\(terminal.screen)")
+        let isOpened = poll(seconds: 60) { bench.provider.requests.contains("GET /logout 404") ? true : nil }
+        #expect(isOpened == true, "\(terminal.screen)")
+        let log = TextFile.lines(bench.provider.log).last ?? ""
+        #expect(log.contains("\"client_id\", \"logout_hint\"]"), "\(log)")
+    }
+
+    @Test(arguments: [(["--no-sign-out"], nil), ([], "n\n")] as [([String], String?)])
+    func theBrowserStaysSignedInIfThePersonWants(flags: [String], answer: String?) throws {
+        let bench = try SignInSandbox()
+        #expect(try bench.enroll().status == 0)
+        let terminal = try PseudoTerminal(
+            [try Sandbox.executable, "unenroll"] + flags,
+            environment: try bench.sandbox.environment(adding: bench.environment))
+        if let answer { try terminal.when("to sign out? [y/N] ", type: answer) }
+        #expect(terminal.waitForExit() == 0 && !terminal.screen.contains("/logout?"), "\(terminal.screen)")
+        #expect(!bench.provider.requests.contains { $0.contains("/logout") })
+    }
+
     @Test func ctrlCAtThePromptEndsTheCommand() throws {
         let bench = try SignInSandbox()
         let terminal = try PseudoTerminal(

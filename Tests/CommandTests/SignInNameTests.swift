@@ -55,7 +55,7 @@ import Testing
         let operations = VaultOperations(home: Home(path: sandbox.home), vault: nil, now: { 0 })
         let new = NewSignIn(
             name: name, profile: "{}", source: "", issuer: "https://id.corp.example", subject: "", account: "",
-            scope: "", sites: [], signedIn: 1, expires: 2)
+            scope: "", sites: [], signedIn: 1, expires: 2, formerIssuer: nil)
         let tokens = SignInTokens(access: Secret(utf8: "a"), refresh: nil, identity: nil).encoded
         for (operation, secret) in [(.checkSignIn(name: name, sites: []), nil), (.storeSignIn(new), tokens)]
             as [(VaultOperation, Secret?)]

@@ -316,7 +316,8 @@ struct VaultServerTests {
                 options: IdentityRenewal.Options(), serverAnchors: nil)
             let signIn = NewSignIn(
                 name: "signed-in", profile: "{\"issuer\": \"http://127.0.0.1:1\", \"client_id\": \"c\"}", source: "",
-                issuer: "http://127.0.0.1:1", subject: "", account: "", scope: "", sites: [], signedIn: 1, expires: 2)
+                issuer: "http://127.0.0.1:1", subject: "", account: "", scope: "", sites: [], signedIn: 1, expires: 2,
+                formerIssuer: nil)
             let canary = Secret(utf8: "canary-sign-in")
             return [
                 (.listNames, nil), (.listCredentials, nil),

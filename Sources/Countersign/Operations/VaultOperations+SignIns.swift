@@ -9,7 +9,12 @@ import CountersignVault
 
 extension VaultOperations {
     func signIns() -> [ListedSignIn] {
-        (vault?.contents.signIns ?? [:]).values.map { ListedSignIn($0) }.sorted { $0.name < $1.name }
+        (vault?.contents.signIns ?? [:]).values.sorted { $0.name < $1.name }.map { listed($0) }
+    }
+
+    private func listed(_ record: SignInRecord) -> ListedSignIn {
+        ListedSignIn(
+            record, unstored: RenewalLock.unstoredReason(RenewalLock.name(ofSignIn: record.name), of: home))
     }
 
     /// Throws unless a sign-in of that name can be stored. Writes the vault, because a full disk is better noticed
@@ -26,54 +31,92 @@ extension VaultOperations {
             contents.touch()
             return contents.signIns[name]
         }
-        return .signIns(former.map { [ListedSignIn($0)] } ?? [])
+        return .signIns(former.map { [listed($0)] } ?? [])
     }
 
-    /// The vault comes first: without the tokens, the sites would be of no use.
-    func storeSignIn(_ new: NewSignIn, _ tokens: SignInTokens) throws -> VaultResult {
+    /// Waits without end for a renewal of the former sign-in, because the tokens would be lost otherwise.
+    ///
+    /// The vault comes first: without the tokens, the sites would be of no use. The record says which lines the list
+    /// may still have until it is written, so that ``finishSignIns()`` or the next sign-in can complete it.
+    func storeSignIn(
+        _ new: NewSignIn, _ tokens: SignInTokens, _ dialogue: OperationDialogue
+    ) throws -> VaultResult {
         try SignInName.check(new.name)
-        let record = SignInRecord(
-            name: new.name, profile: new.profile, source: new.source, issuer: new.issuer, subject: new.subject,
-            account: new.account, scope: new.scope, sites: new.sites, refreshToken: tokens.refresh,
-            identityToken: tokens.identity, signedIn: new.signedIn, expires: new.expires)
         let vault = try opened()
-        let lock = try renewalLock(new.name, isAbandoned: nil)
+        let lock = try renewalLock(new.name, dialogue, patience: Self.withoutEnd)
         defer { withExtendedLifetime(lock) {} }
-        let former = try vault.update { contents in
+        if dialogue.isAbandoned?() == true { throw Self.interrupted }
+        let sites = SignInSites(home: home, name: new.name)
+        let record = try vault.update { contents in
             let former = contents.signIns[new.name]
+            if let former, former.issuer != new.issuer, former.issuer != new.formerIssuer {
+                throw CountersignError(
+                    .nameInUse,
+                    "another sign-in \(new.name.debugDescription), at \(former.issuer), was stored meanwhile",
+                    hint: "choose another name with --name")
+            }
+            let before = former.map { $0.sites + ($0.formerSites ?? []) } ?? []
+            var record = SignInRecord(
+                name: new.name, profile: new.profile, source: new.source, issuer: new.issuer, subject: new.subject,
+                account: new.account, scope: new.scope, sites: try sites.added(new.sites, besides: before),
+                refreshToken: tokens.refresh, identityToken: tokens.identity, signedIn: new.signedIn,
+                expires: new.expires)
+            record.identifier = new.identifier
+            record.formerSites = Array(Set(before).sorted().prefix(VaultLimits.formerSignInSites))
             try contents.setSignIn(record, accessToken: tokens.access)
-            return former
+            return record
         }
-        try SignInSites(home: home, name: new.name).set(new.sites, replacing: former?.sites ?? [])
+        try writeSites(of: record, in: vault)
         let tag = CredentialTag(token: tokens.access, key: vault.tagKey)
         try BreakerFile(home: home, now: now).nameChanged(new.name, to: .tag(tag))
         return .done
     }
 
-    /// Revokes the tokens at the provider, and removes them and the sites whether that succeeds or not.
+    /// Writes the sites of sign-ins for which that was interrupted. Does nothing if there are none.
+    func finishSignIns() throws {
+        guard let vault else { return }
+        for name in vault.contents.signIns.values.filter({ $0.formerSites != nil }).map(\.name) {
+            let lock = try RenewalLock.acquireIfFree(RenewalLock.name(ofSignIn: name), of: home)
+            guard let lock else { continue }
+            defer { withExtendedLifetime(lock) {} }
+            try vault.reload()
+            guard let record = vault.contents.signIns[name], record.formerSites != nil else { continue }
+            try writeSites(of: record, in: vault)
+        }
+    }
+
+    private func writeSites(of record: SignInRecord, in vault: OpenVault) throws {
+        try SignInSites(home: home, name: record.name).set(record.sites, replacing: record.formerSites ?? [])
+        try vault.update { contents in
+            guard var newest = contents.signIns[record.name], newest.isSame(as: record) else { return }
+            newest.formerSites = nil
+            try contents.updateSignIn(newest)
+        }
+    }
+
+    /// Revokes the tokens at the provider, and then removes them and the sites, whether the provider has done it or
+    /// not. The record is removed last: until then, the operation can be repeated, and the record says so.
     func removeSignIn(_ name: String, _ dialogue: OperationDialogue) throws -> VaultResult {
         guard let vault, vault.contents.signIns[name] != nil else { return unknownSignIn }
-        let lock = try renewalLock(name, isAbandoned: dialogue.isAbandoned)
+        let lock = try renewalLock(name, dialogue, patience: Self.renewalPatience)
         defer { withExtendedLifetime(lock) {} }
         // A renewal may have replaced the tokens.
-        let record = try vault.update { contents in
-            let record = contents.signIns[name]
-            if var ended = record {
-                ended.ended = "the person has signed out"
-                try contents.updateSignIn(ended)
-            }
+        let marked = try vault.update { contents -> SignInRecord? in
+            guard var record = contents.signIns[name] else { return nil }
+            record.ended = SignInRecord.isSigningOut
+            try contents.updateSignIn(record)
             return record
         }
-        guard let record else { return unknownSignIn }
-        let tokens = vault.contents.tokens[name]
-        let (warning, page) = try Blocking.run(isAbandoned: dialogue.isAbandoned) { [home, now] in
-            await Self.revoke(record, tokens, home, now)
-        }
-        try SignInSites(home: home, name: name).set([], replacing: record.sites)
-        try vault.update { _ = $0.removeSignIn(named: name) }
+        guard let record = marked else { return unknownSignIn }
+        let end = try revoke(record, vault.contents.tokens[name], dialogue)
+        let sites = record.sites + (record.formerSites ?? [])
+        try SignInSites(home: home, name: name).set([], replacing: sites)
         try BreakerFile(home: home, now: now).nameChanged(name, to: nil)
+        try vault.update { _ = $0.removeSignIn(named: name) }
         return .signedOut(
-            SignedOut(isRevoked: warning == nil, warning: warning, page: page, sites: record.sites))
+            SignedOut(
+                isRevoked: end.warning == nil, warning: end.warning, page: end.page, userAgent: end.userAgent,
+                sites: record.sites))
     }
 
     private var unknownSignIn: VaultResult {
@@ -81,61 +124,75 @@ extension VaultOperations {
     }
 
     /// Waits until no token of the sign-in is being renewed, and keeps others from it.
-    private func renewalLock(_ name: String, isAbandoned: (() -> Bool)?) throws -> RenewalLock {
-        let lock = try Blocking.run(isAbandoned: isAbandoned) { [home] in
-            try await RenewalLock.acquire(
-                RenewalLock.name(ofSignIn: name), of: home, patience: Self.renewalPatience, waits: {})
+    private func renewalLock(
+        _ name: String, _ dialogue: OperationDialogue, patience: Duration
+    ) throws -> RenewalLock {
+        let lock: RenewalLock?
+        do {
+            lock = try Blocking.run(isAbandoned: dialogue.isAbandoned) { [home] in
+                try await RenewalLock.acquire(RenewalLock.name(ofSignIn: name), of: home, patience: patience) {
+                    dialogue.report(.waitingForOtherProcess)
+                }
+            }
+        } catch is CancellationError {
+            throw Self.interrupted
         }
         guard let lock else {
             throw CountersignError(
                 .refused, "another process is renewing the access token of \(name.debugDescription)",
-                hint: "try again")
+                hint: "try again; `countersign status` shows what it waits for")
         }
         return lock
     }
 
     /// Longer than a renewal takes if every request to the provider takes its full time.
     private static let renewalPatience = Duration.seconds(150)
+    private static let withoutEnd = Duration.seconds(1 << 40)
 
-    /// Returns why the tokens were not revoked, if so, and where the person can sign out.
+    private static let interrupted = CountersignError(.refused, "the command was interrupted")
+
+    private struct End: Sendable {
+        /// Why the tokens were not revoked; nil if they were.
+        var warning: String?
+        /// Where the person can sign out.
+        var page: String?
+        var userAgent: String?
+    }
+
+    private func revoke(
+        _ record: SignInRecord, _ token: TokenCredential?, _ dialogue: OperationDialogue
+    ) throws -> End {
+        let (home, now) = (home, now)
+        do {
+            return try Blocking.run(isAbandoned: dialogue.isAbandoned) {
+                let result = await Self.revoke(record, token, home, now)
+                try Task.checkCancellation()
+                return result
+            }
+        } catch is CancellationError {
+            throw CountersignError(
+                .refused, "signing out was interrupted; the tokens may be revoked, but are not removed",
+                hint: "complete it with `countersign unenroll \(record.name)`")
+        }
+    }
+
     private static func revoke(
         _ record: SignInRecord, _ token: TokenCredential?, _ home: Home, _ now: @escaping @Sendable () -> Int64
-    ) async -> (warning: String?, page: String?) {
+    ) async -> End {
+        guard let token else { return End() }
         do {
             let profile = try SignInProfile(Array(record.profile.utf8))
             let client = try home.providerClient(now: now)
-            let metadata = try await client.metadata(of: profile)
-            let page = EndSession.url(idToken: nil, client: profile.request.client, at: metadata)?.description
-            guard metadata.revocationEndpoint != nil else { return ("it has no revocation endpoint", page) }
-            guard let token else { return (nil, page) }
             let tokens = TokenSet(
                 accessToken: token.token, expiresAt: nil, obtainedAt: record.signedIn,
                 refreshToken: record.refreshToken, scope: nil, idToken: nil, clientInfo: nil)
-            for request in TokenRevocation.requests(tokens, client: profile.request.client, at: metadata) {
-                do throws(OAuthError) {
-                    try TokenRevocation.check(await client.send(request))
-                } catch {
-                    // Some providers revoke refresh tokens only; access tokens expire soon.
-                    if error.providerCode?.error != "unsupported_token_type" { return (error.detail, page) }
-                }
-            }
-            return (nil, page)
+            let (warning, metadata) = await client.revoke(tokens, of: profile)
+            let hint = record.account.isEmpty ? nil : record.account
+            let page = metadata.flatMap { EndSession.url(logoutHint: hint, client: profile.request.client, at: $0) }
+            return End(warning: warning, page: page?.description, userAgent: profile.userAgent?.rawValue)
         } catch {
-            return (Diagnostic.all(in: error).map(\.message).joined(separator: "; "), nil)
+            return End(warning: Diagnostic.all(in: error).map(\.message).joined(separator: "; "))
         }
-    }
-}
-
-extension ProviderClient {
-    /// What the profile's provider says about itself. Throws ``OAuthError``.
-    fileprivate func metadata(of profile: SignInProfile) async throws -> ProviderMetadata {
-        for location in profile.issuer.metadataLocations {
-            guard case .response(let response) = await send(ProviderRequest(.metadata, location)),
-                response.status == 200
-            else { continue }
-            return try ProviderMetadata(parsing: response.body, issuer: profile.issuer, profile.transport)
-        }
-        throw SignInError(.unreachable, "\(profile.issuer) cannot be reached")
     }
 }
 

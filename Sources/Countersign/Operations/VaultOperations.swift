@@ -75,7 +75,7 @@ package struct VaultOperations: Sendable {
             guard let tokens = SignInTokens(decoding: try Self.needed(secret)) else {
                 throw CountersignError(.refused, "the tokens are malformed")
             }
-            return try storeSignIn(new, tokens)
+            return try storeSignIn(new, tokens, dialogue)
         case .removeSignIn(let name): return try removeSignIn(name, dialogue)
         case .ensureAuthority, .rotateAuthority: return try authority(operation)
         case .report, .runProxy:

@@ -40,16 +40,17 @@ package struct VaultServer: Sendable {
 
     /// Sends an operation with its secret and waits for the result. Returns nil if the server cannot perform it and
     /// has done nothing, for example because the vault has been locked; `declined` receives the reason if the user
-    /// does not know it. Throws ``ServerRefusal`` if it fails.
+    /// does not know it. Throws ``ServerRefusal`` if it fails, and `refused` if `isAbandoned`, which is called once a
+    /// second, returns true.
     package func perform(
         _ operation: VaultOperation, secret: Secret?, report: (RenewalProgress) -> Void,
-        declined: (String) -> Void = { _ in }
+        isAbandoned: () -> Bool = { false }, declined: (String) -> Void = { _ in }
     ) throws -> VaultResult? {
         guard let connection = try ControlSocket.connectIfRunning(to: home) else { return nil }
         // A server that refuses the connection says why before it has read the request.
         _ = connection.send(.perform(operation), secret)
         while true {
-            switch try nextReply(on: connection) {
+            switch try nextReply(on: connection, isAbandoned: isAbandoned) {
             case .progress(let progress): report(progress)
             case .opened: throw noAnswer
             case .finished(let result): return result
@@ -89,9 +90,14 @@ package struct VaultServer: Sendable {
 
     /// Waits for the server's next line. An operation takes as long as it takes, but the server answers on another
     /// connection meanwhile, unless it has been stopped.
-    private func nextReply(on connection: ControlConnection) throws -> OperationReply {
-        var missed = 0
-        while !connection.waitForInput(seconds: LocalSocket.timeoutSeconds) {
+    private func nextReply(
+        on connection: ControlConnection, isAbandoned: () -> Bool = { false }
+    ) throws -> OperationReply {
+        var (seconds, missed) = (0, 0)
+        while !connection.waitForInput(seconds: 1) {
+            if isAbandoned() { throw CountersignError(.refused, "the command was interrupted") }
+            seconds += 1
+            guard seconds.isMultiple(of: LocalSocket.timeoutSeconds) else { continue }
             missed = ControlSocket.responds(home) ? 0 : missed + 1
             guard missed < Self.missedAnswers else { throw noResponse }
         }

@@ -45,6 +45,7 @@ package final class ProxyRuntime: Sendable {
         renewals: RenewalKeeper? = nil, logger: Logger
     ) async throws {
         keeper.home.removeAbandonedFiles()
+        Self.finishSignIns(keeper, logger)
         for case .unix(let path) in configuration.listeningAddresses {
             try HomeFile(path: path).requireFolder()
             guard try LocalSocket.connect(to: path) == nil else {
@@ -137,6 +138,16 @@ package final class ProxyRuntime: Sendable {
         if !isTemporary { keeper.revocation.finishWaiting() }
         if ownsGroup { try? await group.shutdownGracefully() }
         await keeper.breaker.flush()
+    }
+
+    /// The sites of a sign-in that was stored when its process ended.
+    private static func finishSignIns(_ keeper: PolicyKeeper, _ logger: Logger) {
+        do {
+            try VaultOperations(home: keeper.home, vault: keeper.vault, now: { Int64(time(nil)) }).finishSignIns()
+        } catch {
+            let reason = Diagnostic.all(in: error).map(\.message).joined(separator: "; ")
+            logger.warning("the sites of a sign-in cannot be added to the list: \(reason)")
+        }
     }
 
     // MARK: Control socket

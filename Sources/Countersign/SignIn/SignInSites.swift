@@ -12,12 +12,21 @@ struct SignInSites {
 
     private var file: HomeFile { home.file("\(Home.sitesFolder)/signed-in.\(name).sites") }
 
+    /// Those of `lines` that the file does not have of the person's own. `former` are lines of the sign-ins before.
+    func added(_ lines: [String], besides former: [String]) throws -> [String] {
+        try home.withLock(on: Home.sitesFolder) {
+            let text = try home.siteFiles().first { $0.name == file.name }?.text ?? ""
+            let own = Set(text.split(whereSeparator: \.isNewline).map(String.init)).subtracting(former)
+            return lines.filter { !own.contains($0) }
+        }
+    }
+
     /// Throws if the list would be faulty with `lines` in place of what the file has now. Writes nothing.
     func check(_ lines: [String]) throws {
         try home.withLock(on: Home.sitesFolder) { _ = try text(with: lines, replacing: []) }
     }
 
-    /// Writes the file. `former` are the lines of the previous sign-in; lines that the person has added stay.
+    /// Writes the file. `former` are the lines of the sign-ins before; lines that the person has added stay.
     func set(_ lines: [String], replacing former: [String]) throws {
         try home.withLock(on: Home.sitesFolder) {
             let text = try text(with: lines, replacing: former)

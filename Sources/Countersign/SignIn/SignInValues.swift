@@ -19,10 +19,14 @@ package struct NewSignIn: Equatable, Sendable, Codable {
     package var signedIn: Int64
     /// 0 if the provider does not say.
     package var expires: Int64
+    /// 32 hexadecimal digits, random.
+    package var identifier: String
+    /// The issuer of the sign-in that the person wants to replace; nil if there is none.
+    package var formerIssuer: String?
 
     package init(
         name: String, profile: String, source: String, issuer: String, subject: String, account: String, scope: String,
-        sites: [String], signedIn: Int64, expires: Int64
+        sites: [String], signedIn: Int64, expires: Int64, formerIssuer: String?
     ) {
         self.name = name
         self.profile = profile
@@ -34,6 +38,8 @@ package struct NewSignIn: Equatable, Sendable, Codable {
         self.sites = sites
         self.signedIn = signedIn
         self.expires = expires
+        self.formerIssuer = formerIssuer
+        identifier = Hex.encode(Randomness.bytes(16))
     }
 }
 
@@ -55,9 +61,15 @@ package struct ListedSignIn: Equatable, Sendable, Codable {
     package let ended: String
     package let failures: UInt32
     package let lastFailure: Int64
+    /// Empty if an earlier version has stored it.
+    package let identifier: String
+    /// Why the process that has newer tokens cannot store them; nil if there is none.
+    package let unstored: String?
 
-    init(_ record: SignInRecord) {
+    init(_ record: SignInRecord, unstored: String?) {
         name = record.name
+        identifier = record.identifier
+        self.unstored = unstored
         issuer = record.issuer
         account = record.account
         subject = record.subject
@@ -81,6 +93,8 @@ package struct SignedOut: Equatable, Sendable, Codable {
     package let warning: String?
     /// Where the person signs out in the browser, if the provider has such a page.
     package let page: String?
+    /// The user agent that the profile names, if it names one.
+    package let userAgent: String?
     /// The sites that are no longer listed.
     package let sites: [String]
 }

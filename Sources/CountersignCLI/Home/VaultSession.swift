@@ -41,19 +41,20 @@ final class VaultSession {
     }
 
     /// Performs one operation. `report` receives the progress of a renewal. Opens the vault in this process if the
-    /// server cannot perform the operation.
+    /// server cannot perform the operation. Throws if `isAbandoned`, which is called from time to time, returns true.
     func perform(
-        _ operation: VaultOperation, secret: Secret? = nil,
+        _ operation: VaultOperation, secret: Secret? = nil, isAbandoned: (@Sendable () -> Bool)? = nil,
         report: @escaping @Sendable (RenewalProgress) -> Void = { _ in }, confirm: AnchorConfirmation? = nil
     ) throws -> VaultResult {
         if let server, server.offers(operation) {
             let result = try server.perform(
-                operation, secret: secret, report: report, declined: VaultAccess.opensVault)
+                operation, secret: secret, report: report, isAbandoned: { isAbandoned?() == true },
+                declined: VaultAccess.opensVault)
             if let result { return result }
             self.server = nil
         }
         return try operations().perform(
-            operation, secret: secret, OperationDialogue(report: report), confirm: confirm)
+            operation, secret: secret, OperationDialogue(report: report, isAbandoned: isAbandoned), confirm: confirm)
     }
 
     // MARK: Results

@@ -23,6 +23,19 @@ final class Interrupts: Sendable {
         }
     }
 
+    /// Whether a signal has arrived.
+    var haveArrived: Bool { state.withLock { $0.signal != nil } }
+
+    /// The exit status of a shell after the signal that has arrived.
+    var exitCode: ExitCode? { state.withLock { $0.signal.map { ExitCode(128 + $0) } } }
+
+    /// Runs `body`, which a signal does not end: it has to look at ``haveArrived``.
+    func holding<Value>(_ body: () throws -> Value) rethrows -> Value {
+        state.withLock { $0.cancel = {} }
+        defer { state.withLock { $0.cancel = nil } }
+        return try body()
+    }
+
     /// Runs `body`. After a signal, reports that it was cancelled, and throws the exit status of a shell.
     func cancelling<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
         let task = Task { try await body() }

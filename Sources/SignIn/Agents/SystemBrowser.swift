@@ -26,7 +26,16 @@ package struct SystemBrowser: UserAgent {
     }
 
     package func show(_ page: SignInPage) async throws {
-        let url = page.url.description
+        try await start(installed(opening: page.url.description), page)
+    }
+
+    /// Opens a page that no sign-in waits for, and returns without waiting for the browser.
+    package func open(_ url: String) throws(SignInError) {
+        for words in try installed(opening: url).prefix(1) { _ = try AgentProcess(words, environment: environment) }
+    }
+
+    /// The commands that are installed, with the URL.
+    private func installed(opening url: String) throws(SignInError) -> [[String]] {
         let found = commands.compactMap { command -> [String]? in
             guard let path = AgentProcess.path(of: command.words[0], in: environment) else { return nil }
             return [path] + command.opening(url).dropFirst()
@@ -36,7 +45,7 @@ package struct SystemBrowser: UserAgent {
                 .noAgent, "there is no browser: neither $BROWSER nor xdg-open nor gio is a program here",
                 hint: "install xdg-utils and a browser, set BROWSER, or use --user-agent device")
         }
-        try await start(found, page)
+        return found
     }
 
     /// Starts the first command, and the next one if it fails, as `xdg-open` does without a browser. The browser stays

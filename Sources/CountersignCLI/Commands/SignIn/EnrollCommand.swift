@@ -93,14 +93,50 @@ struct EnrollCommand: AsyncParsableCommand {
             profile, client: client, agent: Self.agent(kind, environment), limit: .seconds(timeout), now: Self.now,
             nextLine: nextLine, report: reporter.report)
         let result = try await interrupts.cancelling { try await flow.run() }
-        let new = NewSignIn(result, name: name, profile, source: source, sites: lines, at: Self.now())
+        let new = NewSignIn(result, name: name, profile, source: source, sites: lines, former: former, at: Self.now())
         if let former, !former.subject.isEmpty, former.subject != new.subject {
             Console.warning("\(new.account) takes the place of \(former.account), who was signed in before")
         }
-        guard case .done = try session.perform(.storeSignIn(new), secret: SignInTokens(result.tokens).encoded) else {
-            throw VaultSession.unexpected
+        do {
+            try interrupts.holding { try Self.store(new, result.tokens, in: session, interrupts) }
+        } catch {
+            await Self.discard(new, result.tokens, of: profile, client, session)
+            throw interrupts.exitCode ?? error
         }
         reporter.stored(new)
+    }
+
+    /// Waits for the renewal of a former sign-in until the person interrupts it.
+    private static func store(
+        _ new: NewSignIn, _ tokens: TokenSet, in session: VaultSession, _ interrupts: Interrupts
+    ) throws {
+        let result = try session.perform(
+            .storeSignIn(new), secret: SignInTokens(tokens).encoded, isAbandoned: { interrupts.haveArrived },
+            report: { progress in
+                guard progress == .waitingForOtherProcess else { return }
+                Console.log(
+                    "info",
+                    "another process is renewing the access token of \(new.name.debugDescription): waiting for it; "
+                        + "Ctrl-C revokes the new tokens")
+            })
+        guard case .done = result else { throw VaultSession.unexpected }
+    }
+
+    /// Revokes tokens that were not stored: nobody could use or end them any more.
+    private static func discard(
+        _ new: NewSignIn, _ tokens: TokenSet, of profile: SignInProfile, _ client: ProviderClient,
+        _ session: VaultSession
+    ) async {
+        // If the vault cannot be read, they may be stored.
+        guard let signIns = try? session.signIns(.listSignIns) else { return }
+        guard !signIns.contains(where: { $0.identifier == new.identifier }) else {
+            return Console.warning("the sign-in is stored, but not complete; `countersign enroll` completes it")
+        }
+        if let warning = await client.revoke(tokens, of: profile).warning {
+            Console.warning("the new tokens are not stored, and the provider has not revoked them: \(warning)")
+        } else {
+            Console.warning("the new tokens are not stored; the provider has revoked them")
+        }
     }
 
     /// Another provider's profile must not take over a name that the person has not chosen for it: the sites with that
@@ -151,11 +187,13 @@ extension UserAgentKind: ExpressibleByArgument {}
 
 extension NewSignIn {
     fileprivate init(
-        _ result: SignInResult, name: String, _ profile: SignInProfile, source: String, sites: [String], at now: Int64
+        _ result: SignInResult, name: String, _ profile: SignInProfile, source: String, sites: [String],
+        former: ListedSignIn?, at now: Int64
     ) {
         self.init(
             name: name, profile: profile.text, source: source, issuer: profile.issuer.text,
             subject: result.idToken?.subject ?? "", account: result.idToken?.accountName ?? "",
-            scope: result.tokens.scope ?? "", sites: sites, signedIn: now, expires: result.tokens.expiresAt ?? 0)
+            scope: result.tokens.scope ?? "", sites: sites, signedIn: now, expires: result.tokens.expiresAt ?? 0,
+            formerIssuer: former?.issuer)
     }
 }

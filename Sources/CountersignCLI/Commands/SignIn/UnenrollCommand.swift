@@ -3,6 +3,8 @@
 import ArgumentParser
 import Countersign
 import CountersignCryptography
+import CountersignSignIn
+import FoundationEssentials
 import Glibc
 
 /// `countersign unenroll`.
@@ -12,8 +14,9 @@ struct UnenrollCommand: ParsableCommand {
         abstract: "Sign out, and remove what the profile of a sign-in has brought.",
         discussion: """
             Revokes the tokens at the provider (RFC 7009), and removes them and the profile's sites from the home, \
-            even if the provider cannot be reached. The browser stays signed in; if the provider has a page to sign \
-            out there, its address is printed.
+            even if the provider cannot be reached. If the command is interrupted, run it again. Your browser stays \
+            signed in: if the provider has a page to sign out there, the command offers to open it, or prints its \
+            address on a machine without a display or a terminal.
 
             EXAMPLES:
               countersign unenroll work
@@ -23,6 +26,9 @@ struct UnenrollCommand: ParsableCommand {
     @OptionGroup var secrets: SecretOption
     @Argument(help: ArgumentHelp("The sign-in's name. (default: the only one)", valueName: "name"))
     var name: String?
+
+    @Flag(help: "Leave your browser signed in at the provider.")
+    var noSignOut = false
 
     func run() throws {
         let home = try homeOption.located()
@@ -38,12 +44,29 @@ struct UnenrollCommand: ParsableCommand {
                     "the provider has not revoked the tokens: \(warning)",
                     hint: "they end by themselves; the provider's operator can end them earlier")
             }
-            if let page = result.page {
-                Console.log("info", "your browser is still signed in; this page ends that:")
-                Console.write("\(page)\n", to: STDERR_FILENO)
-            }
+            if let page = result.page, !noSignOut { try signOut(at: page, result) }
         default: throw VaultSession.unexpected
         }
+    }
+
+    /// Opens the page in the browser of the sign-in if the person agrees, and otherwise says where it is.
+    private func signOut(at page: String, _ result: SignedOut) throws {
+        let environment = ProcessInfo.processInfo.environment
+        let preferred = UserAgentKind.preferred(in: environment)
+        let kind = result.userAgent.flatMap(UserAgentKind.init) ?? preferred
+        // A private window has taken its cookies with it.
+        guard kind != .systemPrivate else { return }
+        if kind == .system, preferred == .system, Confirmation.hasTerminal {
+            let question = "Your browser is still signed in. Open the provider's page to sign out?"
+            guard try Confirmation(isGiven: false).asks(question) else { return }
+            do throws(SignInError) {
+                return try SystemBrowser(environment: environment).open(page)
+            } catch {
+                Console.warning(error.detail, hint: error.hint)
+            }
+        }
+        Console.log("info", "your browser is still signed in; this page ends that:")
+        Console.write("\(page)\n", to: STDERR_FILENO)
     }
 
     private static func only(_ signIns: [ListedSignIn]) throws -> String {
@@ -63,7 +86,8 @@ struct StatusCommand: ParsableCommand {
         abstract: "Show who is signed in, at which provider, and until when.",
         discussion: """
             STATE is `valid until` the time at which the access token expires; it is renewed before that if the \
-            provider permits it. Exit status 1 if a sign-in has ended.
+            provider permits it. `at risk` says that another process has new tokens and cannot store them; if it ends \
+            before it can, the sign-in is lost. Exit status 1 if a sign-in has ended.
 
             EXAMPLES:
               countersign status
@@ -136,6 +160,7 @@ extension ListedSignIn {
     }
 
     fileprivate func state(at now: Int64) -> String {
+        if let unstored { return "at risk until new tokens can be stored: \(unstored)" }
         if !ended.isEmpty { return "ended: \(ended)" }
         if hasEnded(at: now) { return "expired \(WallClock.rfc3339(expires))" }
         if failures > 0 { return "not renewed since \(WallClock.rfc3339(lastFailure))" }

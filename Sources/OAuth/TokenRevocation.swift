@@ -34,20 +34,3 @@ package enum TokenRevocation {
         }
     }
 }
-
-/// Signing out at the provider in the browser (OpenID Connect RP-Initiated Logout §2).
-package enum EndSession {
-    /// Where to send the person; nil if the provider has no such page.
-    package static func url(
-        idToken: Secret?, client: Client, at metadata: ProviderMetadata, redirect: RedirectURI? = nil,
-        state: String? = nil
-    ) -> EndpointURL? {
-        guard let endpoint = metadata.endSessionEndpoint else { return nil }
-        var parameters = FormParameters()
-        if let idToken { parameters.append("id_token_hint", idToken) }
-        parameters.append("client_id", client.identifier)
-        parameters.append("post_logout_redirect_uri", ifPresent: redirect?.text)
-        parameters.append("state", ifPresent: state)
-        return endpoint.adding(query: parameters.text)
-    }
-}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+import CountersignOAuth
+
+extension ProviderClient {
+    /// Revokes the tokens at the profile's provider (RFC 7009). Returns why that was not done, if so, and what the
+    /// provider says about itself if it can be reached.
+    package func revoke(
+        _ tokens: TokenSet, of profile: SignInProfile
+    ) async -> (warning: String?, metadata: ProviderMetadata?) {
+        let metadata: ProviderMetadata
+        do {
+            metadata = try await self.metadata(of: profile)
+        } catch {
+            return ((error as? any DiagnosableError)?.detail ?? "\(error)", nil)
+        }
+        guard metadata.revocationEndpoint != nil else { return ("it has no revocation endpoint", metadata) }
+        for request in TokenRevocation.requests(tokens, client: profile.request.client, at: metadata) {
+            do throws(OAuthError) {
+                try TokenRevocation.check(await send(request), of: request)
+            } catch {
+                // Some providers revoke refresh tokens only; access tokens expire soon.
+                if error.providerCode?.error != "unsupported_token_type" { return (error.detail, metadata) }
+            }
+        }
+        return (nil, metadata)
+    }
+
+    /// What the profile's provider says about itself. Throws ``OAuthError`` and ``SignInError``.
+    private func metadata(of profile: SignInProfile) async throws -> ProviderMetadata {
+        for location in profile.issuer.metadataLocations {
+            guard case .response(let response) = await send(ProviderRequest(.metadata, location)),
+                response.status == 200
+            else { continue }
+            return try ProviderMetadata(parsing: response.body, issuer: profile.issuer, profile.transport)
+        }
+        throw SignInError(.unreachable, "\(profile.issuer) cannot be reached")
+    }
+}
