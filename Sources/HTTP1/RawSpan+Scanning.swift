@@ -97,15 +97,16 @@ extension RawSpan {
 
     /// Whether every octet is ASCII and not a control character.
     var isPrintable: Bool {
+        // Each octet less 0x20: what is printable is below 0x5F, and control characters wrap around.
+        var largest = SIMD16<UInt8>(repeating: 0)
         var position = 0
-        while position <= byteCount - 8 {
-            let word = eightBytes(position)
-            let found = RawSpan.below(0x20, in: word) | RawSpan.below(1, in: word ^ (RawSpan.low &* 0x7F))
-            guard (found | word) & RawSpan.high == 0 else { return false }
-            position += 8
+        while position <= byteCount - 16 {
+            let octets = unsafeLoadUnaligned(fromByteOffset: position, as: SIMD16<UInt8>.self)
+            largest = pointwiseMax(largest, octets &- 0x20)
+            position += 16
         }
         while position < byteCount, byte(position) &- 0x20 < 0x5F { position += 1 }
-        return position == byteCount
+        return position == byteCount && largest.max() < 0x5F
     }
 
     /// Visits the elements of the comma-separated list at `value`, except empty ones.

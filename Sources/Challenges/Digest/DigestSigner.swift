@@ -120,6 +120,6 @@ final class DigestSigner: RequestSigner {
 
     /// Eight hexadecimal digits.
     private static func digits(_ count: UInt32) -> [UInt8] {
-        Hex.digits([UInt8(count >> 24), UInt8(count >> 16 & 0xFF), UInt8(count >> 8 & 0xFF), UInt8(count & 0xFF)])
+        withUnsafeBytes(of: count.bigEndian) { Hex.digits($0) }
     }
 }
