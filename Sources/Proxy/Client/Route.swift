@@ -11,8 +11,11 @@ final class Route {
     final class PreparedExchange {
         let exchange: ExchangeMachine
         let action: ExchangeMachine.Action
+        /// ``RequestContext/accepted``
+        let accepted: AcceptedAnswer?
 
         init(_ context: RequestContext, hasBody: Bool) {
+            accepted = context.accepted
             var context = context
             context.hasBody = hasBody
             var exchange = ExchangeMachine(context)

@@ -194,21 +194,24 @@ extension ExchangeDriver {
     func conclude(_ outcome: ExchangeMachine.Outcome) -> ExchangeMachine.Outcome {
         let outcome = known(outcome)
         observe(outcome)
-        if case .accepted(let accepted) = outcome, let reason = exchange.reasonForWeaker {
-            record.explain("answered with \(accepted.offer.authenticator.name), because \(reason)")
-        }
         switch outcome {
         case .notChallenged:
             endPermit(.inconclusive)
         case .accepted(let accepted) where GatewayResponse.includes(status: record.status):
             wasAccepted = true
+            explainWeaker(accepted)
             record.answered(accepted.space.scheme.rawValue, with: accepted.credential.name)
             gatewayResponded(to: accepted)
         case .accepted(let accepted):
             wasAccepted = true
-            if accepted !== exchange.context.accepted, accepted != exchange.context.accepted {
-                remember(accepted)
-                services.shared.delegateCredentials?.accepted(accepted.credential, in: accepted.space)
+            // Otherwise it was sent before a challenge, and nothing is new. That is tested first, because reading the
+            // machine copies it, which costs 400 instructions each time.
+            if !isReused(accepted) {
+                explainWeaker(accepted)
+                if accepted != exchange.context.accepted {
+                    remember(accepted)
+                    services.shared.delegateCredentials?.accepted(accepted.credential, in: accepted.space)
+                }
             }
             record.answered(accepted.space.scheme.rawValue, with: accepted.credential.name)
             noteAuthentication(by: accepted)
@@ -227,6 +230,11 @@ extension ExchangeDriver {
         }
         noteCertificate()
         return outcome
+    }
+
+    private func explainWeaker(_ accepted: AcceptedAnswer) {
+        guard let reason = exchange.reasonForWeaker else { return }
+        record.explain("answered with \(accepted.offer.authenticator.name), because \(reason)")
     }
 
     /// A server says whether a ticket has authenticated the connection for its further requests, too (MS-N2HT §2.2.3).

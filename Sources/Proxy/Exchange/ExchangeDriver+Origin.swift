@@ -21,7 +21,7 @@ extension ExchangeDriver: OriginStreamDelegate {
         run(
             exchange.responseReceived(
                 status: status, challengeFields: fields.values(of: .wwwAuthenticate),
-                informationFields: fields.values(named: ChallengeSource.origin.informationField), sent: sentField))
+                informationFields: fields.values(of: .authenticationInfo), sent: sentField))
         if case .deciding = mode { stream?.pauseReading() }
     }
 

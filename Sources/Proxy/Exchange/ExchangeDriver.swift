@@ -221,6 +221,9 @@ final class ExchangeDriver {
         start()
     }
 
+    /// Whether `accepted` is the answer that earlier requests got accepted, sent before a challenge.
+    func isReused(_ accepted: AcceptedAnswer) -> Bool { accepted === prepared.accepted }
+
     func beginDialogue() -> Dialogue {
         if let dialogue { return dialogue }
         let new = Dialogue()
