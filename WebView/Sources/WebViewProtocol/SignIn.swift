@@ -13,7 +13,7 @@ package struct SignIn: Equatable, Sendable {
     package let userAgent: String?
     package let pageMessages: PageMessagePolicy?
 
-    /// - Parameter permitsLoopbackHTTP: Whether allowed origins may be `http://` on loopback. For tests.
+    /// - Parameter permitsLoopbackHTTP: Whether allowed origins may be `http://` on loopback.
     package init(_ request: OpenRequest, permitsLoopbackHTTP: Bool = false) throws(ProtocolError) {
         policy = try Self.policy(request, permitsLoopbackHTTP)
         first = PageRequest(url: request.url, headers: request.headers)

@@ -28,6 +28,7 @@ enum Launcher {
         let program = URLOfProgram.path
         var arguments = ["bwrap", "--dev-bind", "/", "/", "--ro-bind", bundle, trustStore, "--", program]
         arguments.append("--in-namespace")
+        if options.permitsLoopbackHTTP { arguments.append("--loopback-http") }
         if options.isTest { arguments.append("--test") }
         let pointers: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
         execv(Installation.bubblewrap() ?? "/usr/bin/bwrap", pointers)

@@ -9,7 +9,9 @@ struct Options {
     var mode = Mode.signIn
     /// The certificates that the view trusts, in PEM.
     var caBundle: String?
-    /// Permits http on loopback and the command `snapshot`.
+    /// Permits http on loopback in allowed origins.
+    var permitsLoopbackHTTP = false
+    /// Permits the same and the command `snapshot`.
     var isTest = false
     /// Set by `Launcher`.
     var isInNamespace = false
@@ -20,7 +22,8 @@ struct Options {
             switch argument {
             case "--help": mode = .help
             case "--version": mode = .version
-            case "--test": isTest = true
+            case "--loopback-http": permitsLoopbackHTTP = true
+            case "--test": (isTest, permitsLoopbackHTTP) = (true, true)
             case "--in-namespace": isInNamespace = true
             case "--ca-bundle":
                 guard let file = rest.popFirst() else { throw WrongUse(description: "--ca-bundle needs a file") }
@@ -34,7 +37,7 @@ struct Options {
         let description: String
     }
 
-    static let usage = "countersign-webview [--ca-bundle FILE] [--test]"
+    static let usage = "countersign-webview [--ca-bundle FILE] [--loopback-http] [--test]"
 
     static let help = """
         Usage: \(usage)
@@ -43,7 +46,8 @@ struct Options {
         writes events to standard output, one JSON object per line. Documentation/EmbeddedAgent.md describes them.
 
           --ca-bundle FILE  trust the certificates in FILE (PEM) instead of the system's
-          --test            permit http on loopback, and the command snapshot
+          --loopback-http   permit providers with http on loopback
+          --test            the same, and the command snapshot
           --version         print the version of the protocol and of WebKitGTK
           --help            print this text
         """

@@ -8,16 +8,16 @@ import WebViewProtocol
 /// actor does not run.
 final class Program {
     private let events: EventWriter
-    private let isTest: Bool
+    private let options: Options
     private let loop = g_main_loop_new(nil, 0)
     private var splitter = LineSplitter()
     private var window: SignInWindow?
     private var isEnding = false
     private var exitStatus: Int32 = 0
 
-    init(events: EventWriter, isTest: Bool) {
+    init(events: EventWriter, options: Options) {
         self.events = events
-        self.isTest = isTest
+        self.options = options
     }
 
     /// Returns the exit status.
@@ -87,7 +87,7 @@ final class Program {
         switch command {
         case .open(let request):
             guard window == nil else { throw ProtocolError("'open' came twice") }
-            open(try SignIn(request, permitsLoopbackHTTP: isTest))
+            open(try SignIn(request, permitsLoopbackHTTP: options.permitsLoopbackHTTP))
         case .load(let request):
             let window = try opened()
             try request.check(window.signIn.policy)
@@ -98,7 +98,7 @@ final class Program {
         case .cancel: end(.cancel)
         case .close: end(.close)
         case .snapshot(let file):
-            guard isTest else { throw ProtocolError("'snapshot' needs --test") }
+            guard options.isTest else { throw ProtocolError("'snapshot' needs --test") }
             try opened().snapshot(file: file)
         }
     }

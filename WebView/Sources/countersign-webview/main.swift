@@ -32,7 +32,7 @@ do throws(StartFailure) {
     if options.isInNamespace { Launcher.endWithParent() }
     events = try .takingStandardOutput()
     try Installation.checkDisplay()
-    exit(Program(events: events, isTest: options.isTest).run())
+    exit(Program(events: events, options: options).run())
 } catch {
     events.write(.failed(code: error.code, sentence: error.sentence, remedy: error.remedy))
     exit(1)

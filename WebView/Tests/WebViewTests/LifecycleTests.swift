@@ -128,8 +128,11 @@ extension WebView {
             #expect(try view.failed() == .protocolError)
         }
 
-        @Test func plainHTTPIsForTestsOnly() throws {
+        @Test func plainHTTPNeedsAnArgument() throws {
             #expect(try WebViewProcess.open("/", arguments: []).failed() == .protocolError)
+            let view = try WebViewProcess.open("/", arguments: ["--loopback-http"])
+            try view.loaded()
+            view.close()
         }
 
         @Test func wrongArgumentsAreWrongUse() throws {
