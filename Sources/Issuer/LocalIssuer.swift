@@ -5,9 +5,10 @@ import CountersignCryptography
 import CountersignJSON
 import Synchronization
 
-/// A small OAuth 2.0 and OpenID Connect provider for the demo and for tests, with one client and one account: discovery,
-/// the authorization code flow with PKCE (RFC 7636, required) and pushed requests (RFC 9126), the device flow (RFC
-/// 8628), refresh tokens that can be used once (RFC 9700 §4.14.2), revocation (RFC 7009), and a page to sign out.
+/// A small OAuth 2.0 and OpenID Connect provider for the demo and for tests, with one client and one account:
+/// discovery, the authorization code flow with PKCE (RFC 7636, required) and pushed requests (RFC 9126), the device
+/// flow (RFC 8628), refresh tokens that can be used once (RFC 9700 §4.14.2), revocation (RFC 7009), and a page to sign
+/// out.
 ///
 /// It is not for production: nothing outlives the process, access tokens are valid for every API (RFC 8707 is ignored),
 /// and there is no session, so that every sign-in shows the login page.
