@@ -3,36 +3,7 @@
 import CountersignCryptography
 
 extension ExchangeMachine {
-    // MARK: From the request to the credential request
-
-    mutating func start() -> Action {
-        guard !context.isRefused else {
-            state = .untouched
-            return .send(nil)
-        }
-        guard let accepted = context.usableAnswer else { return sendUnanswered() }
-        switch accepted.preemption {
-        case .answer(let answer):
-            checks.challenge = .yes("\(accepted.space.scheme.rawValue) was accepted here before")
-            checks.credential = .yes("credential \"\(accepted.credential.name)\"")
-            roundsAnswered += 1
-            state = .awaitingReuse(accepted)
-            return .send(answer)
-        case .dialogue:
-            return ask(accepted.offer, weaker: [], isPreemptive: true)
-        case .none:
-            return sendUnanswered()
-        }
-    }
-
-    /// Sends the request as the client sent it, as if no answer had been accepted before. A challenge may be held whose
-    /// response has to make way for it.
-    mutating func sendUnanswered() -> Action {
-        requiresSameConnection = false
-        checks = ThreeChecks(site: context.site)
-        state = .awaitingChallenge
-        return .send(nil)
-    }
+    // MARK: From the challenge to the credential request
 
     /// Handles the first challenge.
     mutating func challenged(_ fields: [String]) -> Action {
@@ -43,14 +14,14 @@ extension ExchangeMachine {
         }
     }
 
-    private mutating func parse(_ fields: [String]) throws(AuthenticationError) -> [Challenge] {
+    mutating func parse(_ fields: [String]) throws(AuthenticationError) -> [Challenge] {
         holdsChallenge = true
         challenges = []
         challenges = try ChallengeParser.parse(fields: fields)
         return challenges
     }
 
-    private mutating func choose(among challenges: [Challenge]) -> Action {
+    mutating func choose(among challenges: [Challenge]) -> Action {
         checks = ThreeChecks(site: context.site)
         let offers = context.authenticators.offers(in: challenges, permitted: context.permitted)
         guard !offers.isEmpty else { return handBack(challenge: .no(nothingToAnswer(challenges))) }
@@ -91,7 +62,7 @@ extension ExchangeMachine {
         .yes("\(offer.authenticator.scheme.rawValue) is offered and permitted")
     }
 
-    private mutating func ask(_ offer: Offer, weaker: [Offer], isPreemptive: Bool) -> Action {
+    mutating func ask(_ offer: Offer, weaker: [Offer], isPreemptive: Bool) -> Action {
         checks.challenge =
             isPreemptive ? .yes("\(offer.authenticator.scheme.rawValue) was accepted here before") : isOffered(offer)
         state = .asked(PendingDecision(offer: offer, weaker: weaker, isPreemptive: isPreemptive))
@@ -164,7 +135,7 @@ extension ExchangeMachine {
         return send(pending, .fixed(field), expectsReply: token.expectsReply)
     }
 
-    private mutating func send(_ pending: PendingAnswer, _ answer: Answer, expectsReply: Bool = false) -> Action {
+    mutating func send(_ pending: PendingAnswer, _ answer: Answer, expectsReply: Bool = false) -> Action {
         if let end = countRound() { return end }
         if pending.offer.authenticator.bindsConnection { requiresSameConnection = true }
         state = expectsReply ? .awaitingToken(pending, answer) : .awaitingVerdict(pending, answer)
@@ -172,7 +143,7 @@ extension ExchangeMachine {
     }
 
     /// Counts a send that carries our answer. If the limit is exceeded, returns the action that ends the exchange.
-    private mutating func countRound() -> Action? {
+    mutating func countRound() -> Action? {
         guard roundsAnswered < Self.maximumRounds else {
             return giveUp(challenge: .no("more than \(Self.maximumRounds) rounds"))
         }
@@ -181,29 +152,6 @@ extension ExchangeMachine {
     }
 
     // MARK: A challenge to our answer
-
-    /// Handles a challenge to a request that carried a previously accepted answer.
-    mutating func challengedAgain(_ fields: [String], _ accepted: AcceptedAnswer) -> Action {
-        guard case .answer(let answer) = accepted.preemption else { return challenged(fields) }
-        do throws(AuthenticationError) {
-            let challenges = try parse(fields)
-            let offer = accepted.offer
-            // Another realm or scheme asks for credentials of its own, so this is its first challenge.
-            guard offer.authenticator.isAsked(again: offer.challenge, by: challenges) else {
-                return challengedInstead(of: offer, by: challenges)
-            }
-            switch verdict(on: challenges, offer, answer, expectsToken: false) {
-            case .rejected, .nextToken: return rejected(accepted.space, accepted.credential)
-            case .invalid: return invalid(accepted.space, accepted.credential)
-            case .insufficient(let reason): return handBack(credential: .no(reason))
-            case .handBack(let reason): return handBack(challenge: .no(reason))
-            case .stale(let renewed): return reuse(accepted, renewed)
-            }
-        } catch {
-            // The challenge cannot be parsed, but the server has certainly not accepted the answer.
-            return rejected(accepted.space, accepted.credential)
-        }
-    }
 
     /// Handles a challenge to an answer that was computed in this exchange.
     mutating func challengedAgain(
@@ -243,17 +191,7 @@ extension ExchangeMachine {
         }
     }
 
-    /// Handles challenges that are not about the answer to `offer`, which was sent before any challenge. They may be
-    /// the server's reply to that answer. So if one is weaker, none is answered: the request is sent once more as the
-    /// client sent it, and the server's challenge to that is its first.
-    private mutating func challengedInstead(of offer: Offer, by challenges: [Challenge]) -> Action {
-        let table = context.authenticators
-        let offers = table.offers(in: challenges, permitted: context.permitted)
-        let hasWeaker = offers.contains { table.isWeaker($0.authenticator, than: offer.authenticator) }
-        return hasWeaker ? sendUnanswered() : choose(among: challenges)
-    }
-
-    private func verdict(
+    func verdict(
         on challenges: [Challenge], _ offer: Offer, _ answer: Answer, expectsToken: Bool
     ) -> ChallengeVerdict {
         offer.authenticator.verdict(
@@ -262,18 +200,7 @@ extension ExchangeMachine {
                 expectsToken: expectsToken, source: context.source))
     }
 
-    /// Sends the renewed answer in place of one that was accepted before.
-    private mutating func reuse(_ accepted: AcceptedAnswer, _ renewed: Answer) -> Action {
-        guard !hasRenewed else { return handBack(challenge: staleAgain) }
-        hasRenewed = true
-        if let end = countRound() { return end }
-        state = .awaitingReuse(
-            AcceptedAnswer(
-                accepted.offer, at: context.origin, credential: accepted.credential, preemption: .answer(renewed)))
-        return .send(renewed)
-    }
-
-    private var staleAgain: ThreeChecks.Check { .no("\(context.source.name) called a new answer stale") }
+    var staleAgain: ThreeChecks.Check { .no("\(context.source.name) called a new answer stale") }
 
     func notContinued(_ offer: Offer) -> ThreeChecks.Check {
         .no(context.source.notContinued(offer.authenticator.name))
@@ -285,7 +212,7 @@ extension ExchangeMachine {
         return finish(.rejected(space, credential: credential, checks))
     }
 
-    private mutating func invalid(_ space: AuthenticationSpace, _ credential: CredentialReference) -> Action {
+    mutating func invalid(_ space: AuthenticationSpace, _ credential: CredentialReference) -> Action {
         hasInvalidCredential = true
         return rejected(space, credential)
     }
@@ -300,24 +227,6 @@ extension ExchangeMachine {
         case .ready, .untouched, .awaitingChallenge, .asked, .computingOpening, .awaitingToken, .computingReply,
             .abandoningReply, .verifyingAcceptance, .awaitingOpen, .finished:
             false
-        }
-    }
-
-    /// Handles a response to a previously accepted answer that is not a challenge.
-    mutating func reused(
-        _ accepted: AcceptedAnswer, _ status: Int, _ fields: [String], _ information: [String]
-    ) -> Action {
-        guard context.source.hasSeenAnswer(status: status) else { return finish(.notChallenged) }
-        guard verifiesAcceptance(ofStatus: status), case .answer(let answer) = accepted.preemption else {
-            return finish(.accepted(accepted))
-        }
-        switch acceptance(accepted.offer, answer, fields, information) {
-        case .accepted: return finish(.accepted(accepted))
-        case .finalToken: return forged("no dialogue expects one")
-        case .forged(let reason): return forged(reason)
-        case .invalid: return invalid(accepted.space, accepted.credential)
-        case .insufficient(let reason): return handBack(credential: .no(reason))
-        case .handBack(let reason): return handBack(challenge: .no(reason))
         }
     }
 
@@ -345,7 +254,7 @@ extension ExchangeMachine {
         }
     }
 
-    private func acceptance(
+    func acceptance(
         _ offer: Offer, _ answer: Answer, _ fields: [String], _ information: [String]
     ) -> AcceptanceVerdict {
         offer.authenticator.acceptance(
@@ -369,84 +278,5 @@ extension ExchangeMachine {
         holdsChallenge = false
         state = .awaitingOpen(offer)
         return .send(nil)
-    }
-
-    // MARK: Ending the exchange
-
-    /// Restarts once on a new connection: from the opening if the dialogue binds its connection or `answer` is nil,
-    /// otherwise with `answer`.
-    mutating func restart(_ pending: PendingAnswer, sending answer: Answer? = nil) -> Action {
-        holdsChallenge = false
-        requiresSameConnection = false
-        guard !hasRestarted else {
-            return fail(.connectionLost, "the \(context.source.name) closed the connection twice before a response")
-        }
-        hasRestarted = true
-        guard let answer, !pending.offer.authenticator.bindsConnection else { return openDialogue(pending) }
-        return send(pending, answer)
-    }
-
-    /// The connection was lost while a token for it was being computed. The dialogue restarts when the computation has
-    /// ended.
-    mutating func abandon(_ pending: PendingAnswer) -> Action {
-        guard !hasRestarted else {
-            return giveUp(challenge: .no("the \(context.source.name) closed the connection twice"))
-        }
-        hasRestarted = true
-        requiresSameConnection = false
-        state = .abandoningReply(pending)
-        return .wait
-    }
-
-    /// Sends the request as the client sent it on a new connection. The opening's connection cannot carry it, for
-    /// example because the response to the opening was too long to be read to its end.
-    mutating func resend() -> Action {
-        requiresSameConnection = false
-        return .send(nil)
-    }
-
-    mutating func lost() -> Action {
-        fail(.connectionLost, "the \(context.source.name) closed the connection before a response")
-    }
-
-    mutating func forged(_ reason: String) -> Action {
-        fail(.forgedResponse, "the \(context.source.name)'s last authentication token is wrong: \(reason)")
-    }
-
-    /// Hands back a challenge that is not answered, and records its contents.
-    mutating func handedBack(_ fields: [String], credential: ThreeChecks.Check? = nil) -> Action {
-        _ = try? parse(fields)
-        return handBack(credential: credential)
-    }
-
-    private mutating func handBack(unparsable error: AuthenticationError) -> Action {
-        handBack(challenge: .no("unparsable challenge: \(error.detail)"))
-    }
-
-    mutating func handBack(challenge: ThreeChecks.Check? = nil, credential: ThreeChecks.Check? = nil) -> Action {
-        if let challenge {
-            checks.challenge = challenge
-            checks.credential = nil
-        }
-        if let credential { checks.credential = credential }
-        return finish(.handedBack(checks))
-    }
-
-    /// Hands back the held challenge; fails if there is no response to deliver.
-    mutating func giveUp(challenge: ThreeChecks.Check? = nil, credential: ThreeChecks.Check? = nil) -> Action {
-        guard holdsChallenge else {
-            return fail(.connectionLost, challenge?.reason ?? credential?.reason ?? "not answered")
-        }
-        return handBack(challenge: challenge, credential: credential)
-    }
-
-    mutating func fail(_ cause: Failure.Cause, _ reason: String) -> Action {
-        state = .finished
-        return .fail(Failure(cause, reason))
-    }
-
-    mutating func finish(_ outcome: Outcome) -> Action {
-        state = .finished
-        return .deliver(outcome)
     }
 }

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Answers that are sent before a challenge, because one was accepted here before.
+extension ExchangeMachine {
+    mutating func start() -> Action {
+        guard !context.isRefused else {
+            state = .untouched
+            return .send(nil)
+        }
+        guard let accepted = context.usableAnswer else { return sendUnanswered() }
+        switch accepted.preemption {
+        case .answer(let answer):
+            checks.challenge = .yes("\(accepted.space.scheme.rawValue) was accepted here before")
+            checks.credential = .yes("credential \"\(accepted.credential.name)\"")
+            roundsAnswered += 1
+            state = .awaitingReuse(accepted)
+            return .send(answer)
+        case .dialogue:
+            return ask(accepted.offer, weaker: [], isPreemptive: true)
+        case .none:
+            return sendUnanswered()
+        }
+    }
+
+    /// Sends the request as the client sent it, as if no answer had been accepted before. A challenge may be held whose
+    /// response has to make way for it.
+    mutating func sendUnanswered() -> Action {
+        requiresSameConnection = false
+        checks = ThreeChecks(site: context.site)
+        state = .awaitingChallenge
+        return .send(nil)
+    }
+
+    // MARK: A challenge to such an answer
+
+    /// Handles a challenge to a request that carried a previously accepted answer.
+    mutating func challengedAgain(_ fields: [String], _ accepted: AcceptedAnswer) -> Action {
+        guard case .answer(let answer) = accepted.preemption else { return challenged(fields) }
+        do throws(AuthenticationError) {
+            let challenges = try parse(fields)
+            let offer = accepted.offer
+            // Another realm or scheme asks for credentials of its own, so this is its first challenge.
+            guard offer.authenticator.isAsked(again: offer.challenge, by: challenges) else {
+                return challengedInstead(of: offer, by: challenges)
+            }
+            switch verdict(on: challenges, offer, answer, expectsToken: false) {
+            case .rejected, .nextToken: return rejected(accepted.space, accepted.credential)
+            case .invalid: return invalid(accepted.space, accepted.credential)
+            case .insufficient(let reason): return handBack(credential: .no(reason))
+            case .handBack(let reason): return handBack(challenge: .no(reason))
+            case .stale(let renewed): return reuse(accepted, renewed)
+            }
+        } catch {
+            // The challenge cannot be parsed, but the server has certainly not accepted the answer.
+            return rejected(accepted.space, accepted.credential)
+        }
+    }
+
+    /// Handles challenges that are not about the answer to `offer`, which was sent before any challenge. They may be
+    /// the server's reply to that answer. So if one is weaker, none is answered: the request is sent once more as the
+    /// client sent it, and the server's challenge to that is its first.
+    mutating func challengedInstead(of offer: Offer, by challenges: [Challenge]) -> Action {
+        let table = context.authenticators
+        let offers = table.offers(in: challenges, permitted: context.permitted)
+        let hasWeaker = offers.contains { table.isWeaker($0.authenticator, than: offer.authenticator) }
+        return hasWeaker ? sendUnanswered() : choose(among: challenges)
+    }
+
+    /// Sends the renewed answer in place of one that was accepted before.
+    private mutating func reuse(_ accepted: AcceptedAnswer, _ renewed: Answer) -> Action {
+        guard !hasRenewed else { return handBack(challenge: staleAgain) }
+        hasRenewed = true
+        if let end = countRound() { return end }
+        state = .awaitingReuse(
+            AcceptedAnswer(
+                accepted.offer, at: context.origin, credential: accepted.credential, preemption: .answer(renewed)))
+        return .send(renewed)
+    }
+
+    // MARK: Acceptance
+
+    /// Handles a response to a previously accepted answer that is not a challenge.
+    mutating func reused(
+        _ accepted: AcceptedAnswer, _ status: Int, _ fields: [String], _ information: [String]
+    ) -> Action {
+        guard context.source.hasSeenAnswer(status: status) else { return finish(.notChallenged) }
+        guard verifiesAcceptance(ofStatus: status), case .answer(let answer) = accepted.preemption else {
+            return finish(.accepted(accepted))
+        }
+        switch acceptance(accepted.offer, answer, fields, information) {
+        case .accepted: return finish(.accepted(accepted))
+        case .finalToken: return forged("no dialogue expects one")
+        case .forged(let reason): return forged(reason)
+        case .invalid: return invalid(accepted.space, accepted.credential)
+        case .insufficient(let reason): return handBack(credential: .no(reason))
+        case .handBack(let reason): return handBack(challenge: .no(reason))
+        }
+    }
+}
