@@ -21,7 +21,11 @@ package enum Base64 {
 
     /// `bytes` as text that is secret, too: no copy of it is made in ordinary memory.
     package static func encodeSecret(_ bytes: some Collection<UInt8>) -> Secret {
-        Secret(count: encodedLength(of: bytes.count)) { output in encode(bytes) { output[$0] = $1 } }
+        // The compiler specialises this for the memory of an array, but not for the collections of other modules.
+        let secret = bytes.withContiguousStorageIfAvailable { bytes in
+            Secret(count: encodedLength(of: bytes.count)) { output in encode(bytes) { output[$0] = $1 } }
+        }
+        return secret ?? Secret(count: encodedLength(of: bytes.count)) { output in encode(bytes) { output[$0] = $1 } }
     }
 
     private static func encodedLength(of count: Int) -> Int { (count + 2) / 3 * 4 }
