@@ -20,6 +20,11 @@ let package = Package(
         .systemLibrary(
             name: prefixed("COpenSSL"), path: "Sources/COpenSSL", pkgConfig: "openssl",
             providers: [.apt(["libssl-dev"])]),
+        // Only the headers: the product loads both libraries at run time.
+        .systemLibrary(
+            name: prefixed("CCurl"), path: "Sources/CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: prefixed("CGSSAPI"), path: "Sources/CGSSAPI", providers: [.apt(["libkrb5-dev"])]),
+        .systemLibrary(name: prefixed("CLinux"), path: "Sources/CLinux"),
         module("Cryptography", ["COpenSSL"]),
         module("HTTP1"),
         module("Challenges", ["Cryptography"]),
@@ -28,10 +33,21 @@ let package = Package(
         module("SitePolicy", ["Challenges"]),
         module("JSON", ["SitePolicy", "Cryptography"]),
         module("OAuth", ["JSON", "SitePolicy", "Challenges", "Cryptography"]),
+        module("Negotiate", ["SPNEGO", "Challenges", "Cryptography", "CGSSAPI"]),
+        module("Certificates", ["Cryptography", "COpenSSL"]),
+        module("Revocation", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "CCurl"]),
+        module("Enrollment", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl"]),
+        module(
+            "SignIn",
+            [
+                "Enrollment", "OAuth", "JSON", "HTTP1", "SitePolicy", "Certificates", "Challenges", "Cryptography",
+                "CCurl", "CLinux",
+            ]),
         .executableTarget(
             name: "Fuzz",
             dependencies: dependencies([
-                "HTTP1", "Challenges", "NTLM", "SPNEGO", "SitePolicy", "JSON", "OAuth", "Cryptography",
+                "HTTP1", "Challenges", "NTLM", "SPNEGO", "Negotiate", "SitePolicy", "JSON", "OAuth", "SignIn",
+                "Certificates", "Revocation", "Cryptography",
             ])),
     ]
 )

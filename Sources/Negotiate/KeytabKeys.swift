@@ -58,7 +58,7 @@ package enum KeytabKeys {
     }
 
     /// Calls `body` with the keys in `secret`; nil if they are not encoded as above.
-    static func with<Value>(_ secret: Secret, _ body: ([csn_krb5_key]) -> Value) -> Value? {
+    package static func with<Value>(_ secret: Secret, _ body: ([csn_krb5_key]) -> Value) -> Value? {
         secret.withBytes { bytes in
             guard let start = bytes.baseAddress else { return nil }
             func number(_ offset: Int, _ count: Int) -> UInt32 {

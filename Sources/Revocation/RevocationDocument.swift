@@ -6,14 +6,14 @@ import CountersignSitePolicy
 import Synchronization
 
 /// What identifies a document: where it is fetched, with which request, and from which addresses it may come.
-struct DocumentName: Hashable {
-    let target: FetchTarget
+package struct DocumentName: Hashable {
+    package let target: FetchTarget
     /// The OCSP request in DER; nil for a list.
     let request: [UInt8]?
     /// Whether the document may come from this machine or a private network.
     let mayBeLocal: Bool
 
-    init(_ point: RevocationPoint, _ question: RevocationQuestion) throws(FetchFault) {
+    package init(_ point: RevocationPoint, _ question: RevocationQuestion) throws(FetchFault) {
         target = try FetchTarget(url: point.url)
         mayBeLocal = question.isBelowOwnAnchor
         switch point {
@@ -32,7 +32,7 @@ struct DocumentName: Hashable {
 }
 
 /// An OCSP response or a revocation list, as fetched.
-final class RevocationDocument: Sendable {
+package final class RevocationDocument: Sendable {
     private enum Content: Sendable {
         case response
         case list(RevocationList)
@@ -72,7 +72,7 @@ final class RevocationDocument: Sendable {
         }
     }
 
-    func judge(_ question: RevocationQuestion, at time: Int64) -> StatusJudgement {
+    package func judge(_ question: RevocationQuestion, at time: Int64) -> StatusJudgement {
         switch content {
         case .response:
             OCSPResponse.judge(bytes, about: question.certificate, by: question.issuer, at: time)
@@ -93,7 +93,7 @@ final class RevocationDocument: Sendable {
     func mustBeStored() -> Bool { !isStored.exchange(true, ordering: .relaxed) }
 
     /// `countersign-status 1 SECONDS URL` and a line break, then the document.
-    func stored(as name: DocumentName) -> [UInt8] {
+    package func stored(as name: DocumentName) -> [UInt8] {
         Array("\(Self.heading) \(fetchedAt) \(name.target.url)\n".utf8) + bytes
     }
 
@@ -101,7 +101,7 @@ final class RevocationDocument: Sendable {
 
     /// Nil if the bytes are not what ``stored(as:)`` returns for the same document: they are then fetched again. The
     /// signature is verified as after fetching.
-    init?(stored: [UInt8], as name: DocumentName) {
+    package init?(stored: [UInt8], as name: DocumentName) {
         guard let end = stored.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
         let words = stored[..<end].split(separator: UInt8(ascii: " ")).map { String(decoding: $0, as: UTF8.self) }
         guard words.count == 4, words[0...1].joined(separator: " ") == Self.heading, let time = Int64(words[2]),

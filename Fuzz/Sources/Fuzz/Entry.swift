@@ -17,6 +17,15 @@ private let targets: [String: @Sendable ([UInt8]) -> Void] = [
     "id-token": idToken,
     "authorization-response": authorizationResponse,
     "token-response": tokenResponse,
+    "device-authorization": deviceAuthorization,
+    "token-revocation": tokenRevocation,
+    "sign-in-profile": signInProfile,
+    "authentication-info": authenticationInfo,
+    "keytab": keytab,
+    "ocsp-response": ocspResponse,
+    "revocation-list": revocationList,
+    "revocation-points": revocationPoints,
+    "stored-status": storedStatus,
 ]
 
 private let chosen: @Sendable ([UInt8]) -> Void = {

@@ -2,6 +2,7 @@
 import CountersignCryptography
 import CountersignJSON
 import CountersignOAuth
+import CountersignSignIn
 
 /// A value that is written is read again.
 @Sendable func json(_ input: [UInt8]) {
@@ -62,6 +63,42 @@ import CountersignOAuth
     }
 }
 
+/// A code that is shown is printable.
+@Sendable func deviceAuthorization(_ input: [UInt8]) {
+    var signIn = requestingCode
+    let response = ProviderResponse(status: 200, contentType: "application/json", body: input)
+    switch signIn.received(.response(response), now: 1000) {
+    case .fail(let error): check(error)
+    case .show(let authorization, let seconds):
+        precondition(authorization.userCode.utf8.allSatisfy { (0x21...0x7E).contains($0) })
+        precondition(authorization.expiresAt > 1000 && seconds > 0)
+    case .send, .open, .wait, .authorized, .finish: fatalError("an action that does not belong here")
+    }
+}
+
+@Sendable func tokenRevocation(_ input: [UInt8]) {
+    for status in [200, 400, 503] {
+        let response = ProviderResponse(status: status, contentType: "application/json", body: input)
+        reporting { () throws(OAuthError) in
+            try TokenRevocation.check(.response(response))
+            precondition(status == 200)
+        }
+    }
+}
+
+/// A profile that is accepted names an https issuer, or one of this machine, and sites that a list accepts.
+@Sendable func signInProfile(_ input: [UInt8]) {
+    do {
+        let profile = try SignInProfile(input)
+        precondition(profile.issuer.text.hasPrefix("https://") || profile.transport == .secureOrLoopback)
+        precondition(profile.sites.allSatisfy { site in !site.contains { $0.isNewline || $0.isWhitespace } })
+    } catch let error as OAuthError {
+        check(error)
+    } catch {
+        precondition(error is JSONError, "another error: \(error)")
+    }
+}
+
 private func reporting(_ body: () throws(OAuthError) -> Void) {
     do throws(OAuthError) {
         try body()
@@ -101,5 +138,16 @@ private let redeeming: SignIn = made {
     let response = ProviderResponse(status: 200, contentType: "application/json", body: Array(document.utf8))
     _ = signIn.received(.response(response), now: 1000)
     _ = signIn.redirected(.query("code=c&state=\(secrets.state)"))
+    return signIn
+}
+
+private let requestingCode: SignIn = made {
+    let wanted = try SignInRequest(client: Client("app"), scopes: ["api"])
+    let secrets = SignInSecrets(randomBytes: Secret([UInt8](repeating: 7, count: SignInSecrets.randomByteCount)))
+    var signIn = SignIn(issuer: issuer, wanted, by: .device, secrets: secrets)
+    _ = signIn.start()
+    let whole = document.dropLast() + #","device_authorization_endpoint":"https://id.example/d"}"#
+    let response = ProviderResponse(status: 200, contentType: "application/json", body: Array(whole.utf8))
+    _ = signIn.received(.response(response), now: 1000)
     return signIn
 }
