@@ -27,6 +27,7 @@ let package = Package(
         .systemLibrary(name: prefixed("CLinux"), path: "Sources/CLinux"),
         module("Cryptography", ["COpenSSL"]),
         module("HTTP1"),
+        module("Loopback"),
         module("Challenges", ["Cryptography"]),
         module("SPNEGO", ["Cryptography"]),
         module("NTLM", ["SPNEGO", "Challenges", "Cryptography"]),
@@ -40,8 +41,8 @@ let package = Package(
         module(
             "SignIn",
             [
-                "Enrollment", "OAuth", "JSON", "HTTP1", "SitePolicy", "Certificates", "Challenges", "Cryptography",
-                "CCurl", "CLinux",
+                "Enrollment", "OAuth", "JSON", "HTTP1", "Loopback", "SitePolicy", "Certificates", "Challenges",
+                "Cryptography", "CCurl", "CLinux",
             ]),
         .executableTarget(
             name: "Fuzz",
