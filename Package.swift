@@ -79,7 +79,8 @@ let package = Package(
         module("JSON", ["SitePolicy", "Cryptography"]),
         module("OAuth", ["JSON", "SitePolicy", "Challenges", "Cryptography"]),
         module("Certificates", ["Cryptography", "COpenSSL"]),
-        module("Vault", ["Challenges", "Cryptography"]),
+        module("Cookies", ["Cryptography"]),
+        module("Vault", ["Cookies", "Challenges", "Cryptography"]),
         module("Enrollment", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl"]),
         module(
             "SignIn",
@@ -93,14 +94,15 @@ let package = Package(
         module(
             "Proxy",
             [
-                "HTTP1", "Loopback", "Upstream", "TLS", "NTLM", "Negotiate", "SitePolicy", "Certificates", "Challenges",
+                "HTTP1", "Loopback", "Upstream", "TLS", "NTLM", "Negotiate", "SitePolicy", "Certificates", "Cookies",
+                "Challenges",
                 "Cryptography", "CLinux",
             ], nio),
         module(
             "Countersign",
             [
                 "SignIn", "OAuth", "Proxy", "Upstream", "TLS", "NTLM", "Negotiate", "Vault", "Enrollment", "Revocation",
-                "SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CLinux",
+                "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography", "COpenSSL", "CLinux",
             ], nio + [logging, lifecycle], settings: internalImports),
         module(
             "CountersignURLSession", ["Countersign", "Upstream", "HTTP1", "Challenges"], nio,
@@ -141,7 +143,8 @@ let package = Package(
         tests("JSONTests", ["JSON", "Cryptography"]),
         tests("OAuthTests", ["OAuth", "TestOrigin", "JSON", "Cryptography"]),
         tests("CertificatesTests", ["Certificates", "Demo", "Cryptography", "TestOrigin", "COpenSSL"]),
-        tests("VaultTests", ["Vault", "Challenges", "Cryptography"]),
+        tests("CookiesTests", ["Cookies", "Cryptography"]),
+        tests("VaultTests", ["Vault", "Cookies", "Challenges", "Cryptography"]),
         tests(
             "TLSTests", ["TLS", "TestOrigin", "Certificates", "Challenges", "Cryptography", "COpenSSL"],
             nio + [embedded]),
@@ -165,8 +168,8 @@ let package = Package(
         tests(
             "CommandTests",
             [
-                "CountersignCLI", "Countersign", "TestOrigin", "Vault", "SitePolicy", "Certificates", "Challenges",
-                "Cryptography",
+                "CountersignCLI", "Countersign", "TestOrigin", "Vault", "SitePolicy", "Certificates", "Cookies",
+                "Challenges", "Cryptography",
             ], exclude: ["Transcripts"]),
         tests(
             "EndToEndTests",

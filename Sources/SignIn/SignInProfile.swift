@@ -2,6 +2,7 @@
 
 import CountersignJSON
 import CountersignOAuth
+import CountersignSitePolicy
 
 /// How an organisation's people sign in: a JSON document that it hands out. `Documentation/profile.schema.json`
 /// describes it.
@@ -18,6 +19,8 @@ package struct SignInProfile: Sendable {
     package let userAgent: UserAgentKind?
     /// The sites that the access token is for, as `AllowedSites` writes them, without options.
     package let sites: [String]
+    /// The session of the provider that the clients of a group share; nil for none.
+    package let session: SessionScope?
 
     /// The largest document, in bytes.
     package static let maximumBytes = 64 << 10
@@ -57,6 +60,7 @@ package struct SignInProfile: Sendable {
             tokenParameters: try Self.parameters("token_parameters", &reader),
             prompt: try reader.stringIfPresent("prompt"), usesFormPost: try reader.boolIfPresent("form_post") ?? false)
         sites = try Self.sites(&reader)
+        session = try SessionScope(&reader, issuer: issuer, sites: sites)
         try reader.finish()
     }
 
@@ -128,7 +132,15 @@ package struct SignInProfile: Sendable {
 
     /// The lines for the list of sites, for a sign-in of that name.
     package func siteLines(name: String) -> [String] {
-        sites.map { "\($0) answer=bearer credential=\(name)" }
+        var lines = sites.map { "\($0) answer=bearer credential=\(name)" }
+        guard let session else { return lines }
+        let index = sites.firstIndex { (try? SitePattern(parsing: $0, publicSuffixes: .none)) == session.site }
+        if let index {
+            lines[index] += " \(session.options)"
+        } else {
+            lines.append("\(session.site.description) answer=none \(session.options)")
+        }
+        return lines
     }
 }
 

@@ -43,6 +43,9 @@ struct SiteLineParser {
                 at: column, "plaintext=yes has no effect for https",
                 hint: "list the http:// site on its own line, or remove the option")
         }
+        if problems.isEmpty, let fault = options.sessionFault(at: pattern, publicSuffixes) {
+            problem(at: fault.column, fault.message, hint: fault.hint)
+        }
         guard let pattern, problems.isEmpty else { return nil }
         return options.rule(file: file, line: line.number, text: string(line.scalars[...]), pattern: pattern)
     }

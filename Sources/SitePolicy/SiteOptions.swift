@@ -23,6 +23,8 @@ struct SiteOptions {
         case preempt
         case intercept
         case revocation
+        case session
+        case cookies
     }
 
     /// The column of `plaintext=yes`.
@@ -38,6 +40,8 @@ struct SiteOptions {
     private var preempts = true
     private var intercepts = true
     private var revocation = RevocationCheck.soft
+    private var group: (name: String, column: Int)?
+    private var cookies: (names: [String], column: Int)?
 
     mutating func read(_ word: SiteLineParser.Word) throws(Fault) {
         let halves = word.text.unicodeScalars.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -72,7 +76,41 @@ struct SiteOptions {
         case .preempt: preempts = try value.yesOrNo()
         case .intercept: intercepts = try value.yesOrNo()
         case .revocation: revocation = try value.revocation()
+        case .session: group = (try value.group(), word.column)
+        case .cookies: cookies = (try value.cookies(), word.column)
         }
+    }
+
+    /// The fault of the session's options together, once all words are read. `pattern` is nil if it is faulty itself.
+    func sessionFault(at pattern: SitePattern?, _ publicSuffixes: PublicSuffixes) -> Fault? {
+        guard let group else {
+            return cookies.map {
+                Fault(
+                    column: $0.column, message: "cookies= has no effect without session=",
+                    hint: "add session=GROUP, or remove the option")
+            }
+        }
+        func fault(_ message: String, _ hint: String) -> Fault {
+            Fault(column: group.column, message: message, hint: hint)
+        }
+        guard cookies != nil else {
+            return fault("session= shares no cookie", "add cookies= with the names of the session's cookies")
+        }
+        guard intercepts else {
+            return fault("session= has no effect with intercept=no", "remove one of the two options")
+        }
+        guard let pattern else { return nil }
+        guard pattern.scheme == .https else {
+            return fault("session= is for https only", "list the https:// site, or remove the option")
+        }
+        guard case .exact(let host) = pattern.host else {
+            return fault("session= is for one host", "list that host on its own line")
+        }
+        // The hosts of a network without domains, such as `sso`, are single labels.
+        if host.parent != nil, publicSuffixes.isPublicSuffix(host) {
+            return fault("anybody can register names below \(host)", "list the host that sets the cookies")
+        }
+        return nil
     }
 
     func rule(file: String, line: Int, text: String, pattern: SitePattern) -> SiteRule {
@@ -88,6 +126,7 @@ struct SiteOptions {
         rule.preempts = preempts
         rule.intercepts = intercepts
         rule.revocation = revocation
+        if let group, let cookies { rule.session = SharedSessionRule(group: group.name, cookies: cookies.names) }
         return rule
     }
 
@@ -103,6 +142,8 @@ struct SiteOptions {
         case .plaintext: "yes"
         case .preempt, .intercept: "no"
         case .revocation: "require"
+        case .session: "corp"
+        case .cookies: "NAME,NAME"
         }
     }
 
@@ -115,6 +156,7 @@ struct SiteOptions {
 
         /// Strongest first, independent of the order in the file.
         func schemes() throws(Fault) -> [AuthenticationScheme] {
+            if text == "none" { return [] }
             let supported = AuthenticationScheme.supported
             var schemes: Set<AuthenticationScheme> = []
             var itemColumn = column
@@ -131,6 +173,23 @@ struct SiteOptions {
                 itemColumn += item.count + 1
             }
             return supported.filter(schemes.contains)
+        }
+
+        func group() throws(Fault) -> String {
+            guard SiteRule.isGroupName(text) else {
+                throw fault(
+                    "\(quoted(text)) cannot be the name of a group",
+                    hint: "names consist of 1 to 64 characters from A-Z a-z 0-9 . _ -, the first a letter or digit")
+            }
+            return text
+        }
+
+        func cookies() throws(Fault) -> [String] {
+            let names = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+            if let reason = SiteRule.fault(ofCookies: names) {
+                throw fault("cookies= \(reason)", hint: "write the names with commas between them")
+            }
+            return names
         }
 
         func charset() throws(Fault) -> CredentialCharset {

@@ -34,10 +34,54 @@ package struct SiteRule: Equatable, Sendable {
     /// What to do about the revocation status of the site's certificate.
     package var revocation = RevocationCheck.soft
 
+    /// The group that shares the site's session, and the names of the cookies that make it up; nil for none.
+    package var session: SharedSessionRule?
+
     package static let defaultCredential = "enrollment"
 
     /// `AllowedSites/work.sites:3`.
     package var location: String { "\(file):\(line)" }
+}
+
+/// `session=GROUP cookies=NAME,…` of a line.
+package struct SharedSessionRule: Equatable, Sendable {
+    package let group: String
+    /// None twice.
+    package let cookies: [String]
+
+    package init(group: String, cookies: [String]) {
+        self.group = group
+        self.cookies = cookies
+    }
+}
+
+extension SiteRule {
+    /// Whether `text` can be the name of a group: that of a credential which begins with a letter or digit.
+    package static func isGroupName(_ text: String) -> Bool {
+        isStoredName(text) && text.utf8.first.map { !"._-".utf8.contains($0) } == true
+    }
+
+    /// Why these cannot be the names of a session's cookies, as the end of a sentence; nil if they can.
+    package static func fault(ofCookies names: [String]) -> String? {
+        guard (1...16).contains(names.count) else { return "must have 1 to 16 names" }
+        guard names.allSatisfy(isCookieName) else {
+            return "must have names of 1 to 256 letters, digits and ! $ % & ' * + - . ^ _ ` | ~"
+        }
+        return Set(names).count == names.count ? nil : "has a name twice"
+    }
+
+    /// A token without `#`, which begins a comment in the list of sites.
+    private static func isCookieName(_ name: String) -> Bool {
+        (1...256).contains(name.utf8.count)
+            && name.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"):
+                    true
+                default: "!$%&'*+-.^_`|~".utf8.contains(byte)
+                }
+            }
+    }
 }
 
 /// The handling of a request to one origin.

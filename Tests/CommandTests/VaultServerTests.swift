@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
+import CountersignCookies
 import CountersignCryptography
 import CountersignTestOrigin
 import Foundation
@@ -319,6 +320,13 @@ struct VaultServerTests {
                 issuer: "http://127.0.0.1:1", subject: "", account: "", scope: "", sites: [], signedIn: 1, expires: 2,
                 formerIssuer: nil)
             let canary = Secret(utf8: "canary-sign-in")
+            let cookie = Cookie(
+                Cookie.Identity(name: "sid", domain: "login.example", isHostOnly: true, path: "/"),
+                value: Secret(utf8: "canary-cookie"), isSecure: true, isHTTPOnly: true, sameSite: .lax, expires: nil,
+                stored: Int64(time(nil)))
+            var shared = SharedSession(key: SharedSession.Key(group: "corp", host: "login.example"))
+            shared.apply(.set(cookie))
+            let session = (listed: ListedSession(shared), values: SessionValues.encoded([cookie]))
             return [
                 (.listNames, nil), (.listCredentials, nil),
                 (.setCredential(name: "socket", user: "jdoe"), Secret(utf8: "canary-socket")),
@@ -343,6 +351,8 @@ struct VaultServerTests {
                 (.checkSignIn(name: "signed-in", sites: []), nil),
                 (.storeSignIn(signIn), SignInTokens(access: canary, refresh: canary, identity: canary).encoded),
                 (.listSignIns, nil), (.removeSignIn(name: "signed-in"), nil),
+                (.storeSession(session.listed, replaces: false), session.values), (.listSessions, nil),
+                (.clearSessions(group: "corp", host: nil), nil),
                 (.runProxy(spoolBytes: 0), nil),
                 (.ensureAuthority, nil), (.rotateAuthority, nil), (.report(.explain(url: "https://localhost:1")), nil),
                 (.report(.test(url: "https://localhost:1")), nil), (.removeIdentity(name: "socket"), nil),

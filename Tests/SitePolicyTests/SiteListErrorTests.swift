@@ -47,6 +47,17 @@ import Testing
         ("a.example spn=web", 15, #""web" is not a service principal name"#, "HTTP/host"),
         ("a.example spn=HTTP/", 15, #""HTTP/" is not a service principal name"#, "HTTP/host"),
         ("a.example spn=HTTP/a b", 22, #"unknown option "b""#, nil),
+        // Shared sessions.
+        ("a.example session=corp", 11, "session= shares no cookie", "add cookies="),
+        ("a.example cookies=sid", 11, "cookies= has no effect without session=", "session=GROUP"),
+        ("a.example session=.x cookies=sid", 19, #"".x" cannot be the name of a group"#, "letter or digit"),
+        ("a.example session=c cookies=a,,b", 29, "cookies= must have names of 1 to 256", "commas"),
+        ("a.example session=c cookies=a,a", 29, "cookies= has a name twice", "commas"),
+        ("a.example cookies=a;b session=c", 19, "cookies= must have names of 1 to 256", nil),
+        ("http://a.example session=c cookies=a", 18, "session= is for https only", "https://"),
+        ("*.a.example session=c cookies=a", 13, "session= is for one host", "its own line"),
+        ("co.uk session=c cookies=a", 7, "anybody can register names below co.uk", "the host"),
+        ("a.example session=c cookies=a intercept=no", 11, "session= has no effect with intercept=no", "remove one"),
         // Sites.
         ("https://user@a.example", 1, #"a user name is not allowed in "user@a.example""#, "credential set"),
         (

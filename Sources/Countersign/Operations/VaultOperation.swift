@@ -55,6 +55,12 @@ package enum VaultOperation: Equatable, Sendable, Codable {
     case storeSignIn(NewSignIn)
     /// Returns `signedOut`, or `removed` if there is none of that name.
     case removeSignIn(name: String)
+    /// The shared sessions of all groups, without the values of their cookies. Returns `sessions`.
+    case listSessions
+    /// The secret is ``SessionValues``. With `replaces`, the session loses all other cookies. Returns `done`.
+    case storeSession(ListedSession, replaces: Bool)
+    /// The sessions of one group, or one host, or both; all if both are nil. Returns `removed`, with the groups.
+    case clearSessions(group: String?, host: String?)
     /// The interception CA's root, which is created if there is none. Returns `root`.
     case ensureAuthority
     /// Replaces the interception CA. Returns `root`.
@@ -143,7 +149,7 @@ extension VaultOperation {
         "importIdentity",
         "removeIdentity", "repairIdentity", "refreshIdentity", "checkEnrollment", "enrollIdentity", "listSignIns",
         "checkSignIn",
-        "storeSignIn", "removeSignIn", "ensureAuthority",
+        "storeSignIn", "removeSignIn", "listSessions", "storeSession", "clearSessions", "ensureAuthority",
         "rotateAuthority", "report", "runProxy",
     ]
 
@@ -155,7 +161,8 @@ extension VaultOperation {
         case .listNames, .listCredentials, .setCredential, .setToken, .setPrincipal, .removeCredential,
             .listTrustExceptions, .addTrustException, .removeTrustExceptions, .listIdentities, .showIdentity,
             .listRenewalStates, .importIdentity, .removeIdentity, .repairIdentity, .checkEnrollment, .listSignIns,
-            .checkSignIn, .ensureAuthority, .rotateAuthority, .report(.explain):
+            .checkSignIn, .listSessions, .storeSession, .clearSessions, .ensureAuthority, .rotateAuthority,
+            .report(.explain):
             false
         }
     }
@@ -185,6 +192,9 @@ extension VaultOperation {
         case .checkSignIn: "checkSignIn"
         case .storeSignIn: "storeSignIn"
         case .removeSignIn: "removeSignIn"
+        case .listSessions: "listSessions"
+        case .storeSession: "storeSession"
+        case .clearSessions: "clearSessions"
         case .ensureAuthority: "ensureAuthority"
         case .rotateAuthority: "rotateAuthority"
         case .report: "report"
@@ -196,7 +206,8 @@ extension VaultOperation {
     var change: String? {
         switch self {
         case .listNames, .listCredentials, .listTrustExceptions, .listIdentities, .showIdentity, .listRenewalStates,
-            .checkEnrollment, .listSignIns, .checkSignIn, .ensureAuthority, .report, .repairIdentity, .runProxy:
+            .checkEnrollment, .listSignIns, .checkSignIn, .listSessions, .ensureAuthority, .report, .repairIdentity,
+            .runProxy:
             nil
         case .setCredential(let name, _), .setToken(let name), .setPrincipal(let name, _, _):
             "set credential \(name.debugDescription)"
@@ -211,6 +222,10 @@ extension VaultOperation {
         case .enrollIdentity(let request): "enrolled identity \(request.name.debugDescription)"
         case .storeSignIn(let new): "stored sign-in \(new.name.debugDescription)"
         case .removeSignIn(let name): "removed sign-in \(name.debugDescription)"
+        case .storeSession(let new, _):
+            "stored the session of group \(new.group.debugDescription) at \(new.host.debugDescription)"
+        case .clearSessions(let group, let host):
+            "removed the sessions of group \((group ?? "*").debugDescription) at \((host ?? "*").debugDescription)"
         case .rotateAuthority: "replaced the interception CA"
         }
     }

@@ -112,7 +112,11 @@ extension VaultOperations {
         let sites = record.sites + (record.formerSites ?? [])
         try SignInSites(home: home, name: name).set([], replacing: sites)
         try BreakerFile(home: home, now: now).nameChanged(name, to: nil)
-        try vault.update { _ = $0.removeSignIn(named: name) }
+        let scope = (try? SignInProfile(Array(record.profile.utf8)))?.session
+        try vault.update { contents in
+            contents.removeSignIn(named: name)
+            if let scope { contents.removeSessions(group: scope.group, host: scope.host.text) }
+        }
         return .signedOut(
             SignedOut(
                 isRevoked: end.warning == nil, warning: end.warning, page: end.page, userAgent: end.userAgent,

@@ -77,6 +77,10 @@ package struct VaultOperations: Sendable {
             }
             return try storeSignIn(new, tokens, dialogue)
         case .removeSignIn(let name): return try removeSignIn(name, dialogue)
+        case .listSessions: return .sessions(sessions())
+        case .storeSession(let new, let replaces):
+            return try storeSession(new, try Self.needed(secret), replaces: replaces)
+        case .clearSessions(let group, let host): return try clearSessions(group: group, host: host)
         case .ensureAuthority, .rotateAuthority: return try authority(operation)
         case .report, .runProxy:
             throw CountersignError(.refused, "only a running server has a policy")

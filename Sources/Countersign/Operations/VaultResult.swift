@@ -29,6 +29,8 @@ package enum VaultResult: Equatable, Sendable, Codable {
     /// Sorted by name.
     case signIns([ListedSignIn])
     case signedOut(SignedOut)
+    /// Sorted by group and host.
+    case sessions([ListedSession])
     /// DER.
     case root(Data)
     case report(PolicyReport)

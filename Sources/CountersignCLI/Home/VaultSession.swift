@@ -98,6 +98,12 @@ final class VaultSession {
         return found
     }
 
+    /// The shared sessions without the values of their cookies.
+    func sessions() throws -> [ListedSession] {
+        guard case .sessions(let found) = try perform(.listSessions) else { throw Self.unexpected }
+        return found
+    }
+
     /// The interception CA's root after the operation.
     func root(_ operation: VaultOperation) throws -> Certificate {
         guard case .root(let der) = try perform(operation) else { throw Self.unexpected }

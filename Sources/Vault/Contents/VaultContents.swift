@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
+import CountersignCookies
 import CountersignCryptography
 
 /// The private key of a client identity. Its certificate chain is public and lives in `Certs/identities`.
@@ -41,6 +42,8 @@ package struct VaultContents: Equatable, Sendable {
     package internal(set) var principals: [String: PrincipalCredential] = [:]
     /// By name. ``tokens`` has an access token of the same name for each.
     package internal(set) var signIns: [String: SignInRecord] = [:]
+    /// None is without cookies.
+    package internal(set) var sessions: [SharedSession.Key: SharedSession] = [:]
     /// By name.
     package private(set) var identityKeys: [String: IdentityKey]
     package private(set) var interception: InterceptionKeys?
@@ -79,7 +82,7 @@ package struct VaultContents: Equatable, Sendable {
     /// uses these then refer to one copy of each secret.
     func sharingSecrets(with known: VaultContents) -> VaultContents {
         guard self != known else { return known }
-        func share<Record: Equatable>(_ records: inout [String: Record], _ known: [String: Record]) {
+        func share<Key, Record: Equatable>(_ records: inout [Key: Record], _ known: [Key: Record]) {
             for (name, record) in known where records[name] == record { records[name] = record }
         }
         var shared = self
@@ -87,6 +90,7 @@ package struct VaultContents: Equatable, Sendable {
         share(&shared.tokens, known.tokens)
         share(&shared.principals, known.principals)
         share(&shared.signIns, known.signIns)
+        share(&shared.sessions, known.sessions)
         share(&shared.identityKeys, known.identityKeys)
         share(&shared.pendingEnrollments, known.pendingEnrollments)
         share(&shared.tokenKeys, known.tokenKeys)
@@ -97,7 +101,7 @@ package struct VaultContents: Equatable, Sendable {
 
     /// The number of records in the encoded contents.
     package var recordCount: Int {
-        credentials.count + tokens.count + principals.count + signIns.count + identityKeys.count
+        credentials.count + tokens.count + principals.count + signIns.count + sessions.count + identityKeys.count
             + (interception == nil ? 0 : 1) + trustExceptions.count + enrollments.count + pendingEnrollments.count
             + tokenKeys.count
             + serverAnchors.reduce(0) { $0 + $1.records.count } + pendingTokens.count + (hasOwnOrder ? 1 : 0)

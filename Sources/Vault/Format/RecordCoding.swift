@@ -17,6 +17,7 @@ enum RecordKind: UInt8 {
     case bearerToken = 11
     case principal = 12
     case signIn = 13
+    case session = 14
     case identityOrder = 16
     case tagKey = 17
 }
@@ -110,6 +111,13 @@ struct RecordReader {
         guard (1...limit).contains(bytes.count) else {
             throw Self.malformed("a secret of \(bytes.count) bytes")
         }
+        return Secret(bytes)
+    }
+
+    /// As ``secret(upTo:)``, but the field may be empty.
+    mutating func mayBeEmptySecret(upTo limit: Int) throws(VaultError) -> Secret {
+        let bytes = try field().input
+        guard bytes.count <= limit else { throw Self.malformed("a secret of \(bytes.count) bytes") }
         return Secret(bytes)
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
+import CountersignCookies
 import CountersignCryptography
 
 /// The encrypted payload of a vault. Integers are big-endian:
@@ -36,11 +37,14 @@ import CountersignCryptography
 ///         why it has ended, 4 bytes failures, 8 bytes last failure, 8 bytes obtained, identifier, 8 bytes renewed,
 ///         1 byte whether the list of sites is not written (0 or 1) and then a list of former lines; earlier versions
 ///         end at last failure or at obtained; there is a token of kind 11 with the same name
+///     kind 14, a shared session: group, host, list of cookies: name, value, domain, path, 1 byte each whether it is
+///         for the host only, Secure and HttpOnly (0 or 1), 1 byte SameSite (0 not given, 1 None, 2 Lax, 3 Strict), 1
+///         byte whether it expires (0 or 1), 8 bytes expires if it does, 8 bytes stored; at least one cookie
 ///     kind 16, the order in which the identities with a key were added, if that is not the order of their names: a
 ///         list of all their names
 ///     kind 17, the key of the breaker's tags: 32 bytes in a field; only in a vault that has been rekeyed
 ///
-/// Records are sorted by kind, then by name (kind 4: host, port and leaf), and no two are equal in these: contents have
+/// Records are sorted by kind, then by name (kind 4: host, port and leaf; kind 14: group and host), and no two are equal in these: contents have
 /// exactly one encoding. An unknown kind is an error. Ignoring it would lose the record when the vault is written
 /// again.
 enum VaultRecords {
@@ -127,6 +131,9 @@ enum VaultRecords {
         for (_, record) in contents.signIns.sorted(by: { $0.key < $1.key }) {
             writer.record(.signIn) { $0.append(record) }
         }
+        for (_, session) in contents.sessions.sorted(by: { $0.key < $1.key }) {
+            writer.record(.session) { $0.append(session) }
+        }
         if contents.hasOwnOrder {
             writer.record(.identityOrder) { writer in
                 writer.append(UInt32(contents.identityOrder.count))
@@ -167,6 +174,7 @@ enum VaultRecords {
         contents.tokenKeys = parts.tokenKeys
         contents.tokens = parts.tokens
         contents.signIns = parts.signIns
+        contents.sessions = parts.sessions
         contents.tagKey = parts.tagKey
         let names = (Array(parts.identityKeys.keys) + parts.tokenKeys.keys).sorted()
         contents.identityOrder = parts.identityOrder ?? names
@@ -256,6 +264,11 @@ enum VaultRecords {
             let name = try parts.name(of: kind, in: &body)
             guard parts.tokens[name] != nil else { throw RecordReader.malformed("a sign-in without a token") }
             parts.signIns[name] = try body.signIn(named: name)
+        case .session:
+            let session = try body.session()
+            // No group contains a space, and a space sorts before every character of a group.
+            try parts.advance(to: (kind, "\(session.key.group) \(session.key.host)"))
+            parts.sessions[session.key] = session
         case .identityOrder:
             try parts.advance(to: (kind, ""))
             var names: [String] = []
@@ -284,6 +297,7 @@ private struct DecodedRecords {
     var tokenKeys: [String: TokenKey] = [:]
     var tokens: [String: TokenCredential] = [:]
     var signIns: [String: SignInRecord] = [:]
+    var sessions: [SharedSession.Key: SharedSession] = [:]
     var identityOrder: [String]?
     var tagKey: Secret?
     var last: (kind: RecordKind, name: String) = (.password, "")

@@ -31,6 +31,10 @@ struct ProfileSummary {
         if profile.sites.isEmpty {
             rows.append(("sites", "none; a line with credential=\(name) answer=bearer uses the access token"))
         }
+        if let session = profile.session {
+            let cookies = session.cookies.joined(separator: ", ")
+            rows.append(("session", "\(cookies) of \(session.site), for all clients of group \(session.group)"))
+        }
         let replaced = Set(profile.siteLines(name: name) + (former?.sites ?? []))
         for rule in list.rules where rule.credential == name && rule.answer.contains(.bearer) {
             guard !replaced.contains(rule.text) else { continue }
