@@ -95,8 +95,7 @@ let package = Package(
             "Proxy",
             [
                 "HTTP1", "Loopback", "Upstream", "TLS", "NTLM", "Negotiate", "SitePolicy", "Certificates", "Cookies",
-                "Challenges",
-                "Cryptography", "CLinux",
+                "Challenges", "Cryptography", "CLinux",
             ], nio),
         module(
             "Countersign",
@@ -118,7 +117,7 @@ let package = Package(
             dependencies: dependencies(
                 [
                     "Countersign", "SignIn", "OAuth", "Demo", "Proxy", "Negotiate", "TLS", "Vault", "Enrollment",
-                    "SitePolicy", "Certificates", "Challenges", "Cryptography", "CLinux", "CCurl",
+                    "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography", "CLinux", "CCurl",
                 ], nio + [argumentParser, logging]),
             // Resolves every function before any secret is read. The dynamic linker otherwise resolves a function in
             // its first call, and stores the vector registers on the stack meanwhile: with the secret that the last
@@ -156,8 +155,8 @@ let package = Package(
         tests(
             "ProxyTests",
             [
-                "Proxy", "Demo", "Upstream", "HTTP1", "Loopback", "TLS", "SitePolicy", "Certificates", "Challenges",
-                "Cryptography",
+                "Proxy", "Demo", "Upstream", "HTTP1", "Loopback", "TLS", "SitePolicy", "Certificates", "Cookies",
+                "Challenges", "Cryptography",
             ], nio + [embedded]),
         tests(
             "CountersignTests",

@@ -61,8 +61,8 @@ package enum RequestCause: Equatable, Sendable {
 
 extension SharedSession {
     /// The cookies for a request to the session's host over TLS, in the order in which they are sent: those with longer
-    /// paths first (RFC 6265 §5.4). `path` may have a query. `sent` has the values of the client's own Cookie fields: of
-    /// the names in it, none is added. `now` is in seconds since 1970.
+    /// paths first (RFC 6265 §5.4). `path` may have a query. `sent` has the values of the client's own Cookie fields:
+    /// none of the names in it is added. `now` is in seconds since 1970.
     package func cookies(
         path: some Collection<UInt8>, cause: RequestCause, sent: [ArraySlice<UInt8>], now: Int64
     ) -> [Cookie] {

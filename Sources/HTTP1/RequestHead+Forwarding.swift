@@ -20,6 +20,8 @@ package struct RequestForwarding: ~Copyable, Sendable {
     package var framing: BodyFraming
     /// Replaces the client's own Authorization lines; nil to pass them unchanged.
     package var authorization: (any SecretFieldValue)?
+    /// Replaces the client's Cookie lines; nil to pass them unchanged.
+    package var cookie: (any SecretFieldValue)?
     /// Appended after existing Via lines, unless it is nil.
     package var via: ViaField?
     package var connection: ConnectionOption
@@ -33,7 +35,7 @@ package struct RequestForwarding: ~Copyable, Sendable {
     package init(
         target: ArraySlice<UInt8>, host: String, framing: BodyFraming, authorization: (any SecretFieldValue)? = nil,
         via: ViaField? = nil, connection: ConnectionOption = .keepAlive, keepsExpect: Bool = false,
-        expectsContinue: Bool = false, maxForwards: UInt? = nil
+        expectsContinue: Bool = false, maxForwards: UInt? = nil, cookie: (any SecretFieldValue)? = nil
     ) {
         self.target = target
         self.host = host
@@ -44,6 +46,7 @@ package struct RequestForwarding: ~Copyable, Sendable {
         self.keepsExpect = keepsExpect
         self.expectsContinue = expectsContinue
         self.maxForwards = maxForwards
+        self.cookie = cookie
     }
 }
 
@@ -57,6 +60,7 @@ extension RequestHead {
     /// The approximate length of ``forwarded(_:)``.
     package func forwardedSize(_ forwarding: borrowing RequestForwarding) -> Int {
         fields.bytes.count + forwarding.target.count + 512 + (forwarding.authorization?.byteCount ?? 0)
+            + (forwarding.cookie?.byteCount ?? 0)
     }
 
     /// Writes ``forwarded(_:)`` into `space` and returns its length. If that is more than `space` has, the contents of
@@ -88,6 +92,7 @@ extension RequestHead {
                 case .countersignTrust: false
                 case .contentLength: keepsLength
                 case .authorization: forwarding.authorization == nil
+                case .cookie: forwarding.cookie == nil
                 case .expect: forwarding.keepsExpect
                 case .maxForwards: forwarding.maxForwards == nil
                 case .other: !removes || !options.name(line.name, in: fields)
@@ -98,6 +103,7 @@ extension RequestHead {
             if let authorization = forwarding.authorization {
                 writer.field("Authorization", authorization)
             }
+            if let cookie = forwarding.cookie { writer.field("Cookie", cookie) }
             if forwarding.expectsContinue { writer.append("Expect: 100-continue\r\n") }
             if !keepsLength { writer.framing(forwarding.framing) }
             writer.connection(forwarding.connection, upgrade: upgrade)

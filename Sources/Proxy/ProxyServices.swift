@@ -12,6 +12,8 @@ package final class ProxyServices: Sendable {
     package let policy: CurrentPolicy
     package let breaker: BreakerBoard
     package let acceptedAnswers = ProtectionSpaceCache()
+    /// The shared sessions of the home.
+    let sessions: SessionStore
     let leaves = LeafCache()
     let spoolBudget: SpoolBudget
     let accessLog: AccessLog?
@@ -38,7 +40,7 @@ package final class ProxyServices: Sendable {
 
     package init(
         configuration: ProxyConfiguration, policy: CurrentPolicy, accessLog: AccessLog?,
-        breaker: BreakerBoard? = nil,
+        breaker: BreakerBoard? = nil, sessions: SessionStore? = nil,
         serverTrustDecider: (any ServerTrustDecider)? = nil, delegateCredentials: ReplacementCredentials? = nil,
         identityRefresher: IdentityRefresher? = nil, tokenRenewer: TokenRenewer? = nil,
         observer: ChallengeObserver? = nil,
@@ -51,6 +53,7 @@ package final class ProxyServices: Sendable {
         self.policy = policy
         self.accessLog = accessLog
         self.breaker = breaker ?? BreakerBoard(now: wallClock)
+        self.sessions = sessions ?? SessionStore(isPublicSuffix: { _ in true })
         self.serverTrustDecider = serverTrustDecider
         self.delegateCredentials = delegateCredentials
         self.identityRefresher = identityRefresher

@@ -154,8 +154,9 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
         let forwarding = RequestForwarding(
             target: changes.target, host: changes.authority, framing: framing, authorization: changes.authorization,
             via: changes.via, connection: head.upgrade != nil && !withholdsContent ? .upgrade : .keepAlive,
-            keepsExpect: !withholdsContent, expectsContinue: changes.expectsContinue, maxForwards: changes.maxForwards)
-        let isSecret = changes.authorization != nil
+            keepsExpect: !withholdsContent, expectsContinue: changes.expectsContinue, maxForwards: changes.maxForwards,
+            cookie: changes.cookie)
+        let isSecret = changes.authorization != nil || changes.cookie != nil
         send(about: head.forwardedSize(forwarding), isSecret: isSecret, method: head.method) {
             head.write(forwarding, into: $0)
         }

@@ -104,6 +104,8 @@ package struct RequestChanges: ~Copyable {
     package let expectsContinue: Bool
     /// Replaces the client's Authorization; nil leaves it unchanged.
     package let authorization: AuthorizationField?
+    /// Replaces the client's Cookie; nil leaves it unchanged.
+    package let cookie: (any SecretFieldValue)?
     /// Appended to `Via` (RFC 9110 §7.6.3).
     package let via: ViaField
     /// Replaces Max-Forwards; nil leaves it unchanged.
@@ -111,7 +113,7 @@ package struct RequestChanges: ~Copyable {
 
     package init(
         target: ArraySlice<UInt8>, authority: String, withholdsContent: Bool, authorization: AuthorizationField?,
-        via: ViaField, maxForwards: UInt?, expectsContinue: Bool = false
+        via: ViaField, maxForwards: UInt?, expectsContinue: Bool = false, cookie: (any SecretFieldValue)? = nil
     ) {
         self.target = target
         self.authority = authority
@@ -120,6 +122,7 @@ package struct RequestChanges: ~Copyable {
         self.authorization = authorization
         self.via = via
         self.maxForwards = maxForwards
+        self.cookie = cookie
     }
 }
 

@@ -21,23 +21,26 @@ final class Bench {
     let services: LoopServices
     let client: EmbeddedChannel
     let connection: ClientConnection
+    private let uid: UInt32
 
     /// `sites` is the text of an allowed-sites list; `password` is that of the credential `enrollment` of `jdoe`.
     init(
         sites: String = "", password: String? = nil, identities: [Identity] = [], token: String? = nil,
         standing: [Origin: [TrustException]] = [:], addresses: (client: SocketAddress, server: SocketAddress)? = nil,
-        spoolLimitBytes: Int? = nil
+        spoolLimitBytes: Int? = nil, sessions: SessionStore? = nil, uid: UInt32 = Bench.uid
     ) throws {
+        self.uid = uid
         var configuration = ProxyConfiguration()
         if let spoolLimitBytes { configuration.spoolLimitBytes = spoolLimitBytes }
         configuration.clientToken = token.map { Secret(utf8: $0) }
         let policy = try Self.policy(sites: sites, password: password, identities: identities, standing: standing)
         let shared = ProxyServices(
-            configuration: configuration, policy: CurrentPolicy(policy), accessLog: nil, pseudonym: "csn-test",
+            configuration: configuration, policy: CurrentPolicy(policy), accessLog: nil, sessions: sessions,
+            pseudonym: "csn-test",
             wallClock: { 1_800_000_000 })
         services = LoopServices(shared: shared, loop: loop)
         client = EmbeddedChannel(loop: loop)
-        connection = ClientConnection(services: services, process: ClientProcess(uid: Self.uid), addresses: addresses)
+        connection = ClientConnection(services: services, process: ClientProcess(uid: uid), addresses: addresses)
         try client.pipeline.syncOperations.addHandler(connection)
         try client.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
     }
@@ -65,6 +68,14 @@ final class Bench {
         let (channel, connection) = try origin()
         connection.certificateChecks = checks
         services.pool.slot(for: Self.key(withCredential: withCredential)).giveBack(connection, now: services.now)
+        return channel
+    }
+
+    /// An idle connection to `origin`, for requests that may not carry a credential.
+    func idleConnection(to origin: Origin) throws -> EmbeddedChannel {
+        let (channel, connection) = try self.origin()
+        let key = UpstreamKey(origin: origin, trust: .verified, credential: nil, principal: uid, settings: 1)
+        services.pool.slot(for: key).giveBack(connection, now: services.now)
         return channel
     }
 

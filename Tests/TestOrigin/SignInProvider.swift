@@ -59,6 +59,18 @@ package final class SignInProvider: Sendable {
         }
     }
 
+    /// Whether the last request with each query had a session; by the names in the query.
+    package var sessions: [String: Bool] {
+        var found: [String: Bool] = [:]
+        for line in TextFile.lines(log) {
+            guard let entry = try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any],
+                let query = entry["query"] as? [String], let session = entry["session"] as? Bool
+            else { continue }
+            found[query.joined(separator: "&")] = session
+        }
+        return found
+    }
+
     private static func json(_ value: [String: any Sendable]) throws -> String {
         let options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes]
         return String(decoding: try JSONSerialization.data(withJSONObject: value, options: options), as: UTF8.self)

@@ -117,6 +117,11 @@ extension VaultOperations {
             contents.removeSignIn(named: name)
             if let scope { contents.removeSessions(group: scope.group, host: scope.host.text) }
         }
+        if scope != nil {
+            for other in vault.contents.signIns.values {
+                try SignInSites(home: home, name: other.name).restoreSession(of: other.sites)
+            }
+        }
         return .signedOut(
             SignedOut(
                 isRevoked: end.warning == nil, warning: end.warning, page: end.page, userAgent: end.userAgent,

@@ -186,6 +186,11 @@ extension Explanation: CustomStringConvertible {
         var text = "site         \(origin)\n"
         text += "handling     \(handlingText)\n"
         text += "on the list  \(Self.cell(site))\n"
+        if let session = rule?.session, handling == .intercept {
+            let cookies = session.cookies.joined(separator: ", ")
+            text +=
+                "session      group \(session.group): \(cookies) are added for its clients, and taken from the site\n"
+        }
         if let revocationText { text += "revocation   \(revocationText)\n" }
         for exception in trustExceptions { text += "trust        \(Self.cell(exception))\n" }
         for credential in blocked { text += "blocked      \(credential.name): \(credential.sentence)\n" }
@@ -243,6 +248,7 @@ extension Explanation: Encodable {
         case location, text
         case trust, fingerprint, answers, until
         case blocked, revocation
+        case session, group, cookies
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -256,6 +262,11 @@ extension Explanation: Encodable {
             try nested.encode(rule.location, forKey: .location)
             try nested.encode(rule.text, forKey: .text)
             if handling == .intercept { try nested.encode(rule.revocation.rawValue, forKey: .revocation) }
+            if let session = rule.session, handling == .intercept {
+                var own = nested.nestedContainer(keyedBy: Key.self, forKey: .session)
+                try own.encode(session.group, forKey: .group)
+                try own.encode(session.cookies, forKey: .cookies)
+            }
         }
         if !trustExceptions.isEmpty {
             var list = container.nestedUnkeyedContainer(forKey: .trust)

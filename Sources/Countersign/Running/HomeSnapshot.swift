@@ -28,6 +28,8 @@ struct HomeSnapshot: Sendable {
     var generation: UInt64 = 0
     /// The trust exceptions in effect when the policy was made.
     var trustExceptions: [TrustExceptionRecord] = []
+    /// The last attempt to write the cookies of shared sessions has failed.
+    var hasUnwrittenSessions = false
     /// The parts of the latest policy; nil before the first.
     private(set) var applied: PolicyInputs?
     /// When a renewal of the interception CA was last attempted.
@@ -129,6 +131,8 @@ struct HomeSnapshot: Sendable {
         let sites = count(sites.rules.count, "site", "sites")
         guard lockReason == nil else { return "\(sites), the vault is locked" }
         let credentials = count(vault?.contents.credentialNames.count ?? 0, "credential", "credentials")
+        let shared = vault?.contents.sessions.count ?? 0
         return "\(sites), \(credentials), \(count(identities.count, "identity", "identities"))"
+            + (shared == 0 ? "" : ", \(count(shared, "session", "sessions"))")
     }
 }

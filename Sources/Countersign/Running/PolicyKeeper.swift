@@ -20,6 +20,11 @@ package final class PolicyKeeper: Sendable {
     package let vaultErrorAtStart: VaultError?
     /// The breaker, which shares its records with the other processes of the home.
     package let breaker: BreakerBoard
+    /// The shared sessions, which the proxies of the home use and change.
+    package let sessions = SessionStore(isPublicSuffix: { name in
+        guard let host = try? HostName(canonicalizing: name) else { return true }
+        return Home.publicSuffixes.isPublicSuffix(host)
+    })
     private let reader: HomeReader
     private let interceptionNeed: NIOLockedValueBox<InterceptionNeed>
     private let snapshot: NIOLockedValueBox<HomeSnapshot>
@@ -52,6 +57,7 @@ package final class PolicyKeeper: Sendable {
                 logger.notice("\(sentence)")
             })
         self.snapshot = NIOLockedValueBox(snapshot)
+        adoptSessions(of: snapshot)
     }
 
     private func replace(with new: Policy) {
@@ -66,6 +72,7 @@ package final class PolicyKeeper: Sendable {
     package func refresh(force: Bool = false) {
         breaker.poll()
         snapshot.withLockedValue { snapshot in
+            writeSessions(&snapshot)
             let stamp = HomeStamp(home)
             let hasVaultChanged = snapshot.vaultWatch.takeChange()
             let now = reader.now()
@@ -75,6 +82,7 @@ package final class PolicyKeeper: Sendable {
             else { return }
             snapshot.stamp = stamp
             reader.reread(&snapshot, need: interceptionNeed.withLockedValue { $0 })
+            adoptSessions(of: snapshot)
             // Compared with the policy and not with the snapshot, whose vault shows a change by this process at once.
             guard force || snapshot.policyInputs != snapshot.applied else { return }
             replace(with: snapshot.makePolicy())
@@ -105,7 +113,9 @@ package final class PolicyKeeper: Sendable {
     /// progress continue.
     package func lock() {
         snapshot.withLockedValue { snapshot in
+            writeSessions(&snapshot)
             snapshot.lock()
+            adoptSessions(of: snapshot)
             replace(with: snapshot.makePolicy())
             reader.logger.info("the vault was locked")
         }
@@ -120,8 +130,42 @@ package final class PolicyKeeper: Sendable {
             snapshot.stamp = HomeStamp(home)
             _ = snapshot.vaultWatch.takeChange()
             reader.reread(&snapshot, need: interceptionNeed.withLockedValue { $0 })
+            adoptSessions(of: snapshot)
             replace(with: snapshot.makePolicy())
             reader.logger.info("the vault was unlocked: \(snapshot.summary)")
+        }
+    }
+
+    // MARK: Shared sessions
+
+    /// Writes the cookies that origins have set since the last time.
+    package func writeSessions() {
+        snapshot.withLockedValue { writeSessions(&$0) }
+    }
+
+    private func writeSessions(_ snapshot: inout HomeSnapshot) {
+        guard let vault = snapshot.vault else { return }
+        let changes = sessions.changes(at: reader.now())
+        guard !changes.isEmpty else { return }
+        do {
+            try vault.update { contents in
+                for (key, list) in changes { try contents.changeSession(key, list) }
+            }
+            sessions.adopt(vault.contents.sessions, written: changes)
+            snapshot.hasUnwrittenSessions = false
+        } catch {
+            if !snapshot.hasUnwrittenSessions {
+                reader.logger.warning("the cookies of shared sessions cannot be stored: \(error)")
+            }
+            snapshot.hasUnwrittenSessions = true
+        }
+    }
+
+    private func adoptSessions(of snapshot: HomeSnapshot) {
+        if let vault = snapshot.vault, snapshot.lockReason == nil {
+            sessions.adopt(vault.contents.sessions)
+        } else {
+            sessions.close()
         }
     }
 

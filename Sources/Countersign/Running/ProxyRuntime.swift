@@ -68,6 +68,7 @@ package final class ProxyRuntime: Sendable {
         self.signInRenewals = signInRenewals
         let services = ProxyServices(
             configuration: configuration, policy: keeper.policy, accessLog: accessLog, breaker: keeper.breaker,
+            sessions: keeper.sessions,
             serverTrustDecider: serverTrustDelegate, delegateCredentials: delegateCredentials,
             identityRefresher: IdentityRefresher(
                 rejected: rejectedIdentities.identityRejected, accepted: rejectedIdentities.identityAccepted),
@@ -133,6 +134,12 @@ package final class ProxyRuntime: Sendable {
         await delegateCredentials?.stop()
         await listener.stop()
         await signInRenewals.stop()
+        await withCheckedContinuation { continuation in
+            queue.async { [keeper] in
+                keeper.writeSessions()
+                continuation.resume()
+            }
+        }
         keeper.revocation.removeOwnPorts(ownPorts)
         // Handshakes of the other runtime may be waiting, too.
         if !isTemporary { keeper.revocation.finishWaiting() }

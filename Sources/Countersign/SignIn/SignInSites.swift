@@ -38,11 +38,32 @@ struct SignInSites {
         }
     }
 
-    /// The contents of the file; empty if it has no line any more.
-    private func text(with lines: [String], replacing former: [String]) throws -> String {
+    /// Writes the session's line again, if the file should have it, because another line that shared the session is
+    /// gone. Other lines stay as they are.
+    func restoreSession(of lines: [String]) throws {
+        let shared = lines.filter { Self.session(of: $0) != nil }
+        if !shared.isEmpty { try set(shared, replacing: shared) }
+    }
+
+    /// The site and the session that a line shares, if that is all that it does.
+    private static func session(of line: String) -> (SitePattern, SharedSessionRule)? {
+        guard let rule = try? SiteList(files: [("line", line)], publicSuffixes: .none).rules.first else { return nil }
+        return rule.answer.isEmpty ? rule.session.map { (rule.pattern, $0) } : nil
+    }
+
+    /// The contents of the file; empty if it has no line any more. A line that shares a session is left out if another
+    /// file shares the same one at that site: profiles of one group do.
+    private func text(with new: [String], replacing former: [String]) throws -> String {
         var files = try home.siteFiles()
         let index = files.firstIndex { $0.name == file.name }
-        let taken = Set(former + lines + [Self.heading])
+        let others = try? SiteList(
+            files: files.filter { $0.name != file.name }.map { ($0.name, $0.text) }, publicSuffixes: Home.publicSuffixes
+        )
+        let lines = new.filter { line in
+            guard let (site, session) = Self.session(of: line) else { return true }
+            return others?.rules.contains { $0.pattern == site && $0.session == session } != true
+        }
+        let taken = Set(former + new + [Self.heading])
         let own = (index.map { files[$0].text } ?? "").split(whereSeparator: \.isNewline).map(String.init)
             .filter { !taken.contains($0) }
         let all = lines + own

@@ -29,7 +29,8 @@ struct CountersignCommand: ParsableCommand {
         subcommands: [
             ServeCommand.self, ExecCommand.self, EnvCommand.self, DemoCommand.self, ExplainCommand.self,
             TestCommand.self, EnrollCommand.self, StatusCommand.self, UnenrollCommand.self,
-            SitesCommand.self, CredentialCommand.self, CertificateCommand.self, TrustCommand.self, CACommand.self,
+            SessionCommand.self, SitesCommand.self, CredentialCommand.self, CertificateCommand.self, TrustCommand.self,
+            CACommand.self,
             VaultCommand.self,
         ])
 }

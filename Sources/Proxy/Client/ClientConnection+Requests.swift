@@ -56,6 +56,7 @@ extension ClientConnection {
             guard ClientToken.matches(head.fields.values(of: .proxyAuthorization), token) else {
                 return respondAndClose(OwnResponse.proxyAuthenticationRequired)
             }
+            session.hasToken = true
         }
         if let refusal = services.shared.accessLog?.refusal { return respondAndClose(refusal) }
         if head.fields.values(of: .via).contains(where: { $0.contains(services.shared.pseudonym) }) {

@@ -37,6 +37,8 @@ final class ClientSession {
     var role = Role.proxy
     /// False before the connection is part of a channel and after the client has gone.
     private(set) var isConnected = false
+    /// The client has sent the token that the proxy requires.
+    var hasToken = false
     /// The untrusted origins that the delegate accepted for this client.
     @exclusivity(unchecked) var consents: [Origin: DelegateConsent] = [:]
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
+import CountersignCookies
 import CountersignSitePolicy
 import CountersignUpstream
 
@@ -61,6 +62,8 @@ final class Route {
     /// The line of the allowed-sites list that permits answering this origin's challenges.
     let rule: SiteRule?
     let isListed: Bool
+    /// The session that the line shares; nil for none.
+    let sharedSession: SharedSessionUse?
     /// What to do about the revocation status of the origin's certificate.
     var revocation: RevocationCheck { rule?.revocation ?? .soft }
     /// The value of Host.
@@ -106,6 +109,11 @@ final class Route {
         verdict = policy.sites.verdict(for: origin)
         rule = if case .answer(let rule) = verdict { rule } else { nil }
         isListed = rule != nil
+        sharedSession = rule?.session.map { session in
+            SharedSessionUse(
+                key: SharedSession.Key(group: session.group, host: origin.host), names: session.cookies,
+                origin: "\(origin.scheme.rawValue)://\(origin.authority)", store: shared.sessions)
+        }
         var context = policy.requestContext(to: origin, verdict)
         context.kdcAttempts = shared.breaker.kdcAttempts
         self.context = context

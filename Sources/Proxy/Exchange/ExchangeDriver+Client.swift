@@ -43,12 +43,14 @@ extension ExchangeDriver {
         body.beginRequest(
             withContent: sendsContent, isWithheld: withholds, spools: upload != nil && expectsChallenge(to: answer))
         upload?.begin()
+        var cookies: CookieField?
+        if let use = route.sharedSession { cookies = sessionCookies(use) }
         stream.send(
             head,
             RequestChanges(
                 target: path, authority: route.authority, withholdsContent: isOpening,
                 authorization: authorization, via: services.shared.via, maxForwards: maxForwards,
-                expectsContinue: withholds))
+                expectsContinue: withholds, cookie: cookies))
         if withholds { return awaitInvitation(on: stream) }
         if sendsContent { return self.sendContent(to: stream) }
         stream.finish(trailers: nil)

@@ -147,6 +147,7 @@ extension ExchangeDriver: OriginStreamDelegate {
                 OwnResponse(status: 502, detail: "the origin's response was lost", proxyError: "connection_terminated"))
         }
         mode = .delivering
+        if let use = route.sharedSession { noteSessionCookies(response.head.fields, use) }
         if head.hasBody { body.stopKeeping() }
         let invites = invitesSessionAuthentication(response)
         if invites || clientBindsConnection { connection?.isAuthenticated = true }

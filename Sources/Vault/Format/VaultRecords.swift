@@ -44,9 +44,9 @@ import CountersignCryptography
 ///         list of all their names
 ///     kind 17, the key of the breaker's tags: 32 bytes in a field; only in a vault that has been rekeyed
 ///
-/// Records are sorted by kind, then by name (kind 4: host, port and leaf; kind 14: group and host), and no two are equal in these: contents have
-/// exactly one encoding. An unknown kind is an error. Ignoring it would lose the record when the vault is written
-/// again.
+/// Records are sorted by kind, then by name (kind 4: host, port and leaf; kind 14: group and host), and no two are the
+/// same in these: contents have exactly one encoding. An unknown kind is an error. Ignoring it would lose the record
+/// when the vault is written again.
 enum VaultRecords {
     static let format: UInt16 = 1
 

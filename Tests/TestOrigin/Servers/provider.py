@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An OAuth 2.0 and OpenID Connect provider for tests. Everybody who opens the authorization page is signed in.
+"""An OAuth 2.0 and OpenID Connect provider for tests. Everybody who opens the authorization page is signed in, unless
+there are sessions.
 
 Usage: provider.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http without CERT. CONTROL is a JSON object:
 
@@ -17,6 +18,9 @@ Usage: provider.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http witho
     redirect      changes parameters of the authorization response; one that is empty is left out
     push          supports pushed authorization requests (RFC 9126) and requires them
     device        how many polls find that the person has not confirmed yet (default: 1)
+    session       the name of a cookie by which a browser stays signed in: without it, /authorize asks for a password,
+                  which is sent to /password; /whoami says who is signed in, and /logout signs out
+    embed         a URL that the page /embed shows in a frame
     form_post     answers with a page that posts the response
 
 CONTROL may change while the server runs: a POST to /control replaces it, and is not logged. Writes one JSON object for
@@ -25,6 +29,8 @@ each request to LOG. It has no secret: codes and tokens are replaced by their ki
 
 import base64
 import hashlib
+import html
+import http.cookies
 import http.server
 import json
 import secrets
@@ -59,7 +65,7 @@ class Provider(http.server.ThreadingHTTPServer):
         self.set(control)
         self.keys = [rsa.generate_private_key(65537, 2048) for _ in range(2)]
         self.codes, self.refresh_tokens, self.used, self.pushed, self.devices = {}, {}, set(), {}, {}
-        self.revoked = []
+        self.revoked, self.sessions = [], set()
         self.host = "provider.test.localhost" if tls else "127.0.0.1"
 
     def set(self, control):
@@ -100,6 +106,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             entry["parameters"] = {name: query[name] for name in query if name not in ("state", "nonce")}
         if url.path == "/revoke":
             entry["hint"] = form.get("token_type_hint")
+        self.url, self.session = self.path, self.cookie() in self.server.sessions
+        entry["session"] = self.session
         failure = self.server.control["fail"].get(url.path)
         if failure == "hang":
             self.server.log(entry | {"status": 0})
@@ -161,6 +169,34 @@ class Handler(http.server.BaseHTTPRequestHandler):
         }
         return 200, {"keys": [key]}, ()
 
+    # Sessions
+
+    def cookie(self):
+        name = self.server.control.get("session")
+        cookies = http.cookies.SimpleCookie(self.headers.get("Cookie") or "")
+        return cookies[name].value if name and name in cookies else None
+
+    def set_cookie(self, value, age):
+        name = self.server.control["session"]
+        return ("Set-Cookie", f"{name}={value}; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age={age}")
+
+    def do_password(self, query, form):
+        if form.get("password") != "hunter2":
+            return 403, "<p>wrong password</p>", ()
+        value = "canary-session-" + secrets.token_urlsafe(16)
+        self.server.sessions.add(value)
+        return 302, "", [("Location", form["back"]), self.set_cookie(value, 3600), ("Set-Cookie", "page=1; Path=/")]
+
+    def do_whoami(self, query, form):
+        return 200, "jdoe" if self.session else "nobody", ()
+
+    def do_logout(self, query, form):
+        self.server.sessions.discard(self.cookie())
+        return 200, "<p>signed out</p>", [self.set_cookie("", 0)] if self.server.control.get("session") else ()
+
+    def do_embed(self, query, form):
+        return 200, f'<p>a page</p><iframe src="{html.escape(self.server.control["embed"])}"></iframe>', ()
+
     # Authorization
 
     def do_push(self, query, form):
@@ -177,6 +213,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         good = query and query.get("client_id") == CLIENT and query.get("code_challenge_method") == "S256"
         if not good or query.get("response_type") != "code":
             return 400, "<p>invalid request</p>", ()
+        if control.get("session") and not self.session:
+            back = f'<input type="hidden" name="back" value="{html.escape(self.url)}">'
+            return 200, f'<form method="post" action="/password">{back}<input name="password"></form>', ()
         answer = {"state": query.get("state"), "iss": self.server.issuer}
         if control.get("error"):
             answer |= {"error": control["error"], "error_description": "as the test wants"}

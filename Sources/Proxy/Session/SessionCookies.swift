@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCookies
+import CountersignCryptography
+import CountersignHTTP1
+import CountersignSitePolicy
+import Glibc
+
+/// The value of a Cookie field: the client's own cookies, then those of a shared session.
+struct CookieField: SecretFieldValue {
+    private let own: [ArraySlice<UInt8>]
+    private let cookies: [Cookie]
+
+    /// `cookies` is not empty.
+    init(own: [ArraySlice<UInt8>], _ cookies: [Cookie]) {
+        self.own = own.filter { !$0.isEmpty }
+        self.cookies = cookies
+    }
+
+    var byteCount: Int {
+        own.reduce(0) { $0 + $1.count + 2 } + cookies.reduce(0) { $0 + $1.name.utf8.count + $1.value.count + 3 }
+    }
+
+    func forEachPart(_ write: (UnsafeRawBufferPointer) -> Void) {
+        func append(_ text: StaticString) { text.withUTF8Buffer { write(UnsafeRawBufferPointer($0)) } }
+        var isFirst = true
+        func separate() {
+            if !isFirst { append("; ") }
+            isFirst = false
+        }
+        for value in own {
+            separate()
+            value.withUnsafeBytes { write($0) }
+        }
+        for cookie in cookies {
+            separate()
+            var name = cookie.name
+            name.withUTF8 { write(UnsafeRawBufferPointer($0)) }
+            append("=")
+            cookie.value.withBytes { write($0) }
+        }
+    }
+}
+
+/// What a route knows of the session that its site's line shares. An object, so that a route without one pays for a
+/// comparison with nil only.
+final class SharedSessionUse {
+    let key: SharedSession.Key
+    /// The names of the session's cookies.
+    let names: [String]
+    /// The origin as a browser writes it in Origin.
+    let origin: String
+    let store: SessionStore
+
+    init(key: SharedSession.Key, names: [String], origin: String, store: SessionStore) {
+        self.key = key
+        self.names = names
+        self.origin = origin
+        self.store = store
+    }
+}
+
+extension ExchangeDriver {
+    /// Whether this exchange may use the session of the site's line: the origin is trusted, the client does not
+    /// authenticate itself, belongs to the home's owner or has the home's token, and no page of another origin is
+    /// behind the request.
+    private func cause(of use: SharedSessionUse) -> RequestCause? {
+        guard mayBeAnswered, acquisition.trust.answers, isGroupMember, session.isStillSameUser() else { return nil }
+        let cause = RequestCause(
+            site: value("sec-fetch-site"), mode: value("sec-fetch-mode"), destination: value("sec-fetch-dest"),
+            origin: value("origin"), isSafe: head.method == .get || head.method == .head, ownOrigin: use.origin)
+        return cause.usesSession ? cause : nil
+    }
+
+    /// Two fields of one name count as a value that nothing permits.
+    private func value(_ name: String) -> String? {
+        let values = head.fields.values(named: name)
+        return values.count > 1 ? values.joined(separator: ", ") : values.first
+    }
+
+    private var isGroupMember: Bool {
+        session.hasToken || session.process.uid == getuid()
+    }
+
+    /// The cookies of the request with those of the shared session; nil if nothing is added.
+    func sessionCookies(_ use: SharedSessionUse) -> CookieField? {
+        guard let found = use.store.session(use.key), let cause = cause(of: use) else { return nil }
+        let sent = head.fields.lines.filter { $0.known == .cookie }.map { head.fields.valueBytes(of: $0) }
+        let cookies = found.cookies(path: path, cause: cause, sent: sent, now: services.shared.wallClock())
+            .filter { use.names.contains($0.name) }
+        return cookies.isEmpty ? nil : CookieField(own: sent, cookies)
+    }
+
+    /// Takes the session's cookies from a response that is delivered.
+    func noteSessionCookies(_ fields: FieldLines, _ use: SharedSessionUse) {
+        guard fields.contains(.setCookie), cause(of: use) != nil else { return }
+        let values = fields.lines.filter { $0.known == .setCookie }.map { fields.valueBytes(of: $0) }
+        use.store.received(
+            values, named: use.names, path: path, for: use.key, now: services.shared.wallClock())
+    }
+}
