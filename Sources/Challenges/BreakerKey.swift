@@ -62,14 +62,16 @@ extension Breaker {
 
         /// `target` is in origin-form: a path, and a query if there is one.
         package init(method: String, target: String) {
-            let target = target.prefix { $0 != "#" }
-            let path = target.prefix { $0 != "?" }
+            // Octets: to find the characters of a text costs 50,000 instructions.
+            let target = target.utf8.prefix { $0 != UInt8(ascii: "#") }
+            let path = target.prefix { $0 != UInt8(ascii: "?") }
             self.path = Self.digest(method, path)
             whole = path.endIndex == target.endIndex ? self.path : Self.digest(method, target)
         }
 
-        private static func digest(_ method: String, _ text: Substring) -> UInt64 {
-            Digest.sha256.hash(Array("\(method) \(text)".utf8)).prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+        private static func digest(_ method: String, _ text: Substring.UTF8View) -> UInt64 {
+            let bytes = Array(method.utf8) + CollectionOfOne(UInt8(ascii: " ")) + Array(text)
+            return Digest.sha256.hash(bytes).prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
         }
 
         /// A request that the caller did not describe.

@@ -7,7 +7,8 @@ import CountersignOAuth
 /// any thread.
 package struct SignInPage: Sendable {
     package let url: EndpointURL
-    /// The URI to which the provider sends the person in the end; a loopback URI has the port of the sign-in's listener.
+    /// The URI to which the provider sends the person in the end. A loopback URI has the port of the sign-in's
+    /// listener.
     package let redirect: RedirectURI
     /// Where the provider's pages are: the origins of the issuer and its endpoints, each once. For an agent that
     /// restricts navigation.
@@ -31,8 +32,8 @@ package struct SignInPage: Sendable {
 
     package func report(_ event: UserAgentEvent) { reports(event) }
 
-    /// The page was sent to `url`, which has the form of the redirect URI, with its query. After `accepted` and `failed`
-    /// the page may be closed; after `foreign` it stays, because a frame or another site can also have done that.
+    /// The page was sent to `url`, which has the form of the redirect URI, with its query. After `accepted` and
+    /// `failed` the page may be closed; after `foreign` it stays, because a frame or another site can also have done that.
     package func redirected(to url: String) -> RedirectVerdict { judge(url) }
 }
 
