@@ -33,7 +33,8 @@ package struct SignInPage: Sendable {
     package func report(_ event: UserAgentEvent) { reports(event) }
 
     /// The page was sent to `url`, which has the form of the redirect URI, with its query. After `accepted` and
-    /// `failed` the page may be closed; after `foreign` it stays, because a frame or another site can also have done that.
+    /// `failed` the page may be closed. After `foreign` it stays, because a frame or another site can also have done
+    /// that.
     package func redirected(to url: String) -> RedirectVerdict { judge(url) }
 }
 
