@@ -160,6 +160,39 @@ import Testing
         #expect(try waiting.response == "state=good")
     }
 
+    /// Another connection of the browser takes the place of one that is refused, and not that of the oldest one.
+    @Test func theBrowserDoesNotPushItselfOut() throws {
+        let count = Mutex(0)
+        // The first and the last connection are the browser's.
+        let admission = RedirectListener.Admission(
+            user: 7,
+            owner: { _ in
+                count.withLock { count in
+                    count += 1
+                    return count == 1 || count == 1 + RedirectLoop.maximumConnections ? 7 : 8
+                }
+            })
+        let listener = try RedirectListener(RedirectAddress(host: .ipv4, port: 0, path: "/"), admission)
+        let waiting = Waiting(listener)
+        let port = listener.uri.dropLast().split(separator: ":").last ?? ""
+        let script = """
+            import socket
+            new = lambda: socket.create_connection(("127.0.0.1", \(port)))
+            ask = lambda browser, path: browser.sendall(
+                f"GET {path} HTTP/1.1\\r\\nHost: 127.0.0.1:\(port)\\r\\n\\r\\n".encode())
+            browser = new()
+            others = [new() for _ in range(\(RedirectLoop.maximumConnections - 1))]
+            second = new()
+            ask(second, "/favicon.ico")
+            print(second.recv(12).decode())
+            ask(browser, "/?state=good")
+            print(browser.recv(12).decode())
+            """
+        let result = try Command.run(Tool.path("python3"), ["-c", script], in: scratch)
+        #expect(result.output == "HTTP/1.1 404\nHTTP/1.1 303\n", "\(result.said)")
+        #expect(try waiting.response == "state=good")
+    }
+
     @Test func theWaitEndsInTime() async throws {
         let listener = try listener()
         await #expect(throws: SignInError(.timedOut, "")) {

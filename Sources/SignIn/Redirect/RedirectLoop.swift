@@ -103,7 +103,7 @@ struct RedirectLoop {
         }
         if connections.count >= Self.maximumConnections {
             // Other users cannot push out the person's browser.
-            guard let oldest = isAdmitted ? 0 : connections.firstIndex(where: { !$0.isAdmitted }) else {
+            guard let oldest = connections.firstIndex(where: { !$0.isAdmitted }) ?? (isAdmitted ? 0 : nil) else {
                 close(accepted)
                 return
             }
