@@ -39,7 +39,8 @@ package struct SignInFlow: Sendable {
     }
 
     /// Returns the tokens, whose ID token is verified. Throws ``SignInError`` and ``OAuthError``, and any error of the
-    /// user agent.
+    /// user agent. Tokens that the provider has issued although the sign-in fails or is cancelled are revoked first,
+    /// which may take as long as the limits of the requests.
     package func run() async throws -> SignInResult {
         guard case .browser(let agent) = agent else { return try await run(by: .device, nil) }
         let visit = try BrowserVisit(agent, profile, limit: limit, nextLine: nextLine, report: report)
@@ -58,12 +59,25 @@ package struct SignInFlow: Sendable {
         var machine = SignIn(
             issuer: profile.issuer, profile.request, by: method, secrets: secrets, transport: profile.transport)
         report(.started(issuer: profile.issuer.text))
+        do {
+            return try await run(&machine, visit)
+        } catch {
+            _ = machine.cancelled()
+            if let tokens = machine.tokensToRevoke { await revoke(tokens) }
+            throw error
+        }
+    }
+
+    private func run(_ machine: inout SignIn, _ visit: BrowserVisit?) async throws -> SignInResult {
         var action = machine.start()
         while true {
-            try Task.checkCancellation()
+            if Task.isCancelled {
+                if case .finish(let result) = action { await revoke(result.tokens) }
+                throw CancellationError()
+            }
             switch action {
             case .send(let request):
-                let outcome = await client.send(request)
+                let outcome = await send(request)
                 action = machine.received(outcome, now: now())
                 outcome.wipe()
             case .open(let url):
@@ -81,11 +95,20 @@ package struct SignInFlow: Sendable {
                 report(.finished)
                 return result
             case .fail(let error):
-                if let tokens = machine.tokensToRevoke { _ = await client.revoke(tokens, of: profile) }
                 visit?.showLastPage()
                 throw error
             }
         }
+    }
+
+    /// A cancellation does not reach a request for tokens: they would be valid, and nobody could revoke them.
+    private func send(_ request: ProviderRequest) async -> ProviderOutcome {
+        guard request.purpose == .token else { return await client.send(request) }
+        return await Task.detached { await client.send(request) }.value
+    }
+
+    private func revoke(_ tokens: TokenSet) async {
+        _ = await Task.detached { await client.revoke(tokens, of: profile) }.value
     }
 
     private func wait(_ seconds: Int64, _ machine: inout SignIn) async throws -> SignIn.Action {

@@ -108,6 +108,23 @@ import Testing
         #expect(try bench.status.isEmpty)
     }
 
+    /// The provider is about to send the tokens.
+    @Test func anInterruptedEnrolmentRevokesItsTokens() throws {
+        try bench.provider.change(["hold": ["authorization_code": 4]])
+        let child = try ChildProcess(
+            try Sandbox.executable, ["enroll", "next.json", "--yes"],
+            environment: try bench.sandbox.environment(adding: bench.environment), folder: bench.sandbox.folder.path,
+            capture: bench.file("enroll"))
+        let isRedeeming = poll(seconds: 90) {
+            bench.provider.requests.contains { $0.contains("/token") } ? true : nil
+        }
+        try #require(isRedeeming == true, "\(child.errorOutput)")
+        child.send(SIGINT)
+        #expect(child.waitForExit(seconds: 60) == 130, "\(child.errorOutput)")
+        #expect(bench.provider.requests.last == "POST /revoke access_token 200", "\(bench.provider.requests)")
+        #expect(try bench.status.isEmpty)
+    }
+
     /// The vault has the new sign-in, and the list still has the lines of the one before.
     @Test func aServerCompletesTheList() throws {
         try enroll()

@@ -132,6 +132,23 @@ import Testing
         #expect(closed.entries == [true])
     }
 
+    /// The provider is about to send the tokens or its keys.
+    @Test(
+        arguments: [
+            ("/token", ["hold": ["authorization_code": 4]]), ("/keys", ["fail": ["/keys": "hang"]]),
+        ] as [(String, [String: any Sendable])])
+    func aCancelledSignInRevokesItsTokens(path: String, control: [String: any Sendable]) async throws {
+        try provider.change(control)
+        let agent = Window { page in _ = page.redirected(to: try redirect(from: page.url)) }
+        let flow = try flow(agent)
+        let task = Task { try await flow.run() }
+        while !provider.requests.contains(where: { $0.contains(" \(path)") }) { await Task.yield() }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        let revoked = provider.requests.filter { $0.contains("/revoke") }
+        #expect(revoked == ["POST /revoke refresh_token 200", "POST /revoke access_token 200"], "\(revoked)")
+    }
+
     @Test(arguments: [scheme, "https://app.example/callback"])
     func anAgentThatDoesNotNoticeTheRedirectIsRefused(uri: String) async throws {
         let agent = Window(isNoticing: false) { _ in Issue.record("the page was opened") }

@@ -6,7 +6,7 @@ import Glibc
 import Synchronization
 
 /// Ctrl-C and other signals in a command that has something to clean up: they cancel its task, and end the process at
-/// once while there is none.
+/// once while there is none. Ctrl-C ends it at once the second time.
 final class Interrupts: Sendable {
     private let state = Mutex<(cancel: (@Sendable () -> Void)?, signal: Int32?)>((nil, nil))
 
@@ -14,8 +14,9 @@ final class Interrupts: Sendable {
         Task.detached { [self] in
             for await arrival in SignalWatch.arrivals() {
                 let cancel = state.withLock { state in
+                    let isSecond = state.signal == SIGINT && arrival.number == SIGINT
                     state.signal = arrival.number
-                    return state.cancel
+                    return isSecond ? nil : state.cancel
                 }
                 guard let cancel else { _exit(128 + arrival.number) }
                 cancel()
@@ -29,18 +30,12 @@ final class Interrupts: Sendable {
     /// The exit status of a shell after the signal that has arrived.
     var exitCode: ExitCode? { state.withLock { $0.signal.map { ExitCode(128 + $0) } } }
 
-    /// Runs `body`, which a signal does not end: it has to look at ``haveArrived``.
-    func holding<Value>(_ body: () throws -> Value) rethrows -> Value {
-        state.withLock { $0.cancel = {} }
-        defer { state.withLock { $0.cancel = nil } }
-        return try body()
-    }
-
-    /// Runs `body`. After a signal, reports that it was cancelled, and throws the exit status of a shell.
+    /// Runs `body`. After a signal, reports that it was cancelled, and throws the exit status of a shell. A signal that
+    /// arrives later does not end the process: the command has to look at ``haveArrived``.
     func cancelling<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
         let task = Task { try await body() }
         state.withLock { $0.cancel = { task.cancel() } }
-        defer { state.withLock { $0.cancel = nil } }
+        defer { state.withLock { $0.cancel = {} } }
         do {
             return try await task.value
         } catch {

@@ -98,7 +98,7 @@ struct EnrollCommand: AsyncParsableCommand {
             Console.warning("\(new.account) takes the place of \(former.account), who was signed in before")
         }
         do {
-            try interrupts.holding { try Self.store(new, result.tokens, in: session, interrupts) }
+            try Self.store(new, result.tokens, in: session, interrupts)
         } catch {
             await Self.discard(new, result.tokens, of: profile, client, session)
             throw interrupts.exitCode ?? error
@@ -110,6 +110,7 @@ struct EnrollCommand: AsyncParsableCommand {
     private static func store(
         _ new: NewSignIn, _ tokens: TokenSet, in session: VaultSession, _ interrupts: Interrupts
     ) throws {
+        guard !interrupts.haveArrived else { throw CountersignError(.refused, "the command was interrupted") }
         let result = try session.perform(
             .storeSignIn(new), secret: SignInTokens(tokens).encoded, isAbandoned: { interrupts.haveArrived },
             report: { progress in
