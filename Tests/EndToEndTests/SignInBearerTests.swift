@@ -65,6 +65,25 @@ import Testing
         }
     }
 
+    /// `unenroll` was interrupted.
+    @Test func noTokenOfASignInThatIsBeingRemovedIsSent() throws {
+        let bench = try Bench()
+        let vault = try SealedVault(home: bench.user.home).open { throw HarnessError("the vault has a passphrase") }
+        try vault.update { contents in
+            guard var record = contents.signIns["work"] else { return }
+            record.ended = "signing out was not completed; `countersign unenroll` completes it"
+            try contents.updateSignIn(record)
+        }
+        let isRefused = try poll(seconds: 60) { () throws -> Bool? in
+            let seen = try bench.get()
+            return seen.status == 401 && seen.proxyStatus.contains("signing out was not completed") ? true : nil
+        }
+        #expect(isRefused == true, "\(bench.sent)")
+        let count = bench.sent.count
+        #expect(try bench.get().status == 401 && bench.sent.dropFirst(count).allSatisfy { $0 == nil })
+        #expect(bench.refreshes.isEmpty)
+    }
+
     @Test func theAccessTokenAnswersAtTheSitesOfTheProfile() throws {
         let bench = try Bench()
         #expect(try bench.get().status == 200 && bench.get("/a/y").status == 200)

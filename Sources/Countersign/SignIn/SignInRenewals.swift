@@ -140,6 +140,8 @@ final class SignInRenewals: Sendable {
             guard let record = vault.contents.signIns[name], let token = vault.contents.tokens[name] else {
                 return .unavailable(reason: "the sign-in \"\(name)\" was removed")
             }
+            // No token of a sign-in that is being removed is sent any more.
+            if record.ended == SignInRecord.isSigningOut { return .unavailable(reason: record.endedText) }
             let present = token.tagged(with: vault.tagKey)
             // Another process, or another request, was faster.
             if present.reference != used, record.expires == 0 || record.expires > now() {
