@@ -68,6 +68,8 @@ let package = Package(
         // Only the headers: the first challenge that Kerberos could answer loads the library.
         .systemLibrary(name: "CountersignCGSSAPI", path: "Sources/CGSSAPI", providers: [.apt(["libkrb5-dev"])]),
         .systemLibrary(name: "CountersignCLinux", path: "Sources/CLinux"),
+        // No headers either: the first QR code loads libqrencode, if it is installed.
+        .systemLibrary(name: "CountersignCQRCode", path: "Sources/CQRCode"),
         module("Cryptography", ["COpenSSL"]),
         module("HTTP1"),
         module("Loopback"),
@@ -117,7 +119,7 @@ let package = Package(
             dependencies: dependencies(
                 [
                     "Countersign", "SignIn", "OAuth", "Demo", "Proxy", "Negotiate", "TLS", "Vault", "Enrollment",
-                    "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography", "CLinux", "CCurl",
+                    "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography", "CLinux", "CCurl", "CQRCode",
                 ], nio + [argumentParser, logging]),
             // Resolves every function before any secret is read. The dynamic linker otherwise resolves a function in
             // its first call, and stores the vector registers on the stack meanwhile: with the secret that the last

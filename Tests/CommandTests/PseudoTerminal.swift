@@ -7,15 +7,16 @@ import Foundation
 final class PseudoTerminal {
     private let person: Int32
     private let pid: pid_t
+    private var output: [UInt8] = []
     /// The terminal's output so far.
-    private(set) var screen = ""
+    var screen: String { String(decoding: output, as: UTF8.self) }
 
     // TIOCSPTLCK and TIOCGPTN from <asm/ioctls.h>, in place of unlockpt(3) and ptsname(3).
     private static let setLock: UInt = 0x4004_5431
     private static let getNumber: UInt = 0x8004_5430
 
     /// The program leads a session whose controlling terminal is this one, which is also its three standard streams.
-    init(_ command: [String], environment: [String: String]) throws {
+    init(_ command: [String], environment: [String: String], columns: UInt16 = 80) throws {
         person = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
         var unlocked: Int32 = 0
         var number: UInt32 = 0
@@ -23,6 +24,8 @@ final class PseudoTerminal {
         else {
             throw HarnessError("cannot open a pseudoterminal")
         }
+        var size = winsize(ws_row: 60, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
+        guard ioctl(person, UInt(TIOCSWINSZ), &size) == 0 else { throw HarnessError("cannot set the terminal's size") }
         let name = "/dev/pts/\(number)"
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
@@ -96,7 +99,7 @@ final class PseudoTerminal {
         while Foundation.poll(&ready, 1, 0) == 1, ready.revents & Int16(POLLIN) != 0 {
             let count = read(person, &buffer, buffer.count)
             guard count > 0 else { return }
-            screen += String(decoding: buffer.prefix(count), as: UTF8.self)
+            output += buffer.prefix(count)
         }
     }
 }

@@ -3,6 +3,7 @@
 import Countersign
 import CountersignCryptography
 import CountersignSignIn
+import FoundationEssentials
 import Glibc
 
 /// Reports the progress of a sign-in: for people on standard error, or as JSON lines on standard output.
@@ -42,6 +43,7 @@ struct SignInReporter: Sendable {
             if let url = authorization.completeVerificationURL {
                 Console.log("info", "or this one, which contains the code:")
                 Console.write("\(url)\n", to: STDERR_FILENO)
+                show(code: url.description)
             }
         case .redirectIgnored(let reason, let hint): Console.warning(reason, hint: hint)
         case .connectionRefused(let user): Console.warning(Self.refusal(of: user), hint: Self.otherBrowser)
@@ -59,6 +61,12 @@ struct SignInReporter: Sendable {
         case .navigationRefused(let url, let reason):
             Console.warning("the window does not go to \(url): \(reason)")
         }
+    }
+
+    /// Shows the address as a QR code, for a phone's camera, if the terminal can.
+    private func show(code text: String) {
+        guard let code = QRCode(text), code.fitsTerminal(ProcessInfo.processInfo.environment) else { return }
+        Console.write(code.lines.map { "\($0)\n" }.joined(), to: STDERR_FILENO)
     }
 
     private func line(_ event: SignInEvent) -> Line {
