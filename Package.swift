@@ -113,13 +113,16 @@ let package = Package(
         // The servers of `countersign demo`, with an NTLM acceptor and a client CA that tests use too.
         module(
             "Demo",
-            ["HTTP1", "TLS", "NTLM", "SPNEGO", "Certificates", "Challenges", "Cryptography", "COpenSSL"], nio),
+            [
+                "Issuer", "HTTP1", "TLS", "NTLM", "SPNEGO", "Certificates", "Challenges", "Cryptography", "COpenSSL",
+            ], nio),
         .executableTarget(
             name: "CountersignCLI",
             dependencies: dependencies(
                 [
-                    "Countersign", "SignIn", "OAuth", "Demo", "Proxy", "Negotiate", "TLS", "Vault", "Enrollment",
-                    "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography", "CLinux", "CCurl", "CQRCode",
+                    "Countersign", "SignIn", "Issuer", "OAuth", "JSON", "Demo", "Proxy", "Negotiate", "TLS", "Vault",
+                    "Enrollment", "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography", "CLinux",
+                    "CCurl", "CQRCode",
                 ], nio + [argumentParser, logging]),
             // Resolves every function before any secret is read. The dynamic linker otherwise resolves a function in
             // its first call, and stores the vector registers on the stack meanwhile: with the secret that the last

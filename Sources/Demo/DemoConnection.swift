@@ -107,7 +107,21 @@ final class DemoConnection: ChannelInboundHandler {
             }
         case .ntlm:
             answerNTLM(authorization, request, context)
+        case .token:
+            answerBearer(authorization, request, context)
         }
+    }
+
+    /// RFC 6750 §3.
+    private func answerBearer(_ authorization: String?, _ request: RequestHead, _ context: ChannelHandlerContext) {
+        guard let authorization, authorization.lowercased().hasPrefix("bearer ") else {
+            return challenge(context, request, "Bearer realm=\"demo\"")
+        }
+        let token = Secret(utf8: authorization.dropFirst(7).drop { $0 == " " })
+        guard let grant = site.grant(token), grant.scopes.contains("api") else {
+            return challenge(context, request, "Bearer realm=\"demo\", error=\"invalid_token\"")
+        }
+        welcome(context, request, "a token of the provider, as \(grant.user)")
     }
 
     private func isValidBasic(_ authorization: String) -> Bool {

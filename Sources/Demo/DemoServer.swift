@@ -10,7 +10,8 @@ package struct DemoServer: Sendable {
     package let port: Int
     private let channel: any Channel
 
-    package var url: String { "https://\(site.host):\(port)/" }
+    package var url: String { "\(origin)/" }
+    package var origin: String { "https://\(site.host):\(port)" }
 
     package static func start(_ site: DemoSite, group: any EventLoopGroup) async throws -> DemoServer {
         let channel = try await ServerBootstrap(group: group)

@@ -3,6 +3,7 @@
 import CountersignCertificates
 import CountersignChallenges
 import CountersignCryptography
+import CountersignIssuer
 import CountersignTLS
 
 /// One of the demo's sites: its certificate and the credentials that it requires.
@@ -11,6 +12,7 @@ package struct DemoSite: Sendable {
         case basic
         case ntlm
         case cert
+        case token
         case open
         case untrusted
     }
@@ -21,14 +23,17 @@ package struct DemoSite: Sendable {
     /// The site's certificate, against which NTLM's channel binding is verified.
     let leaf: Certificate
     let account: PasswordCredential
+    /// What an access token grants; nil if it is not valid now.
+    let grant: @Sendable (Secret) -> LocalIssuer.Grant?
 
-    /// The site's line in the allowed-sites list.
-    package func line(port: Int) -> String {
+    /// The site's line in the allowed-sites list; nil for the site that a profile lists.
+    package func line(port: Int) -> String? {
         let site = "https://\(host):\(port)"
         switch kind {
         case .basic, .untrusted: return "\(site) answer=basic credential=\(account.name)"
         case .ntlm: return "\(site) answer=ntlm credential=\(account.name) domain=DEMO"
         case .cert: return "\(site) answer=certificate identity=\(account.name)"
+        case .token: return nil
         case .open: return "\(site)"
         }
     }
@@ -54,8 +59,11 @@ package struct DemoCertificates: Sendable {
 
     static func host(_ kind: DemoSite.Kind) -> String { "\(kind.rawValue).demo.localhost" }
 
-    /// Creates the site of `kind` with its own certificate.
-    package func site(_ kind: DemoSite.Kind, account: PasswordCredential, at time: Int64) throws -> DemoSite {
+    /// Creates the site of `kind` with its own certificate. `grant` says what an access token is good for.
+    package func site(
+        _ kind: DemoSite.Kind, account: PasswordCredential, at time: Int64,
+        grant: @escaping @Sendable (Secret) -> LocalIssuer.Grant?
+    ) throws -> DemoSite {
         let key = try PrivateKey.generateP256()
         let host = Self.host(kind)
         let issuer = kind == .untrusted ? untrusted : sites
@@ -66,6 +74,6 @@ package struct DemoCertificates: Sendable {
             kind: kind, host: host,
             tls: try TLSServerContext(chain: chain, key: key, host: host, clientCertificates: clientCertificates),
             leaf: chain[0],
-            account: account)
+            account: account, grant: grant)
     }
 }

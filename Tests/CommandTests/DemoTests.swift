@@ -23,7 +23,7 @@ struct DemoTests {
         let demo = try ChildProcess(
             try Sandbox.executable, ["demo", "--listen", "127.0.0.1:0", "--home", home],
             environment: try sandbox.environment(), capture: sandbox.folder.file("demo"))
-        let isShown: Bool? = poll(seconds: 30) { demo.output.contains("demo -k https://") ? true : nil }
+        let isShown: Bool? = poll(seconds: 60) { demo.output.contains("demo https://token.") ? true : nil }
         try #require(isShown == true, "\(demo.output)\(demo.errorOutput)")
         let lines = demo.output.split(separator: "\n", omittingEmptySubsequences: false)
         #expect(lines.count <= 24 && lines.allSatisfy { $0.count <= 80 }, "\(demo.output)")
@@ -38,6 +38,41 @@ struct DemoTests {
         #expect(demo.waitForExit(seconds: 15) == 0)
     }
 
+    /// A newcomer pastes the last two commands.
+    @Test func thePersonSignsInAtTheDemosProvider() throws {
+        let sandbox = try Sandbox()
+        let browser = try sandbox.folder.write(
+            "browser", "#!/bin/sh\nexec '\(try Tool.python())' '\(Tool.server("form_browser.py"))' \"$1\" > seen 2>&1\n"
+        )
+        chmod(browser, 0o755)
+        let demo = try ChildProcess(
+            try Sandbox.executable, ["demo", "--listen", "127.0.0.1:0"], environment: try sandbox.environment(),
+            capture: sandbox.folder.file("demo"))
+        let isShown: Bool? = poll(seconds: 60) { demo.output.contains("demo https://token.") ? true : nil }
+        try #require(isShown == true, "\(demo.output)\(demo.errorOutput)")
+        let lines = demo.output.split(separator: "\n").map { $0.drop { $0 == " " } }
+        let set = lines.filter { $0.hasPrefix("ca=") || $0.hasPrefix("demo()") }.joined(separator: "\n")
+        let token = try #require(lines.first { $0.hasPrefix("demo https://token.") })
+        let enroll = try #require(lines.first { $0.hasPrefix("countersign enroll ") })
+        let signedIn = try sandbox.sh("BROWSER=\(browser) \(enroll) --yes", seconds: 120)
+        #expect(signedIn.output.contains("signed in as demo"), "\(signedIn.said)\(sandbox.folder.text("seen"))")
+        // The running proxy learns of the new site within a second or two.
+        var said = ""
+        let welcome: Bool? = try poll(seconds: 60) {
+            said = try sandbox.sh("\(set)\n\(token)").said
+            return said.contains("welcome: a token of the provider, as demo") ? true : nil
+        }
+        #expect(welcome == true, "\(said)\(demo.errorOutput)")
+        #expect(try sandbox.succeed("status", "--no-header").hasPrefix("demo-sign-in "))
+        demo.send(SIGINT)
+        #expect(demo.waitForExit(seconds: 60) == 0, "\(demo.errorOutput)")
+        #expect(try sandbox.succeed("status", "--no-header").isEmpty)
+        #expect(try sandbox.succeed("credential", "list", "--no-header").isEmpty)
+        for name in ["demo-profile.json", "AllowedSites/signed-in.demo-sign-in.sites"] {
+            #expect(!FileManager.default.fileExists(atPath: "\(sandbox.home)/\(name)"))
+        }
+    }
+
     @Test func demoUsesColoursOnATerminal() throws {
         let sandbox = try Sandbox()
         for (variables, isColoured) in [(["TERM": "xterm"], true), (["TERM": "xterm", "NO_COLOR": "1"], false)] {
@@ -46,7 +81,7 @@ struct DemoTests {
                 environment: try sandbox.environment(adding: variables))
             try terminal.waits(for: "Ctrl-C")
             #expect(terminal.screen.contains("\u{1B}[32m200\u{1B}[0m") == isColoured, "\(terminal.screen)")
-            try terminal.when("demo -k", type: "\u{3}")
+            try terminal.when("demo https://token.", type: "\u{3}")
             #expect(terminal.waitForExit() == 0)
         }
     }

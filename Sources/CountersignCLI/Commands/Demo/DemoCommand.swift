@@ -6,6 +6,7 @@ import CountersignCertificates
 import CountersignChallenges
 import CountersignCryptography
 import CountersignDemo
+import CountersignIssuer
 import CountersignProxy
 import CountersignVault
 import Dispatch
@@ -19,11 +20,12 @@ struct DemoCommand: AsyncParsableCommand {
         commandName: "demo",
         abstract: "Run the proxy with local test sites that challenge it.",
         discussion: """
-            Starts five sites under demo.localhost: one with Basic, one with NTLM and channel binding, one that \
-            requires a client certificate, an open one, and one whose certificate does not verify. The sites verify \
-            the answers. Enrols credentials named `demo` for them and starts the proxy. Shows one request of each \
-            kind, prints curl commands to paste, and runs until Ctrl-C. Removes everything named `demo` from the home \
-            when it ends.
+            Starts six sites under demo.localhost: one with Basic, one with NTLM and channel binding, one that \
+            requires a client certificate, an open one, one whose certificate does not verify, and one that requires \
+            a token of an OAuth 2.0 provider, which the demo starts too. The sites verify the answers. Enrols \
+            credentials named `demo` for them and starts the proxy. Shows one request of each kind, prints commands \
+            to paste, and runs until Ctrl-C. With the profile that it writes into the home, `countersign enroll` \
+            signs you in at the provider as `demo-sign-in`. Removes all that from the home when it ends.
 
             EXAMPLES:
               countersign demo
@@ -46,25 +48,36 @@ struct DemoCommand: AsyncParsableCommand {
         let now = Int64(time(nil))
         let demoHome = DemoHome(home: home, vault: try access.openOrCreate())
         try demoHome.refuseToReplace()
+        demoHome.signOut()
         let certificates = try DemoCertificates(named: DemoHome.name, at: now)
         let account = PasswordCredential(
             name: DemoHome.name, user: "demo", password: Secret(utf8: Hex.encode(Randomness.bytes(12))), generation: 1)
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         var servers: [DemoServer] = []
+        let provider = try await IssuerServer.start(
+            DemoProvider.settings(account), group: group, now: { Int64(time(nil)) })
+        let grant: @Sendable (Secret) -> LocalIssuer.Grant? = { provider.issuer.grant(of: $0, now: Int64(time(nil))) }
         do {
             for kind in DemoSite.Kind.allCases {
-                servers.append(try await .start(certificates.site(kind, account: account, at: now), group: group))
+                let site = try certificates.site(kind, account: account, at: now, grant: grant)
+                servers.append(try await .start(site, group: group))
             }
-            try demoHome.list(servers.map { $0.site.line(port: $0.port) })
+            try demoHome.list(servers.compactMap { $0.site.line(port: $0.port) })
+            for server in servers where server.site.kind == .token {
+                try demoHome.write(profile: DemoProvider.profile(issuer: provider.issuer.url, site: server.origin))
+            }
             try demoHome.enroll(
                 user: account.user, password: account.password, identity: certificates.identity,
                 anchor: certificates.sites.root)
             try await show(servers, home, access)
+            demoHome.signOut()
             try demoHome.remove()
         } catch {
+            demoHome.signOut()
             try? demoHome.remove()
             throw error
         }
+        await provider.stop()
         for server in servers { await server.stop() }
         try? await group.shutdownGracefully()
     }
@@ -82,7 +95,9 @@ struct DemoCommand: AsyncParsableCommand {
             proxy: "http://\(address)", trustPath: home.rootCertificate.path, userAgent: "countersign-demo")
         let page = DemoPage(isColoured: DemoPage.coloursTerminal(environment))
         Console.result(page.introduction)
-        for server in servers { Console.result(page.line(for: server.site.kind, await response(of: server, client))) }
+        for server in servers where server.site.kind != .token {
+            Console.result(page.line(for: server.site.kind, await response(of: server, client)))
+        }
         Console.result(page.invitation(to: servers.map { ($0.site.kind, $0.url) }, address, home))
         for await arrival in SignalWatch.arrivals() where arrival.number != SIGHUP { break }
         Console.result("\ncountersign: stopping\n")

@@ -4,9 +4,10 @@ import Countersign
 import CountersignCertificates
 import CountersignCryptography
 import CountersignVault
+import Glibc
 
 /// The entries that the demo adds to a home under the name `demo` and removes afterwards: a list of sites, a trust
-/// anchor, a credential and an identity. Everything else in the home is left alone.
+/// anchor, a credential, an identity and the profile of its provider. Everything else in the home is left alone.
 struct DemoHome {
     static let name = "demo"
 
@@ -16,6 +17,10 @@ struct DemoHome {
     private var sites: HomeFile { home.file("\(Home.sitesFolder)/demo.sites") }
     private var anchor: HomeFile { home.file("\(Home.anchorsFolder)/demo.pem") }
     private var chain: HomeFile { home.identityChain(named: Self.name) }
+    private var profile: HomeFile { home.file(Self.profileName) }
+
+    /// The file that `countersign enroll` reads.
+    static let profileName = "demo-profile.json"
 
     private static let mark = "# Made by `countersign demo`, and removed when it ends."
 
@@ -28,7 +33,8 @@ struct DemoHome {
             let contents = vault.contents
             let isTaken =
                 try contents.credentialNames.contains(Self.name) || contents.identityKeys[Self.name] != nil
-                || contents.tokenKeys[Self.name] != nil
+                || contents.tokenKeys[Self.name] != nil || contents.signIns[DemoProvider.name] != nil
+                || profile.readIfThere(upTo: 1 << 20) != nil
                 || chain.readIfThere(upTo: 1 << 20) != nil || anchor.readIfThere(upTo: 1 << 20) != nil
             guard isTaken else { return }
         }
@@ -53,7 +59,26 @@ struct DemoHome {
         try sites.replace(with: Array((Self.mark + "\n" + lines.map { $0 + "\n" }.joined()).utf8))
     }
 
+    /// Ends the sign-in at the demo's provider, if there is one: of this demo, or of one that was killed. It was stored
+    /// by another process.
+    func signOut() {
+        guard (try? vault.reload()) != nil, vault.contents.signIns[DemoProvider.name] != nil else { return }
+        let operations = VaultOperations(home: home, vault: vault, now: { Int64(time(nil)) })
+        do {
+            _ = try operations.perform(.removeSignIn(name: DemoProvider.name), secret: nil)
+        } catch {
+            Console.warning(
+                "the sign-in \(DemoProvider.name.debugDescription) is still there",
+                hint: "`countersign unenroll \(DemoProvider.name)` removes it")
+        }
+    }
+
+    func write(profile text: String) throws {
+        try profile.replace(with: Array(text.utf8))
+    }
+
     func remove() throws {
+        try profile.remove()
         try anchor.remove()
         try chain.remove()
         try vault.update { contents in

@@ -2,6 +2,7 @@
 
 import Countersign
 import CountersignDemo
+import FoundationEssentials
 import Glibc
 
 /// The output of the demo, which fits a terminal of 80 columns and 24 lines.
@@ -42,8 +43,7 @@ struct DemoPage {
         let rootPath = ServeCommand.absolutePath(path) ?? path
         var text = """
 
-            The last site's certificate does not verify, so curl stops and says why. With -k
-            it continues, and the site's challenge is returned to you unanswered.
+            The last certificate does not verify. With -k, curl shows the site's challenge.
 
             Try it from another terminal (Ctrl-C here ends the demo):
 
@@ -51,8 +51,24 @@ struct DemoPage {
               demo() { curl --noproxy '' -x http://\(address) --cacert "$ca" "$@"; }
 
             """
-        for site in sites { text += "  demo \(site.kind == .untrusted ? "-k " : "")\(site.url)\n" }
-        return text + "\n"
+        for site in sites where site.kind != .token {
+            text += "  demo \(site.kind == .untrusted ? "-k " : "")\(site.url)\n"
+        }
+        for site in sites where site.kind == .token {
+            let place = ServeCommand.absolutePath(home.path) ?? home.path
+            let profile = ShellWord.quoted("\(place)/\(DemoHome.profileName)")
+            text += "  \(Self.program) enroll --home \(ShellWord.quoted(place)) \(profile)\n"
+            text += "  demo \(site.url)\n"
+        }
+        return text
+    }
+
+    /// `countersign`, or its path if the shell does not find it.
+    private static var program: String {
+        let folders = ProcessInfo.processInfo.environment["PATH", default: ""].split(separator: ":")
+        let isFound = folders.contains { access("\($0)/countersign", X_OK) == 0 }
+        let path = ServeCommand.absolutePath(CommandLine.arguments[0])
+        return isFound ? "countersign" : ShellWord.quoted(path ?? CommandLine.arguments[0])
     }
 
     private enum Style: String {
