@@ -92,14 +92,61 @@ import Testing
         #expect(result.status == 0, "\(result.said)\n\(TextFile.text(bench.file("browser.seen")))")
     }
 
-    @Test func theProgressIsJSON() throws {
-        let bench = try SignInSandbox()
-        let result = try bench.enroll("--events")
-        let events = try result.output.split(separator: "\n").map { line in
+    // MARK: Events
+
+    private func events(_ result: CommandResult) throws -> [[String: String]] {
+        try result.output.split(separator: "\n").map { line in
             try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: String] ?? [:]
         }
+    }
+
+    /// Programs depend on these names and members.
+    @Test func theProgressIsJSON() throws {
+        let bench = try SignInSandbox()
+        let result = try bench.enroll("--events", "--name", "work")
+        let events = try events(result)
         #expect(events.compactMap { $0["event"] } == ["started", "page", "authorized", "finished", "stored"])
-        #expect(events.last?["account"] == "jdoe@acme.example", "\(result.said)")
+        #expect(events.first == ["event": "started", "issuer": bench.provider.issuer], "\(result.said)")
+        #expect(events[1].keys.sorted() == ["event", "url"])
+        #expect(events[1]["url"] == TextFile.lines(bench.file("browser.arguments")).last)
+        #expect(events[2] == ["event": "authorized"] && events[3] == ["event": "finished"])
+        let expires = try bench.status[0]["expires"] as? String
+        #expect(
+            events.last == [
+                "event": "stored", "issuer": bench.provider.issuer, "name": "work", "account": "jdoe@acme.example",
+                "expires": try #require(expires),
+            ], "\(result.said)")
+        #expect(!result.said.contains("canary"))
+    }
+
+    @Test func theCodeOfADeviceIsAnEvent() throws {
+        let bench = try SignInSandbox()
+        let result = try bench.enroll("--events", "--user-agent", "device")
+        let events = try events(result)
+        #expect(events.compactMap { $0["event"] } == ["started", "code", "finished", "stored"], "\(result.said)")
+        let page = "\(bench.provider.issuer)/enter?user_code=WDJB-MJHT"
+        #expect(events[1] == ["event": "code", "url": page, "code": "WDJB-MJHT"])
+    }
+
+    @Test func whatGoesWrongOnTheWayIsAnEvent() throws {
+        let bench = try SignInSandbox(
+            browser: """
+                #!/bin/sh
+                location=$(curl -sS --noproxy '*' -o /dev/null -w '%{redirect_url}' "$1")
+                curl -sS --noproxy '*' -o /dev/null "${location%%\\?*}?code=evil&state=evil"
+                curl -sS --noproxy '*' -o /dev/null "$location"
+                """)
+        let ignored = try events(try bench.enroll("--events"))
+        let names = ["started", "page", "redirect-ignored", "authorized", "finished", "stored"]
+        #expect(ignored.compactMap { $0["event"] } == names, "\(ignored)")
+        #expect(ignored[2]["reason"]?.contains("does not belong to this sign-in") == true)
+        #expect(ignored[2].keys.sorted() == ["event", "reason"])
+        try bench.write(browser: "#!/bin/sh\nexit 1\n")
+        let failed = try bench.enroll("--events", "--timeout", "20")
+        #expect(failed.status == 1 && failed.error.contains("nobody has signed in"), "\(failed.said)")
+        let shown = try events(failed)
+        #expect(shown.compactMap { $0["event"] } == ["started", "page", "page-not-shown"], "\(failed.said)")
+        #expect(shown.last?.keys.sorted() == ["event", "reason"])
     }
 
     // MARK: Refusals
