@@ -38,11 +38,13 @@ final class SignInSandbox: Sendable {
         try run(["enroll", "profile.json", "--yes"] + flags, environment: own)
     }
 
-    func run(_ arguments: [String], environment own: [String: String] = [:]) throws -> CommandResult {
+    func run(
+        _ arguments: [String], environment own: [String: String] = [:], seconds: Double = 120
+    ) throws -> CommandResult {
         try Command.run(
             "/usr/bin/setsid", ["--wait", try Sandbox.executable] + arguments,
             environment: try sandbox.environment(adding: environment.merging(own) { _, new in new }),
-            folder: sandbox.folder.path, in: sandbox.folder, seconds: 120)
+            folder: sandbox.folder.path, in: sandbox.folder, seconds: seconds)
     }
 
     /// `countersign status --json`.

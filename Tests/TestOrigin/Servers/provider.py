@@ -9,7 +9,8 @@ Usage: provider.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http witho
     subject       of the ID token (default: "248289761001")
     refresh       whether refresh tokens are issued (default: true); each can be used once, and a second use ends the
                   sign-in (RFC 9700 §4.14.2)
-    fail          maps a path to the status with which it answers; "hang": does not answer
+    fail          maps a path to the status with which it answers; "hang": does not answer; "close": closes the
+                  connection
     error         at /authorize: sent instead of a code; at /token: an error code for refreshes
     forge         "none": an unsigned ID token; "key": signed with another key; "audience", "nonce", "expired": a wrong
                   claim
@@ -112,6 +113,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if failure == "hang":
             self.server.log(entry | {"status": 0})
             time.sleep(60)
+            return
+        if failure == "close":
+            self.server.log(entry | {"status": 0})
+            self.close_connection = True
             return
         if failure:
             self.server.log(entry | {"status": failure})
