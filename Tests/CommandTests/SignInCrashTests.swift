@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
 import CountersignTestOrigin
 import CountersignVault
 import Foundation
+import Synchronization
 import Testing
+
+@testable import Countersign
 
 /// `enroll` and `unenroll` that are killed or interrupted.
 @Suite struct SignInCrashTests {
@@ -123,6 +127,29 @@ import Testing
         #expect(child.waitForExit(seconds: 60) == 130, "\(child.errorOutput)")
         #expect(bench.provider.requests.last == "POST /revoke access_token 200", "\(bench.provider.requests)")
         #expect(try bench.status.isEmpty)
+    }
+
+    /// The person has interrupted the command, which revokes the tokens, after the server has begun to store them.
+    @Test func abandonedTokensAreNotStored() throws {
+        let home = Home(path: bench.sandbox.home)
+        let vault = try SealedVault(home: home.path).create(openedBy: .file)
+        let operations = VaultOperations(home: home, vault: vault, now: { 0 })
+        let new = NewSignIn(
+            name: "work", profile: "{}", source: "", issuer: "https://id.corp.example", subject: "", account: "",
+            scope: "", sites: [], signedIn: 1, expires: 2, formerIssuer: nil)
+        let tokens = SignInTokens(access: Secret(utf8: "a"), refresh: nil, identity: nil)
+        let calls = Mutex(0)
+        let dialogue = OperationDialogue(
+            report: { _ in },
+            isAbandoned: {
+                calls.withLock { calls in
+                    calls += 1
+                    return calls > 1
+                }
+            })
+        let error = #expect(throws: CountersignError.self) { try operations.storeSignIn(new, tokens, dialogue) }
+        #expect(error?.detail == "the command was interrupted")
+        #expect(vault.contents.signIns.isEmpty && vault.contents.tokens.isEmpty)
     }
 
     /// The vault has the new sign-in, and the list still has the lines of the one before.

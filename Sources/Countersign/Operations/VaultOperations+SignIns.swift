@@ -56,9 +56,12 @@ extension VaultOperations {
                     hint: "choose another name with --name")
             }
             let before = former.map { $0.sites + ($0.formerSites ?? []) } ?? []
+            let added = try sites.added(new.sites, besides: before)
+            // Waiting for the files may have taken a while, and the command revokes the tokens when it is interrupted.
+            if dialogue.isAbandoned?() == true { throw Self.interrupted }
             var record = SignInRecord(
                 name: new.name, profile: new.profile, source: new.source, issuer: new.issuer, subject: new.subject,
-                account: new.account, scope: new.scope, sites: try sites.added(new.sites, besides: before),
+                account: new.account, scope: new.scope, sites: added,
                 refreshToken: tokens.refresh, identityToken: tokens.identity, signedIn: new.signedIn,
                 expires: new.expires)
             record.identifier = new.identifier
