@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
 import CountersignTestOrigin
+import CountersignVault
 import Foundation
 import Testing
 
@@ -88,6 +90,90 @@ import Testing
         #expect(recovered == true && bench.sent.last == "Bearer t2", "\(other.process.errorOutput)")
         #expect(bench.refreshes == ["POST /token refresh_token 200"])
         #expect(try bench.state.contains("valid until"))
+    }
+
+    /// Another process changes the vault's passphrase while the provider sends the tokens.
+    @Test func tokensAreStoredInAVaultWithANewPassphrase() throws {
+        let bench = try Bench(lifetime: 0)
+        try bench.provider.change(["token": ["t2"], "hold": ["refresh_token": 15]])
+        let client = try request(bench)
+        let vault = try SealedVault(home: bench.user.home).open { throw HarnessError("the vault has a passphrase") }
+        try vault.rekey(to: .passphrase(Secret(utf8: "canary-passphrase")))
+        let isReported = poll(seconds: 60) { bench.proxy.process.errorOutput.contains("is lost if") ? true : nil }
+        #expect(isReported == true, "\(bench.proxy.process.errorOutput)")
+        _ = client.waitForExit(seconds: 100)
+        try bench.user.succeed("vault", "unlock", "--password-stdin", input: "canary-passphrase\n")
+        let recovered = try poll(seconds: 120) { try bench.get("/a/y").status == 200 ? true : nil }
+        #expect(recovered == true && bench.sent.last == "Bearer t2", "\(bench.proxy.process.errorOutput)")
+        #expect(bench.refreshes == ["POST /token refresh_token 200"])
+    }
+
+    /// OAuth permits longer refresh tokens than the vault.
+    @Test func tokensThatCanNeverBeStoredAreRevoked() throws {
+        let bench = try Bench(lifetime: 0)
+        try bench.provider.change(["token": ["t2"], "padding": 20_000])
+        let seen = try bench.get()
+        #expect(seen.status == 401 && seen.proxyStatus.contains("cannot be stored"), "\(seen.proxyStatus)")
+        let state = try bench.state
+        #expect(state.contains("ended: ") && state.contains("cannot be stored"), "\(state)")
+        let revoked = bench.provider.requests.filter { $0.contains("/revoke") }
+        #expect(revoked.first == "POST /revoke refresh_token 200", "\(bench.provider.requests)")
+        // The lock is free.
+        try bench.provider.change(["token": ["t3"]])
+        try bench.enroll()
+        let recovered = try poll(seconds: 60) { try bench.get("/a/y").status == 200 ? true : nil }
+        #expect(recovered == true && bench.sent.last == "Bearer t3", "\(bench.proxy.process.errorOutput)")
+    }
+
+    /// The server, whose proxy the command uses, lives on and keeps the tokens.
+    @Test func tokensOfACommandThatEndsAreNotLost() throws {
+        let bench = try Bench(lifetime: 0)
+        // Otherwise the command opens the vault itself.
+        let vault = try SealedVault(home: bench.user.home).open { throw HarnessError("the vault has a passphrase") }
+        try vault.rekey(to: .passphrase(Secret(utf8: "canary-passphrase")))
+        try bench.user.succeed("vault", "unlock", "--password-stdin", input: "canary-passphrase\n")
+        try bench.provider.change(["token": ["t2"], "hold": ["refresh_token": 4]])
+        let script = """
+            curl -q -sS -m 100 -o /dev/null "$1" > /dev/null 2>&1 &
+            while ! grep -q 'is lost if' "$2"; do sleep 0.1; done
+            """
+        let command = try ChildProcess(
+            try Countersign.executable,
+            [
+                "exec", "--home", bench.user.home, "--", "sh", "-c", script, "sh", "\(bench.origin.url)/a/x",
+                bench.proxy.process.errorPath,
+            ], environment: bench.user.environment, capture: bench.user.folder.file("exec"))
+        let isRenewing = poll(seconds: 60) { bench.refreshes.isEmpty ? nil : true }
+        try #require(isRenewing == true, "\(command.errorOutput)")
+        let lock = open("\(bench.user.home)/vault.lock", O_RDWR | O_CLOEXEC)
+        try #require(flock(lock, LOCK_EX) == 0)
+        #expect(command.waitForExit(seconds: 100) == 0, "\(command.errorOutput)")
+        close(lock)
+        let recovered = try poll(seconds: 120) { try bench.get("/a/y").status == 200 ? true : nil }
+        #expect(recovered == true && bench.sent.last == "Bearer t2", "\(bench.proxy.process.errorOutput)")
+        #expect(bench.refreshes == ["POST /token refresh_token 200"])
+        #expect(!bench.proxy.process.errorOutput.contains("are lost"))
+    }
+
+    /// The proxy, and not the provider, has ended the request for the metadata.
+    @Test func stoppingTheProxyIsNoFailure() throws {
+        let bench = try Bench(lifetime: 0)
+        let path = "/.well-known/openid-configuration"
+        try bench.provider.change(["fail": [path: "hang"]])
+        let client = try ChildProcess(
+            Tool.path("curl"),
+            [
+                "-q", "-sS", "-m", "100", "--cacert", bench.proxy.anchor, "-x", bench.proxy.url,
+                "\(bench.origin.url)/a/x",
+            ], capture: bench.user.folder.file("client"))
+        let isAsking = poll(seconds: 60) { bench.provider.requests.last == "GET \(path) 0" ? true : nil }
+        try #require(isAsking == true, "\(bench.provider.requests)")
+        client.stop()
+        bench.proxy.process.send(SIGTERM)
+        #expect(bench.proxy.process.waitForExit(seconds: 100) == 0)
+        let output = bench.proxy.process.errorOutput
+        #expect(!output.contains("cannot be renewed"), "\(output)")
+        #expect(try !bench.state.contains("not renewed since"))
     }
 
     /// The origin calls the token invalid. Another process learns that too, instead of waiting for the provider.

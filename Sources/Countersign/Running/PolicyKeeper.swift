@@ -28,11 +28,19 @@ package final class PolicyKeeper: Sendable {
     private let reader: HomeReader
     private let interceptionNeed: NIOLockedValueBox<InterceptionNeed>
     private let snapshot: NIOLockedValueBox<HomeSnapshot>
+    private let sharedRenewals = NIOLockedValueBox<SignInRenewals?>(nil)
 
     /// The interval between attempts to renew the interception CA, in seconds.
     private static let renewalInterval: Int64 = 60
 
     package var home: Home { reader.home }
+
+    /// The renewals of the runtime that uses this keeper for as long as it runs; nil if there is none. Temporary ones
+    /// use the same, because new tokens that cannot be stored are kept in memory.
+    var signInRenewals: SignInRenewals? {
+        get { sharedRenewals.withLockedValue { $0 } }
+        set { sharedRenewals.withLockedValue { $0 = newValue } }
+    }
 
     /// Learns whether origins' certificates are revoked.
     package var revocation: RevocationService { reader.revocation }

@@ -25,6 +25,8 @@ package final class ProxyRuntime: Sendable {
     private let delegateCredentials: ReplacementCredentials?
     private let rejectedIdentities: RejectedIdentities
     private let signInRenewals: SignInRenewals
+    /// No other runtime uses the renewals, or outlives this one.
+    private let ownsSignInRenewals: Bool
     /// The runtime's own keeper of certificates; nil if the caller has one.
     private let ownRenewals: RenewalKeeper?
     /// Reads the home serially, off the event loops.
@@ -64,8 +66,11 @@ package final class ProxyRuntime: Sendable {
         }
         var configuration = configuration
         if configuration.spoolFolders.isEmpty { configuration.spoolFolders = [keeper.home.path] }
-        let signInRenewals = SignInRenewals(keeper: keeper, logger: logger) { Int64(time(nil)) }
+        let sharedRenewals = isTemporary ? keeper.signInRenewals : nil
+        let signInRenewals =
+            sharedRenewals ?? SignInRenewals(keeper: keeper, logger: logger) { Int64(time(nil)) }
         self.signInRenewals = signInRenewals
+        ownsSignInRenewals = sharedRenewals == nil
         let services = ProxyServices(
             configuration: configuration, policy: keeper.policy, accessLog: accessLog, breaker: keeper.breaker,
             sessions: keeper.sessions,
@@ -105,6 +110,7 @@ package final class ProxyRuntime: Sendable {
         control = hasControlSocket ? Self.control(vault, addresses, clientTokenFile) : nil
         let queue = DispatchQueue(label: "countersign.home")
         self.queue = queue
+        if !isTemporary { keeper.signInRenewals = signInRenewals }
         refreshTask = group.next().scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
             queue.async {
                 keeper.refresh()
@@ -129,11 +135,12 @@ package final class ProxyRuntime: Sendable {
         refreshTask.cancel()
         ownRenewals?.stop()
         rejectedIdentities.cancel()
-        signInRenewals.cancel()
+        if ownsSignInRenewals { signInRenewals.cancel() }
         await control?.stop()
         await delegateCredentials?.stop()
         await listener.stop()
-        await signInRenewals.stop()
+        if ownsSignInRenewals { await signInRenewals.stop() }
+        if keeper.signInRenewals === signInRenewals, !isTemporary { keeper.signInRenewals = nil }
         await withCheckedContinuation { continuation in
             queue.async { [keeper] in
                 keeper.writeSessions()

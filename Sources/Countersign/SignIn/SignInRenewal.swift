@@ -11,8 +11,13 @@ struct SignInRenewal: Sendable {
     /// The sign-in before.
     let record: SignInRecord
     let token: TokenCredential
-    let vault: OpenVault
+    /// The vault that was open when the renewal began.
+    let firstVault: OpenVault
     let renewals: SignInRenewals
+
+    /// The vault as it is open now: after a change of the passphrase, only that one can be written. While the vault is
+    /// locked, new tokens are stored nevertheless.
+    private var vault: OpenVault { renewals.keeper.vault ?? firstVault }
 
     /// Tokens from the provider.
     struct Received: Sendable {
@@ -44,7 +49,7 @@ struct SignInRenewal: Sendable {
 
     private func ask(_ received: inout Received?) async throws {
         // A rotated token that cannot be stored is lost if this process ends.
-        try await renewals.onQueue { [vault] in try vault.update { $0.touch() } }
+        try await renewals.onQueue { try vault.update { $0.touch() } }
         let profile = try SignInProfile(Array(record.profile.utf8))
         let client = try renewals.keeper.home.providerClient(now: renewals.now)
         var machine = machine(profile)
@@ -83,6 +88,8 @@ struct SignInRenewal: Sendable {
                 }
                 return
             case .fail(let error, discardsTokens: _):
+                // The request for the metadata was ended by this process, and not by the provider.
+                if !hasSentToken { try Task.checkCancellation() }
                 // What the provider has said about itself may have changed.
                 remember(nil, nil)
                 throw error
@@ -108,11 +115,24 @@ struct SignInRenewal: Sendable {
         }
     }
 
+    /// Returns why the provider has not revoked the tokens; nil if it has.
+    func revoke(_ received: Received) async -> String? {
+        do {
+            let profile = try SignInProfile(Array(record.profile.utf8))
+            let client = try renewals.keeper.home.providerClient(now: renewals.now)
+            // A task of its own, which a cancellation does not reach.
+            return await Task.detached { await client.revoke(received.tokens, of: profile).warning }.value
+        } catch {
+            return SignInRenewals.text(error)
+        }
+    }
+
     // MARK: The vault
 
     /// Stores the tokens, and returns the access token if it is new. Throws ``Superseded`` if they belong to a former
     /// sign-in.
     func store(_ received: Received) throws -> TokenCredential? {
+        let vault = vault
         let stored = try vault.update { contents -> TokenCredential? in
             var newest = try newest(received, in: contents)
             guard received.isWhole else {
@@ -141,12 +161,13 @@ struct SignInRenewal: Sendable {
         }
     }
 
-    /// Only the provider's `invalid_grant` discards a refresh token.
-    func end(because error: OAuthError) throws {
+    /// Ends the sign-in, and discards its refresh token: the provider calls it invalid, or the vault can never store
+    /// the one that replaces it.
+    func end(because reason: String, _ received: Received? = nil) throws {
         try vault.update { contents in
-            var newest = try newest(nil, in: contents)
+            var newest = try newest(received, in: contents)
             newest.refreshToken = nil
-            newest.ended = String(error.detail.prefix(1000))
+            newest.ended = String(reason.prefix(1000))
             try contents.updateSignIn(newest)
         }
     }

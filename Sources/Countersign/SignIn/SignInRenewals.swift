@@ -28,8 +28,6 @@ final class SignInRenewals: Sendable {
     private static let requestPatience = Duration.seconds(20)
     /// How long a renewal waits for that of another process.
     private static let lockPatience = Duration.seconds(60)
-    /// The longest pause after failures, in seconds.
-    private static let longestPause: Int64 = 60
     /// A token that was renewed is not renewed again for so many seconds because an origin calls it invalid: another
     /// one would be no better.
     private static let invalidInterval: Int64 = 300
@@ -41,7 +39,8 @@ final class SignInRenewals: Sendable {
         var isStopped = false
         /// New tokens that could not be stored yet, by name.
         var unstored: [String: UnstoredTokens] = [:]
-        var hasReportedUnstored = false
+        /// Also those that cannot be recorded in the vault.
+        var failures = SignInFailures()
         /// What the providers say about themselves, by issuer.
         var metadata: [String: ProviderMetadata] = [:]
         var keys: [String: KeySet] = [:]
@@ -149,7 +148,11 @@ final class SignInRenewals: Sendable {
                 return .renewed(present)
             }
             return await renew(record, present, in: vault, reason, lock)
+        } catch is CancellationError {
+            return .unavailable(reason: "the proxy is stopping")
         } catch {
+            // Nothing can be recorded in a vault that cannot be read.
+            if let record = keeper.vault?.contents.signIns[name] { pause(after: record) }
             return failed(name, error)
         }
     }
@@ -168,19 +171,24 @@ final class SignInRenewals: Sendable {
             return .unavailable(reason: "the access token of \"\(name)\" was renewed, and is not valid at this site")
         }
         if isPaused(record, at: now()) { return outcome(of: record, reason, "the last attempt to renew it has failed") }
-        let renewal = SignInRenewal(record: record, token: token, vault: vault, renewals: self)
+        let renewal = SignInRenewal(record: record, token: token, firstVault: vault, renewals: self)
         lock.reserve()
         let (received, failure) = await renewal.ask()
         if let received {
             do {
                 let stored = try await onQueue { try renewal.store(received) }
                 if let stored {
+                    state.withLock { $0.failures.forget(name) }
                     await applyChange()
                     logger.notice("renewed the access token of \"\(name)\"")
                     return .renewed(stored)
                 }
             } catch let error as SignInRenewal.Superseded {
                 return failed(name, error)
+            } catch let error as VaultError where error.code == .invalidRecord {
+                let detail = await discard(received, of: renewal, because: error)
+                await applyChange()
+                return .unavailable(reason: record.endedText(because: detail))
             } catch {
                 keepUnstored(UnstoredTokens(renewal, received, lock, reason: Self.text(error)))
                 return outcome(of: record, reason, "the new one cannot be stored: \(Self.text(error))")
@@ -188,15 +196,14 @@ final class SignInRenewals: Sendable {
         }
         switch failure {
         case let error as OAuthError where error.code == .invalidGrant:
-            logger.warning(
-                "the sign-in \"\(name)\" has ended: \(error.detail)",
-                metadata: ["hint": "sign in again with `countersign enroll`"])
-            try? await onQueue { try renewal.end(because: error) }
+            reportEnd(of: name, error.detail)
+            try? await onQueue { try renewal.end(because: error.detail) }
             await applyChange()
             return .unavailable(reason: record.endedText(because: error.detail))
         case is CancellationError:
             return outcome(of: record, reason, "the proxy is stopping")
         case let error:
+            pause(after: record)
             try? await onQueue { try renewal.noteFailure(received) }
             let detail = error.map(Self.text) ?? "the provider sent no access token"
             logger.warning("the access token of \"\(name)\" cannot be renewed: \(detail)")
@@ -205,9 +212,12 @@ final class SignInRenewals: Sendable {
     }
 
     private func isPaused(_ record: SignInRecord, at time: Int64) -> Bool {
-        guard record.failures > 0 else { return false }
-        let pause = min(Self.longestPause, Int64(1) << min(record.failures, 6))
-        return abs(time - record.lastFailure) < pause
+        SignInFailures.isPaused(after: record.failures, last: record.lastFailure, at: time)
+            || state.withLock { $0.failures.isPaused(record, at: time) }
+    }
+
+    private func pause(after record: SignInRecord) {
+        _ = state.withLock { $0.failures.note(record, at: now()) }
     }
 
     // MARK: Outcomes
@@ -226,6 +236,12 @@ final class SignInRenewals: Sendable {
         let detail = Self.text(error)
         logger.warning("the access token of \"\(name)\" cannot be renewed: \(detail)")
         return .unavailable(reason: "the access token of \"\(name)\" cannot be renewed: \(detail)")
+    }
+
+    func reportEnd(of name: String, _ reason: String) {
+        logger.warning(
+            "the sign-in \"\(name)\" has ended: \(reason)",
+            metadata: ["hint": "sign in again with `countersign enroll`"])
     }
 
     static func text(_ error: any Error) -> String {

@@ -30,16 +30,10 @@ extension SignInRenewals {
     /// Keeps tokens, and tries to store them until that succeeds or this process ends.
     func keepUnstored(_ tokens: UnstoredTokens) {
         let name = tokens.record.name
-        let isFirst = state.withLock { state in
-            state.unstored[name] = tokens
-            defer { state.hasReportedUnstored = true }
-            return !state.hasReportedUnstored
-        }
-        if isFirst {
-            logger.error(
-                "\(tokens.reason): the sign-in \"\(name)\" is lost if this process ends before that is possible",
-                metadata: ["hint": "`countersign status` shows whether new tokens are stored"])
-        }
+        state.withLock { $0.unstored[name] = tokens }
+        logger.error(
+            "\(tokens.reason): the sign-in \"\(name)\" is lost if this process ends before that is possible",
+            metadata: ["hint": "`countersign status` shows whether new tokens are stored"])
         Task.detached { [self] in
             var pause = Duration.seconds(1)
             while true {
@@ -59,12 +53,33 @@ extension SignInRenewals {
             logger.notice("\(stored == nil ? "stored" : "renewed and stored") the tokens of \"\(name)\"")
         } catch let error as SignInRenewal.Superseded {
             logger.notice("\(error.detail); its tokens are discarded")
+        } catch let error as VaultError where error.code == .invalidRecord {
+            _ = await discard(tokens.received, of: tokens.renewal, because: error)
         } catch {
             return Self.text(error)
         }
         state.withLock { $0.unstored[name] = nil }
         await applyChange()
         return nil
+    }
+
+    /// Ends a sign-in whose new tokens the vault can never store, and revokes them: the provider may accept no others.
+    /// Returns the reason.
+    func discard(
+        _ received: SignInRenewal.Received, of renewal: SignInRenewal, because error: VaultError
+    ) async -> String {
+        let name = renewal.record.name
+        let reason = "the provider has sent tokens that cannot be stored: \(error.detail)"
+        do {
+            try await onQueue { try renewal.end(because: reason, received) }
+            reportEnd(of: name, reason)
+        } catch {
+            logger.warning("the end of the sign-in \"\(name)\" cannot be stored: \(Self.text(error))")
+        }
+        if let warning = await renewal.revoke(received) {
+            logger.warning("the provider has not revoked the new tokens of \"\(name)\": \(warning)")
+        }
+        return reason
     }
 
     /// This process is about to end.

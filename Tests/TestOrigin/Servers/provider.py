@@ -14,6 +14,7 @@ Usage: provider.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http witho
     error         at /authorize: sent instead of a code; at /token: an error code for refreshes
     forge         "none": an unsigned ID token; "key": signed with another key; "audience", "nonce", "expired": a wrong
                   claim
+    padding       how many characters are added to refresh tokens
     hold          maps a grant type to the seconds for which the answer to it is held back
     single        whether a new sign-in ends those before it
     redirect      changes parameters of the authorization response; one that is empty is left out
@@ -286,7 +287,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         access = control["token"].pop(0) if control["token"] else "canary-access-" + secrets.token_urlsafe(16)
         answer = {"access_token": access, "token_type": "Bearer", "expires_in": control["lifetime"], "scope": scope}
         if control["refresh"]:
-            answer["refresh_token"] = "canary-refresh-" + secrets.token_urlsafe(16)
+            padding = "x" * control.get("padding", 0)
+            answer["refresh_token"] = "canary-refresh-" + secrets.token_urlsafe(16) + padding
             self.server.refresh_tokens[answer["refresh_token"]] = (family, scope)
         if "openid" in scope.split(" "):
             answer["id_token"] = self.identity(nonce, access)
