@@ -152,9 +152,12 @@ import Testing
         #expect(vault.contents.signIns.isEmpty && vault.contents.tokens.isEmpty)
     }
 
-    /// The vault has the new sign-in, and the list still has the lines of the one before.
-    @Test func aServerCompletesTheList() throws {
+    /// The vault has the new sign-in, and the list still has the lines of the one before. A server that was running
+    /// when the enrolment was interrupted completes it, too.
+    @Test(arguments: [false, true])
+    func aServerCompletesTheList(isRunning: Bool) throws {
         try enroll()
+        let running = isRunning ? try bench.sandbox.serve() : nil
         let vault = try SealedVault(home: bench.sandbox.home).open { throw HarnessError("there is a passphrase") }
         try vault.update { contents in
             guard var record = contents.signIns["work"] else { return }
@@ -162,7 +165,7 @@ import Testing
             record.sites = [record.sites[0].replacing("old.", with: "new.")]
             try contents.updateSignIn(record)
         }
-        let server = try bench.sandbox.serve()
+        let server = try running ?? bench.sandbox.serve()
         defer { server.stop() }
         let isComplete = poll(seconds: 60) { () -> Bool? in
             let text = TextFile.text(bench.file(list))
@@ -171,6 +174,32 @@ import Testing
         #expect(isComplete == true && TextFile.text(bench.file(list)).contains(Self.own))
         try bench.sandbox.succeed("unenroll", "work")
         try expectNothingLeft("completed")
+    }
+
+    /// Sites that cannot be added keep no others from the list.
+    @Test func aServerCompletesTheListInSpiteOfAFault() throws {
+        try enroll()
+        let vault = try SealedVault(home: bench.sandbox.home).open { throw HarnessError("there is a passphrase") }
+        try vault.update { contents in
+            guard var record = contents.signIns["work"] else { return }
+            record.formerSites = record.sites
+            record.sites = [record.sites[0].replacing("old.", with: "new.")]
+            try contents.updateSignIn(record)
+            for number in 0..<4 {
+                var faulty = SignInRecord(
+                    name: "faulty\(number)", profile: record.profile, source: "", issuer: record.issuer, subject: "",
+                    account: "", scope: "", sites: ["https://a.example colour=blue"], refreshToken: nil,
+                    identityToken: nil, signedIn: 1, expires: 0)
+                faulty.formerSites = []
+                try contents.setSignIn(faulty, accessToken: Secret(utf8: "a"))
+            }
+        }
+        let server = try bench.sandbox.serve()
+        defer { server.stop() }
+        let isComplete = poll(seconds: 60) { () -> Bool? in
+            TextFile.text(bench.file(list)).contains("new.corp.example") ? true : nil
+        }
+        #expect(isComplete == true, "\(TextFile.text(bench.file(list)))")
     }
 
     // MARK: Tokens that cannot be stored yet

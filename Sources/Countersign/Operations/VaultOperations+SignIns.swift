@@ -37,7 +37,7 @@ extension VaultOperations {
     /// Waits without end for a renewal of the former sign-in, because the tokens would be lost otherwise.
     ///
     /// The vault comes first: without the tokens, the sites would be of no use. The record says which lines the list
-    /// may still have until it is written, so that ``finishSignIns()`` or the next sign-in can complete it.
+    /// may still have until it is written, so that ``finishSignIn(_:)`` or the next sign-in can complete it.
     func storeSignIn(
         _ new: NewSignIn, _ tokens: SignInTokens, _ dialogue: OperationDialogue
     ) throws -> VaultResult {
@@ -75,17 +75,16 @@ extension VaultOperations {
         return .done
     }
 
-    /// Writes the sites of sign-ins for which that was interrupted. Does nothing if there are none.
-    func finishSignIns() throws {
-        guard let vault else { return }
-        for name in vault.contents.signIns.values.filter({ $0.formerSites != nil }).map(\.name) {
-            let lock = try RenewalLock.acquireIfFree(RenewalLock.name(ofSignIn: name), of: home)
-            guard let lock else { continue }
-            defer { withExtendedLifetime(lock) {} }
-            try vault.reload()
-            guard let record = vault.contents.signIns[name], record.formerSites != nil else { continue }
-            try writeSites(of: record, in: vault)
+    /// Writes the sites of a sign-in for which that was interrupted. Does nothing if the sign-in is being changed, or
+    /// is complete.
+    func finishSignIn(_ name: String) throws {
+        guard let vault, let lock = try RenewalLock.acquireIfFree(RenewalLock.name(ofSignIn: name), of: home) else {
+            return
         }
+        defer { withExtendedLifetime(lock) {} }
+        try vault.reload()
+        guard let record = vault.contents.signIns[name], record.formerSites != nil else { return }
+        try writeSites(of: record, in: vault)
     }
 
     private func writeSites(of record: SignInRecord, in vault: OpenVault) throws {

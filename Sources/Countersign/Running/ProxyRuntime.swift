@@ -47,7 +47,6 @@ package final class ProxyRuntime: Sendable {
         renewals: RenewalKeeper? = nil, logger: Logger
     ) async throws {
         keeper.home.removeAbandonedFiles()
-        Self.finishSignIns(keeper, logger)
         for case .unix(let path) in configuration.listeningAddresses {
             try HomeFile(path: path).requireFolder()
             guard try LocalSocket.connect(to: path) == nil else {
@@ -71,6 +70,7 @@ package final class ProxyRuntime: Sendable {
             sharedRenewals ?? SignInRenewals(keeper: keeper, logger: logger) { Int64(time(nil)) }
         self.signInRenewals = signInRenewals
         ownsSignInRenewals = sharedRenewals == nil
+        if ownsSignInRenewals { signInRenewals.completeLists() }
         let services = ProxyServices(
             configuration: configuration, policy: keeper.policy, accessLog: accessLog, breaker: keeper.breaker,
             sessions: keeper.sessions,
@@ -113,8 +113,9 @@ package final class ProxyRuntime: Sendable {
         if !isTemporary { keeper.signInRenewals = signInRenewals }
         refreshTask = group.next().scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
             queue.async {
-                keeper.refresh()
                 // The other runtime does it, too.
+                if !isTemporary { signInRenewals.completeLists() }
+                keeper.refresh()
                 if !isTemporary { signInRenewals.renewAhead() }
             }
         }
@@ -152,16 +153,6 @@ package final class ProxyRuntime: Sendable {
         if !isTemporary { keeper.revocation.finishWaiting() }
         if ownsGroup { try? await group.shutdownGracefully() }
         await keeper.breaker.flush()
-    }
-
-    /// The sites of a sign-in that was stored when its process ended.
-    private static func finishSignIns(_ keeper: PolicyKeeper, _ logger: Logger) {
-        do {
-            try VaultOperations(home: keeper.home, vault: keeper.vault, now: { Int64(time(nil)) }).finishSignIns()
-        } catch {
-            let reason = Diagnostic.all(in: error).map(\.message).joined(separator: "; ")
-            logger.warning("the sites of a sign-in cannot be added to the list: \(reason)")
-        }
     }
 
     // MARK: Control socket

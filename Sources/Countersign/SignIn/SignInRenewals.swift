@@ -41,6 +41,8 @@ final class SignInRenewals: Sendable {
         var unstored: [String: UnstoredTokens] = [:]
         /// Also those that cannot be recorded in the vault.
         var failures = SignInFailures()
+        /// Failures to complete the list of sites.
+        var listFailures = SignInFailures()
         /// What the providers say about themselves, by issuer.
         var metadata: [String: ProviderMetadata] = [:]
         var keys: [String: KeySet] = [:]
@@ -78,6 +80,24 @@ final class SignInRenewals: Sendable {
                 let token = contents.tokens[record.name]
             else { continue }
             _ = begin(token.tagged(with: vault.tagKey).reference, .expired)
+        }
+    }
+
+    /// Completes the list of sites for the sign-ins for which that was interrupted. Reads no file if there are none.
+    func completeLists() {
+        guard let vault = keeper.vault else { return }
+        let (signIns, time) = (vault.contents.signIns.values, now())
+        for record in signIns where record.formerSites != nil {
+            guard !state.withLock({ $0.listFailures.isPaused(record, at: time) }) else { continue }
+            do {
+                try VaultOperations(home: keeper.home, vault: vault, now: now).finishSignIn(record.name)
+                state.withLock { $0.listFailures.forget(record.name) }
+            } catch {
+                let isFirst = state.withLock { $0.listFailures.note(record, at: time) == 1 }
+                guard isFirst else { continue }
+                logger.warning(
+                    "the sites of the sign-in \"\(record.name)\" cannot be added to the list: \(Self.text(error))")
+            }
         }
     }
 
