@@ -41,18 +41,23 @@ package final class OpenVault: Sendable {
     /// nothing if `change` throws, which is rethrown, or changes nothing. Calls `change` again with newer contents if a
     /// writer without the lock was faster. If a ``VaultError`` is thrown, the stored vault is the old one, unless the
     /// very last step failed.
+    ///
+    /// `keepsBackup`: without it, the backup stays as it is, for changes that are not worth one. `patience` is how long
+    /// to wait while another process is writing; nil for the storage's default.
     @discardableResult
-    package func update<Result>(_ change: (inout VaultContents) throws -> Result) throws -> Result {
+    package func update<Result>(
+        keepsBackup: Bool = true, patience: Duration? = nil, _ change: (inout VaultContents) throws -> Result
+    ) throws -> Result {
         var conflicts = 0
         while true {
-            let lock = try storage.lockForWriting()
+            let lock = try storage.lockForWriting(patience: patience)
             defer { lock.release() }
             let (current, stored) = try reread(after: state.withLock { $0 })
             var contents = current.contents
             let result = try change(&contents)
             guard contents != current.contents else { return result }
             try finishRekey(current.header)
-            try storage.replace(.backup, with: stored.bytes)
+            if keepsBackup { try storage.replace(.backup, with: stored.bytes) }
             do throws(VaultError) {
                 try vault.write(
                     contents, header: current.header, dataKey: current.dataKey, if: .unchanged(since: stored.version))

@@ -131,6 +131,23 @@ import Testing
         try VaultFolder(path: home.path, patience: .zero).lockForWriting().release()
     }
 
+    @Test func aWriterMayGiveUpSooner() throws {
+        let patient = VaultFolder(path: home.path, patience: .seconds(600))
+        let lock = try patient.lockForWriting()
+        #expect(try code { _ = try patient.lockForWriting(patience: .zero) } == .locked)
+        #expect(try code { try vault.update(patience: .zero) { $0.touch() } } == .locked)
+        lock.release()
+    }
+
+    @Test func aChangeMayLeaveTheBackup() throws {
+        try set("one")
+        let backup = try home.bytes("vault.bak")
+        try vault.update(keepsBackup: false) { $0.touch() }
+        #expect(try home.bytes("vault.bak") == backup)
+        try set("two")
+        #expect(try home.bytes("vault.bak") != backup)
+    }
+
     // MARK: At once
 
     @Test func threadsLoseNothing() async throws {

@@ -86,6 +86,16 @@ import Testing
         #expect(try left(nil, nil) == [] && left("other", nil) == ["corp", "corp-2"])
     }
 
+    @Test func changesToSessionsAreToldFromOthers() throws {
+        let known = try Self.filledWithSessions()
+        #expect(known.differsInSessionsOnly(from: known))
+        var changed = known
+        changed.removeSessions(group: nil, host: nil)
+        #expect(changed.differsInSessionsOnly(from: known))
+        try changed.setCredential(name: "more", user: "jdoe", password: Secret(utf8: "canary"))
+        #expect(!changed.differsInSessionsOnly(from: known))
+    }
+
     @Test(arguments: [
         SharedSession.Key(group: "", host: "login.example"), .init(group: "a b", host: "login.example"),
         .init(group: "corp", host: ""), .init(group: "corp", host: "Login.example"),

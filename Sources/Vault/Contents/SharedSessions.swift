@@ -4,6 +4,15 @@ import CountersignCookies
 import CountersignCryptography
 
 extension VaultContents {
+    /// Whether the contents are the same but for the shared sessions.
+    package func differsInSessionsOnly(from other: VaultContents) -> Bool {
+        guard generation != other.generation || sessions != other.sessions else { return true }
+        var copy = self
+        copy.sessions = other.sessions
+        copy.generation = other.generation
+        return copy == other
+    }
+
     /// Makes changes to a shared session, which is created with its first cookie and removed with its last one. Changes
     /// for which there is no room, and cookies that the host may not set, are left out. Returns the number of the
     /// others. Throws `invalidRecord` for a key outside ``VaultLimits``.

@@ -33,7 +33,7 @@ package struct InterceptionKeys: Equatable, Sendable {
 /// All secrets of one home. They are changed by the methods below only, and each of these increments ``generation``.
 package struct VaultContents: Equatable, Sendable {
     /// Grows with every change and never decreases.
-    package private(set) var generation: UInt64
+    package internal(set) var generation: UInt64
     /// By name.
     package private(set) var credentials: [String: PasswordCredential]
     /// By name. No password has the name of a token.

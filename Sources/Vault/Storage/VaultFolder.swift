@@ -202,8 +202,10 @@ package struct VaultFolder: VaultStorage {
 
     // MARK: Locking
 
-    package func lockForWriting() throws(VaultError) -> VaultLock {
-        let lock = try waitForLock()
+    package func lockForWriting() throws(VaultError) -> VaultLock { try lockForWriting(patience: nil) }
+
+    package func lockForWriting(patience: Duration?) throws(VaultError) -> VaultLock {
+        let lock = try waitForLock(patience ?? self.patience)
         do throws(VaultError) {
             // Temporary files of a killed writer contain a key or a vault that a later rekeying is meant to invalidate.
             for item in VaultItem.allCases { try remove(fileNamed: Self.temporary(item.fileName)) }
@@ -220,7 +222,7 @@ package struct VaultFolder: VaultStorage {
         if isAny, let lock = try? lockForWriting() { lock.release() }
     }
 
-    private func waitForLock() throws(VaultError) -> VaultLock {
+    private func waitForLock(_ patience: Duration) throws(VaultError) -> VaultLock {
         let path = path(of: Self.lock)
         let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw failure(path) }

@@ -54,12 +54,18 @@ package protocol VaultStorage: Sendable {
     /// `locked` if another writer holds it for too long. Cleans up after a writer that was killed.
     func lockForWriting() throws(VaultError) -> VaultLock
 
+    /// The same, waiting for `patience` at most; nil for the default.
+    func lockForWriting(patience: Duration?) throws(VaultError) -> VaultLock
+
     /// Cleans up after a writer that was killed, if there was one. Errors are left to the next writer.
     func removeAbandonedFiles()
 }
 
 extension VaultStorage {
     package func removeAbandonedFiles() {}
+
+    /// For a storage whose lock needs no waiting.
+    package func lockForWriting(patience: Duration?) throws(VaultError) -> VaultLock { try lockForWriting() }
 
     func replace(
         _ item: VaultItem, with bytes: [UInt8], if condition: VaultWriteCondition = .always
