@@ -121,7 +121,7 @@ extension VaultOperations {
         }
         if scope != nil {
             for other in vault.contents.signIns.values {
-                try SignInSites(home: home, name: other.name).restoreSession(of: other.sites)
+                try SignInSites(home: home, name: other.name).restoreSession(of: other.sites, without: sites)
             }
         }
         return .signedOut(

@@ -38,10 +38,14 @@ struct SignInSites {
         }
     }
 
-    /// Writes the session's line again, if the file should have it, because another line that shared the session is
-    /// gone. Other lines stay as they are.
-    func restoreSession(of lines: [String]) throws {
-        let shared = lines.filter { Self.session(of: $0) != nil }
+    /// Writes those of `lines` again that share a session which a line of `removed` has shared at the same site. Other
+    /// lines stay as they are: a person may have removed them.
+    func restoreSession(of lines: [String], without removed: [String]) throws {
+        let gone = removed.compactMap(Self.session)
+        let shared = lines.filter { line in
+            guard let own = Self.session(of: line) else { return false }
+            return gone.contains { $0 == own }
+        }
         if !shared.isEmpty { try set(shared, replacing: shared) }
     }
 
