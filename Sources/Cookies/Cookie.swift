@@ -77,7 +77,7 @@ package struct Cookie: Equatable, Sendable {
         else { return "a path that does not begin with /" }
         guard isHostOnly ? domain == host : Self.domain(domain, covers: host) else { return "a domain of another host" }
         if Self.hasPrefix(name, "__secure-"), !isSecure { return "a name that needs Secure" }
-        if Self.hasPrefix(name, "__host-"), !isSecure || !isHostOnly || path != "/" {
+        if Self.isForHostOnly(name), !isSecure || !isHostOnly || path != "/" {
             return "a name that needs Secure, Path=/ and no Domain"
         }
         guard stored >= 0, expires ?? 0 >= 0 else { return "a time before 1970" }
@@ -88,6 +88,9 @@ package struct Cookie: Equatable, Sendable {
     package static func isName(_ name: some StringProtocol) -> Bool {
         (1...256).contains(name.utf8.count) && name.utf8.allSatisfy(isTokenByte)
     }
+
+    /// Whether the name has the prefix `__Host-`, in any case.
+    static func isForHostOnly(_ name: String) -> Bool { hasPrefix(name, "__host-") }
 
     static func isValueByte(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7F && byte != UInt8(ascii: ";") }
 

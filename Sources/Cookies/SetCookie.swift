@@ -2,6 +2,13 @@
 
 import CountersignCryptography
 
+/// What one Set-Cookie does to a session.
+package struct ReceivedChange: Equatable, Sendable {
+    package let change: SharedSession.Change
+    /// The attribute of the field, which one that removes a cookie may have, too.
+    package let sameSite: Cookie.SameSite
+}
+
 /// Reads the values of Set-Cookie as a browser does (RFC 6265 §5.2, with SameSite and the name prefixes of RFC
 /// 6265bis), for the cookies of a shared session only.
 package struct SetCookieReader {
@@ -25,10 +32,11 @@ package struct SetCookieReader {
     }
 
     /// What one Set-Cookie does to the session. `path` is the request's, which may have a query. Nil for a cookie of
-    /// another name, and for one that a browser would ignore.
-    package func change(_ field: some Collection<UInt8>, requestPath path: some Collection<UInt8>) -> SharedSession
-        .Change?
-    {
+    /// another name, for one that a browser would ignore, and for one with Partitioned, which belongs to the site of a
+    /// browser's top-level page.
+    package func change(
+        _ field: some Collection<UInt8>, requestPath path: some Collection<UInt8>
+    ) -> ReceivedChange? {
         guard field.count <= Cookie.maximumBytes * 2 else { return nil }
         var rest = ArraySlice(field)
         let pair = Self.next(&rest)
@@ -39,6 +47,9 @@ package struct SetCookieReader {
         guard value.allSatisfy(Cookie.isValueByte) else { return nil }
         var attributes = Attributes(now: now)
         while !rest.isEmpty { attributes.read(Self.next(&rest)) }
+        guard !attributes.isPartitioned else { return nil }
+        // The path of the request does not count (RFC 6265bis §4.1.3.2).
+        guard attributes.path == "/" || !Cookie.isForHostOnly(name) else { return nil }
         let (domain, isHostOnly): (String, Bool)
         switch attributes.domain {
         case nil: (domain, isHostOnly) = (host, true)
@@ -52,14 +63,17 @@ package struct SetCookieReader {
         let identity = Cookie.Identity(
             name: name, domain: domain, isHostOnly: isHostOnly,
             path: attributes.path ?? Self.defaultPath(for: path))
-        if let expires = attributes.expires, expires <= now { return .remove(identity) }
+        if let expires = attributes.expires, expires <= now {
+            return ReceivedChange(change: .remove(identity), sameSite: attributes.sameSite)
+        }
         // A browser takes SameSite=None only with Secure.
         guard attributes.sameSite != .none || attributes.isSecure else { return nil }
         let cookie = Cookie(
             identity, value: Secret(value), isSecure: attributes.isSecure, isHTTPOnly: attributes.isHTTPOnly,
             sameSite: attributes.sameSite, expires: attributes.expires.map { min($0, now + Self.longestLifetime) },
             stored: now)
-        return cookie.fault(for: host) == nil ? .set(cookie) : nil
+        guard cookie.fault(for: host) == nil else { return nil }
+        return ReceivedChange(change: .set(cookie), sameSite: attributes.sameSite)
     }
 
     private struct Attributes {
@@ -68,6 +82,7 @@ package struct SetCookieReader {
         var path: String?
         var isSecure = false
         var isHTTPOnly = false
+        var isPartitioned = false
         var sameSite = Cookie.SameSite.unspecified
         private var maxAge: Int64?
         private var date: Int64?
@@ -93,6 +108,7 @@ package struct SetCookieReader {
             case "expires": date = CookieDate.seconds(String(decoding: value, as: UTF8.self)) ?? date
             case "secure": isSecure = true
             case "httponly": isHTTPOnly = true
+            case "partitioned": isPartitioned = true
             case "samesite":
                 sameSite =
                     switch String(decoding: value, as: UTF8.self).lowercased() {
@@ -123,7 +139,7 @@ package struct SetCookieReader {
         return part
     }
 
-    private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
         let end = bytes.lastIndex { !isSpace($0) }.map { $0 + 1 } ?? bytes.startIndex
         return bytes[..<end].drop(while: isSpace)

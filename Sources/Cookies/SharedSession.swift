@@ -22,6 +22,13 @@ package struct SharedSession: Equatable, Sendable {
     package enum Change: Equatable, Sendable {
         case set(Cookie)
         case remove(Cookie.Identity)
+
+        package var identity: Cookie.Identity {
+            switch self {
+            case .set(let cookie): cookie.identity
+            case .remove(let identity): identity
+            }
+        }
     }
 
     package let key: Key

@@ -12,7 +12,7 @@ import Testing
         _ field: String, host: String = "login.corp.example", path: String = "/am/json?x=/y", names: [String] = ["sid"]
     ) -> SharedSession.Change? {
         SetCookieReader(host: host, names: names, now: now) { ["example", "co.uk", "corp.co.uk"].contains($0) }
-            .change(Array(field.utf8), requestPath: Array(path.utf8))
+            .change(Array(field.utf8), requestPath: Array(path.utf8))?.change
     }
 
     static func cookie(_ field: String, host: String = "login.corp.example") -> Cookie? {
@@ -45,6 +45,7 @@ import Testing
         "sid=1; Domain=other.example", "sid=1; Domain=a.login.corp.example", "sid=1; Domain=example",
         "sid=1; Domain=gin.corp.example", "sid=1; SameSite=None", "sid=" + String(repeating: "a", count: 5000),
         "sid=1; Path=/" + String(repeating: "a", count: 5000), "sid=1; Domain=corp.example\u{0}",
+        "sid=1; Secure; Partitioned", "sid=; Max-Age=0; partitioned",
     ])
     func otherCookiesAreIgnored(field: String) {
         #expect(Self.read(field) == nil)
@@ -59,9 +60,12 @@ import Testing
     }
 
     @Test func thePrefixesOfNamesAreKept() {
-        func isTaken(_ field: String) -> Bool { Self.read(field, names: ["__Host-sid", "__Secure-sid"]) != nil }
+        func isTaken(_ field: String) -> Bool {
+            Self.read(field, path: "/login", names: ["__Host-sid", "__Secure-sid"]) != nil
+        }
         #expect(isTaken("__Secure-sid=1; Secure") && !isTaken("__Secure-sid=1"))
         #expect(isTaken("__Host-sid=1; Secure; Path=/"))
+        #expect(!isTaken("__Host-sid=1; Secure") && !isTaken("__Host-sid=1; Secure; Path=x"))
         #expect(!isTaken("__Host-sid=1; Path=/") && !isTaken("__Host-sid=1; Secure; Path=/am"))
         #expect(!isTaken("__Host-sid=1; Secure; Path=/; Domain=corp.example"))
     }

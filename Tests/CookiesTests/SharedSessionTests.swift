@@ -28,8 +28,9 @@ import Testing
         _ session: SharedSession, path: String = "/am?x", cause: RequestCause = .direct, sent: [String] = [],
         at time: Int64 = now
     ) -> [String] {
-        session.cookies(path: Array(path.utf8), cause: cause, sent: sent.map { Array($0.utf8)[...] }, now: time)
-            .map(\.name)
+        session.cookies(
+            path: Array(path.utf8), cause: cause, sent: SentCookies(sent.map { Array($0.utf8)[...] }), now: time
+        ).map(\.name)
     }
 
     // MARK: The limits
@@ -102,8 +103,9 @@ import Testing
         (cause("same-site", "cors", "empty"), ""), (cause("same-site", "no-cors", "image"), ""),
         (cause("cross-site", "navigate", "document"), "none lax unspecified"),
         (cause("cross-site", "navigate", "document", isSafe: false), "none"),
-        (cause("cross-site", "navigate", "iframe"), "none"), (cause("same-site", "navigate", "iframe"), "none"),
-        (cause("same-origin", "navigate", "frame"), "none"), (cause("cross-site", "no-cors", "object"), ""),
+        (cause("cross-site", "navigate", "iframe"), ""), (cause("same-site", "navigate", "iframe"), ""),
+        (cause("none", "navigate", "iframe"), ""), (cause("cross-site", "no-cors", "object"), ""),
+        (cause("same-origin", "navigate", "frame"), "none lax strict unspecified"),
         (cause("cross-site", "cors", "empty"), ""), (cause("cross-site", "no-cors", "script"), ""),
         (cause("cross-site", "websocket", "websocket"), ""),
         (cause("nonsense", "navigate", "document"), "none lax unspecified"),
@@ -119,8 +121,37 @@ import Testing
     private static func cause(
         _ site: String?, _ mode: String?, _ destination: String?, origin: String? = nil, isSafe: Bool = true
     ) -> RequestCause {
-        RequestCause(
-            site: site, mode: mode, destination: destination, origin: origin, isSafe: isSafe,
-            ownOrigin: "https://login.example")
+        cause(
+            [
+                "sec-fetch-site": site, "sec-fetch-mode": mode, "sec-fetch-dest": destination, "origin": origin,
+            ].compactMapValues(\.self), isSafe: isSafe)
+    }
+
+    private static func cause(_ fields: [String: String], isSafe: Bool = true) -> RequestCause {
+        RequestCause(isSafe: isSafe, ownOrigin: "https://login.example") { fields[$0] }
+    }
+
+    @Test(arguments: [
+        ("sec-purpose", "prefetch", "cross-site", false), ("sec-purpose", "Prefetch;prerender", "same-site", false),
+        ("purpose", "prefetch", "cross-site", false), ("sec-purpose", "other", "cross-site", true),
+        ("sec-purpose", "prefetch", "same-origin", true), ("sec-purpose", "prefetch", "none", true),
+    ])
+    func aPageOfAnotherOriginCannotPrefetch(field: String, value: String, site: String, usesSession: Bool) {
+        let cause = Self.cause([
+            "sec-fetch-site": site, "sec-fetch-mode": "navigate", "sec-fetch-dest": "document", field: value,
+        ])
+        #expect(cause.usesSession == usesSession)
+    }
+
+    @Test(arguments: [
+        (["referer": "https://evil.example/"], false), (["referer": "https://login.example.evil.example/"], false),
+        (["referer": "https://login.example:8443/"], false), (["referer": "https://login.example/am?x"], true),
+        (["referer": "https://login.example"], true), (["user-agent": "curl/8"], true),
+        (["user-agent": "Mozilla/5.0 (X11)"], false),
+        (["user-agent": "Mozilla/5.0 (X11)", "origin": "https://login.example"], false),
+        (["user-agent": "Mozilla/5.0 (X11)", "sec-fetch-site": "none"], true),
+    ])
+    func withoutMetadataTheOtherFieldsDecide(fields: [String: String], isDirect: Bool) {
+        #expect((Self.cause(fields) == .direct) == isDirect)
     }
 }

@@ -68,9 +68,10 @@ import Testing
             return received.split(separator: "\r\n").map(String.init).filter { $0.hasPrefix("Cookie") }
         }
 
-        func receive(_ setCookies: [String], _ fields: String = "") throws -> String {
+        func receive(_ setCookies: [String], _ fields: String = "", method: String = "GET") throws -> String {
             let lines = setCookies.map { "Set-Cookie: \($0)\r\n" }.joined()
-            return try request(fields, response: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\(lines)\r\n").answer
+            let response = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\(lines)\r\n"
+            return try request(fields, method: method, response: response).answer
         }
     }
 
@@ -166,7 +167,7 @@ import Testing
         #expect(session.cookies.map(\.name) == ["sid", "lb"] && session.cookies[1].expires == Self.now + 60)
         #expect(try stage.cookies(path: "/") == ["Cookie: sid=new; lb=1"])
         #expect(
-            stage.store.changes(at: Self.now).values.flatMap(\.self)
+            stage.store.changes(at: Self.now).lists.values.flatMap(\.self)
                 == session.cookies.map { SharedSession.Change.set($0) })
     }
 
@@ -191,6 +192,9 @@ import Testing
     @Test(arguments: [
         "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n", "Origin: https://evil.example\r\n",
         "Authorization: Basic eDp4\r\n",
+        "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe\r\n",
+        "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Purpose: prefetch\r\n",
+        "Referer: https://evil.example/\r\n", "User-Agent: Mozilla/5.0\r\n",
     ])
     func aRequestThatGetsNothingChangesNothing(fields: String) throws {
         let stage = try Stage([Self.cookie("sid", "1")])
@@ -198,48 +202,201 @@ import Testing
         #expect(stage.store.session(Self.key)?.cookies == [Self.cookie("sid", "1")])
     }
 
+    /// A form that another site sends gets the cookies with None only, and so it changes no others.
+    @Test func aRequestChangesNoCookieThatItDoesNotGet() throws {
+        let kept = [Self.cookie("sid", "1"), Self.cookie("lb", "2", sameSite: .strict)]
+        let stage = try Stage(kept)
+        let cause = "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n"
+        // The new attribute.
+        _ = try stage.receive(["sid=x; Path=/; Secure", "lb=x; Path=/; Secure"], cause, method: "POST")
+        // That of the stored cookie.
+        let none = "; Path=/; Secure; SameSite=None"
+        _ = try stage.receive(["sid=x\(none)", "sid=\(none); Max-Age=0"], cause, method: "POST")
+        _ = try stage.receive(["lb=x\(none)", "lb=\(none); Max-Age=0"], cause)
+        // A removal without one, of a cookie that is not there yet or is not permitted.
+        _ = try stage.receive(["sid=; Path=/; Max-Age=0", "lb=; Path=/; Max-Age=0"], cause, method: "POST")
+        #expect(stage.store.session(Self.key)?.cookies == kept)
+        // A link changes those that it gets.
+        _ = try stage.receive(["sid=3; Path=/; Secure; SameSite=Lax", "lb=; Path=/; Max-Age=0"], cause)
+        #expect(stage.store.session(Self.key)?.cookies.map(\.value) == [Secret(utf8: "3"), Secret(utf8: "2")])
+        // A frame of the same origin changes all.
+        let frame = "Sec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe\r\n"
+        _ = try stage.receive(["lb=; Path=/; Max-Age=0"], frame)
+        #expect(stage.store.session(Self.key)?.cookies.map(\.name) == ["sid"])
+    }
+
+    @Test func aClientsOwnSessionDoesNotReplaceTheSharedOne() throws {
+        let kept = [Self.cookie("sid", "1")]
+        let stage = try Stage(kept)
+        let own = "Cookie: x=1; sid=mine\r\n"
+        _ = try stage.receive(["sid=mine; Path=/; Secure; Max-Age=600"], own)
+        _ = try stage.receive(["sid=; Path=/; Max-Age=0"], own)
+        _ = try stage.receive(["sid=; Path=/; Max-Age=0"], "Cookie: sid=1\r\n\(own)")
+        #expect(stage.store.session(Self.key)?.cookies == kept)
+        // A new sign-in does.
+        _ = try stage.receive(["sid=2; Path=/; Secure"], own)
+        #expect(stage.store.session(Self.key)?.cookies.map(\.value) == [Secret(utf8: "2")])
+        // And so does signing out with the shared one.
+        _ = try stage.receive(["sid=; Path=/; Max-Age=0"], "Cookie:  sid = 2 ; x=1\r\n")
+        #expect(stage.store.session(Self.key) == nil)
+    }
+
     // MARK: The vault
+
+    private static func receive(_ field: String, _ store: SessionStore, at time: Int64 = now) {
+        store.received([Array(field.utf8)[...]], named: ["sid", "lb"], path: [0x2F], for: key, now: time)
+    }
+
+    private typealias Vault = SessionStore.Sessions
+
+    /// The vault after the changes are written to it.
+    private static func written(_ changes: SessionStore.Changes, to vault: Vault = [:]) -> Vault {
+        var vault = vault
+        for key in changes.lists.keys {
+            var session = vault[key] ?? SharedSession(key: key)
+            for change in changes.changes(to: key, in: vault) { session.apply(change) }
+            vault[key] = session.cookies.isEmpty ? nil : session
+        }
+        return vault
+    }
 
     @Test func changesStayUntilTheyAreWritten() throws {
         let store = SessionStore { _ in false }
-        store.adopt(Self.stored([Self.cookie("sid", "1")]))
-        store.received(
-            [Array("sid=2; Path=/; Secure".utf8)[...]], named: ["sid"], path: [0x2F], for: Self.key, now: Self.now)
+        var vault = Self.stored([Self.cookie("sid", "1")])
+        store.adopt(vault)
+        Self.receive("sid=2; Path=/; Secure", store)
         let first = store.changes(at: Self.now)
-        #expect(first.count == 1)
+        #expect(first.lists[Self.key]?.count == 1)
         // Another process has changed the vault.
-        store.adopt(Self.stored([Self.cookie("lb", "1")]))
-        #expect(store.session(Self.key)?.cookies.map(\.name) == ["lb", "sid"])
+        store.adopt(Self.stored([Self.cookie("sid", "1"), Self.cookie("lb", "1")]))
+        #expect(store.session(Self.key)?.cookies.map(\.value) == [Secret(utf8: "2"), Secret(utf8: "1")])
         // One more change arrives while the first is being written.
-        store.received(
-            [Array("sid=3; Path=/; Secure".utf8)[...]], named: ["sid"], path: [0x2F], for: Self.key, now: Self.now)
-        store.adopt(Self.stored([Self.cookie("sid", "2")]), written: first)
+        Self.receive("sid=3; Path=/; Secure", store)
+        vault = Self.written(first, to: vault)
+        #expect(vault[Self.key]?.cookies.map(\.value) == [Secret(utf8: "2")])
+        store.adopt(vault, written: first)
         #expect(store.session(Self.key)?.cookies.map(\.value) == [Secret(utf8: "3")])
-        let second = store.changes(at: Self.now)
-        #expect(second.values.map(\.count) == [1])
-        store.adopt(Self.stored([Self.cookie("sid", "3")]), written: second)
-        #expect(store.changes(at: Self.now).isEmpty)
-        // The session was cleared.
+        let second = store.changes(at: Self.now, all: true)
+        #expect(second.lists.values.map(\.count) == [1])
+        store.adopt(Self.written(second, to: vault), written: second)
+        #expect(store.changes(at: Self.now, all: true).isEmpty)
         store.adopt([:])
         #expect(store.session(Self.key) == nil)
+    }
+
+    /// What `session clear` and another process's sign-out have removed is not written again.
+    @Test func aClearedSessionStaysCleared() throws {
+        let store = SessionStore { _ in false }
+        let vault = Self.stored([Self.cookie("sid", "1"), Self.cookie("lb", "1")])
+        let set = ["sid=2; Path=/; Secure", "lb=2; Path=/; Secure", "sid=2; Path=/new; Secure"]
+        // Cleared before the vault is read again.
+        store.adopt(vault)
+        for field in set { Self.receive(field, store) }
+        let pending = store.changes(at: Self.now)
+        #expect(pending.lists[Self.key]?.count == 3)
+        #expect(Self.written(pending).isEmpty)
+        // One cookie of it.
+        let rest = Self.written(pending, to: Self.stored([Self.cookie("lb", "1")]))
+        #expect(rest[Self.key]?.cookies.map(\.path) == ["/", "/new"])
+        #expect(rest[Self.key]?.cookies.map(\.name) == ["lb", "sid"])
+        // Cleared, and then read again.
+        store.adopt([:])
+        #expect(store.session(Self.key) == nil && store.changes(at: Self.now, all: true).isEmpty)
+        // A new sign-in is another session.
+        Self.receive(set[0], store)
+        #expect(Self.written(store.changes(at: Self.now, all: true))[Self.key]?.cookies.count == 1)
+    }
+
+    /// A removal that is written is not taken for one by somebody else.
+    @Test func aSignInAfterASignOutIsWritten() throws {
+        let store = SessionStore { _ in false }
+        store.adopt(Self.stored([Self.cookie("sid", "1")]))
+        Self.receive("sid=; Path=/; Max-Age=0", store)
+        let removal = store.changes(at: Self.now)
+        #expect(removal.lists[Self.key]?.count == 1)
+        Self.receive("sid=2; Path=/; Secure", store)
+        store.adopt([:], written: removal)
+        #expect(store.session(Self.key)?.cookies.count == 1)
+        #expect(Self.written(store.changes(at: Self.now, all: true))[Self.key]?.cookies.count == 1)
+    }
+
+    /// While the vault cannot be written, the last change of each cookie is kept, and no removal is lost.
+    @Test func anOriginCannotCrowdOutASignOut() throws {
+        let store = SessionStore { _ in false }
+        let vault = Self.stored([Self.cookie("sid", "1")])
+        store.adopt(vault)
+        for round in 0..<5000 {
+            Self.receive("sid=\(round); Path=/\(round)", store, at: Self.now + Int64(round / 100))
+            if round % 50 == 0 {
+                let count = store.changes(at: Self.now, all: true).lists.values.reduce(0) { $0 + $1.count }
+                #expect(count <= 4, "\(round)")
+            }
+            Self.receive("sid=; Path=/\(round); Max-Age=0", store, at: Self.now + Int64(round / 100))
+            Self.receive("lb=\(round); Path=/", store, at: Self.now + Int64(round / 100))
+        }
+        Self.receive("sid=; Path=/; Max-Age=0", store)
+        let changes = store.changes(at: Self.now, all: true)
+        #expect(changes.lists[Self.key]?.contains(.remove(Self.cookie("sid", "").identity)) == true)
+        #expect(Self.written(changes, to: vault)[Self.key]?.cookies.map(\.value) == [Secret(utf8: "4999")])
+    }
+
+    /// A removal of a cookie that may be in the vault already is kept, although the vault was not read since.
+    @Test func aRemovalOfACookieThatIsBeingWrittenIsWritten() throws {
+        let store = SessionStore { _ in false }
+        store.adopt([:])
+        Self.receive("sid=1; Path=/", store)
+        let first = store.changes(at: Self.now)
+        Self.receive("sid=; Path=/; Max-Age=0", store)
+        let vault = Self.written(first)
+        #expect(vault[Self.key]?.cookies.count == 1)
+        store.adopt(vault, written: first)
+        #expect(store.session(Self.key) == nil)
+        #expect(Self.written(store.changes(at: Self.now), to: vault).isEmpty)
+    }
+
+    @Test func aRotatedCookieIsWrittenOnceAMinute() throws {
+        let store = SessionStore { _ in false }
+        var vault: Vault = [:]
+        store.adopt(vault)
+        func written(_ field: String, at time: Int64) -> Int {
+            Self.receive(field, store, at: time)
+            let changes = store.changes(at: time)
+            vault = Self.written(changes, to: vault)
+            if !changes.isEmpty { store.adopt(vault, written: changes) }
+            return changes.lists.values.reduce(0) { $0 + $1.count }
+        }
+        #expect(written("sid=1; Max-Age=600", at: Self.now) == 1)
+        for second in 1..<60 { #expect(written("sid=\(second)0; Max-Age=600", at: Self.now + Int64(second)) == 0) }
+        #expect(store.session(Self.key)?.cookies.map(\.value) == [Secret(utf8: "590")])
+        #expect(written("sid=2; Max-Age=600", at: Self.now + 60) == 1)
+        // A new cookie is not kept waiting, and neither is a removal.
+        #expect(written("lb=1", at: Self.now + 61) == 1)
+        #expect(written("sid=3; Max-Age=600", at: Self.now + 62) == 0)
+        #expect(written("lb=; Max-Age=0", at: Self.now + 63) == 2)
+        #expect(vault[Self.key]?.cookies.map(\.value) == [Secret(utf8: "3")])
+        // The last ones, as before the vault is locked.
+        #expect(written("sid=4; Max-Age=600", at: Self.now + 64) == 0)
+        #expect(store.changes(at: Self.now + 64, all: true).lists.values.map(\.count) == [1])
     }
 
     @Test func aCookieThatComesAgainIsNotWrittenAgain() throws {
         let store = SessionStore { _ in false }
         store.adopt([:])
-        func receive(_ field: String, at time: Int64) -> Int {
-            store.received([Array(field.utf8)[...]], named: ["sid"], path: [0x2F], for: Self.key, now: time)
-            let changes = store.changes(at: time)
-            store.adopt(store.session(Self.key).map { [Self.key: $0] } ?? [:], written: changes)
-            return changes.values.reduce(0) { $0 + $1.count }
+        Self.receive("sid=1; Max-Age=200", store)
+        let first = store.changes(at: Self.now)
+        store.adopt(Self.written(first), written: first)
+        func isDue(at time: Int64) -> Bool {
+            Self.receive("sid=1; Max-Age=200", store, at: time)
+            // It is in use nevertheless.
+            #expect(store.session(Self.key)?.cookies.map(\.expires) == [time + 200])
+            return !store.changes(at: time + 100).isEmpty
         }
-        #expect(receive("sid=1; Max-Age=600", at: Self.now) == 1)
-        #expect(receive("sid=1; Max-Age=600", at: Self.now + 59) == 0)
-        #expect(receive("sid=1; Max-Age=600", at: Self.now + 60) == 1)
-        #expect(receive("sid=2; Max-Age=600", at: Self.now + 61) == 1)
+        // A quarter of the remaining time is later.
+        #expect(!isDue(at: Self.now + 39) && isDue(at: Self.now + 40))
         // Its end is a change.
-        #expect(store.changes(at: Self.now + 660).isEmpty)
-        #expect(store.changes(at: Self.now + 661).values.map(\.count) == [1])
+        #expect(store.session(Self.key) != nil)
+        let last = store.changes(at: Self.now + 240)
+        #expect(last.lists[Self.key] == [.remove(Self.cookie("sid", "").identity)])
         #expect(store.session(Self.key) == nil)
     }
 }

@@ -74,6 +74,7 @@ struct HomeReader: Sendable {
                         throw VaultError(.passphraseNeeded, "the vault requires a passphrase")
                     }
                 }
+                snapshot.readContents = snapshot.vault?.contents
             }
             let before = snapshot.faults
             attempt("keeping the previous identities") { try readIdentities(into: &snapshot) }

@@ -28,8 +28,8 @@ struct HomeSnapshot: Sendable {
     var generation: UInt64 = 0
     /// The trust exceptions in effect when the policy was made.
     var trustExceptions: [TrustExceptionRecord] = []
-    /// The last attempt to write the cookies of shared sessions has failed.
-    var hasUnwrittenSessions = false
+    /// The vault's contents when the home was last read; nil if it was locked or not there.
+    var readContents: VaultContents?
     /// The parts of the latest policy; nil before the first.
     private(set) var applied: PolicyInputs?
     /// When a renewal of the interception CA was last attempted.
@@ -69,6 +69,7 @@ struct HomeSnapshot: Sendable {
     /// Discards everything that comes from the vault.
     mutating func lock() {
         vault = nil
+        readContents = nil
         identities = []
         interceptionAuthority = nil
         trustExceptions = []

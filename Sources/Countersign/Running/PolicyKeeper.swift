@@ -29,9 +29,14 @@ package final class PolicyKeeper: Sendable {
     private let interceptionNeed: NIOLockedValueBox<InterceptionNeed>
     private let snapshot: NIOLockedValueBox<HomeSnapshot>
     private let sharedRenewals = NIOLockedValueBox<SignInRenewals?>(nil)
+    /// How many attempts in a row to write shared sessions have failed. Its lock is held during one, and taken before
+    /// that of ``snapshot``.
+    private let failedWrites = NIOLockedValueBox(0)
 
     /// The interval between attempts to renew the interception CA, in seconds.
     private static let renewalInterval: Int64 = 60
+    /// How long a write of shared sessions waits for another writer. It is attempted again a second later.
+    private static let writePatience = Duration.milliseconds(50)
 
     package var home: Home { reader.home }
 
@@ -79,10 +84,10 @@ package final class PolicyKeeper: Sendable {
     /// be renewed; with `force`, in any case.
     package func refresh(force: Bool = false) {
         breaker.poll()
+        writeSessions()
         snapshot.withLockedValue { snapshot in
-            writeSessions(&snapshot)
             let stamp = HomeStamp(home)
-            let hasVaultChanged = snapshot.vaultWatch.takeChange()
+            let hasVaultChanged = snapshot.vaultWatch.takeChange() && !hasChangedSessionsOnly(&snapshot)
             let now = reader.now()
             let hasExpired = snapshot.trustExceptions.contains { !$0.counts(at: now) }
             guard
@@ -96,6 +101,16 @@ package final class PolicyKeeper: Sendable {
             replace(with: snapshot.makePolicy())
             reader.logger.info("read \(home.path) again: \(snapshot.summary)")
         }
+    }
+
+    /// Reads the vault again, and returns whether only shared sessions are different from when the home was read. If
+    /// so, they are in effect. False if the vault cannot be read.
+    private func hasChangedSessionsOnly(_ snapshot: inout HomeSnapshot) -> Bool {
+        guard snapshot.lockReason == nil, let vault = snapshot.vault, let known = snapshot.readContents,
+            (try? vault.reload()) != nil, vault.contents.differsInSessionsOnly(from: known)
+        else { return false }
+        adoptSessions(of: snapshot)
+        return true
     }
 
     /// Whether the interception CA is due for renewal. Returns true at most once per ``renewalInterval``, so that a
@@ -120,12 +135,20 @@ package final class PolicyKeeper: Sendable {
     /// Closes the vault: no challenge is answered and no site intercepted until ``unlock(passphrase:)``. Exchanges in
     /// progress continue.
     package func lock() {
-        snapshot.withLockedValue { snapshot in
-            writeSessions(&snapshot)
+        let (vault, changes) = snapshot.withLockedValue { snapshot in
+            let vault = snapshot.vault
+            let changes = sessions.changes(at: reader.now(), all: true)
             snapshot.lock()
             adoptSessions(of: snapshot)
             replace(with: snapshot.makePolicy())
             reader.logger.info("the vault was locked")
+            return (vault, changes)
+        }
+        // Nothing uses the vault any more; the last cookies are worth one attempt.
+        guard let vault else { return }
+        failedWrites.withLockedValue { failedWrites in
+            failedWrites = 0
+            _ = write(changes, to: vault, patience: .zero, &failedWrites)
         }
     }
 
@@ -146,26 +169,41 @@ package final class PolicyKeeper: Sendable {
 
     // MARK: Shared sessions
 
-    /// Writes the cookies that origins have set since the last time.
-    package func writeSessions() {
-        snapshot.withLockedValue { writeSessions(&$0) }
+    /// Writes the cookies that origins have set since the last time, if that is due; with `isLast`, in any case, and
+    /// waits for other writers of the vault.
+    package func writeSessions(isLast: Bool = false) {
+        failedWrites.withLockedValue { failedWrites in
+            guard let vault else { return }
+            let changes = sessions.changes(at: reader.now(), all: isLast)
+            guard write(changes, to: vault, patience: isLast ? nil : Self.writePatience, &failedWrites) else { return }
+            snapshot.withLockedValue { snapshot in
+                guard snapshot.vault === vault else { return }
+                sessions.adopt(vault.contents.sessions, written: changes)
+            }
+        }
     }
 
-    private func writeSessions(_ snapshot: inout HomeSnapshot) {
-        guard let vault = snapshot.vault else { return }
-        let changes = sessions.changes(at: reader.now())
-        guard !changes.isEmpty else { return }
+    /// Returns false if nothing was written. Makes no backup: it would replace that of a change by a person.
+    private func write(
+        _ changes: SessionStore.Changes, to vault: OpenVault, patience: Duration?, _ failedWrites: inout Int
+    ) -> Bool {
+        guard !changes.isEmpty else { return false }
         do {
-            try vault.update { contents in
-                for (key, list) in changes { try contents.changeSession(key, list) }
+            try vault.update(keepsBackup: false, patience: patience) { contents in
+                for key in changes.lists.keys {
+                    try contents.changeSession(key, changes.changes(to: key, in: contents.sessions))
+                }
             }
-            sessions.adopt(vault.contents.sessions, written: changes)
-            snapshot.hasUnwrittenSessions = false
+            failedWrites = 0
+            return true
         } catch {
-            if !snapshot.hasUnwrittenSessions {
+            failedWrites += 1
+            // Another writer seldom takes long, and the next attempt is a second later.
+            let limit = (error as? VaultError)?.code == .locked && patience == Self.writePatience ? 10 : 1
+            if failedWrites == limit {
                 reader.logger.warning("the cookies of shared sessions cannot be stored: \(error)")
             }
-            snapshot.hasUnwrittenSessions = true
+            return false
         }
     }
 

@@ -144,7 +144,7 @@ package final class ProxyRuntime: Sendable {
         if keeper.signInRenewals === signInRenewals, !isTemporary { keeper.signInRenewals = nil }
         await withCheckedContinuation { continuation in
             queue.async { [keeper] in
-                keeper.writeSessions()
+                keeper.writeSessions(isLast: true)
                 continuation.resume()
             }
         }

@@ -67,8 +67,7 @@ extension ExchangeDriver {
     private func cause(of use: SharedSessionUse) -> RequestCause? {
         guard mayBeAnswered, acquisition.trust.answers, isGroupMember, session.isStillSameUser() else { return nil }
         let cause = RequestCause(
-            site: value("sec-fetch-site"), mode: value("sec-fetch-mode"), destination: value("sec-fetch-dest"),
-            origin: value("origin"), isSafe: head.method == .get || head.method == .head, ownOrigin: use.origin)
+            isSafe: head.method == .get || head.method == .head, ownOrigin: use.origin, field: value)
         return cause.usesSession ? cause : nil
     }
 
@@ -85,17 +84,24 @@ extension ExchangeDriver {
     /// The cookies of the request with those of the shared session; nil if nothing is added.
     func sessionCookies(_ use: SharedSessionUse) -> CookieField? {
         guard let found = use.store.session(use.key), let cause = cause(of: use) else { return nil }
-        let sent = head.fields.lines.filter { $0.known == .cookie }.map { head.fields.valueBytes(of: $0) }
-        let cookies = found.cookies(path: path, cause: cause, sent: sent, now: services.shared.wallClock())
-            .filter { use.names.contains($0.name) }
+        let sent = sentCookies
+        let cookies = found.cookies(
+            path: path, cause: cause, sent: SentCookies(sent), now: services.shared.wallClock()
+        ).filter { use.names.contains($0.name) }
         return cookies.isEmpty ? nil : CookieField(own: sent, cookies)
+    }
+
+    /// The values of the request's own Cookie fields.
+    private var sentCookies: [ArraySlice<UInt8>] {
+        head.fields.lines.filter { $0.known == .cookie }.map { head.fields.valueBytes(of: $0) }
     }
 
     /// Takes the session's cookies from a response that is delivered.
     func noteSessionCookies(_ fields: FieldLines, _ use: SharedSessionUse) {
-        guard fields.contains(.setCookie), cause(of: use) != nil else { return }
+        guard fields.contains(.setCookie), let cause = cause(of: use) else { return }
         let values = fields.lines.filter { $0.known == .setCookie }.map { fields.valueBytes(of: $0) }
         use.store.received(
-            values, named: use.names, path: path, for: use.key, now: services.shared.wallClock())
+            values, named: use.names, path: path, cause: cause, sent: SentCookies(sentCookies), for: use.key,
+            now: services.shared.wallClock())
     }
 }
