@@ -2,6 +2,7 @@
 
 import CountersignChallenges
 import CountersignOAuth
+import Dispatch
 import Synchronization
 
 /// A person's way through the provider's pages: the user agent that shows them, and the ways back, of which the first
@@ -92,7 +93,16 @@ final class BrowserVisit: Sendable {
     }
 
     /// Waits until the browser has fetched the listener's last page.
-    func showLastPage() { listener?.finish() }
+    func showLastPage() async {
+        guard let listener else { return }
+        // On a thread that may block, because the others are few.
+        await withCheckedContinuation { continuation in
+            DispatchQueue(label: "countersign.redirect-end").async {
+                listener.finish()
+                continuation.resume()
+            }
+        }
+    }
 
     private func show(_ page: SignInPage, _ ending: AsyncThrowingStream<Void, any Error>.Continuation) {
         showing.withLock { showing in

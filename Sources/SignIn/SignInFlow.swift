@@ -12,6 +12,26 @@ package struct SignInFlow: Sendable {
         case browser(any UserAgent)
         /// A code for another device (RFC 8628).
         case device
+
+        /// `environment` is that of the programs that the agent starts.
+        package init(_ kind: UserAgentKind, environment: [String: String]) {
+            self =
+                switch kind {
+                case .system: .browser(SystemBrowser(environment: environment))
+                case .systemPrivate: .browser(PrivateBrowser(environment: environment))
+                case .device: .device
+                }
+        }
+    }
+
+    /// The provider's authorization response, whose code is not redeemed yet.
+    package struct Authorized: Sendable {
+        fileprivate var machine: SignIn
+    }
+
+    private enum Outcome {
+        case authorized(Authorized)
+        case finished(SignInResult)
     }
 
     private let profile: SignInProfile
@@ -41,26 +61,64 @@ package struct SignInFlow: Sendable {
     /// Returns the tokens, whose ID token is verified. Throws ``SignInError`` and ``OAuthError``, and any error of the
     /// user agent. Tokens that the provider has issued although the sign-in fails or is cancelled are revoked first,
     /// which may take as long as the limits of the requests.
-    package func run() async throws -> SignInResult {
-        guard case .browser(let agent) = agent else { return try await run(by: .device, nil) }
+    package func run() async throws -> SignInResult { try finished(try await run(.automatic)) }
+
+    /// The manual form: returns when the person has signed in; ``redeem(_:)`` fetches the tokens. Throws as ``run()``
+    /// does. The device flow has no authorization response.
+    package func authorize() async throws -> Authorized {
+        guard case .browser = agent, case .authorized(let response) = try await run(.manual) else {
+            throw SignInError(
+                .noAgent, "the device flow has no authorization response to redeem later",
+                hint: "sign in with a browser, or fetch the tokens at once")
+        }
+        return response
+    }
+
+    /// Fetches the tokens. A second call with the same response fails at the provider, because a code is for one use.
+    package func redeem(_ response: Authorized) async throws -> SignInResult {
+        var machine = response.machine
+        let action = machine.redeem()
+        return try finished(try await run(&machine, action, nil))
+    }
+
+    private func finished(_ outcome: Outcome) throws -> SignInResult {
+        guard case .finished(let result) = outcome else { preconditionFailure("the automatic form fetches the tokens") }
+        return result
+    }
+
+    private func run(_ form: SignIn.Form) async throws -> Outcome {
+        guard case .browser(let agent) = agent else {
+            return try await run(by: .device, nil, form)
+        }
         let visit = try BrowserVisit(agent, profile, limit: limit, nextLine: nextLine, report: report)
         do {
-            let result = try await run(by: .browser(visit.redirect), visit)
+            let outcome = try await run(by: .browser(visit.redirect), visit, form)
             await visit.end()
-            return result
+            return outcome
         } catch {
             await visit.end()
             throw error
         }
     }
 
-    private func run(by method: SignIn.Method, _ visit: BrowserVisit?) async throws -> SignInResult {
+    private func run(
+        by method: SignIn.Method, _ visit: BrowserVisit?, _ form: SignIn.Form
+    ) async throws -> Outcome {
         let secrets = SignInSecrets(randomBytes: Randomness.secret(SignInSecrets.randomByteCount))
         var machine = SignIn(
-            issuer: profile.issuer, profile.request, by: method, secrets: secrets, transport: profile.transport)
+            issuer: profile.issuer, profile.request, by: method, form: form, secrets: secrets,
+            transport: profile.transport)
         report(.started(issuer: profile.issuer.text))
+        let action = machine.start()
+        return try await run(&machine, action, visit)
+    }
+
+    /// Revokes tokens that nobody would know of.
+    private func run(
+        _ machine: inout SignIn, _ first: SignIn.Action, _ visit: BrowserVisit?
+    ) async throws -> Outcome {
         do {
-            return try await run(&machine, visit)
+            return try await steps(&machine, first, visit)
         } catch {
             _ = machine.cancelled()
             if let tokens = machine.tokensToRevoke { await revoke(tokens) }
@@ -68,8 +126,10 @@ package struct SignInFlow: Sendable {
         }
     }
 
-    private func run(_ machine: inout SignIn, _ visit: BrowserVisit?) async throws -> SignInResult {
-        var action = machine.start()
+    private func steps(
+        _ machine: inout SignIn, _ first: SignIn.Action, _ visit: BrowserVisit?
+    ) async throws -> Outcome {
+        var action = first
         while true {
             if Task.isCancelled {
                 if case .finish(let result) = action { await revoke(result.tokens) }
@@ -89,13 +149,14 @@ package struct SignInFlow: Sendable {
             case .wait(let seconds):
                 action = try await wait(seconds, &machine)
             case .authorized:
-                action = machine.redeem()
+                await visit?.showLastPage()
+                return .authorized(Authorized(machine: machine))
             case .finish(let result):
-                visit?.showLastPage()
+                await visit?.showLastPage()
                 report(.finished)
-                return result
+                return .finished(result)
             case .fail(let error):
-                visit?.showLastPage()
+                await visit?.showLastPage()
                 throw error
             }
         }
