@@ -56,6 +56,14 @@ package struct SignInRequest: Sendable, Equatable {
     /// `openid` is one of the scopes.
     package var asksForIDToken: Bool { scopes.containsExactly("openid") }
 
+    /// With more scopes, each once. Throws `configuration` for one that cannot be sent.
+    package func adding(scopes more: [String]) throws(OAuthError) -> SignInRequest {
+        var request = self
+        for scope in more where !request.scopes.containsExactly(scope) { request.scopes.append(scope) }
+        try request.check()
+        return request
+    }
+
     var scope: String? { scopes.isEmpty ? nil : scopes.joined(separator: " ") }
 }
 

@@ -76,14 +76,19 @@ package final class Policy: Sendable {
     }
 
     /// Whether a credential is the access token of a sign-in.
-    func isAccessToken(_ credential: CredentialReference) -> Bool {
+    package func isAccessToken(_ credential: CredentialReference) -> Bool {
         guard !expiryTimes.isEmpty, case .vault = credential.source else { return false }
         return expiryTimes[credential.name] != nil
     }
 
+    /// Whether the credential of that name is the access token of a sign-in.
+    package func isAccessToken(named name: String) -> Bool {
+        credential(named: name)?.reference.map(isAccessToken) ?? false
+    }
+
     /// Whether a credential has expired, so that it has to be renewed before it is used. `now` is in seconds since
     /// 1970, and called only if there are sign-ins.
-    func hasExpired(_ credential: CredentialReference, now: () -> Int64) -> Bool {
+    package func hasExpired(_ credential: CredentialReference, now: () -> Int64) -> Bool {
         guard isAccessToken(credential), let time = expiryTimes[credential.name] else { return false }
         return time <= now()
     }

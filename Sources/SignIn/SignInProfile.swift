@@ -13,7 +13,7 @@ package struct SignInProfile: Sendable {
     package let name: String?
     package let issuer: Issuer
     package let transport: EndpointURL.Transport
-    package let request: SignInRequest
+    package private(set) var request: SignInRequest
     package let redirect: RedirectURI
     /// Nil if the machine decides.
     package let userAgent: UserAgentKind?
@@ -128,6 +128,13 @@ package struct SignInProfile: Sendable {
         case .system, .systemPrivate: if redirect.address == nil { throw .unnoticed(redirect) }
         case .device: break
         }
+    }
+
+    /// The same profile, with more scopes to ask for. Throws `configuration` for one that cannot be sent.
+    package func adding(scopes: [String]) throws(OAuthError) -> SignInProfile {
+        var profile = self
+        profile.request = try request.adding(scopes: scopes)
+        return profile
     }
 
     /// The lines for the list of sites, for a sign-in of that name.

@@ -28,7 +28,7 @@ import Testing
             browser = try user.folder.write(
                 "browser", "#!/bin/sh\nexec curl -sSL --noproxy '*' -o /dev/null \"$1\"\n")
             chmod(browser, 0o755)
-            try Self.enroll(profile, browser, user)
+            try Self.enroll([profile], browser, user)
             if let seconds { try Self.age(user, secondsLeft: seconds) }
             // The next tokens live longer.
             try provider.change(["token": ["t2", "t3"]])
@@ -47,10 +47,14 @@ import Testing
             }
         }
 
-        func enroll() throws { try Self.enroll(profile, browser, user) }
+        /// The arguments are those of `enroll`, by default the profile.
+        func enroll(_ arguments: [String]? = nil) throws {
+            try Self.enroll(arguments ?? [profile], browser, user)
+        }
 
-        private static func enroll(_ profile: String, _ browser: String, _ user: Countersign) throws {
-            let done = try user.run("enroll", profile, "--yes", environment: ["BROWSER": browser], seconds: 120)
+        private static func enroll(_ arguments: [String], _ browser: String, _ user: Countersign) throws {
+            let done = try user.run(
+                ["enroll"] + arguments + ["--yes"], environment: ["BROWSER": browser], seconds: 120)
             guard done.status == 0 else { throw HarnessError("enroll: \(done.said)") }
         }
 
@@ -225,5 +229,24 @@ import Testing
             try bench.user.run("credential", "list", "--json").output,
         ]
         #expect(texts.allSatisfy { !$0.contains("canary") && !$0.contains("t1") } && !bench.refreshes.isEmpty)
+    }
+
+    @Test func aMissingScopeIsNamedWithTheCommandThatAsksForIt() throws {
+        let bench = try Bench()
+        try bench.origin.change(["tokens": ["t1": "openid", "t2": "openid admin audit"]])
+        let seen = try bench.get("/admin")
+        #expect(seen.status == 403 && bench.sent == [nil, "Bearer t1"], "\(seen.said)")
+        #expect(
+            seen.proxyStatus.contains("`countersign enroll work --scope SCOPE` asks for it"), "\(seen.proxyStatus)")
+        let fetch = ["exec", "--", "curl", "-sSf", "\(bench.origin.url)/admin"]
+        let lacking = try bench.user.run(fetch)
+        #expect(lacking.status != 0, "\(lacking.said)")
+        #expect(lacking.error.contains(" work --scope admin --scope audit`"), "\(lacking.said)")
+
+        try bench.enroll(["work", "--scope", "admin", "--scope", "audit"])
+        let granted = try bench.user.run(fetch)
+        #expect(granted.status == 0 && bench.sent.last == "Bearer t2", "\(granted.said)")
+        let report = try bench.user.run("status", "--json").output
+        #expect(report.contains("openid offline_access admin audit"), "\(report)")
     }
 }

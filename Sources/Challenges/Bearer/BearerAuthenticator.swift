@@ -45,7 +45,7 @@ package final class BearerAuthenticator: Authenticator {
         let challenge = challenges.first { $0.realm == repeated.answered.realm } ?? challenges.first
         switch challenge.flatMap(BearerError.init) {
         case .invalidToken: return .invalid
-        case .insufficientScope(let scope): return .insufficient(Self.insufficient(scope, repeated.source))
+        case .insufficientScope(let scope): return .insufficient(BearerError.reason(lacking: scope, repeated.source))
         case .invalidRequest: return .handBack(Self.invalidRequest(repeated.source))
         case .other, nil: return .rejected
         }
@@ -58,15 +58,10 @@ package final class BearerAuthenticator: Authenticator {
         guard let challenges = try? ChallengeParser.parse(fields: response.challengeFields) else { return .accepted }
         switch challenges.lazy.filter({ $0.isOf(self.schemeName) }).compactMap(BearerError.init).first {
         case .invalidToken: return .invalid
-        case .insufficientScope(let scope): return .insufficient(Self.insufficient(scope, response.source))
+        case .insufficientScope(let scope): return .insufficient(BearerError.reason(lacking: scope, response.source))
         case .invalidRequest: return .handBack(Self.invalidRequest(response.source))
         case .other, nil: return .accepted
         }
-    }
-
-    private static func insufficient(_ scope: String?, _ source: ChallengeSource) -> String {
-        let needed = scope.map { ": the \(source.name) requires \"\($0)\"" } ?? ""
-        return "the token's scope is insufficient\(needed)"
     }
 
     private static func invalidRequest(_ source: ChallengeSource) -> String {

@@ -25,6 +25,23 @@ package enum BearerError: Equatable, Sendable {
         }
     }
 
+    private static let insufficientScope = "the token's scope is insufficient"
+    private static let requires = " requires \""
+
+    /// The sentence for `insufficient_scope`.
+    static func reason(lacking scope: String?, _ source: ChallengeSource) -> String {
+        insufficientScope + (scope.map { ": the \(source.name)\(requires)\($0)\"" } ?? "")
+    }
+
+    /// The scopes that the sentence for `insufficient_scope` names: none if the server does not say, or more than fit.
+    /// Nil for another sentence.
+    package static func missingScopes(in reason: String) -> [String]? {
+        guard reason.hasPrefix(insufficientScope) else { return nil }
+        guard let start = reason.firstRange(of: requires)?.upperBound, reason.hasSuffix("\"") else { return [] }
+        let scope = reason[start...].dropLast()
+        return scope.hasSuffix("…") ? [] : scope.split(separator: " ").map(String.init)
+    }
+
     /// The `scope` parameter, without what is longer than ``scopeBytes``. Nil if it has none, or other characters than
     /// RFC 6749 §3.3 permits: `%x21 / %x23-5B / %x5D-7E`, and spaces in between.
     private static func scope(of challenge: Challenge) -> String? {

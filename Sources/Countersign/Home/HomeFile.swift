@@ -13,6 +13,13 @@ package struct HomeFile: Sendable {
         self.name = name ?? path
     }
 
+    /// Without symbolic links; nil if there is no such file.
+    package static func absolutePath(_ name: String) -> String? {
+        guard let path = realpath(name, nil) else { return nil }
+        defer { free(path) }
+        return String(cString: path)
+    }
+
     /// The contents, or nil if there is no such file. Throws if it is not a regular file or exceeds `limitBytes`.
     package func readIfThere(upTo limitBytes: Int) throws(CountersignError) -> [UInt8]? {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)

@@ -256,6 +256,10 @@ package final class UnansweredSites: Sendable {
             let kind = scheme == .bearer ? "token" : "password"
             return site("store a \(kind) under another name, and set credential= \(line)")
         }
+        if let scopes = BearerError.missingScopes(in: reason), policy.isAccessToken(named: name) {
+            let flags = scopes.map { " --scope \(ShellWord.quoted($0))" }.joined()
+            return site(scopes.isEmpty ? nil : "`countersign enroll \(name)\(flags)`")
+        }
         // The breaker's reasons name the credential; other ones are about the origin's tokens.
         let isBlocked = reason.contains("\"\(name)\" was") || reason.contains("instead of answering")
         return site(

@@ -118,7 +118,7 @@ struct ServeCommand: AsyncParsableCommand {
         let runtime = try await ProxyRuntime(
             keeper: keeper, configuration: configuration, accessLog: log, threads: threads ?? Self.defaultThreads,
             hasControlSocket: true, reporter: askPassphrase ? nil : Self.report,
-            clientTokenFile: clientTokenFile.flatMap(Self.absolutePath), logger: logger)
+            clientTokenFile: clientTokenFile.flatMap(HomeFile.absolutePath), logger: logger)
         for name in runtime.addresses { Console.result("countersign: listening on \(name)\n") }
         ServiceManager.notify("READY=1")
         await Self.waitForStop(runtime, log)
@@ -169,13 +169,6 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     static var defaultThreads: Int { max(1, min(2, ProcessInfo.processInfo.activeProcessorCount)) }
-
-    /// Nil if there is no such file.
-    static func absolutePath(_ name: String) -> String? {
-        guard let path = realpath(name, nil) else { return nil }
-        defer { free(path) }
-        return String(cString: path)
-    }
 
     /// A request body that is buffered for replay takes up to 1 MiB for milliseconds. By default the C library returns
     /// that memory to the kernel each time, and the kernel zeroes the pages again for the next body.

@@ -57,6 +57,11 @@ final class VaultSession {
             operation, secret: secret, OperationDialogue(report: report, isAbandoned: isAbandoned), confirm: confirm)
     }
 
+    /// Performs one operation, for the steps of a ``SignInPlan``.
+    func operate(_ operation: VaultOperation, _ secret: Secret?) throws -> VaultResult {
+        try perform(operation, secret: secret)
+    }
+
     // MARK: Results
 
     func credentials() throws -> [ListedCredential] {

@@ -221,7 +221,7 @@ extension ExchangeDriver {
             }
             endPermit(.accepted)
         case .handedBack(let checks):
-            record.explain(checks.failure)
+            record.explain(remedied(checks.failure))
             endPermit(.inconclusive)
         case .rejected(let space, let credential, let checks):
             record.explain(checks.failure)
@@ -235,6 +235,14 @@ extension ExchangeDriver {
     private func explainWeaker(_ accepted: AcceptedAnswer) {
         guard let reason = exchange.reasonForWeaker else { return }
         record.explain("answered with \(accepted.offer.authenticator.name), because \(reason)")
+    }
+
+    /// With the command that helps, if the site requires a scope that the access token of a sign-in does not have.
+    private func remedied(_ reason: String?) -> String? {
+        guard let reason, BearerError.missingScopes(in: reason) != nil, let name = rule?.credential,
+            policy.isAccessToken(named: name)
+        else { return reason }
+        return "\(reason); `countersign enroll \(name) --scope SCOPE` asks for it"
     }
 
     /// A server says whether a ticket has authenticated the connection for its further requests, too (MS-N2HT §2.2.3).

@@ -20,6 +20,8 @@ package final class BreakerPermit: Sendable {
         var next: UInt64 = 0
         var claim: Claim?
         var refusal: ChallengeError?
+        var invalidToken: CredentialReference?
+        var lack: ScopeQuestions.Lack?
         var awaitsVerdict = false
     }
 
@@ -156,6 +158,18 @@ package final class BreakerPermit: Sendable {
     var refusal: ChallengeError? {
         get { state.withLockedValue { $0.refusal } }
         set { state.withLockedValue { $0.refusal = newValue } }
+    }
+
+    /// The access token that the server has called invalid in this exchange, if the controller is to renew it.
+    var invalidToken: CredentialReference? {
+        get { state.withLockedValue { $0.invalidToken } }
+        set { state.withLockedValue { $0.invalidToken = newValue } }
+    }
+
+    /// The scopes that the access token lacks, if the person is to be asked for them.
+    var lack: ScopeQuestions.Lack? {
+        get { state.withLockedValue { $0.lack } }
+        set { state.withLockedValue { $0.lack = newValue } }
     }
 
     deinit { end(.inconclusive) }

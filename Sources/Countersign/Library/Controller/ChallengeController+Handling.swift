@@ -26,6 +26,10 @@ extension ChallengeController {
     /// credential that failed at a site is not used there again until it changes. If the task is cancelled, returns
     /// `cancelAuthenticationChallenge`.
     ///
+    /// The access token of a sign-in is renewed in the background before it expires. If it has expired, or has failed
+    /// once, the call waits for the provider, for at most 20 seconds, and returns the new token. If there is none, the
+    /// challenge is handed back.
+    ///
     /// When a credential is used at a site for the first time, it is given to one caller. Others wait for up to 30
     /// seconds until ``answerAccepted(_:)``, or a challenge with a previous failure, reports the outcome. If nothing is
     /// reported, the credential counts as accepted, and is given to all callers. A ``ChallengeExchange`` and a
@@ -33,15 +37,57 @@ extension ChallengeController {
     public func handle(_ challenge: AuthenticationChallenge) async -> (ChallengeDisposition, Credential?) {
         let space = challenge.protectionSpace
         let permit = challenge.permit ?? newPermit(for: .unknown)
+        var hasFailed = challenge.previousFailureCount > 0
+        var hasRenewed = false
         while !Task.isCancelled {
             let policy = await policyNow()
             guard isOurs(space) else { return handBack(challenge, nil, permit) }
-            guard challenge.previousFailureCount <= 0 else { return handBackAfterFailure(challenge, policy) }
+            signInRenewals.renewAhead()
+            if hasFailed, let lack = challenge.permit?.lack {
+                hasFailed = false
+                let isObtained = await scopeQuestions.ask(lack, at: space)
+                let present = await policyNow().credential(named: lack.token.name)?.reference
+                guard isObtained, present != lack.token else {
+                    return handBack(challenge, .lacking(lack), permit)
+                }
+                continue
+            }
+            if hasFailed {
+                guard !hasRenewed, let token = failedToken(challenge, policy) else {
+                    return handBackAfterFailure(challenge, policy)
+                }
+                hasRenewed = true
+                switch await signInRenewals.renewer.renew(token, .invalid) {
+                case .renewed:
+                    hasFailed = false
+                    endLoans(of: token, in: space, policy)
+                    continue
+                case .unchanged: return handBackAfterFailure(challenge, policy)
+                case .unavailable(let reason):
+                    guard challenge.permit != nil else { return handBackAfterFailure(challenge, policy) }
+                    return handBack(challenge, .notRenewed(reason), permit)
+                }
+            }
             let answer: Answer
             do throws(ChallengeError) {
                 answer = try self.answer(to: space, under: policy)
             } catch {
-                return handBack(challenge, error, permit)
+                guard !hasRenewed, let token = refusedToken(for: space, policy) else {
+                    return handBack(challenge, error, permit)
+                }
+                hasRenewed = true
+                guard case .renewed = await signInRenewals.renewer.renew(token, .invalid) else {
+                    return handBack(challenge, error, permit)
+                }
+                continue
+            }
+            if !hasRenewed, let token = answer.key?.credential, policy.hasExpired(token, now: Self.now) {
+                hasRenewed = true
+                switch await signInRenewals.renewer.renew(token, .expired) {
+                case .renewed: continue
+                case .unchanged: break
+                case .unavailable(let reason): return handBack(challenge, .notRenewed(reason), permit)
+                }
             }
             guard let key = answer.key else { return give(answer, for: challenge, permit) }
             let permission = await permit.request(key, of: breaker) {
@@ -122,6 +168,37 @@ extension ChallengeController {
             limit: firstTryLimit.withLockedValue { $0 }, patience: patience.withLockedValue { $0 }, for: request
         ) { [answersInUse] in
             answersInUse.wentUnopposed($0)
+        }
+    }
+
+    // MARK: Access tokens
+
+    /// The access token that the server has rejected, if it may be renewed: it is a sign-in's, and this is its first
+    /// failure.
+    private func failedToken(_ challenge: AuthenticationChallenge, _ policy: Policy) -> CredentialReference? {
+        if let permit = challenge.permit { return permit.invalidToken }
+        guard challenge.previousFailureCount == 1, let token = failed(challenge, policy)?.credential,
+            policy.isAccessToken(token)
+        else { return nil }
+        return token
+    }
+
+    /// The access token for `space` that the breaker refuses, because it was called invalid when it could not be
+    /// renewed.
+    private func refusedToken(for space: ProtectionSpace, _ policy: Policy) -> CredentialReference? {
+        guard let origin = try? space.origin(), let rule = try? listed(origin, in: policy),
+            let scheme = try? permitted(space, by: rule),
+            let token = policy.credential(named: rule.credential)?.reference, policy.isAccessToken(token),
+            breaker.isRejected(Breaker.Key(space: space.authenticationSpace(scheme, at: origin), credential: token))
+        else { return nil }
+        return token
+    }
+
+    /// A token that was renewed is no reason to refuse its sign-in.
+    private func endLoans(of token: CredentialReference, in space: ProtectionSpace, _ policy: Policy) {
+        guard let space = self.space(of: AuthenticationChallenge(protectionSpace: space)) else { return }
+        for permit in answersInUse.permits(in: space, of: Breaker.Key(space: space, credential: token)) {
+            permit.end(.inconclusive)
         }
     }
 
@@ -209,5 +286,17 @@ extension ChallengeController {
         listeners.tell(.rejected(space, credential: key.credential.name))
         return .nothing(
             BreakerPermit.rejection(of: key), listLine: listLine, key.credential.name, for: key.space.scheme)
+    }
+}
+
+extension ChallengeError {
+    /// The third check fails because an access token cannot be renewed.
+    fileprivate static func notRenewed(_ reason: String) -> ChallengeError {
+        ChallengeError(.nothingToAnswerWith, reason, hint: "sign in again if the sign-in has ended")
+    }
+
+    /// The site requires more than the access token permits, and the person has not agreed to that.
+    fileprivate static func lacking(_ lack: ScopeQuestions.Lack) -> ChallengeError {
+        ChallengeError(.nothingToAnswerWith, lack.reason, hint: "sign in again with these scopes")
     }
 }

@@ -26,6 +26,7 @@ public final class ChallengeController: Sendable {
     let patience = NIOLockedValueBox(BreakerPermit.patience)
     let listeners = Listeners()
     let logger: Logger
+    let scopeQuestions = ScopeQuestions()
     private let isEnabled = Atomic(true)
     /// Reads the home on behalf of `async` methods, which must not block their thread.
     private let queue = DispatchQueue(label: "countersign.controller")
@@ -33,6 +34,8 @@ public final class ChallengeController: Sendable {
     private let proxies = NIOLockedValueBox(0)
     /// Renews the home's certificates, for this controller and for every proxy over it.
     let renewals: RenewalKeeper
+    /// Renews access tokens for the controller; each proxy has its own.
+    let signInRenewals: SignInRenewals
 
     /// Opens a home: its vault, list of sites, certificates and trust anchors. Starts renewing certificates that are
     /// due.
@@ -68,15 +71,19 @@ public final class ChallengeController: Sendable {
         }
         if let shut = keeper.vaultErrorAtStart { throw refusal ?? ChallengeError(shut) }
         self.logger = logger
+        signInRenewals = SignInRenewals(keeper: keeper, logger: logger, now: Self.now)
         renewals = RenewalKeeper(
             policyKeeper: keeper, now: Self.now, logger: logger, refreshed: listeners.renewalEnded)
         renewals.start()
     }
 
-    deinit { renewals.stop() }
+    deinit {
+        renewals.stop()
+        signInRenewals.cancel()
+    }
 
     /// The home's absolute path, so that it stays valid if the process changes its working directory.
-    private static func locate(_ path: String?, _ environment: [String: String]) throws(ChallengeError) -> Home {
+    static func locate(_ path: String?, _ environment: [String: String]) throws(ChallengeError) -> Home {
         guard path?.isEmpty != true else {
             throw ChallengeError(
                 .homeMissing, "the home's path is empty", hint: "pass the path of the home's folder, or omit `home:`")
@@ -108,7 +115,7 @@ public final class ChallengeController: Sendable {
         }
     }
 
-    private static func asked(_ passphrase: (() throws -> Password)?) throws(ChallengeError) -> Secret {
+    static func asked(_ passphrase: (() throws -> Password)?) throws(ChallengeError) -> Secret {
         guard let passphrase else {
             throw ChallengeError(
                 .vaultLocked, "the vault requires a passphrase, and none was given",
@@ -178,6 +185,13 @@ public final class ChallengeController: Sendable {
             isEnabled.store(newValue, ordering: .releasing)
             keeper.setAnswering { isIntegratedAuthenticationEnabled }
         }
+    }
+
+    /// Asks the person for more when a site requires a scope that the access token of a sign-in does not have. Without
+    /// a delegate, the site's response is delivered. Only exchanges ask: a ``ChallengeProxy`` delivers the response.
+    public var scopeDelegate: (any ScopeDelegate)? {
+        get { scopeQuestions.delegate }
+        set { scopeQuestions.delegate = newValue }
     }
 
     /// A new stream of the events of the controller and of all its proxies, from now on. Each stream receives all

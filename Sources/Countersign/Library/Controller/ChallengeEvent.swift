@@ -21,21 +21,24 @@ public enum ChallengeEvent: Equatable, Sendable {
 }
 
 /// The event streams of a controller.
-final class Listeners: Sendable {
+typealias Listeners = EventStreams<ChallengeEvent>
+
+/// Any number of streams of the same events.
+final class EventStreams<Event: Sendable>: Sendable {
     /// How many events are buffered for a slow listener. The oldest are dropped beyond that.
-    static let capacity = 256
+    static var capacity: Int { 256 }
 
     private struct State {
         var next: UInt64 = 0
-        var continuations: [UInt64: AsyncStream<ChallengeEvent>.Continuation] = [:]
+        var continuations: [UInt64: AsyncStream<Event>.Continuation] = [:]
     }
 
     private let state = NIOLockedValueBox(State())
 
     /// A stream of all events from now on.
-    func stream() -> AsyncStream<ChallengeEvent> {
+    func stream() -> AsyncStream<Event> {
         let (stream, continuation) = AsyncStream.makeStream(
-            of: ChallengeEvent.self, bufferingPolicy: .bufferingNewest(Self.capacity))
+            of: Event.self, bufferingPolicy: .bufferingNewest(Self.capacity))
         let number = state.withLockedValue { state in
             state.next &+= 1
             state.continuations[state.next] = continuation
@@ -48,14 +51,17 @@ final class Listeners: Sendable {
     }
 
     /// Sends an event to all streams. `event` is not evaluated if there are none.
-    func tell(_ event: @autoclosure () -> ChallengeEvent) {
+    func tell(_ event: @autoclosure () -> Event) {
         let listening = state.withLockedValue { Array($0.continuations.values) }
         guard !listening.isEmpty else { return }
         let event = event()
         for continuation in listening { continuation.yield(event) }
     }
 
-    deinit {
+    /// Ends all streams.
+    func finish() {
         for continuation in state.withLockedValue({ Array($0.continuations.values) }) { continuation.finish() }
     }
+
+    deinit { finish() }
 }

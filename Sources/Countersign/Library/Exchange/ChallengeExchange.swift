@@ -75,6 +75,12 @@ public struct ChallengeExchange: Sendable {
     private var sent: AuthorizationField?
     private var dialogue: (any TokenDialogue)?
     private var channelBinding: ChannelBinding?
+    /// The challenge fields of the last response.
+    private var challengeFields: [String] = []
+    /// The outcome if the controller has no better token for the second question.
+    private var unanswered: ExchangeMachine.Outcome?
+    private var hasRenewedToken = false
+    private var hasAskedForScopes = false
 
     /// Creates an exchange for a request to `url`, an absolute http or https URL.
     ///
@@ -147,14 +153,24 @@ public struct ChallengeExchange: Sendable {
         guard due == .response else { return outOfTurn("responseReceived") }
         if !(100..<200).contains(status) { permit.awaitsVerdict = false }
         self.status = status
+        challengeFields = challenges
         return run(
             machine.responseReceived(
                 status: status, challengeFields: challenges, informationFields: authenticationInfo, sent: sent))
     }
 
-    /// The challenge was answered, with the result of ``ChallengeController/handle(_:)``.
+    /// The challenge was answered, with the result of ``ChallengeController/handle(_:)``. A challenge with a previous
+    /// failure asks for another access token, after the server has called that of a sign-in invalid, or requires more
+    /// scopes.
     public mutating func dispositionReceived(_ disposition: ChallengeDisposition, _ credential: Credential?) -> Action {
         guard due == .disposition else { return outOfTurn("dispositionReceived") }
+        if let unanswered {
+            self.unanswered = nil
+            if disposition != .useCredential, disposition != .cancelAuthenticationChallenge {
+                due = .nothing
+                return .deliver(conclude(unanswered))
+            }
+        }
         switch disposition {
         case .useCredential:
             return run(machine.decisionReceived(answer(with: credential)))
@@ -221,10 +237,11 @@ public struct ChallengeExchange: Sendable {
             permit.refusal = nil
             var challenge = AuthenticationChallenge(
                 protectionSpace: ProtectionSpace(question.space),
-                previousFailureCount: question.previousFailureCount)
+                previousFailureCount: unanswered == nil ? question.previousFailureCount : 1)
             challenge.permit = permit
             return .ask(challenge)
         case .deliver(let outcome):
+            if let question = asksAgain(after: outcome) { return question }
             due = .nothing
             return .deliver(conclude(outcome))
         case .fail(let failure):
@@ -234,6 +251,43 @@ public struct ChallengeExchange: Sendable {
         case .wait, .computeToken:
             return .wait
         }
+    }
+
+    /// Asks again if the server has called the access token of a sign-in invalid, so that the controller renews it, or
+    /// requires a scope that it does not have, so that the controller asks for that: each once in an exchange. The
+    /// breaker does not count an invalid token that is renewed: it has expired early, or was revoked.
+    private mutating func asksAgain(after outcome: ExchangeMachine.Outcome) -> Action? {
+        let policy = controller.keeper.policy.current
+        var invalidToken: CredentialReference?
+        var lack: ScopeQuestions.Lack?
+        switch outcome {
+        case .rejected(_, let token, _):
+            guard machine.hasInvalidCredential, !hasRenewedToken, policy.isAccessToken(token) else { return nil }
+            invalidToken = token
+            hasRenewedToken = true
+        case .handedBack(let checks):
+            guard !hasAskedForScopes, controller.scopeDelegate != nil, let reason = checks.failure,
+                let scopes = BearerError.missingScopes(in: reason), let token = permit.key?.credential,
+                policy.isAccessToken(token)
+            else { return nil }
+            lack = ScopeQuestions.Lack(token: token, scopes: scopes, reason: reason)
+            hasAskedForScopes = true
+        case .notChallenged, .accepted: return nil
+        }
+        var context = machine.context
+        context.accepted = nil
+        var next = ExchangeMachine(context)
+        _ = next.started()
+        guard
+            case .ask(let question) = next.responseReceived(
+                status: context.source.status, challengeFields: challengeFields)
+        else { return nil }
+        machine = next
+        unanswered = outcome
+        sent = nil
+        permit.invalidToken = invalidToken
+        permit.lack = lack
+        return run(.ask(question))
     }
 
     private mutating func fail(_ reason: String) -> Action {
@@ -362,8 +416,9 @@ public struct ChallengeExchange: Sendable {
             // An enrolled credential is reported to the breaker even if the permit has expired.
             permit.hasBeenReported()
             let key = Breaker.Key(space: space, credential: credential)
+            let isInvalid = machine.hasInvalidCredential || permit.invalidToken == credential
             let error = controller.rejected(
-                key, for: permit.request, machine.hasInvalidCredential ? .invalid : .rejected,
+                key, for: permit.request, isInvalid ? .invalid : .rejected,
                 at: ProtectionSpace(space), listLine: rule?.location)
             guard controller.breaker.isRejected(key) else {
                 controller.listeners.tell(.handedBack(ProtectionSpace(space), error))

@@ -2,7 +2,8 @@
 
 public import FoundationEssentials
 
-/// Why a challenge is not answered, or why the home, the vault or the proxy cannot be used. Never contains a secret.
+/// Why a challenge is not answered, why the home, the vault or the proxy cannot be used, or why a person could not be
+/// signed in. Never contains a secret.
 public struct ChallengeError: Error, Sendable {
     /// The kind of error. Later versions may add codes, so include a `default` in a `switch`.
     public enum Code: Hashable, Sendable {
@@ -40,13 +41,31 @@ public struct ChallengeError: Error, Sendable {
         case serverNotTrusted
         /// The TLS handshake failed, or the connection was closed abnormally.
         case tlsFailed
+        /// A profile cannot be read, is not valid, or does not fit the home: its name or its sites.
+        case profileFaulty
+        /// The name is that of another credential, or of a sign-in at another provider.
+        case nameInUse
+        /// The user agent does not exist, or has failed; or the system refused a socket for the redirect.
+        case userAgentFailed
+        /// The person has closed the provider's page.
+        case signInCancelled
+        /// The person, or a policy of the provider, has denied the sign-in (`access_denied`).
+        case signInDenied
+        /// The person did not sign in within the time limit.
+        case signInTimedOut
+        /// The provider could not be reached, or cannot answer now. The same call may succeed later.
+        case providerUnreachable
+        /// The provider refused, or sent something that is not valid.
+        case providerRefused
+        /// There is no sign-in of that name.
+        case signInMissing
     }
 
     /// The party that can correct an error.
     public enum Fault: Hashable, Sendable {
         /// The calling program.
         case caller
-        /// The user or their administrator: the list, the credentials or the certificates.
+        /// The user or their administrator: the list, the credentials, the certificates or the profile.
         case configuration
         /// The system: files, permissions or ports.
         case environment
@@ -101,11 +120,13 @@ public struct ChallengeError: Error, Sendable {
     public var fault: Fault {
         if let blamed { return blamed }
         return switch code {
-        case .invalidProtectionSpace, .switchedOff: .caller
-        case .homeUnreadable, .proxyFailed: .environment
-        case .refreshFailed, .refreshPending, .serverNotTrusted, .tlsFailed: .peer
+        case .invalidProtectionSpace, .switchedOff, .signInMissing: .caller
+        case .homeUnreadable, .proxyFailed, .userAgentFailed: .environment
+        case .refreshFailed, .refreshPending, .serverNotTrusted, .tlsFailed, .providerUnreachable, .providerRefused:
+            .peer
         case .siteNotAllowed, .methodNotAnswered, .nothingToAnswerWith, .homeMissing, .homeFaulty, .listFaulty,
-            .vaultLocked, .vaultFaulty, .certificateFaulty:
+            .vaultLocked, .vaultFaulty, .certificateFaulty, .profileFaulty, .nameInUse, .signInCancelled, .signInDenied,
+            .signInTimedOut:
             .configuration
         }
     }

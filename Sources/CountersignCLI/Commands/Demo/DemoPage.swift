@@ -40,7 +40,7 @@ struct DemoPage {
     /// What to type in another terminal.
     func invitation(to sites: [(kind: DemoSite.Kind, url: String)], _ address: String, _ home: Home) -> String {
         let path = home.rootCertificate.path
-        let rootPath = ServeCommand.absolutePath(path) ?? path
+        let rootPath = HomeFile.absolutePath(path) ?? path
         var text = """
 
             The last certificate does not verify. With -k, curl shows the site's challenge.
@@ -55,7 +55,7 @@ struct DemoPage {
             text += "  demo \(site.kind == .untrusted ? "-k " : "")\(site.url)\n"
         }
         for site in sites where site.kind == .token {
-            let place = ServeCommand.absolutePath(home.path) ?? home.path
+            let place = HomeFile.absolutePath(home.path) ?? home.path
             let profile = ShellWord.quoted("\(place)/\(DemoHome.profileName)")
             text += "  \(Self.program) enroll --home \(ShellWord.quoted(place)) \(profile)\n"
             text += "  demo \(site.url)\n"
@@ -67,7 +67,7 @@ struct DemoPage {
     private static var program: String {
         let folders = ProcessInfo.processInfo.environment["PATH", default: ""].split(separator: ":")
         let isFound = folders.contains { access("\($0)/countersign", X_OK) == 0 }
-        let path = ServeCommand.absolutePath(CommandLine.arguments[0])
+        let path = HomeFile.absolutePath(CommandLine.arguments[0])
         return isFound ? "countersign" : ShellWord.quoted(path ?? CommandLine.arguments[0])
     }
 

@@ -29,12 +29,15 @@ struct EnrollCommand: AsyncParsableCommand {
             EXAMPLES:
               countersign enroll https://acme.example/countersign.json
               countersign enroll profile.json --user-agent device
+              countersign enroll work --scope wiki.write
             """)
 
     @OptionGroup var homeOption: HomeOption
     @OptionGroup var secrets: SecretOption
 
-    @Argument(help: ArgumentHelp("A file or an https URL.", valueName: "profile"))
+    @Argument(
+        help: ArgumentHelp(
+            "A file or an https URL, or the name of a sign-in, whose profile is read again.", valueName: "profile"))
     var profile: String
 
     @Option(help: ArgumentHelp("Sign in with system, system-private or device.", valueName: "agent"))
@@ -45,6 +48,9 @@ struct EnrollCommand: AsyncParsableCommand {
             "The name of the sign-in and its access token. (default: the profile's, else the provider's host)",
             valueName: "name"))
     var name: String?
+
+    @Option(help: ArgumentHelp("Also ask for this scope. May be repeated.", valueName: "scope"))
+    var scope: [String] = []
 
     @Flag(help: "Do what the profile says without a prompt.")
     var yes = false
@@ -64,43 +70,41 @@ struct EnrollCommand: AsyncParsableCommand {
         let interrupts = Interrupts()
         let home = try homeOption.locatedOrNew()
         let client = try home.providerClient(now: Self.now)
-        let (profile, source) = try await read(client)
-        let name = self.name ?? profile.name ?? SignInName.implied(by: profile.issuer)
-        try SignInName.check(name)
-        let lines = profile.siteLines(name: name)
+        let access = VaultAccess(home: home, secrets: secrets.input)
+        var session: VaultSession?
+        let again = try namedSignIn(access, &session)
+        let (read, source) = try await SignInProfile.read(again?.source ?? self.profile, with: client)
+        let profile = try read.adding(scopes: scope)
+        let plan = try SignInPlan(profile, from: source, name: name ?? again?.name)
         let environment = ProcessInfo.processInfo.environment
-        let kind = userAgent ?? profile.userAgent ?? UserAgentKind.preferred(in: environment)
+        let kind = userAgent ?? plan.userAgent(in: environment)
         try profile.check(kind)
         try Confirmation(isGiven: yes).check()
-        let access = VaultAccess(home: home, secrets: secrets.input)
-        let existing = try SealedVault(home: home.path).exists() ? try access.session(creates: true) : nil
-        let former = try existing?.signIns(.listSignIns).first { $0.name == name }
-        try check(former, isReplacedBy: profile.issuer)
-        let summary = ProfileSummary(
-            profile, name: name, agent: kind, source: source, former: former, list: try home.sites())
+        if session == nil, try SealedVault(home: home.path).exists() { session = try access.session(creates: true) }
+        let former = try session.flatMap { try plan.former(in: $0.operate) }
+        try plan.check(former)
+        let summary = ProfileSummary(plan, agent: kind, former: former, list: try home.sites())
         guard try Confirmation(isGiven: yes).asks("\(summary.text)Sign in?") else {
             throw CountersignError(.refused, "nothing was done")
         }
         if yes { Console.write(summary.text, to: STDERR_FILENO) }
-        let session = try existing ?? access.session(creates: true)
-        guard try session.signIns(.checkSignIn(name: name, sites: lines)).first?.issuer == former?.issuer else {
-            throw CountersignError(.refused, "another sign-in \(name.debugDescription) was stored meanwhile")
-        }
+        let vault = try session ?? access.session(creates: true)
+        try plan.prepare(replacing: former, in: vault.operate)
         let reporter = SignInReporter(isJSON: events)
         var nextLine: (@Sendable () async -> String?)?
         if let lines = TerminalLines() { nextLine = { await lines.next() } }
         let flow = SignInFlow(
-            profile, client: client, agent: Self.agent(kind, environment), limit: .seconds(timeout), now: Self.now,
-            nextLine: nextLine, report: reporter.report)
+            profile, client: client, agent: SignInFlow.Agent(kind, environment: environment),
+            limit: .seconds(timeout), now: Self.now, nextLine: nextLine, report: reporter.report)
         let result = try await interrupts.cancelling { try await flow.run() }
-        let new = NewSignIn(result, name: name, profile, source: source, sites: lines, former: former, at: Self.now())
+        let new = plan.signIn(result, replacing: former, at: Self.now())
         if let former, !former.subject.isEmpty, former.subject != new.subject {
             Console.warning("\(new.account) takes the place of \(former.account), who was signed in before")
         }
         do {
-            try Self.store(new, result.tokens, in: session, interrupts)
+            try Self.store(new, result.tokens, in: vault, interrupts)
         } catch {
-            await Self.discard(new, result.tokens, of: profile, client, session)
+            await Self.discard(new, result.tokens, of: profile, client, vault)
             throw interrupts.exitCode ?? error
         }
         reporter.stored(new)
@@ -140,44 +144,14 @@ struct EnrollCommand: AsyncParsableCommand {
         }
     }
 
-    /// Another provider's profile must not take over a name that the person has not chosen for it: the sites with that
-    /// name would get its token.
-    private func check(_ former: ListedSignIn?, isReplacedBy issuer: Issuer) throws {
-        guard let former, former.issuer != issuer.text, self.name == nil else { return }
-        let name = former.name
-        throw CountersignError(
-            .nameInUse,
-            "the sign-in \(name.debugDescription) is at \(former.issuer), and the profile's provider is \(issuer)",
-            hint: "choose another name with --name, replace it with --name \(name), or end it with "
-                + "`countersign unenroll \(name)`")
-    }
-
-    private func read(_ client: ProviderClient) async throws -> (profile: SignInProfile, source: String) {
-        let document: [UInt8]
-        var source = profile
-        if profile.contains("://") {
-            let url = try EndpointURL(profile, "the profile's address")
-            document = try await client.profile(at: url)
-        } else {
-            document = try HomeFile(path: profile).read(upTo: SignInProfile.maximumBytes)
-            source = ServeCommand.absolutePath(profile) ?? profile
-        }
-        do {
-            return (try SignInProfile(document), source)
-        } catch {
-            guard let diagnostic = Diagnostic.all(in: error).first else { throw error }
-            throw CountersignError(
-                .configuration, "\(profile): \(diagnostic.message)",
-                hint: diagnostic.hint ?? "Documentation/profile.schema.json describes profiles")
-        }
-    }
-
-    private static func agent(_ kind: UserAgentKind, _ environment: [String: String]) -> SignInFlow.Agent {
-        switch kind {
-        case .system: .browser(SystemBrowser(environment: environment))
-        case .systemPrivate: .browser(PrivateBrowser(environment: environment))
-        case .device: .device
-        }
+    /// The sign-in that the argument names, if it is neither a URL nor a file. Sets `session` if it opens the vault.
+    private func namedSignIn(_ access: VaultAccess, _ session: inout VaultSession?) throws -> ListedSignIn? {
+        guard SignInName.fault(of: profile) == nil, HomeFile.absolutePath(profile) == nil,
+            try SealedVault(home: access.home.path).exists()
+        else { return nil }
+        let opened = try access.session(creates: true)
+        session = opened
+        return try opened.signIns(.listSignIns).first { $0.name == profile }
     }
 
     /// Seconds since 1970.
@@ -185,16 +159,3 @@ struct EnrollCommand: AsyncParsableCommand {
 }
 
 extension UserAgentKind: ExpressibleByArgument {}
-
-extension NewSignIn {
-    fileprivate init(
-        _ result: SignInResult, name: String, _ profile: SignInProfile, source: String, sites: [String],
-        former: ListedSignIn?, at now: Int64
-    ) {
-        self.init(
-            name: name, profile: profile.text, source: source, issuer: profile.issuer.text,
-            subject: result.idToken?.subject ?? "", account: result.idToken?.accountName ?? "",
-            scope: result.tokens.scope ?? "", sites: sites, signedIn: now, expires: result.tokens.expiresAt ?? 0,
-            formerIssuer: former?.issuer)
-    }
-}

@@ -10,10 +10,8 @@ struct ProfileSummary {
     let text: String
 
     /// `former` is the sign-in that is replaced, `list` the sites as they are now.
-    init(
-        _ profile: SignInProfile, name: String, agent: UserAgentKind, source: String, former: ListedSignIn?,
-        list: SiteList
-    ) {
+    init(_ plan: SignInPlan, agent: UserAgentKind, former: ListedSignIn?, list: SiteList) {
+        let (profile, name) = (plan.profile, plan.name)
         let request = profile.request
         var rows = [
             ("provider", profile.issuer.text), ("client", request.client.identifier), ("name", name),
@@ -35,7 +33,7 @@ struct ProfileSummary {
             let cookies = session.cookies.joined(separator: ", ")
             rows.append(("session", "\(cookies) of \(session.site), for all clients of group \(session.group)"))
         }
-        let replaced = Set(profile.siteLines(name: name) + (former?.sites ?? []))
+        let replaced = Set(plan.sites + (former?.sites ?? []))
         for rule in list.rules where rule.credential == name && rule.answer.contains(.bearer) {
             guard !replaced.contains(rule.text) else { continue }
             rows.append(("listed site", "\(rule.pattern), whose Bearer challenges get it too (\(rule.location))"))
@@ -44,6 +42,6 @@ struct ProfileSummary {
         let lines = rows.map { key, value in
             "  \(key)\(String(repeating: " ", count: width - key.count))  \(Console.printable(value))\n"
         }
-        text = "\(Console.printable(source)) signs you in:\n\(lines.joined())"
+        text = "\(Console.printable(plan.source)) signs you in:\n\(lines.joined())"
     }
 }

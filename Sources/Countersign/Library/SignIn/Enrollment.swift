@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignOAuth
+import CountersignSignIn
+import Synchronization
+
+/// A sign-in that a profile describes. Show the user what the profile will do, then call ``signIn(with:timeout:)``; or
+/// ``authorize(with:timeout:)`` first and ``AuthorizedEnrollment/redeem()`` later, if your program has something to do
+/// between the two.
+///
+/// To end a sign-in before the person is done, cancel the task. A failed or cancelled one changes nothing: an earlier
+/// sign-in of that name stays. Each call begins a new sign-in at the provider, because codes are for one use.
+public final class Enrollment: Sendable {
+    /// What the sign-in follows.
+    public let profile: EnrollmentProfile
+    let plan: SignInPlan
+    let signIns: SignIns
+    private let streams = EventStreams<EnrollmentEvent>()
+
+    init(_ plan: SignInPlan, of profile: EnrollmentProfile, in signIns: SignIns) {
+        self.plan = plan
+        self.profile = profile
+        self.signIns = signIns
+    }
+
+    /// The name of the sign-in and of its access token.
+    public var name: String { plan.name }
+
+    /// The lines that the sign-in will add to the list of sites.
+    public var siteLines: [String] { plan.sites }
+
+    /// The stored sign-in of that name, which the new one will replace; nil if there is none. Throws ``ChallengeError``
+    /// with the codes of the home and the vault.
+    public var replaced: StoredSignIn? {
+        get async throws { try await former().map { StoredSignIn($0) } }
+    }
+
+    /// A new stream of the progress, from now on. Each stream receives all events, buffers the newest 256 of them, and
+    /// ends with the enrollment's next success or failure.
+    public var progress: AsyncStream<EnrollmentEvent> { streams.stream() }
+
+    /// Signs the person in, and stores the sign-in.
+    ///
+    /// Waits for the person until `timeout`. Throws `CancellationError` if the task is cancelled, and
+    /// ``ChallengeError``:
+    ///
+    /// - `nameInUse`: the name is that of another credential, or nobody has chosen it for this provider.
+    /// - `profileFaulty`: the profile's sites cannot be added to the list, or its redirect URI needs another agent.
+    /// - `userAgentFailed`, `signInCancelled`, `signInDenied`, `signInTimedOut`: the person was not signed in.
+    /// - `providerUnreachable`, `providerRefused`: the provider is at fault, or does not know the client.
+    /// - the codes of the home and the vault, before the person is asked if possible.
+    @discardableResult
+    public func signIn(
+        with agent: SignInAgent = .automatic, timeout: Duration = .seconds(600)
+    ) async throws -> StoredSignIn {
+        try await ending {
+            let former = try await prepare()
+            let flow = try flow(agent, timeout)
+            return try await store(try await flow.run(), replacing: former)
+        }
+    }
+
+    /// The manual form: signs the person in, and leaves the tokens for later. Throws as ``signIn(with:timeout:)`` does.
+    /// The device flow has no such step; `agent` must be a browser.
+    ///
+    /// The provider's code is in the result. It expires, usually within a minute or ten, and is for one use.
+    public func authorize(
+        with agent: SignInAgent = .automatic, timeout: Duration = .seconds(600)
+    ) async throws -> AuthorizedEnrollment {
+        do {
+            let former = try await prepare()
+            let flow = try flow(agent, timeout)
+            return AuthorizedEnrollment(try await flow.authorize(), flow, former, self)
+        } catch {
+            streams.finish()
+            throw try Self.converted(error)
+        }
+    }
+
+    // MARK: Steps
+
+    private func flow(_ agent: SignInAgent, _ timeout: Duration) throws -> SignInFlow {
+        SignInFlow(
+            plan.profile, client: try signIns.client(),
+            agent: agent.resolved(for: plan, environment: signIns.environment), limit: timeout,
+            now: ChallengeController.now,
+            report: { [streams] event in streams.tell(EnrollmentEvent(event)) })
+    }
+
+    private func former() async throws -> ListedSignIn? {
+        try await signIns.onVault(creates: false) { [plan] vault in try vault.flatMap { try plan.former(in: $0) } }
+    }
+
+    /// Throws unless the sign-in can be stored: better before the person is asked than after. Returns the sign-in that
+    /// is replaced.
+    private func prepare() async throws -> ListedSignIn? {
+        try await signIns.onVault(creates: true) { [plan] vault in
+            guard let vault else { return nil }
+            let former = try plan.former(in: vault)
+            try plan.check(former)
+            try plan.prepare(replacing: former, in: vault)
+            return former
+        }
+    }
+
+    fileprivate func store(_ result: SignInResult, replacing former: ListedSignIn?) async throws -> StoredSignIn {
+        let new = plan.signIn(result, replacing: former, at: ChallengeController.now())
+        let stored: ListedSignIn?
+        do {
+            stored = try await signIns.onVault(creates: true) { [plan] vault -> ListedSignIn? in
+                guard let vault else { return nil }
+                try plan.store(new, result, in: vault)
+                return try plan.former(in: vault)
+            }
+        } catch {
+            // A task of its own, which the cancellation does not reach.
+            await Task.detached { [self] in await discard(new, result) }.value
+            throw error
+        }
+        guard let stored else { throw ChallengeError(.signInMissing, "the sign-in was removed meanwhile") }
+        let signIn = StoredSignIn(stored)
+        streams.tell(.stored(signIn))
+        return signIn
+    }
+
+    /// Revokes tokens that were not stored: nobody could use or end them any more.
+    private func discard(_ new: NewSignIn, _ result: SignInResult) async {
+        // If the vault cannot be read, they may be stored.
+        do {
+            guard try await former()?.identifier != new.identifier else { return }
+            _ = try await signIns.client().revoke(result.tokens, of: plan.profile)
+        } catch {}
+    }
+
+    /// Runs `body`, converts its errors, and ends the streams.
+    fileprivate func ending<Value>(_ body: () async throws -> Value) async throws -> Value {
+        defer { streams.finish() }
+        do {
+            return try await body()
+        } catch {
+            throw try Self.converted(error)
+        }
+    }
+
+    /// Throws `CancellationError` in place of the error that a cancellation has caused.
+    private static func converted(_ error: any Error) throws -> ChallengeError {
+        try Task.checkCancellation()
+        return ChallengeError(signingIn: error)
+    }
+}
+
+/// A person who has signed in, whose tokens have not been fetched yet.
+public final class AuthorizedEnrollment: Sendable {
+    private let response: Mutex<SignInFlow.Authorized?>
+    private let flow: SignInFlow
+    private let former: ListedSignIn?
+    private let enrollment: Enrollment
+
+    init(
+        _ response: SignInFlow.Authorized, _ flow: SignInFlow, _ former: ListedSignIn?, _ enrollment: Enrollment
+    ) {
+        self.former = former
+        self.response = Mutex(response)
+        self.flow = flow
+        self.enrollment = enrollment
+    }
+
+    /// Fetches the tokens, and stores the sign-in. Throws as ``Enrollment/signIn(with:timeout:)`` does; the second call
+    /// throws `providerRefused`, because the code is for one use.
+    @discardableResult
+    public func redeem() async throws -> StoredSignIn {
+        try await enrollment.ending {
+            let response = response.withLock { response in
+                defer { response = nil }
+                return response
+            }
+            guard let response else {
+                throw ChallengeError(
+                    .providerRefused, "the authorization was redeemed before", hint: "sign in again", fault: .caller)
+            }
+            return try await enrollment.store(try await flow.redeem(response), replacing: former)
+        }
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignOAuth
+import CountersignSignIn
+
+/// The progress of an ``Enrollment``. Later versions may add kinds, so include a `default` in a `switch`. No event
+/// contains a secret, but a person who opens a page of the provider can go on with the sign-in.
+public enum EnrollmentEvent: Equatable, Sendable {
+    /// The provider is asked how it signs people in.
+    case started(issuer: String)
+    /// The user agent shows this page, which the person can also open in another browser on this machine.
+    case page(String)
+    /// The user agent cannot show the page, for this reason. The sign-in goes on, because the person can open the page.
+    case pageNotShown(reason: String)
+    /// The user agent loads a page. URLs of this and the following events have no query and no fragment. Only agents in
+    /// this program or beside it report these events; the person's browser does not.
+    case loadStarted(url: String)
+    /// The user agent shows the page.
+    case loadFinished(url: String)
+    /// The user agent cannot load the page, for this reason. The person may be able to go on.
+    case loadFailed(url: String, reason: String)
+    /// The page wanted to leave the sign-in's sites, and was not permitted to.
+    case navigationRefused(url: String, reason: String)
+    /// Show the person this code and the address of the page on which to enter it. `pageWithCode` contains the code
+    /// already; nil if the provider has no such page.
+    case code(String, page: String, pageWithCode: String?)
+    /// A redirect was received that does not belong to this sign-in, or came from another user of the machine. The
+    /// sign-in keeps waiting.
+    case redirectIgnored(reason: String)
+    /// The person has signed in. The tokens are next.
+    case authorized
+    /// The provider has issued the tokens, and they are verified.
+    case finished
+    /// The sign-in is stored, and answers challenges.
+    case stored(StoredSignIn)
+}
+
+extension EnrollmentEvent {
+    init(_ event: SignInEvent) {
+        switch event {
+        case .started(let issuer): self = .started(issuer: issuer)
+        case .page(let url): self = .page(url.description)
+        case .agent(.notShown(let reason)): self = .pageNotShown(reason: reason)
+        case .agent(.loadStarted(let url)): self = .loadStarted(url: url)
+        case .agent(.loadFinished(let url)): self = .loadFinished(url: url)
+        case .agent(.loadFailed(let url, let reason)): self = .loadFailed(url: url, reason: reason)
+        case .agent(.navigationRefused(let url, let reason)): self = .navigationRefused(url: url, reason: reason)
+        case .code(let authorization):
+            self = .code(
+                authorization.userCode, page: authorization.verificationURL.description,
+                pageWithCode: authorization.completeVerificationURL?.description)
+        case .redirectIgnored(let reason, hint: _): self = .redirectIgnored(reason: reason)
+        case .connectionRefused(let user):
+            let who = user.map { "user \($0)" } ?? "another user"
+            self = .redirectIgnored(reason: "\(who) of this machine has connected in place of the browser")
+        case .authorized: self = .authorized
+        case .finished: self = .finished
+        }
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignOAuth
+import CountersignSignIn
+
+/// How an organisation's people sign in: a JSON document that it hands out, as `Documentation/profile.schema.json`
+/// describes it. Show the user what it will do before you follow it.
+public struct EnrollmentProfile: Sendable {
+    let profile: SignInProfile
+
+    /// Where the document came from: a file's absolute path, a URL, or the name that the program gave it.
+    public let source: String
+
+    init(_ profile: SignInProfile, from source: String) {
+        self.profile = profile
+        self.source = source
+    }
+
+    /// Reads a document that the program has, of at most 64 KiB. `source` says where it came from; the user sees it.
+    /// Throws ``ChallengeError`` with the code `profileFaulty`, and line and column in its text.
+    public init(_ document: some Sequence<UInt8>, source: String) throws(ChallengeError) {
+        do {
+            self.init(try SignInProfile.parsed(Array(document), from: source), from: source)
+        } catch {
+            throw ChallengeError(readingProfile: error)
+        }
+    }
+
+    /// Reads a file. Throws ``ChallengeError`` with the code `profileFaulty`. Blocks the calling thread while it reads.
+    public init(file path: String) throws(ChallengeError) {
+        do {
+            let (profile, source) = try SignInProfile.read(file: path)
+            self.init(profile, from: source)
+        } catch {
+            throw ChallengeError(readingProfile: error)
+        }
+    }
+
+    /// The name of the sign-in and of its access token, unless the program chooses another: the profile's, else the
+    /// issuer's host.
+    public var name: String { profile.name ?? SignInName.implied(by: profile.issuer) }
+
+    /// The provider's issuer identifier, a URL.
+    public var issuer: String { profile.issuer.text }
+
+    /// The organisation's client identifier at the provider (RFC 6749 §2.2).
+    public var clientID: String { profile.request.client.identifier }
+
+    /// The scopes that are asked for.
+    public var scopes: [String] { profile.request.scopes }
+
+    /// The same profile, with more scopes to ask for. Throws ``ChallengeError`` with the code `profileFaulty` for a
+    /// text that is not a scope (RFC 6749 §3.3).
+    public func adding(scopes: [String]) throws(ChallengeError) -> EnrollmentProfile {
+        do {
+            return EnrollmentProfile(try profile.adding(scopes: scopes), from: source)
+        } catch {
+            throw ChallengeError(readingProfile: error)
+        }
+    }
+
+    /// The APIs that the access token is for (RFC 8707); empty if the provider decides.
+    public var resources: [String] { profile.request.resources }
+
+    /// The sites whose Bearer challenges are answered with the access token, as the list of sites writes them. A
+    /// sign-in adds them to the list.
+    public var sites: [String] { profile.sites }
+
+    /// The user agent that the organisation wants; nil if the machine decides.
+    public var userAgent: SignInAgent? { profile.userAgent.map { SignInAgent($0) } }
+}
+
+extension EnrollmentProfile: Equatable {
+    /// Compares the documents, their sources and the scopes.
+    public static func == (left: Self, right: Self) -> Bool {
+        left.profile.text == right.profile.text && left.source == right.source && left.scopes == right.scopes
+    }
+}
+
+extension EnrollmentProfile: CustomStringConvertible {
+    /// The document.
+    public var description: String { profile.text }
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+import CountersignOAuth
+import CountersignProxy
+import CountersignSignIn
+import CountersignVault
+import Dispatch
+import FoundationEssentials
+import Synchronization
+
+/// The sign-ins of a home: signs the user in at OAuth 2.0 providers, and out again.
+///
+/// What it stores, every process that uses the home sees: a ``ChallengeController`` and a ``ChallengeProxy`` answer the
+/// Bearer challenges of a sign-in's sites, `countersign status` lists it, and `countersign unenroll` ends it. All
+/// methods are thread-safe, and do their file operations on another thread.
+public final class SignIns: Sendable {
+    private enum Source {
+        case passphrase((@Sendable () throws -> Password)?)
+        case controller(ChallengeController)
+    }
+
+    let home: Home
+    let environment: [String: String]
+    private let source: Source
+    /// The vault, once it was opened without a controller.
+    private let vault = Mutex<OpenVault?>(nil)
+    /// Runs operations on the vault one at a time.
+    private let queue = DispatchQueue(label: "countersign.sign-ins")
+
+    /// The sign-ins of the home at the path `home`; by default, of the home that the `countersign` command uses. The
+    /// first sign-in creates the home and its vault if they do not exist.
+    ///
+    /// `passphrase` is called on another thread when the vault is opened, if it requires a passphrase. Throws
+    /// ``ChallengeError`` with the code `homeMissing` if the path is empty, or there is no home folder of the user.
+    public init(
+        home path: String? = nil, passphrase: (@Sendable () throws -> Password)? = nil
+    ) throws(ChallengeError) {
+        environment = ProcessInfo.processInfo.environment
+        home = try ChallengeController.locate(path, environment)
+        source = .passphrase(passphrase)
+    }
+
+    /// The sign-ins of a controller's home, with the vault that the controller has opened. They are in effect for the
+    /// controller as soon as they are stored.
+    public init(_ controller: ChallengeController) {
+        environment = ProcessInfo.processInfo.environment
+        home = controller.keeper.home
+        source = .controller(controller)
+    }
+
+    // MARK: Signing in
+
+    /// Fetches a profile from an https URL, or reads it from a file.
+    ///
+    /// The server must be verified by the system's anchors or those of the home. Throws ``ChallengeError``:
+    /// `profileFaulty`, with line and column in its text if the document is not a profile, `providerUnreachable` and
+    /// `providerRefused` if it could not be fetched, and the codes of the home. Throws `CancellationError` if the task
+    /// is cancelled.
+    public func profile(at place: String) async throws -> EnrollmentProfile {
+        do {
+            let (profile, source) = try await SignInProfile.read(place, with: client())
+            return EnrollmentProfile(profile, from: source)
+        } catch {
+            try Task.checkCancellation()
+            throw ChallengeError(readingProfile: error)
+        }
+    }
+
+    /// A sign-in as `profile` describes it, which does nothing yet. `name` replaces the profile's name. Throws
+    /// ``ChallengeError`` with the code `profileFaulty` if the name cannot be that of a sign-in.
+    public func enrollment(_ profile: EnrollmentProfile, name: String? = nil) throws(ChallengeError) -> Enrollment {
+        do {
+            return Enrollment(
+                try SignInPlan(profile.profile, from: profile.source, name: name), of: profile, in: self)
+        } catch {
+            throw ChallengeError(signingIn: error)
+        }
+    }
+
+    /// Another sign-in in the place of `signIn`, for example with more scopes. Reads its profile again from where it
+    /// came. Throws as ``profile(at:)`` and ``enrollment(_:name:)`` do; a program that made the profile itself passes
+    /// it to the latter.
+    public func enrollment(
+        again signIn: StoredSignIn, addingScopes scopes: [String] = []
+    ) async throws -> Enrollment {
+        let profile = try await profile(at: signIn.profileSource).adding(scopes: scopes)
+        return try enrollment(profile, name: signIn.name)
+    }
+
+    // MARK: Those who are signed in
+
+    /// The sign-ins, sorted by name. Throws ``ChallengeError`` with the codes of the home and the vault.
+    public func all() async throws -> [StoredSignIn] {
+        try await onVault(creates: false) { vault in
+            guard let vault else { return [] }
+            return try SignInPlan.signIns(vault(.listSignIns, nil)).map { StoredSignIn($0) }
+        }
+    }
+
+    /// Revokes the tokens of the sign-in at the provider (RFC 7009), and removes from the home what the sign-in
+    /// brought: the tokens and the sites, and nothing else.
+    ///
+    /// They are removed even if the provider does not revoke the tokens; the result says why. Throws
+    /// ``ChallengeError``: `signInMissing` if there is no sign-in of that name, and the codes of the home and the
+    /// vault.
+    @discardableResult
+    public func signOut(_ name: String) async throws -> SignOut {
+        let missing = ChallengeError(
+            .signInMissing, "there is no sign-in \(name.debugDescription)", hint: "list them with `countersign status`")
+        return try await onVault(creates: false) { vault in
+            guard let vault else { throw missing }
+            guard case .signedOut(let result) = try vault(.removeSignIn(name: name), nil) else { throw missing }
+            return SignOut(result)
+        }
+    }
+
+    // MARK: The home
+
+    /// A client for providers, which trusts the system's anchors and the home's.
+    func client() throws -> ProviderClient { try home.providerClient(now: ChallengeController.now) }
+
+    /// Runs `body` with the vault on a thread that may block; nil if the home has none and `creates` is not set. Throws
+    /// ``ChallengeError``, or `CancellationError` if the task was cancelled.
+    func onVault<Value: Sendable>(
+        creates: Bool, _ body: @escaping @Sendable (SignInPlan.Vault?) throws -> Value
+    ) async throws -> Value {
+        let isAbandoned = Atomic(false)
+        let result: Result<Value, any Error> = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                queue.async { [self] in
+                    continuation.resume(
+                        returning: Result {
+                            try body(try door(creates: creates) { isAbandoned.load(ordering: .relaxed) })
+                        })
+                }
+            }
+        } onCancel: {
+            isAbandoned.store(true, ordering: .relaxed)
+        }
+        if case .controller(let controller) = source { await controller.reading { $0.refresh() } }
+        do {
+            return try result.get()
+        } catch {
+            try Task.checkCancellation()
+            throw ChallengeError(signingIn: error)
+        }
+    }
+
+    /// Operations on the vault. Ones that ask the provider end early if `isAbandoned` returns true.
+    private func door(creates: Bool, isAbandoned: @escaping @Sendable () -> Bool) throws -> SignInPlan.Vault? {
+        guard let vault = try opened(creates: creates) else { return nil }
+        try vault.reload()
+        let operations = VaultOperations(home: home, vault: vault, now: ChallengeController.now)
+        return { operation, secret in
+            try operations.perform(
+                operation, secret: secret, OperationDialogue(report: { _ in }, isAbandoned: isAbandoned))
+        }
+    }
+
+    private func opened(creates: Bool) throws -> OpenVault? {
+        let passphrase: (@Sendable () throws -> Password)?
+        switch source {
+        case .controller(let controller):
+            if let vault = controller.keeper.vault { return vault }
+            guard !controller.keeper.isLocked else {
+                throw ChallengeError(.vaultLocked, HomeSnapshot.vaultIsLocked, hint: "unlock it")
+            }
+            passphrase = nil
+        case .passphrase(let closure):
+            passphrase = closure
+        }
+        return try vault.withLock { vault in
+            if let vault { return vault }
+            let file = SealedVault(home: home.path)
+            if try !file.exists() {
+                try file.checkNotLost()
+                guard creates else { return nil }
+                try home.prepare()
+            }
+            vault = try file.openOrCreate { () throws in try ChallengeController.asked(passphrase) }
+            return vault
+        }
+    }
+}

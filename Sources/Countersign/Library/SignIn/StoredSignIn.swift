@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A person who is signed in at a provider. The tokens stay in the vault: the access token is the credential of the
+/// same name, which answers the Bearer challenges of the sign-in's sites and is renewed when necessary.
+public struct StoredSignIn: Equatable, Sendable {
+    /// The name of the sign-in and of its access token.
+    public let name: String
+    /// The provider's issuer identifier, a URL.
+    public let issuer: String
+    /// What the provider calls the person, for display; nil if it does not say.
+    public let account: String?
+    /// The person's identifier at the provider, `sub`; nil if there is no ID token.
+    public let subject: String?
+    /// The scopes that the provider has granted.
+    public let scopes: [String]
+    /// Where the profile came from: a path or a URL.
+    public let profileSource: String
+    /// The lines that the sign-in has added to the list of sites.
+    public let sites: [String]
+    /// When the person signed in, in seconds since 1970.
+    public let signedIn: Int64
+    /// When the access token expires, in seconds since 1970; nil if the provider does not say.
+    public let expires: Int64?
+    /// Whether the access token can be renewed without the person.
+    public let isRenewable: Bool
+    /// Why the person has to sign in again, as the provider gave it; nil if the provider has not ended the sign-in.
+    public let endReason: String?
+
+    /// Whether the person has to sign in again at `time`, in seconds since 1970.
+    public func hasEnded(at time: Int64) -> Bool {
+        endReason != nil || !isRenewable && (expires.map { $0 <= time } ?? false)
+    }
+
+    init(_ listed: ListedSignIn) {
+        name = listed.name
+        issuer = listed.issuer
+        account = listed.account.isEmpty ? nil : listed.account
+        subject = listed.subject.isEmpty ? nil : listed.subject
+        scopes = listed.scope.split(separator: " ").map(String.init)
+        profileSource = listed.source
+        sites = listed.sites
+        signedIn = listed.signedIn
+        expires = listed.expires == 0 ? nil : listed.expires
+        isRenewable = listed.isRenewable
+        endReason = listed.ended.isEmpty ? nil : listed.ended
+    }
+}
+
+/// The result of ``SignIns/signOut(_:)``. The sign-in is removed from the home in any case.
+public struct SignOut: Equatable, Sendable {
+    /// Whether the provider has revoked the tokens (RFC 7009).
+    public let isRevoked: Bool
+    /// Why it has not, for display; nil if it has.
+    public let warning: String?
+    /// The address of the provider's page that signs the person out in the browser; nil if it has none.
+    public let page: String?
+    /// The lines that were removed from the list of sites.
+    public let sites: [String]
+
+    init(_ result: SignedOut) {
+        isRevoked = result.isRevoked
+        warning = result.warning
+        page = result.page
+        sites = result.sites
+    }
+}

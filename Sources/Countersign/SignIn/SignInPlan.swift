@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import CountersignCryptography
+package import CountersignOAuth
+package import CountersignSignIn
+import CountersignVault
+
+/// A sign-in that a profile describes, from its checks to the vault. The library and `countersign enroll` take the same
+/// steps: ``check(_:)``, the person's consent, ``prepare(replacing:in:)``, ``SignInFlow``, and storing the result.
+package struct SignInPlan: Sendable {
+    /// Performs an operation on the vault, with the secret that belongs to it.
+    package typealias Vault = (VaultOperation, Secret?) throws -> VaultResult
+
+    package let profile: SignInProfile
+    /// The file or URL that the profile came from.
+    package let source: String
+    /// The name of the sign-in and of its access token.
+    package let name: String
+    /// Whether the person, or the program, chose the name.
+    private let isNameChosen: Bool
+
+    /// Without a `name`, the profile's, else the provider's host. Throws `configuration` for one that cannot name a
+    /// sign-in.
+    package init(_ profile: SignInProfile, from source: String, name: String?) throws {
+        self.profile = profile
+        self.source = source
+        self.name = name ?? profile.name ?? SignInName.implied(by: profile.issuer)
+        isNameChosen = name != nil
+        try SignInName.check(self.name)
+    }
+
+    /// The lines that the sign-in adds to the list of sites.
+    package var sites: [String] { profile.siteLines(name: name) }
+
+    /// The user agent that is used if nobody names another one.
+    package func userAgent(in environment: [String: String]) -> UserAgentKind {
+        profile.userAgent ?? UserAgentKind.preferred(in: environment)
+    }
+
+    /// The stored sign-in of that name, which the new one replaces.
+    package func former(in vault: Vault) throws -> ListedSignIn? {
+        try Self.signIns(vault(.listSignIns, nil)).first { $0.name == name }
+    }
+
+    /// Another provider's profile must not take over a name that nobody has chosen for it: the sites with that name
+    /// would get its token. Throws `nameInUse`.
+    package func check(_ former: ListedSignIn?) throws {
+        guard let former, former.issuer != profile.issuer.text, !isNameChosen else { return }
+        throw CountersignError(
+            .nameInUse,
+            "the sign-in \(name.debugDescription) is at \(former.issuer), and the profile's provider is "
+                + "\(profile.issuer)",
+            hint: "choose another name with --name, replace it with --name \(name), or end it with "
+                + "`countersign unenroll \(name)`")
+    }
+
+    /// Throws unless the sign-in can be stored, and replaces what the person has agreed to.
+    package func prepare(replacing former: ListedSignIn?, in vault: Vault) throws {
+        let present = try Self.signIns(vault(.checkSignIn(name: name, sites: sites), nil)).first
+        guard present?.issuer == former?.issuer else {
+            throw CountersignError(.refused, "another sign-in \(name.debugDescription) was stored meanwhile")
+        }
+    }
+
+    /// Stores the tokens and the sites.
+    func store(_ new: NewSignIn, _ result: SignInResult, in vault: Vault) throws {
+        guard case .done = try vault(.storeSignIn(new), SignInTokens(result.tokens).encoded) else {
+            throw Self.unexpected
+        }
+    }
+
+    /// The completed sign-in on its way into the vault. `former` is what the person has agreed to replace; `now` is in
+    /// seconds since 1970.
+    package func signIn(_ result: SignInResult, replacing former: ListedSignIn?, at now: Int64) -> NewSignIn {
+        NewSignIn(
+            name: name, profile: profile.text, source: source, issuer: profile.issuer.text,
+            subject: result.idToken?.subject ?? "", account: result.idToken?.accountName ?? "",
+            scope: result.tokens.scope ?? "", sites: sites, signedIn: now, expires: result.tokens.expiresAt ?? 0,
+            formerIssuer: former?.issuer)
+    }
+
+    package static func signIns(_ result: VaultResult) throws -> [ListedSignIn] {
+        guard case .signIns(let found) = result else { throw unexpected }
+        return found
+    }
+
+    private static let unexpected = CountersignError(
+        .refused, "the running server gave an answer that this version does not expect",
+        hint: "restart `countersign serve`")
+}
+
+// MARK: Profiles
+
+extension SignInProfile {
+    /// Reads a profile from a file, or from an https URL with `client`, and returns it with the place that it came
+    /// from: the URL, or the absolute path. Errors of its contents name `place`.
+    package static func read(
+        _ place: String, with client: ProviderClient
+    ) async throws -> (profile: SignInProfile, source: String) {
+        guard place.contains("://") else { return try read(file: place) }
+        let url = try EndpointURL(place, "the profile's address")
+        return (try parsed(try await client.profile(at: url), from: place), place)
+    }
+
+    /// Reads a profile from a file, and returns it with the file's absolute path.
+    package static func read(file path: String) throws -> (profile: SignInProfile, source: String) {
+        let document = try HomeFile(path: path).read(upTo: SignInProfile.maximumBytes)
+        return (try parsed(document, from: path), HomeFile.absolutePath(path) ?? path)
+    }
+
+    /// Throws `configuration` for a document that is not a profile, with the place and, if possible, line and column.
+    package static func parsed(_ document: [UInt8], from place: String) throws -> SignInProfile {
+        do {
+            return try SignInProfile(document)
+        } catch {
+            guard let diagnostic = Diagnostic.all(in: error).first else { throw error }
+            throw CountersignError(
+                .configuration, "\(place): \(diagnostic.message)",
+                hint: diagnostic.hint ?? "Documentation/profile.schema.json describes profiles")
+        }
+    }
+}

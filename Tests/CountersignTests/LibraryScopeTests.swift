@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignTestOrigin
+import Synchronization
+import Testing
+
+@testable import Countersign
+
+/// Sites that require a scope which the access token of a sign-in does not have.
+struct LibraryScopeTests {
+    private static let challenge = #"Bearer realm="r""#
+    private static let lacking = #"Bearer realm="r", error="insufficient_scope", scope="wiki.write admin""#
+
+    /// Signs in again with the scopes, or declines.
+    private final class Person: ScopeDelegate {
+        private let home: EnrollmentHome
+        private let agrees: Bool
+        private let questions = Mutex<[ScopeQuestion]>([])
+
+        init(_ home: EnrollmentHome, agrees: Bool) {
+            self.home = home
+            self.agrees = agrees
+        }
+
+        var asked: [ScopeQuestion] { questions.withLock { $0 } }
+
+        func obtainScopes(_ question: ScopeQuestion) async -> Bool {
+            questions.withLock { $0.append(question) }
+            guard agrees else { return false }
+            do {
+                let profile = try home.profile().adding(scopes: question.scopes)
+                try await home.signIns.enrollment(profile, name: question.signIn)
+                    .signIn(with: .custom(EnrollmentHome.Browser(home)))
+                return true
+            } catch {
+                Issue.record("\(error)")
+                return false
+            }
+        }
+    }
+
+    private struct Unasked: Error { let action: ChallengeExchange.Action }
+
+    /// An exchange up to the response that says which scopes are missing.
+    private static func lackingScope(
+        _ controller: ChallengeController, status: Int = 403
+    ) async throws -> (exchange: ChallengeExchange, action: ChallengeExchange.Action) {
+        var exchange = try ChallengeExchange(
+            url: "https://git.corp.example/repository", serverIsTrusted: true, controller: controller)
+        _ = exchange.started()
+        let action = exchange.responseReceived(status: 401, challenges: [challenge])
+        guard case .ask(let question) = action else { throw Unasked(action: action) }
+        let (disposition, credential) = await controller.handle(question)
+        _ = exchange.dispositionReceived(disposition, credential)
+        let next = exchange.responseReceived(status: status, challenges: [lacking])
+        return (exchange, next)
+    }
+
+    private static func signedIn() async throws -> (EnrollmentHome, ChallengeController) {
+        let home = try EnrollmentHome(["token": ["first", "second", "third"]])
+        try await home.signIn()
+        return (home, try ChallengeController(home: home.path))
+    }
+
+    @Test(arguments: [403, 401])
+    func thePersonIsAskedOnceAndTheRequestIsSentAgain(status: Int) async throws {
+        let (home, controller) = try await Self.signedIn()
+        let person = Person(home, agrees: true)
+        controller.scopeDelegate = person
+        var (exchange, action) = try await Self.lackingScope(controller, status: status)
+        guard case .ask(let question) = action else { throw Unasked(action: action) }
+        let (disposition, credential) = await controller.handle(question)
+        guard case .send(let sent?) = exchange.dispositionReceived(disposition, credential) else {
+            Issue.record("nothing is sent")
+            return
+        }
+        #expect(sent.fieldValue == "Bearer second")
+        #expect(
+            person.asked == [
+                ScopeQuestion(protectionSpace: .git(.bearer), signIn: "work", scopes: ["wiki.write", "admin"])
+            ])
+        let signIn = try #require(try await home.signIns.all().first)
+        #expect(signIn.scopes == ["openid", "offline_access", "wiki.write", "admin"])
+        // More scopes did not help: the person is not asked a second time for the same request.
+        guard case .deliver(.handedBack) = exchange.responseReceived(status: 403, challenges: [Self.lacking]) else {
+            Issue.record("the person was asked again")
+            return
+        }
+        #expect(person.asked.count == 1)
+    }
+
+    @Test func aPersonWhoDeclinesIsNotAskedAgain() async throws {
+        let (home, controller) = try await Self.signedIn()
+        let person = Person(home, agrees: false)
+        controller.scopeDelegate = person
+        for _ in 1...2 {
+            var (exchange, action) = try await Self.lackingScope(controller)
+            guard case .ask(let question) = action else { throw Unasked(action: action) }
+            let (disposition, credential) = await controller.handle(question)
+            #expect(disposition == .performDefaultHandling)
+            guard case .deliver(.handedBack(let error)) = exchange.dispositionReceived(disposition, credential) else {
+                Issue.record("the response is not delivered")
+                return
+            }
+            #expect(error.detail.contains("wiki.write admin") && error.code == .nothingToAnswerWith)
+        }
+        #expect(person.asked.count == 1)
+        // The token itself stays usable.
+        #expect(try controller.canHandle(.git(.bearer)))
+    }
+
+    @Test func withoutADelegateTheResponseIsDelivered() async throws {
+        let (home, controller) = try await Self.signedIn()
+        let (_, action) = try await Self.lackingScope(controller)
+        withExtendedLifetime(home) {}
+        guard case .deliver(.handedBack(let error)) = action else { throw Unasked(action: action) }
+        #expect(error.detail.contains("wiki.write admin"))
+    }
+
+    @Test func aSignInIsRepeatedWithItsProfileAndMoreScopes() async throws {
+        let home = try EnrollmentHome()
+        let path = try home.folder.write("profile.json", home.profile().description)
+        let browser = SignInAgent.custom(EnrollmentHome.Browser(home))
+        let first = try await home.signIns.enrollment(home.signIns.profile(at: path)).signIn(with: browser)
+        let second = try await home.signIns.enrollment(again: first, addingScopes: ["wiki.write", "openid"])
+        #expect(second.name == first.name && second.profile.scopes == ["openid", "offline_access", "wiki.write"])
+        let error = await #expect(throws: ChallengeError.self) {
+            try await home.signIns.enrollment(again: first, addingScopes: ["two words"])
+        }
+        #expect(error?.code == .profileFaulty)
+    }
+}

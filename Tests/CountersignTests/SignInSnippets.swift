@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignTestOrigin
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Countersign
+
+/// The code of the article "Sign your user in". The first test compares the two; the others run it.
+struct SignInSnippets {
+    private let home: EnrollmentHome
+
+    init() throws { home = try EnrollmentHome() }
+
+    private final class Box<Value: Sendable>: Sendable {
+        private let content: Mutex<Value>
+        init(_ value: sending Value) { content = Mutex(value) }
+        func change(_ body: (inout sending Value) -> sending Void) { content.withLock { body(&$0) } }
+        var value: Value { content.withLock { $0 } }
+    }
+
+    // MARK: The article
+
+    func signIn(home: String, profile place: String, with agent: SignInAgent) async throws {
+        let signIns = try SignIns(home: home)
+        let profile = try await signIns.profile(at: place)
+        let enrollment = try signIns.enrollment(profile)
+        guard userAgrees(to: enrollment) else { return }
+        let progress = enrollment.progress
+        Task { for await event in progress { show(event) } }
+        let signIn = try await enrollment.signIn(with: agent)
+        print("signed in as \(signIn.account ?? signIn.name)")
+    }
+
+    func userAgrees(to enrollment: Enrollment) -> Bool {
+        let profile = enrollment.profile
+        print("\(profile.source) signs you in at \(profile.issuer) as \"\(enrollment.name)\"")
+        print("scopes: \(profile.scopes.joined(separator: " "))")
+        for site in profile.sites { print("\(site) gets your access token") }
+        return true
+    }
+
+    func show(_ event: EnrollmentEvent) {
+        switch event {
+        case .page(let url): print("your browser opens \(url)")
+        case .code(let code, let page, _): print("open \(page) in any browser, and enter \(code)")
+        case .pageNotShown(let reason), .redirectIgnored(let reason): print("warning: \(reason)")
+        default: break
+        }
+    }
+
+    func signInLater(_ enrollment: Enrollment, with agent: SignInAgent) async throws -> StoredSignIn {
+        let authorized = try await enrollment.authorize(with: agent)
+        // The person is back. Do what has to be done before the tokens are fetched.
+        return try await authorized.redeem()
+    }
+
+    func signOutEverywhere(_ signIns: SignIns) async throws {
+        for signIn in try await signIns.all() {
+            let result = try await signIns.signOut(signIn.name)
+            if let warning = result.warning { print("the provider has not revoked the tokens: \(warning)") }
+            if let page = result.page { print("to end the session in the browser, open \(page)") }
+        }
+    }
+
+    struct AppWindow: UserAgent {
+        let open: @Sendable (_ url: String, _ isRedirect: @escaping (String) -> Bool) async throws -> Void
+
+        func show(_ page: SignInPage) async throws {
+            try await open(page.url) { url in
+                url.hasPrefix(page.redirectURI) && page.redirected(to: url)
+            }
+        }
+    }
+
+    // MARK: Tests
+
+    /// Each line of a Swift block in the article, without indentation, has its place in this file, in order.
+    @Test func theArticleShowsThisCode() throws {
+        let article = "\(Tool.repository)/Sources/Countersign/Countersign.docc/SignYourUserIn.md"
+        let own = "\(Tool.repository)/Tests/CountersignTests/SignInSnippets.swift"
+        let code = TextFile.lines(own).map { $0.trimmingCharacters(in: .whitespaces) }
+        let blocks = TextFile.text(article).components(separatedBy: "```swift\n").dropFirst()
+            .compactMap { $0.components(separatedBy: "\n```").first }
+        #expect(blocks.count == 6)
+        for block in blocks {
+            let lines = block.split(separator: "\n", omittingEmptySubsequences: false)
+                .map { $0.trimmingCharacters(in: .whitespaces) }.filter { $0 != "import Countersign" && !$0.isEmpty }
+            let places = code.indices.filter { code[$0] == lines.first }
+            let isHere = places.contains { place in
+                code[place...].filter { !$0.isEmpty }.prefix(lines.count).elementsEqual(lines)
+            }
+            #expect(isHere, "not in SignInSnippets.swift:\n\(block)")
+        }
+    }
+
+    private var browser: SignInAgent { .custom(EnrollmentHome.Browser(home)) }
+
+    @Test func aPersonIsSignedInWithTenLines() async throws {
+        let path = try home.folder.write("profile.json", home.profile().description)
+        try await signIn(home: home.path, profile: path, with: browser)
+        let stored = try await home.signIns.all()
+        #expect(stored.map(\.account) == ["jdoe@acme.example"])
+    }
+
+    @Test func theTokensAreFetchedLater() async throws {
+        let signIn = try await signInLater(home.enrollment(), with: browser)
+        #expect(try await home.signIns.all() == [signIn])
+    }
+
+    @Test func everybodyIsSignedOut() async throws {
+        try await home.signIn()
+        try await signOutEverywhere(home.signIns)
+        #expect(try await home.signIns.all().isEmpty)
+        #expect(home.provider.requests.contains("POST /revoke access_token 200"))
+    }
+
+    @Test func aWindowOfTheAppEndsAtTheRedirect() async throws {
+        let isLoaded = Box(true)
+        let window = AppWindow { url, isRedirect in
+            let target = try await home.redirect(of: url)
+            isLoaded.change { $0 = !isRedirect(target) }
+        }
+        let signIn = try await home.enrollment().signIn(with: .custom(window))
+        #expect(signIn.name == "work" && !isLoaded.value)
+    }
+}
