@@ -47,6 +47,8 @@ let package = Package(
         .executable(name: "countersign", targets: ["CountersignCLI"]),
         .library(name: "Countersign", targets: ["Countersign"]),
         .library(name: "CountersignURLSession", targets: ["CountersignURLSession"]),
+        // A provider and a site for the tests of apps, which must not need the real ones.
+        .library(name: "CountersignTesting", targets: ["CountersignTesting"]),
     ],
     dependencies: [
         // The data path on both sides: event loops, sockets, pipelines.
@@ -110,6 +112,11 @@ let package = Package(
             settings: internalImports),
         // A provider on this machine, for the demo and for tests.
         module("Issuer", ["OAuth", "JSON", "HTTP1", "Certificates", "Cryptography"], nio),
+        module(
+            "CountersignTesting",
+            [
+                "Countersign", "Issuer", "OAuth", "JSON", "HTTP1", "TLS", "Enrollment", "Certificates", "Cryptography",
+            ], nio, settings: internalImports),
         // The servers of `countersign demo`, with an NTLM acceptor and a client CA that tests use too.
         module(
             "Demo",
@@ -166,8 +173,9 @@ let package = Package(
         tests(
             "CountersignTests",
             [
-                "Countersign", "CountersignURLSession", "Demo", "TestOrigin", "Proxy", "TLS", "NTLM", "Vault",
-                "Enrollment", "SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl",
+                "Countersign", "CountersignURLSession", "CountersignTesting", "Demo", "TestOrigin", "Proxy", "TLS",
+                "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL",
+                "CCurl",
             ], nio + [logging, lifecycle]),
         tests(
             "CommandTests",

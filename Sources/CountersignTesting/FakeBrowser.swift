@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Countersign
+import CountersignEnrollment
+import CountersignOAuth
+import Glibc
+
+/// A user agent without a window, for ``FakeIssuer``: follows the redirects of the authorization page to the redirect
+/// URI, as a browser does for a person who has nothing to type.
+///
+///     let signIn = try await enrollment.signIn(with: .custom(FakeBrowser()))
+public struct FakeBrowser: UserAgent {
+    /// Creates a browser. It has no state.
+    public init() {}
+
+    /// True: redirects to other than loopback URIs are reported and not followed.
+    public func notices(redirectURI: String) -> Bool { true }
+
+    /// Follows at most ten redirects. Throws ``FakeBrowserError`` if the provider shows a page, which nobody sees.
+    public func show(_ page: SignInPage) async throws {
+        var url = page.url
+        var isBack = false
+        for _ in 0..<10 {
+            let address = try EndpointURL(url, "the page", .secureOrLoopback)
+            let exchange = WebExchange(address.origin, target: address.target)
+            let response = try await exchange.run(
+                .implicit(additional: [], revocationLists: []), now: { Int64(time(nil)) })
+            isBack = isBack || url.hasPrefix(page.redirectURI)
+            guard let location = response.field("location") else {
+                guard isBack else { throw FakeBrowserError("the provider shows a page, status \(response.status)") }
+                return
+            }
+            guard ["http://", "https://", "/"].contains(where: { location.hasPrefix($0) }) else {
+                page.redirected(to: location)
+                return
+            }
+            // The listener redirects to another of its pages, without the response in the address.
+            url = location.hasPrefix("/") ? "http://\(address.origin.authority)\(location)" : location
+        }
+        throw FakeBrowserError("the provider redirects again and again")
+    }
+}
+
+/// Why a ``FakeBrowser`` could not come back.
+public struct FakeBrowserError: Error, CustomStringConvertible {
+    /// A sentence for display.
+    public let description: String
+
+    init(_ description: String) { self.description = description }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Countersign
+import CountersignTestOrigin
+import CountersignTesting
+import CountersignURLSession
+import Foundation
+import FoundationNetworking
+import Testing
+
+/// The provider and the site for the tests of apps, used as such a test uses them.
+struct FakeIssuerTests {
+    private let folder: TemporaryFolder
+    private let issuer: FakeIssuer
+    private let signIns: SignIns
+
+    init() async throws {
+        folder = try TemporaryFolder("app")
+        issuer = try await FakeIssuer.start()
+        signIns = try SignIns(home: folder.file("home"))
+    }
+
+    @discardableResult
+    private func signIn(
+        _ profile: EnrollmentProfile, with agent: SignInAgent = .custom(FakeBrowser()),
+        timeout: Duration = .seconds(120)
+    ) async throws -> StoredSignIn {
+        try await signIns.enrollment(profile).signIn(with: agent, timeout: timeout)
+    }
+
+    @Test func aPersonIsSignedInWithoutABrowser() async throws {
+        let signIn = try await signIn(try issuer.profile(name: "work"))
+        #expect(signIn.name == "work" && signIn.account == "jdoe@acme.example" && signIn.isRenewable)
+        #expect(
+            issuer.requests == [
+                "GET /.well-known/openid-configuration", "POST /push", "GET /authorize", "POST /token", "GET /keys",
+            ])
+        try await signIns.signOut("work")
+        #expect(issuer.requests.suffix(2) == ["POST /revoke", "POST /revoke"])
+    }
+
+    @Test func aCodeIsConfirmedByNobody() async throws {
+        let signIn = try await signIn(try issuer.profile(), with: .device)
+        #expect(signIn.name == "test" && issuer.requests.contains("POST /device"))
+    }
+
+    @Test(
+        arguments: [
+            (.metadata, .status(503), .providerUnreachable), (.metadata, .garbled, .providerRefused),
+            (.pushedAuthorization, .status(500), .providerUnreachable), (.token, .down, .providerUnreachable),
+            (.token, .error("invalid_grant"), .providerRefused), (.token, .garbled, .providerRefused),
+            (.authorization, .error("access_denied"), .signInDenied), (.authorization, .down, .userAgentFailed),
+            (.authorization, .wrongIssuer, .providerRefused), (.authorization, .status(400), .userAgentFailed),
+        ] as [(FakeIssuer.Endpoint, FakeIssuer.Failure, ChallengeError.Code)])
+    func aFailureOfTheIssuerIsOneOfTheApp(
+        endpoint: FakeIssuer.Endpoint, failure: FakeIssuer.Failure, code: ChallengeError.Code
+    ) async throws {
+        issuer.fail(endpoint, with: failure)
+        let error = await #expect(throws: ChallengeError.self) { try await signIn(try issuer.profile()) }
+        #expect(error?.code == code, "\(error.debugDescription)")
+        #expect(try await signIns.all().isEmpty)
+        issuer.fail(endpoint, with: nil)
+        #expect(try await signIn(try issuer.profile()).name == "test")
+    }
+
+    @Test func aWrongStateIsIgnored() async throws {
+        issuer.fail(.authorization, with: .wrongState)
+        let enrollment = try signIns.enrollment(try issuer.profile())
+        let progress = enrollment.progress
+        let error = await #expect(throws: ChallengeError.self) {
+            try await enrollment.signIn(with: .custom(FakeBrowser()), timeout: .seconds(3))
+        }
+        #expect(error?.code == .signInTimedOut)
+        let events = await progress.reduce(into: []) { $0.append($1) }
+        let isIgnored = events.contains { if case .redirectIgnored = $0 { true } else { false } }
+        #expect(isIgnored, "\(events)")
+    }
+
+    @Test func aSlowIssuerIsWaitedForAndTheTaskCanBeCancelled() async throws {
+        issuer.fail(.pushedAuthorization, with: .slow(.seconds(3600)))
+        let task = Task { try await signIn(try issuer.profile()) }
+        #expect(try await eventually { issuer.requests.contains("POST /push") })
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+    }
+
+    @Test func anIssuerThatHasStoppedIsUnreachable() async throws {
+        let profile = try issuer.profile()
+        await issuer.stop()
+        let error = await #expect(throws: ChallengeError.self) { try await signIn(profile) }
+        #expect(error?.code == .providerUnreachable)
+    }
+
+    /// The whole way: signed in, answered at a site, renewed when revoked, refused without the scope.
+    @Test func aSiteGetsTheToken() async throws {
+        let site = try await FakeSite.start(issuer)
+        let writing = try await FakeSite.start(issuer, scopes: ["api"])
+        try folder.write("home/Certs/anchors/site.pem", site.anchor)
+        try folder.write("home/Certs/anchors/writing.pem", writing.anchor)
+        try await signIn(try issuer.profile(sites: [site.url, writing.url]))
+        let controller = try ChallengeController(home: folder.file("home"))
+        let proxy = ChallengeProxy(controller)
+        let running = Task { try await proxy.run() }
+        defer { running.cancel() }
+        let session = URLSession(
+            configuration: try await URLSessionConfiguration.ephemeral.answering(through: proxy))
+        func status(_ url: String) async throws -> Int? {
+            let url = try #require(URL(string: url))
+            return (try await session.data(from: url).1 as? HTTPURLResponse)?.statusCode
+        }
+        #expect(try await status("\(site.url)/first") == 200)
+        #expect(site.requests == ["GET /first 401", "GET /first 200"])
+        #expect(try await status("\(writing.url)/second") == 403)
+
+        let space = ProtectionSpace(host: "localhost", port: site.port, authenticationMethod: .bearer)
+        let given = await controller.handle(AuthenticationChallenge(protectionSpace: space)).1
+        guard case .token(let token)? = given else {
+            Issue.record("no token")
+            return
+        }
+        #expect(issuer.accepts(token.text) && !issuer.accepts(token.text, scopes: ["api"]))
+        issuer.revoke(token.text)
+        #expect(!issuer.accepts(token.text))
+        #expect(try await status("\(site.url)/third") == 200)
+        #expect(site.requests.last == "GET /third 200")
+    }
+}
