@@ -17,18 +17,20 @@ final class BrowserVisit: Sendable {
     private let listener: RedirectListener?
     private let limit: Duration
     private let nextLine: (@Sendable () async -> String?)?
+    private let answer: @Sendable (PageMessage) async -> String?
     private let report: @Sendable (SignInEvent) -> Void
     private let showing = Mutex<Task<Void, any Error>?>(nil)
 
     /// Binds the port of a loopback redirect URI, so that no other process can take it once the page is open.
     init(
         _ agent: any UserAgent, _ profile: SignInProfile, limit: Duration, nextLine: (@Sendable () async -> String?)?,
-        report: @escaping @Sendable (SignInEvent) -> Void
+        answer: @escaping @Sendable (PageMessage) async -> String?, report: @escaping @Sendable (SignInEvent) -> Void
     ) throws(SignInError) {
         self.agent = agent
         self.profile = profile
         self.limit = limit
         self.nextLine = nextLine
+        self.answer = answer
         self.report = report
         let redirect = profile.redirect
         if let address = redirect.address {
@@ -139,12 +141,20 @@ final class BrowserVisit: Sendable {
         _ judge: @escaping @Sendable (RedirectMessage) -> RedirectVerdict
     ) -> SignInPage {
         var origins: [Origin] = []
-        for origin in [url.origin, profile.issuer.url.origin] + (provider?.origins ?? [])
-        where !origins.contains(origin) {
+        let own = [url.origin, profile.issuer.url.origin]
+        for origin in own + (provider?.origins ?? []) + profile.navigationOrigins where !origins.contains(origin) {
             origins.append(origin)
         }
+        let messages = profile.pageMessages.map { types in
+            PageMessageRules(origins: Set(own.map(\.pageOrigin)).sorted(), types: types)
+        }
         return SignInPage(
-            url: url, redirect: redirect, origins: origins, limit: limit,
-            report: { [report] in report(.agent($0)) }, judge: { judge(.url($0)) })
+            url: url, redirect: redirect, origins: origins, limit: limit, messages: messages,
+            report: { [report] in report(.agent($0)) }, judge: { judge(.url($0)) }, answer: answer)
     }
+}
+
+extension Origin {
+    /// As a page's `location.origin`: without the default port.
+    var pageOrigin: String { "\(scheme.rawValue)://\(authority)" }
 }

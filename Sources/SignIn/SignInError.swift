@@ -43,6 +43,6 @@ package struct SignInError: CodedError {
         SignInError(
             .profile,
             "the redirect URI \(redirect) is not on the loopback interface, and the user agent does not notice others",
-            hint: "ask for a profile with http://127.0.0.1/ as redirect_uri")
+            hint: "use --user-agent embedded, or ask for a profile with http://127.0.0.1/ as redirect_uri")
     }
 }

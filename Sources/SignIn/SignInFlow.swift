@@ -19,6 +19,7 @@ package struct SignInFlow: Sendable {
                 switch kind {
                 case .system: .browser(SystemBrowser(environment: environment))
                 case .systemPrivate: .browser(PrivateBrowser(environment: environment))
+                case .embedded: .browser(EmbeddedAgent(environment: environment, door: nil))
                 case .device: .device
                 }
         }
@@ -42,11 +43,14 @@ package struct SignInFlow: Sendable {
     private let report: @Sendable (SignInEvent) -> Void
     /// The next line that the person has typed or pasted; nil if there will be none. Ends when its task is cancelled.
     private let nextLine: (@Sendable () async -> String?)?
+    private let answer: @Sendable (PageMessage) async -> String?
 
-    /// `limit` is how long to wait for the person. `report` is called on any thread.
+    /// `limit` is how long to wait for the person. `answer` returns the answer to a message of the provider's page, or
+    /// nil to cancel the sign-in; it ends when its task is cancelled. `report` is called on any thread.
     package init(
         _ profile: SignInProfile, client: ProviderClient, agent: Agent, limit: Duration = .seconds(600),
         now: @escaping @Sendable () -> Int64, nextLine: (@Sendable () async -> String?)? = nil,
+        answer: @escaping @Sendable (PageMessage) async -> String? = { _ in nil },
         report: @escaping @Sendable (SignInEvent) -> Void
     ) {
         self.profile = profile
@@ -55,6 +59,7 @@ package struct SignInFlow: Sendable {
         self.limit = limit
         self.now = now
         self.nextLine = nextLine
+        self.answer = answer
         self.report = report
     }
 
@@ -90,7 +95,7 @@ package struct SignInFlow: Sendable {
         guard case .browser(let agent) = agent else {
             return try await run(by: .device, nil, form)
         }
-        let visit = try BrowserVisit(agent, profile, limit: limit, nextLine: nextLine, report: report)
+        let visit = try BrowserVisit(agent, profile, limit: limit, nextLine: nextLine, answer: answer, report: report)
         do {
             let outcome = try await run(by: .browser(visit.redirect), visit, form)
             await visit.end()

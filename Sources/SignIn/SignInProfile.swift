@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChallenges
 import CountersignJSON
 import CountersignOAuth
 import CountersignSitePolicy
@@ -17,6 +18,10 @@ package struct SignInProfile: Sendable {
     package let redirect: RedirectURI
     /// Nil if the machine decides.
     package let userAgent: UserAgentKind?
+    /// More origins that the sign-in's pages may be on, for an agent that restricts navigation.
+    package let navigationOrigins: [Origin]
+    /// The types of callbacks in messages of the provider's page that may be answered; nil if there are no messages.
+    package let pageMessages: [String]?
     /// The sites that the access token is for, as `AllowedSites` writes them, without options.
     package let sites: [String]
     /// The session of the provider that the clients of a group share; nil for none.
@@ -25,6 +30,8 @@ package struct SignInProfile: Sendable {
     /// The largest document, in bytes.
     package static let maximumBytes = 64 << 10
     private static let maximumSites = 64
+    private static let maximumNavigationHosts = 32
+    private static let maximumMessageTypes = 32
 
     /// Throws ``JSONError`` for a document that is not a profile, and ``OAuthError`` for a value that OAuth does not
     /// permit. Both say line and column.
@@ -59,6 +66,8 @@ package struct SignInProfile: Sendable {
             parameters: try Self.parameters("parameters", &reader),
             tokenParameters: try Self.parameters("token_parameters", &reader),
             prompt: try reader.stringIfPresent("prompt"), usesFormPost: try reader.boolIfPresent("form_post") ?? false)
+        navigationOrigins = try Self.navigationOrigins(&reader)
+        pageMessages = try Self.pageMessages(&reader)
         sites = try Self.sites(&reader)
         session = try SessionScope(&reader, issuer: issuer, sites: sites)
         try reader.finish()
@@ -106,6 +115,38 @@ package struct SignInProfile: Sendable {
         }
     }
 
+    /// https only, and exact hosts.
+    private static func navigationOrigins(_ reader: inout JSONReader) throws -> [Origin] {
+        let key = "navigation_hosts"
+        let hosts = try reader.stringsIfPresent(key) ?? []
+        guard hosts.count <= maximumNavigationHosts else {
+            throw reader.invalid(key, "has more than \(maximumNavigationHosts) entries")
+        }
+        return try hosts.map { host in
+            guard !host.utf8.contains(where: { "/?#@*".utf8.contains($0) }),
+                let url = try? EndpointURL("https://\(host)", key)
+            else {
+                throw reader.invalid(key, "must list hosts, such as login.corp.example or mfa.corp.example:8443")
+            }
+            return url.origin
+        }
+    }
+
+    private static func pageMessages(_ reader: inout JSONReader) throws -> [String]? {
+        guard var messages = try reader.objectIfPresent("page_messages") else { return nil }
+        let types = try messages.strings("types")
+        guard (1...maximumMessageTypes).contains(types.count), types.allSatisfy({ isCallbackType($0) }) else {
+            throw messages.invalid("types", "must list 1 to \(maximumMessageTypes) types, such as NameCallback")
+        }
+        try messages.finish()
+        return types
+    }
+
+    private static func isCallbackType(_ text: String) -> Bool {
+        (1...64).contains(text.utf8.count)
+            && text.utf8.allSatisfy { ($0 | 0x20) &- UInt8(ascii: "a") < 26 || $0 &- UInt8(ascii: "0") < 10 }
+    }
+
     /// Only sites: an option such as `credential=` could send another credential of the person there.
     private static func sites(_ reader: inout JSONReader) throws -> [String] {
         let sites = try reader.stringsIfPresent("sites") ?? []
@@ -126,6 +167,12 @@ package struct SignInProfile: Sendable {
     package func check(_ kind: UserAgentKind) throws(SignInError) {
         switch kind {
         case .system, .systemPrivate: if redirect.address == nil { throw .unnoticed(redirect) }
+        case .embedded:
+            guard !request.usesFormPost else {
+                throw SignInError(
+                    .profile, "the profile's form_post does not work with the user agent embedded",
+                    hint: "use --user-agent system, or ask for a profile without form_post")
+            }
         case .device: break
         }
     }

@@ -56,17 +56,17 @@ final class PseudoTerminal {
         close(person)
     }
 
-    /// Waits up to ten seconds until the screen contains the text, then types.
-    func when(_ text: String, type keys: String) throws {
-        try waits(for: text)
+    /// Waits until the screen contains the text, then types.
+    func when(_ text: String, type keys: String, seconds: Double = 10) throws {
+        try waits(for: text, seconds: seconds)
         _ = Array(keys.utf8).withUnsafeBytes { write(person, $0.baseAddress, $0.count) }
     }
 
-    /// Waits up to ten seconds until the screen contains the text.
-    func waits(for text: String) throws {
+    /// Waits until the screen contains the text.
+    func waits(for text: String, seconds: Double = 10) throws {
         guard
             poll(
-                seconds: 10,
+                seconds: seconds,
                 {
                     self.look(); return self.screen.contains(text) ? true : nil
                 }) == true
@@ -81,10 +81,10 @@ final class PseudoTerminal {
         return tcgetattr(person, &settings) == 0 && settings.c_lflag & tcflag_t(ECHO) != 0
     }
 
-    /// The exit status, or 128 + n after signal n; nil after ten seconds.
+    /// The exit status, or 128 + n after signal n; nil after a minute.
     func waitForExit() -> Int32? {
         var status: Int32 = 0
-        let ended: Bool? = poll(seconds: 10) {
+        let ended: Bool? = poll(seconds: 60) {
             self.look()
             return waitpid(self.pid, &status, WNOHANG) == self.pid ? true : nil
         }

@@ -147,7 +147,9 @@ import Testing
             try bench.provider.profile([
                 "redirect_uri": "http://127.0.0.1:\(taken.number)/", "sites": ["https://api.corp.example"],
             ]))
-        try expectNoChange(in: bench, "port \(taken.number), to which the profile redirects, is in use") { try bench.enroll() }
+        try expectNoChange(in: bench, "port \(taken.number), to which the profile redirects, is in use") {
+            try bench.enroll()
+        }
         #expect(bench.provider.requests.filter { $0.contains("/authorize") }.count == 1)
     }
 

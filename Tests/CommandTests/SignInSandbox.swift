@@ -16,10 +16,11 @@ final class SignInSandbox: Sendable {
         """
 
     init(
-        _ control: [String: any Sendable] = [:], profile: [String: any Sendable] = [:], browser: String? = nil
+        _ control: [String: any Sendable] = [:], profile: [String: any Sendable] = [:], browser: String? = nil,
+        isTLS: Bool = false
     ) throws {
         sandbox = try Sandbox()
-        provider = try SignInProvider(control)
+        provider = try SignInProvider(control, isTLS: isTLS)
         try sandbox.folder.write("profile.json", try provider.profile(profile))
         try write(browser: browser ?? Self.browser)
     }

@@ -9,6 +9,7 @@ import Glibc
 /// Reports the progress of a sign-in: for people on standard error, or as JSON lines on standard output.
 struct SignInReporter: Sendable {
     let isJSON: Bool
+    let agent: UserAgentKind
 
     /// One line of `--events`.
     private struct Line: Encodable {
@@ -16,6 +17,7 @@ struct SignInReporter: Sendable {
         var issuer: String?
         var url: String?
         var code: String?
+        var origin: String?
         var reason: String?
         var name: String?
         var account: String?
@@ -29,6 +31,7 @@ struct SignInReporter: Sendable {
     private func show(_ event: SignInEvent) {
         switch event {
         case .started(let issuer): Console.log("info", "signing in at \(issuer)")
+        case .page where agent == .embedded: Console.log("info", "a window shows the sign-in page")
         case .page(let url):
             Console.log("info", "the browser opens this page; you can also open it yourself:")
             Console.write("\(url)\n", to: STDERR_FILENO)
@@ -47,7 +50,9 @@ struct SignInReporter: Sendable {
             }
         case .redirectIgnored(let reason, let hint): Console.warning(reason, hint: hint)
         case .connectionRefused(let user): Console.warning(Self.refusal(of: user), hint: Self.otherBrowser)
-        case .authorized: Console.log("info", "the browser has come back; fetching the tokens")
+        case .authorized:
+            let agent = agent == .embedded ? "window" : "browser"
+            Console.log("info", "the \(agent) has come back; fetching the tokens")
         case .finished: break
         }
     }
@@ -60,6 +65,7 @@ struct SignInReporter: Sendable {
         case .loadFailed(let url, let reason): Console.warning("the window cannot load \(url): \(reason)")
         case .navigationRefused(let url, let reason):
             Console.warning("the window does not go to \(url): \(reason)")
+        case .messageReceived(let origin): Console.log("info", "the page of \(origin) asks a question")
         }
     }
 
@@ -79,6 +85,7 @@ struct SignInReporter: Sendable {
         case .agent(.loadFailed(let url, let reason)): Line(event: "load-failed", url: url, reason: reason)
         case .agent(.navigationRefused(let url, let reason)):
             Line(event: "navigation-refused", url: url, reason: reason)
+        case .agent(.messageReceived(let origin)): Line(event: "page-message", origin: origin)
         case .code(let authorization):
             Line(
                 event: "code",

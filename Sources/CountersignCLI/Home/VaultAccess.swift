@@ -6,17 +6,27 @@ import CountersignCryptography
 import CountersignSitePolicy
 import CountersignVault
 
+/// Keeps a passphrase as long as a command runs.
+final class RememberedPassphrase {
+    var secret: Secret?
+}
+
 /// Opens the vault of a command's home, asking for the passphrase if it needs one.
 struct VaultAccess {
     let home: Home
     let secrets: SecretInput
+    /// The passphrase that was given last, for a command that opens the vault more than once.
+    var remembered: RememberedPassphrase?
 
     private var file: SealedVault { SealedVault(home: home.path) }
 
     /// The vault's passphrase. Throws `passphraseNeeded` if it can be read from neither standard input nor a terminal.
     func passphrase() throws -> Secret {
+        if let known = remembered?.secret { return known }
         do {
-            return try secrets.read("the vault's passphrase")
+            let given = try secrets.read("the vault's passphrase")
+            remembered?.secret = given
+            return given
         } catch let error as CountersignError {
             throw VaultError(
                 .passphraseNeeded, "the vault needs its passphrase: \(error.detail)", hint: error.hint)
@@ -30,7 +40,9 @@ struct VaultAccess {
         return {
             guard attempts > 0 else { return nil }
             attempts -= 1
-            return secrets.readAgain("the vault's passphrase")
+            let given = secrets.readAgain("the vault's passphrase")
+            remembered?.secret = given
+            return given
         }
     }
 

@@ -4,19 +4,25 @@ import CountersignCLinux
 import Dispatch
 import Glibc
 
-/// A program that was started in a session of its own, so that Ctrl-C in the terminal does not end it. Its output is
-/// discarded.
+/// A program that was started in a session of its own, so that Ctrl-C in the terminal does not end it.
 struct AgentProcess: Sendable {
     let identifier: pid_t
     private let hasEnded = DispatchSemaphore(value: 0)
 
-    /// Starts `words[0]`, which is a path. No shell is involved.
-    init(_ words: [String], environment: [String: String]) throws(SignInError) {
+    /// Starts `words[0]`, which is a path. No shell is involved. Without `input` and `output`, which stay open in this
+    /// process, there is no input and the output is discarded; standard error always is.
+    init(
+        _ words: [String], environment: [String: String], input: Int32? = nil, output: Int32? = nil
+    ) throws(SignInError) {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        for number in 0...2 {
-            posix_spawn_file_actions_addopen(&actions, Int32(number), "/dev/null", O_RDWR, 0)
+        for (number, descriptor) in [input, output, nil].enumerated() {
+            if let descriptor {
+                posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(number))
+            } else {
+                posix_spawn_file_actions_addopen(&actions, Int32(number), "/dev/null", O_RDWR, 0)
+            }
         }
         // Sockets of this process may be open without close-on-exec.
         _ = csn_close_from(&actions, 3)

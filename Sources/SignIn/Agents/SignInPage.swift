@@ -10,24 +10,30 @@ package struct SignInPage: Sendable {
     /// The URI to which the provider sends the person in the end. A loopback URI has the port of the sign-in's
     /// listener.
     package let redirect: RedirectURI
-    /// Where the provider's pages are: the origins of the issuer and its endpoints, each once. For an agent that
-    /// restricts navigation.
+    /// Where the provider's pages are: the origins of the issuer, of its endpoints and of the profile's
+    /// `navigation_hosts`, each once. For an agent that restricts navigation.
     package let origins: [Origin]
     /// How long the sign-in waits for the person.
     package let limit: Duration
+    /// Which pages may post messages; nil if none may.
+    package let messages: PageMessageRules?
     private let reports: @Sendable (UserAgentEvent) -> Void
     private let judge: @Sendable (String) -> RedirectVerdict
+    private let answers: @Sendable (PageMessage) async -> String?
 
     init(
-        url: EndpointURL, redirect: RedirectURI, origins: [Origin], limit: Duration,
-        report: @escaping @Sendable (UserAgentEvent) -> Void, judge: @escaping @Sendable (String) -> RedirectVerdict
+        url: EndpointURL, redirect: RedirectURI, origins: [Origin], limit: Duration, messages: PageMessageRules?,
+        report: @escaping @Sendable (UserAgentEvent) -> Void, judge: @escaping @Sendable (String) -> RedirectVerdict,
+        answer: @escaping @Sendable (PageMessage) async -> String?
     ) {
         self.url = url
         self.redirect = redirect
         self.origins = origins
         self.limit = limit
+        self.messages = messages
         reports = report
         self.judge = judge
+        answers = answer
     }
 
     package func report(_ event: UserAgentEvent) { reports(event) }
@@ -36,6 +42,10 @@ package struct SignInPage: Sendable {
     /// `failed` the page may be closed. After `foreign` it stays, because a frame or another site can also have done
     /// that.
     package func redirected(to url: String) -> RedirectVerdict { judge(url) }
+
+    /// The answer to a message of the page, as JSON text of at most 16 KiB; nil if the person cancels the sign-in. Ends
+    /// when its task is cancelled.
+    package func answer(_ message: PageMessage) async -> String? { await answers(message) }
 }
 
 /// What a user agent reports about its page. URLs are without user name, query and fragment; texts are printable.
@@ -47,6 +57,8 @@ package enum UserAgentEvent: Equatable, Sendable {
     case loadFailed(url: String, reason: String)
     /// The page wanted to leave the sign-in's origins, and was not permitted to.
     case navigationRefused(url: String, reason: String)
+    /// A page of this origin waits for an answer.
+    case messageReceived(origin: String)
 }
 
 /// What the sign-in says about a redirect.

@@ -28,6 +28,8 @@ package enum UserAgentKind: String, CaseIterable, Sendable {
     case system
     /// A private window of an installed browser, with a profile of its own that is deleted afterwards.
     case systemPrivate = "system-private"
+    /// A window of our own (``EmbeddedAgent``).
+    case embedded
     /// A code that the person enters in a browser elsewhere (RFC 8628).
     case device
 

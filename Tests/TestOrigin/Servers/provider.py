@@ -24,6 +24,8 @@ Usage: provider.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http witho
                   which is sent to /password; /whoami says who is signed in, and /logout signs out
     embed         a URL that the page /embed shows in a frame
     form_post     answers with a page that posts the response
+    page          HTML that /authorize answers with, in place of a redirect to the address that replaces REDIRECT in it
+    basic         "user:password" with which /authorize challenges (Basic)
 
 CONTROL may change while the server runs: a POST to /control replaces it, and is not logged. Writes one JSON object for
 each request to LOG. It has no secret: codes and tokens are replaced by their kind.
@@ -128,7 +130,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.server.log(entry | {"status": 404})
             return self.reply(404, b"nothing here", "text/plain")
         with self.server.lock:
-            status, content, fields = action(query, form)
+            status, content, fields = self.challenge(url.path) or action(query, form)
         self.server.log(entry | {"status": status})
         time.sleep(self.server.control.get("hold", {}).get(entry["grant"], 0))
         if isinstance(content, str):
@@ -205,6 +207,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     # Authorization
 
+    def challenge(self, path):
+        wanted = self.server.control.get("basic")
+        if not wanted or path != "/authorize":
+            return None
+        if self.headers.get("Authorization") == "Basic " + base64.b64encode(wanted.encode()).decode():
+            return None
+        return 401, "<p>no</p>", [("WWW-Authenticate", 'Basic realm="sign-in"')]
+
     def do_push(self, query, form):
         name = "urn:ietf:params:oauth:request_uri:" + secrets.token_urlsafe(8)
         self.server.pushed[name] = form
@@ -235,6 +245,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             page = f'<form method="post" action="{query["redirect_uri"]}">{inputs}</form>'
             return 200, page + "<script>document.forms[0].submit()</script>", ()
         location = query["redirect_uri"] + "?" + urllib.parse.urlencode(answer)
+        if control.get("page"):
+            return 200, "<!doctype html><title>Sign in</title>" + control["page"].replace("REDIRECT", location), ()
         return 302, "", [("Location", location)]
 
     def do_device(self, query, form):

@@ -21,6 +21,8 @@ public enum EnrollmentEvent: Equatable, Sendable {
     case loadFailed(url: String, reason: String)
     /// The page wanted to leave the sign-in's sites, and was not permitted to.
     case navigationRefused(url: String, reason: String)
+    /// A page of this origin asks the program a question. It is not answered.
+    case pageQuestion(origin: String)
     /// Show the person this code and the address of the page on which to enter it. `pageWithCode` contains the code
     /// already; nil if the provider has no such page.
     case code(String, page: String, pageWithCode: String?)
@@ -45,6 +47,7 @@ extension EnrollmentEvent {
         case .agent(.loadFinished(let url)): self = .loadFinished(url: url)
         case .agent(.loadFailed(let url, let reason)): self = .loadFailed(url: url, reason: reason)
         case .agent(.navigationRefused(let url, let reason)): self = .navigationRefused(url: url, reason: reason)
+        case .agent(.messageReceived(let origin)): self = .pageQuestion(origin: origin)
         case .code(let authorization):
             self = .code(
                 authorization.userCode, page: authorization.verificationURL.description,

@@ -11,6 +11,9 @@ public enum SignInAgent: Sendable {
     case system
     /// A private window of Chromium or Firefox, with a profile of its own that is deleted afterwards.
     case systemPrivate
+    /// A window of `countersign-webview`, a program of its own that must be installed. Its requests go out directly,
+    /// and questions of the page are not answered.
+    case embedded
     /// A code that the person enters in a browser elsewhere (RFC 8628). Your program shows it: it is in
     /// ``EnrollmentEvent/code(_:page:pageWithCode:)``.
     case device
@@ -89,6 +92,7 @@ extension SignInAgent {
             switch kind {
             case .system: .system
             case .systemPrivate: .systemPrivate
+            case .embedded: .embedded
             case .device: .device
             }
     }
@@ -99,6 +103,7 @@ extension SignInAgent {
         case .automatic: SignInFlow.Agent(plan.userAgent(in: environment), environment: environment)
         case .system: SignInFlow.Agent(.system, environment: environment)
         case .systemPrivate: SignInFlow.Agent(.systemPrivate, environment: environment)
+        case .embedded: SignInFlow.Agent(.embedded, environment: environment)
         case .device: .device
         case .custom(let agent): .browser(AppUserAgent(agent: agent))
         }

@@ -19,11 +19,11 @@ struct EnrollCommand: AsyncParsableCommand {
             profile's sites are answered with the access token from then on. It is renewed when necessary.
 
             User agents: `system` is your browser ($BROWSER, else the desktop's). `system-private` is a window of \
-            Chromium or Firefox that shares no cookies with it. `device` shows a code that you enter in a browser \
-            anywhere (RFC 8628). The default is the profile's, else `system` on a machine with a display, else \
-            `device`.
+            Chromium or Firefox that shares no cookies with it. `embedded` is a window of countersign-webview, a \
+            separate program. `device` shows a code that you enter in a browser anywhere (RFC 8628). The default is \
+            the profile's, else `system` on a machine with a display, else `device`.
 
-            The URL is always printed. If the browser is on another machine, paste the address of the page to which \
+            The URL for a browser is printed. If the browser is on another machine, paste the address of the page to which \
             the sign-in has led into the terminal.
 
             EXAMPLES:
@@ -40,7 +40,7 @@ struct EnrollCommand: AsyncParsableCommand {
             "A file or an https URL, or the name of a sign-in, whose profile is read again.", valueName: "profile"))
     var profile: String
 
-    @Option(help: ArgumentHelp("Sign in with system, system-private or device.", valueName: "agent"))
+    @Option(help: ArgumentHelp("Sign in with system, system-private, embedded or device.", valueName: "agent"))
     var userAgent: UserAgentKind?
 
     @Option(
@@ -70,7 +70,7 @@ struct EnrollCommand: AsyncParsableCommand {
         let interrupts = Interrupts()
         let home = try homeOption.locatedOrNew()
         let client = try home.providerClient(now: Self.now)
-        let access = VaultAccess(home: home, secrets: secrets.input)
+        var access = VaultAccess(home: home, secrets: secrets.input)
         var session: VaultSession?
         let again = try namedSignIn(access, &session)
         let (read, source) = try await SignInProfile.read(again?.source ?? self.profile, with: client)
@@ -79,6 +79,11 @@ struct EnrollCommand: AsyncParsableCommand {
         let environment = ProcessInfo.processInfo.environment
         let kind = userAgent ?? plan.userAgent(in: environment)
         try profile.check(kind)
+        if kind == .embedded {
+            try EmbeddedAgent.check(environment)
+            // The window's proxy needs it, too.
+            access.remembered = RememberedPassphrase()
+        }
         try Confirmation(isGiven: yes).check()
         if session == nil, try SealedVault(home: home.path).exists() { session = try access.session(creates: true) }
         let former = try session.flatMap { try plan.former(in: $0.operate) }
@@ -90,13 +95,23 @@ struct EnrollCommand: AsyncParsableCommand {
         if yes { Console.write(summary.text, to: STDERR_FILENO) }
         let vault = try session ?? access.session(creates: true)
         try plan.prepare(replacing: former, in: vault.operate)
-        let reporter = SignInReporter(isJSON: events)
+        let reporter = SignInReporter(isJSON: events, agent: kind)
         var nextLine: (@Sendable () async -> String?)?
-        if let lines = TerminalLines() { nextLine = { await lines.next() } }
+        if kind != .embedded, let lines = TerminalLines() { nextLine = { await lines.next() } }
+        // WebKit sends no plain http through a proxy with a password.
+        let isBehindDoor = kind == .embedded && profile.transport == .secure
+        let door = try await isBehindDoor ? SignInDoor.open(home, access) : nil
         let flow = SignInFlow(
-            profile, client: client, agent: SignInFlow.Agent(kind, environment: environment),
-            limit: .seconds(timeout), now: Self.now, nextLine: nextLine, report: reporter.report)
-        let result = try await interrupts.cancelling { try await flow.run() }
+            profile, client: client, agent: Self.agent(kind, environment, door), limit: .seconds(timeout),
+            now: Self.now, nextLine: nextLine, answer: PageAnswers.answer, report: reporter.report)
+        let result: SignInResult
+        do {
+            result = try await interrupts.cancelling { try await flow.run() }
+        } catch {
+            await door?.close()
+            throw error
+        }
+        await door?.close()
         let new = plan.signIn(result, replacing: former, at: Self.now())
         if let former, !former.subject.isEmpty, former.subject != new.subject {
             Console.warning("\(new.account) takes the place of \(former.account), who was signed in before")
@@ -152,6 +167,13 @@ struct EnrollCommand: AsyncParsableCommand {
         let opened = try access.session(creates: true)
         session = opened
         return try opened.signIns(.listSignIns).first { $0.name == profile }
+    }
+
+    private static func agent(
+        _ kind: UserAgentKind, _ environment: [String: String], _ door: SignInDoor?
+    ) -> SignInFlow.Agent {
+        guard kind == .embedded else { return SignInFlow.Agent(kind, environment: environment) }
+        return .browser(EmbeddedAgent(environment: environment, door: door?.door))
     }
 
     /// Seconds since 1970.

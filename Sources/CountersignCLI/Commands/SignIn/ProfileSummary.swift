@@ -21,6 +21,13 @@ struct ProfileSummary {
         for parameter in request.parameters + request.tokenParameters {
             rows.append(("parameter", "\(parameter.name)=\(parameter.value)"))
         }
+        if agent == .embedded, !profile.navigationOrigins.isEmpty {
+            let hosts = profile.navigationOrigins.map(\.authority).joined(separator: " ")
+            rows.append(("window", "also shows pages of \(hosts)"))
+        }
+        if agent == .embedded, let types = profile.pageMessages {
+            rows.append(("questions", "the page may ask for \(types.joined(separator: " "))"))
+        }
         if let former {
             let account = former.account.isEmpty ? "the sign-in" : former.account
             rows.append(("replaces", "\(account) at \(former.issuer)"))

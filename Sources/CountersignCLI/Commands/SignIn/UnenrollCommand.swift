@@ -54,8 +54,8 @@ struct UnenrollCommand: ParsableCommand {
         let environment = ProcessInfo.processInfo.environment
         let preferred = UserAgentKind.preferred(in: environment)
         let kind = result.userAgent.flatMap(UserAgentKind.init) ?? preferred
-        // A private window has taken its cookies with it.
-        guard kind != .systemPrivate else { return }
+        // These windows have taken their cookies with them.
+        guard kind != .systemPrivate, kind != .embedded else { return }
         if kind == .system, preferred == .system, Confirmation.hasTerminal {
             let question = "Your browser is still signed in. Open the provider's page to sign out?"
             guard try Confirmation(isGiven: false).asks(question) else { return }

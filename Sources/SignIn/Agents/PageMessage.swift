@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A message of the provider's page to the app, which waits for an answer.
+package struct PageMessage: Equatable, Sendable {
+    /// `https://host[:port]`, from the web view and not from the page.
+    package let origin: String
+    /// JSON text, at most 16 KiB: `{"authId": "…", "callbacks": [{"type": "…", "input": […], "output": […]}]}`.
+    package let body: String
+
+    package init(origin: String, body: String) {
+        self.origin = origin
+        self.body = body
+    }
+}
+
+/// Which pages may post messages, and of which types.
+package struct PageMessageRules: Equatable, Sendable {
+    /// `https://host[:port]`.
+    package let origins: [String]
+    /// The types of callbacks, such as `NameCallback`.
+    package let types: [String]
+
+    package init(origins: [String], types: [String]) {
+        self.origins = origins
+        self.types = types
+    }
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import CountersignCryptography
+import CountersignJSON
+import CountersignOAuth
+import Dispatch
+import Synchronization
+
+/// A window of our own: `countersign-webview`, which notices every kind of redirect URI and leaves the provider's
+/// origins for nothing else. It shares no cookies with the person's browser.
+package struct EmbeddedAgent: UserAgent {
+    /// The proxy through which the window's requests go, so that sign-in pages that challenge are answered.
+    package struct Door: Sendable {
+        /// `http://user:password@127.0.0.1:port`.
+        package let proxy: Secret
+        /// The certificates that the window trusts, in PEM: the system's and those of the proxy.
+        package let bundle: String
+
+        package init(proxy: Secret, bundle: String) {
+            self.proxy = proxy
+            self.bundle = bundle
+        }
+    }
+
+    private let environment: [String: String]
+    private let door: Door?
+
+    /// How long the window may take to report its cookies and to close.
+    var closingLimit = DispatchTimeInterval.seconds(15)
+
+    /// Without a `door`, the window's connections are direct.
+    package init(environment: [String: String], door: Door? = nil) {
+        self.environment = environment
+        self.door = door
+    }
+
+    /// Throws `noAgent` if the program is not installed.
+    package static func check(_ environment: [String: String]) throws(SignInError) {
+        _ = try WebViewProgram.path(in: environment)
+    }
+
+    package func notices(_ redirect: RedirectURI) -> Bool { true }
+
+    package func show(_ page: SignInPage) async throws {
+        // A provider on this machine: WebKit does not send plain http through a proxy with a password.
+        let isPlain = page.origins.contains { $0.scheme == .http }
+        let door = isPlain ? nil : door
+        var words = [try WebViewProgram.path(in: environment)]
+        if let door { words += ["--ca-bundle", door.bundle] }
+        if isPlain { words.append("--loopback-http") }
+        let view = try WebViewProcess(words, environment: environment)
+        let visit = Visit(view, page, closingLimit: closingLimit)
+        let result = await withTaskCancellationHandler {
+            await visit.run(WebViewOpening(page, proxy: door?.proxy))
+        } onCancel: {
+            visit.cancel()
+        }
+        let status = await view.end()
+        switch result {
+        case .ended(let error): if let error { throw error }
+        case .vanished:
+            throw SignInError(
+                .environment, "the web view ended unexpectedly, with the status \(status ?? -1)",
+                hint: "WebKit needs the packages in Documentation/EmbeddedAgent.md; or use another --user-agent")
+        }
+    }
+}
+
+/// One window.
+private final class Visit: Sendable {
+    enum Result {
+        /// With the error that ends the sign-in, if it is to end.
+        case ended(SignInError?)
+        /// There was no last event.
+        case vanished
+    }
+
+    private let view: WebViewProcess
+    private let page: SignInPage
+    private let closingLimit: DispatchTimeInterval
+    /// Whether the window was told to close.
+    private let isClosing = Mutex(false)
+
+    init(_ view: WebViewProcess, _ page: SignInPage, closingLimit: DispatchTimeInterval) {
+        self.view = view
+        self.page = page
+        self.closingLimit = closingLimit
+    }
+
+    /// Ends when the window has closed, and nobody is asked a question any more.
+    func run(_ opening: WebViewOpening) async -> Result {
+        let (messages, waiting) = AsyncStream<(id: Int64, message: PageMessage)>.makeStream()
+        // One at a time: a person answers them.
+        let answers = Task {
+            for await (id, message) in messages {
+                guard let answer = await page.answer(message) else { return cancel() }
+                view.send(.answerMessage(id: id, answer: answer))
+            }
+        }
+        let result = await events(opening) { waiting.yield(($0, $1)) }
+        answers.cancel()
+        await answers.value
+        return result
+    }
+
+    private func events(_ opening: WebViewOpening, ask: (Int64, PageMessage) -> Void) async -> Result {
+        while true {
+            switch await view.next() {
+            case .end: return .vanished
+            case .tooLong: return .ended(.protocolFault("a line is too long"))
+            case .line(let line):
+                do throws(JSONError) {
+                    let event = try WebViewEvent(line)
+                    if case .pageMessage(let id, let origin, let body) = event {
+                        page.report(.messageReceived(origin: origin))
+                        ask(id, PageMessage(origin: origin, body: body))
+                    } else if let result = handle(event, opening) {
+                        return result
+                    }
+                } catch {
+                    return .ended(.protocolFault(error.reason))
+                }
+            }
+        }
+    }
+
+    /// Closes the window, unless it is closing already: after an accepted redirect its cookies are still to come.
+    func cancel() { end(with: .cancel) }
+
+    private func end(with command: WebViewCommand) {
+        let isFirst = isClosing.withLock { isClosing in
+            defer { isClosing = true }
+            return !isClosing
+        }
+        guard isFirst else { return }
+        view.send(command)
+        view.kill(after: closingLimit)
+    }
+
+    /// Nil if the window goes on.
+    private func handle(_ event: WebViewEvent, _ opening: WebViewOpening) -> Result? {
+        switch event {
+        case .ready(WebViewEvent.protocolVersion): view.send(.open(opening))
+        case .ready(let version): return .ended(.protocolFault("its version is \(version)"))
+        case .loadStarted(let url): page.report(.loadStarted(url: url))
+        case .loadFinished(let url): page.report(.loadFinished(url: url))
+        case .loadFailed(let url, let code, let message):
+            page.report(.loadFailed(url: url, reason: code == .other ? message : "\(code.clause) (\(message))"))
+        case .navigationRefused(let url, let why): page.report(.navigationRefused(url: url, reason: why.clause))
+        case .redirect(let url):
+            switch page.redirected(to: url) {
+            case .accepted: end(with: .close)
+            case .failed: end(with: .cancel)
+            case .foreign: break
+            }
+        case .cookies, .specialURL, .pageMessage: break
+        case .closed(let reason): return .ended(error(for: reason))
+        case .failed(let code, let sentence, let remedy):
+            return .ended(SignInError(code.isMissingPart ? .noAgent : .environment, sentence, hint: remedy))
+        }
+        return nil
+    }
+
+    private func error(for reason: WebViewEvent.ClosedReason) -> SignInError? {
+        switch reason {
+        case .close: nil
+        case .cancel, .inputEnded: SignInError(.cancelled, "the sign-in was cancelled")
+        case .window, .page: isClosing.withLock { $0 } ? nil : .windowClosed
+        case .timeLimit: .timedOut(after: page.limit)
+        }
+    }
+}
+
+extension WebViewOpening {
+    fileprivate init(_ page: SignInPage, proxy: Secret?) {
+        url = page.url.description
+        redirectURIs = [page.redirect.text]
+        allowedOrigins = page.origins.map(\.pageOrigin)
+        timeLimitSeconds = min(max(1, page.limit.components.seconds), 86_400)
+        title = "Sign in at \(page.url.origin.host)"
+        self.proxy = proxy
+        pageMessages = page.messages
+    }
+}
+
+extension WebViewEvent.FailureCode {
+    /// Whether the machine lacks something that the web view needs.
+    fileprivate var isMissingPart: Bool {
+        switch self {
+        case .noDisplay, .noBubblewrap, .noUserNamespaces, .noTrustStore: true
+        case .noCABundle, .protocolError, .dataFolder, .cookies, .webProcess: false
+        }
+    }
+}
+
+extension WebViewEvent.LoadFailure {
+    fileprivate var clause: String {
+        switch self {
+        case .certificate: "its certificate does not verify"
+        case .network: "there was no response"
+        case .stopped: "the load was stopped"
+        case .other: "it failed"
+        }
+    }
+}
+
+extension WebViewEvent.Refusal {
+    /// The end of a sentence about a page to which the window does not go.
+    fileprivate var clause: String {
+        switch self {
+        case .origin: "it is not one of the profile's hosts"
+        case .insecure: "it is plain http"
+        case .scheme: "its scheme is not that of the redirect URI"
+        case .specialURL: "it is for device enrolment"
+        case .newWindow: "it is to have a window of its own"
+        case .userName: "its URL has a user name"
+        case .download: "it is a file"
+        case .malformed: "its URL is malformed"
+        }
+    }
+}
+
+extension SignInError {
+    static let windowClosed = SignInError(
+        .cancelled, "the window was closed before the sign-in was complete; nothing was changed")
+
+    static func protocolFault(_ reason: String) -> SignInError {
+        SignInError(
+            .environment, "the web view does not follow its protocol: \(reason)",
+            hint: "install the \(WebViewProgram.name) that belongs to this version")
+    }
+}

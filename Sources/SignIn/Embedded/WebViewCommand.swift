@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+import CountersignJSON
+
+/// A line for the standard input of `countersign-webview`. `Documentation/EmbeddedAgent.md` describes the protocol;
+/// `Tests/Fixtures/webview` has a line of each kind, which the tests of both packages read.
+enum WebViewCommand: Equatable, Sendable {
+    case open(WebViewOpening)
+    /// `answer` is JSON text.
+    case answerMessage(id: Int64, answer: String)
+    /// Ends the sign-in: the cookies are reported once more.
+    case close
+    /// Ends the sign-in and forgets what it did.
+    case cancel
+
+    /// One line with its end.
+    var line: Secret { Secret(utf8: json.serialized + "\n") }
+
+    private var json: JSONValue {
+        switch self {
+        case .open(let opening): Self.object([("type", .string("open"))] + opening.members)
+        case .answerMessage(let id, let answer):
+            Self.object([("type", .string("answerMessage")), ("id", .integer(id)), ("answer", .string(answer))])
+        case .close: Self.object([("type", .string("close"))])
+        case .cancel: Self.object([("type", .string("cancel"))])
+        }
+    }
+
+    fileprivate static func object(_ members: [(String, JSONValue.Content)]) -> JSONValue {
+        JSONValue(.object(members.map { JSONMember($0.0, JSONValue($0.1)) }))
+    }
+}
+
+/// The first command: what the window may do.
+struct WebViewOpening: Equatable, Sendable {
+    var url: String
+    var redirectURIs: [String]
+    /// `https://host[:port]`.
+    var allowedOrigins: [String]
+    /// From 1 to 86,400.
+    var timeLimitSeconds: Int64
+    var title: String?
+    /// `http://user:password@127.0.0.1:port`.
+    var proxy: Secret?
+    var pageMessages: PageMessageRules?
+
+    fileprivate var members: [(String, JSONValue.Content)] {
+        var members: [(String, JSONValue.Content)] = [
+            ("url", .string(url)), ("redirectURIs", Self.strings(redirectURIs)),
+            ("allowedOrigins", Self.strings(allowedOrigins)), ("timeLimitSeconds", .integer(timeLimitSeconds)),
+        ]
+        if let title { members.append(("title", .string(title))) }
+        if let proxy { members.append(("proxy", .secret(proxy))) }
+        if let pageMessages {
+            let rules = WebViewCommand.object([
+                ("origins", Self.strings(pageMessages.origins)), ("types", Self.strings(pageMessages.types)),
+            ])
+            members.append(("pageMessages", rules.content))
+        }
+        return members
+    }
+
+    private static func strings(_ texts: [String]) -> JSONValue.Content {
+        .array(texts.map { JSONValue(.string($0)) })
+    }
+}

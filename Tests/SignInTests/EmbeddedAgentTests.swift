@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import CountersignCryptography
+import CountersignOAuth
+import CountersignTestOrigin
+import Glibc
+import Synchronization
+import Testing
+
+@testable import CountersignSignIn
+
+/// The agent with a program that says what the test wants in place of `countersign-webview`.
+@Suite struct EmbeddedAgentTests {
+    private let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    private final class Log<Entry: Sendable>: Sendable {
+        private let content = Mutex<[Entry]>([])
+        var entries: [Entry] { content.withLock { $0 } }
+        func add(_ entry: Entry) { content.withLock { $0.append(entry) } }
+    }
+
+    private static let ready = #"{"protocolVersion":1,"type":"ready","webKit":"2"}"#
+    private static let closed = #"{"reason":"close","type":"closed"}"#
+
+    private static func redirect(_ query: String) -> String {
+        #"{"type":"redirect","url":"com.example.app:/cb?\#(query)"}"#
+    }
+
+    /// `script` is of sh. `say` prints a line, `hear` reads one into `$line` and keeps it.
+    private func agent(_ script: String, door: EmbeddedAgent.Door? = nil) throws -> EmbeddedAgent {
+        let text = """
+            #!/bin/sh
+            printf '%s\\n' "$@" > \(folder.file("arguments"))
+            say() { printf '%s\\n' "$1"; }
+            hear() { IFS= read -r line || exit 9; printf '%s\\n' "$line" >> \(folder.file("heard")); }
+            \(script)
+
+            """
+        let path = try folder.write("webview", text)
+        chmod(path, 0o755)
+        return EmbeddedAgent(
+            environment: ["COUNTERSIGN_WEBVIEW": path, "PATH": "/usr/bin:/bin"], door: door)
+    }
+
+    private var heard: [String] { TextFile.lines(folder.file("heard")) }
+
+    /// A redirect with `state=good` is the right one.
+    private func page(
+        _ events: Log<UserAgentEvent> = Log(), messages: PageMessageRules? = nil, scheme: Origin.Scheme = .https,
+        answer: @escaping @Sendable (PageMessage) async -> String? = { _ in nil }
+    ) throws -> SignInPage {
+        let origin = Origin(scheme: scheme, host: "127.0.0.1", port: 8443)
+        return SignInPage(
+            url: try EndpointURL("\(scheme.rawValue)://127.0.0.1:8443/authorize?a=b", "page", .secureOrLoopback),
+            redirect: try RedirectURI("com.example.app:/cb"), origins: [origin], limit: .seconds(600),
+            messages: messages, report: { events.add($0) },
+            judge: { $0.contains("state=good") ? .accepted : $0.contains("error=") ? .failed : .foreign },
+            answer: answer)
+    }
+
+    @Test func anAcceptedRedirectClosesTheWindow() async throws {
+        let events = Log<UserAgentEvent>()
+        let agent = try agent(
+            """
+            say '\(Self.ready)'; hear
+            say '{"type":"loadStarted","url":"https://127.0.0.1:8443/authorize"}'
+            say '{"type":"navigationRefused","url":"https://evil.example/","why":"origin"}'
+            say '\(Self.redirect("state=bad"))'
+            say '\(Self.redirect("code=secret&state=good"))'; hear
+            say '{"cookies":[],"type":"cookies"}'
+            say '\(Self.closed)'
+            """)
+        try await agent.show(page(events))
+        #expect(
+            events.entries == [
+                .loadStarted(url: "https://127.0.0.1:8443/authorize"),
+                .navigationRefused(url: "https://evil.example/", reason: "it is not one of the profile's hosts"),
+            ])
+        #expect(heard.count == 2 && heard.last == #"{"type":"close"}"#)
+        #expect(heard.first?.contains(#""redirectURIs":["com.example.app:/cb"]"#) == true)
+        #expect(heard.first?.contains(#""allowedOrigins":["https://127.0.0.1:8443"]"#) == true)
+        #expect(heard.first?.contains(#""timeLimitSeconds":600"#) == true)
+    }
+
+    @Test func aFailedRedirectCancelsTheWindow() async throws {
+        let agent = try agent(
+            "say '\(Self.ready)'; hear; say '\(Self.redirect("error=x"))'; hear; say '\(Self.closed)'")
+        try await agent.show(page())
+        #expect(heard.last == #"{"type":"cancel"}"#)
+    }
+
+    @Test func theProxysPasswordIsNotAnArgument() async throws {
+        let door = EmbeddedAgent.Door(proxy: Secret(utf8: "http://c:secret@127.0.0.1:1"), bundle: "/bundle.pem")
+        let script = "say '\(Self.ready)'; hear; say '\(Self.closed)'"
+        try await agent(script, door: door).show(page())
+        #expect(TextFile.lines(folder.file("arguments")) == ["--ca-bundle", "/bundle.pem"])
+        #expect(heard.first?.contains(#""proxy":"http://c:secret@127.0.0.1:1""#) == true)
+        // Plain http goes through no proxy with a password.
+        try await agent(script, door: door).show(page(scheme: .http))
+        #expect(TextFile.lines(folder.file("arguments")) == ["--loopback-http"])
+        #expect(heard.last?.contains("proxy") == false)
+    }
+
+    @Test(
+        arguments: [
+            (#"say '{"reason":"window","type":"closed"}'"#, .cancelled, "the window was closed"),
+            (#"say '{"reason":"timeLimit","type":"closed"}'"#, .timedOut, "within 600 seconds"),
+            (
+                #"say '{"code":"noDisplay","remedy":"r","sentence":"no display","type":"failed"}'"#, .noAgent,
+                "no display"
+            ),
+            (#"say '{"code":"webProcess","remedy":"r","sentence":"gone","type":"failed"}'"#, .environment, "gone"),
+            ("exit 3", .environment, "ended unexpectedly, with the status 3"),
+            ("kill -ABRT $$", .environment, "ended unexpectedly, with the status 134"),
+            ("say 'text'", .environment, "does not follow its protocol"),
+            (#"say '{"type":"ready","protocolVersion":2,"webKit":"2"}'"#, .environment, "its version is 2"),
+            ("head -c 3000000 /dev/zero | tr '\\0' a; sleep 600", .environment, "a line is too long"),
+        ] as [(String, SignInError.Code, String)])
+    func everyOtherEndIsAnError(script: String, code: SignInError.Code, detail: String) async throws {
+        let agent = try agent("say '\(Self.ready)'; hear; \(script)")
+        let error = await #expect(throws: SignInError.self) { try await agent.show(page()) }
+        #expect(error?.code == code && error?.detail.contains(detail) == true, "\(String(describing: error))")
+    }
+
+    @Test func cancellingClosesTheWindow() async throws {
+        let agent = try agent("say '\(Self.ready)'; hear; hear; say '{\"reason\":\"cancel\",\"type\":\"closed\"}'")
+        let page = try page()
+        let task = Task { try await agent.show(page) }
+        #expect(poll(seconds: 60) { heard.isEmpty ? nil : true } == true)
+        task.cancel()
+        await #expect(throws: SignInError(.cancelled, "")) { try await task.value }
+        #expect(heard.last == #"{"type":"cancel"}"#)
+    }
+
+    /// The program and what it has started are killed.
+    @Test func aWindowThatDoesNotCloseIsKilled() async throws {
+        var agent = try agent(
+            """
+            trap '' TERM
+            sleep 600 & echo $! > \(folder.file("child"))
+            say '\(Self.ready)'; hear; say '\(Self.redirect("state=good"))'; exec sleep 600
+            """)
+        agent.closingLimit = .milliseconds(100)
+        let error = await #expect(throws: SignInError.self) { try await agent.show(page()) }
+        #expect(error?.detail.contains("137") == true, "\(String(describing: error))")
+        let child = try #require(pid_t(TextFile.lines(folder.file("child")).first ?? ""))
+        let isGone = poll(seconds: 60) {
+            let state = TextFile.text("/proc/\(child)/stat")
+            return state.isEmpty || state.contains(") Z ") ? true : nil
+        }
+        #expect(isGone == true)
+    }
+
+    @Test func messagesAreAnsweredOneAfterTheOther() async throws {
+        func message(_ id: Int) -> String {
+            #"{"body":"{\"callbacks\":[]}","id":\#(id),"origin":"https://127.0.0.1:8443","type":"pageMessage"}"#
+        }
+        let rules = PageMessageRules(origins: ["https://127.0.0.1:8443"], types: ["NameCallback"])
+        let (asked, waiting) = (Log<PageMessage>(), Log<PageMessage>())
+        let agent = try agent(
+            """
+            say '\(Self.ready)'; hear; say '\(message(1))'; say '\(message(2))'; hear; hear
+            say '\(message(3))'; hear; say '{"reason":"cancel","type":"closed"}'
+            """)
+        let error = await #expect(throws: SignInError.self) {
+            try await agent.show(
+                page(messages: rules) { message in
+                    waiting.add(message)
+                    await Task.yield()
+                    #expect(waiting.entries.count == asked.entries.count + 1)
+                    asked.add(message)
+                    return asked.entries.count < 3 ? "{}" : nil
+                })
+        }
+        #expect(error?.code == .cancelled && asked.entries.count == 3)
+        #expect(heard.first?.contains(#""types":["NameCallback"]"#) == true)
+        #expect(
+            heard.dropFirst() == [
+                #"{"type":"answerMessage","id":1,"answer":"{}"}"#, #"{"type":"answerMessage","id":2,"answer":"{}"}"#,
+                #"{"type":"cancel"}"#,
+            ])
+    }
+
+    /// A question to which nobody replies ends with the window.
+    @Test func aClosedWindowEndsTheQuestion() async throws {
+        let agent = try agent(
+            """
+            say '\(Self.ready)'; hear
+            say '{"body":"{}","id":1,"origin":"https://127.0.0.1:8443","type":"pageMessage"}'
+            say '{"reason":"window","type":"closed"}'
+            """)
+        let error = await #expect(throws: SignInError.self) {
+            try await agent.show(
+                page { _ in
+                    while !Task.isCancelled { try? await Task.sleep(for: .seconds(600)) }
+                    return nil
+                })
+        }
+        #expect(error == .windowClosed)
+    }
+
+    @Test func theProgramIsFoundInThreePlaces() throws {
+        for place in ["named", "beside", "path"] {
+            try folder.write("\(place)/countersign-webview", "")
+            chmod(folder.file("\(place)/countersign-webview"), 0o755)
+        }
+        let (named, beside, path) = (folder.file("named"), folder.file("beside"), folder.file("path"))
+        var environment = ["COUNTERSIGN_WEBVIEW": named + "/countersign-webview", "PATH": path]
+        #expect(try WebViewProgram.path(in: environment, folder: beside).hasPrefix(named))
+        environment["COUNTERSIGN_WEBVIEW"] = ""
+        #expect(try WebViewProgram.path(in: environment, folder: beside).hasPrefix(beside))
+        #expect(try WebViewProgram.path(in: environment, folder: nil).hasPrefix(path))
+        for missing in [["COUNTERSIGN_WEBVIEW": "/nowhere", "PATH": path], ["PATH": "/nowhere"]] {
+            let error = #expect(throws: SignInError.self) { try WebViewProgram.path(in: missing, folder: nil) }
+            #expect(error?.code == .noAgent)
+        }
+    }
+}
