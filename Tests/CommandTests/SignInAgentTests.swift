@@ -91,7 +91,7 @@ import Testing
             environment: try bench.sandbox.environment(adding: bench.environment))
         try terminal.when("to sign out? [y/N] ", type: "y\n")
         #expect(terminal.waitForExit() == 0, "\(terminal.screen)")
-        let isOpened = poll(seconds: 60) { bench.provider.requests.contains("GET /logout 404") ? true : nil }
+        let isOpened = poll(seconds: 60) { bench.provider.requests.contains("GET /logout 200") ? true : nil }
         #expect(isOpened == true, "\(terminal.screen)")
         let log = TextFile.lines(bench.provider.log).last ?? ""
         #expect(log.contains("\"client_id\", \"logout_hint\"]"), "\(log)")
