@@ -31,7 +31,7 @@ let package = Package(
         module("Challenges", ["Cryptography"]),
         module("SPNEGO", ["Cryptography"]),
         module("NTLM", ["SPNEGO", "Challenges", "Cryptography"]),
-        module("SitePolicy", ["Challenges"]),
+        module("SitePolicy", ["Challenges", "Cryptography"]),
         module("JSON", ["SitePolicy", "Cryptography"]),
         module("OAuth", ["JSON", "SitePolicy", "Challenges", "Cryptography"]),
         module("Negotiate", ["SPNEGO", "Challenges", "Cryptography", "CGSSAPI"]),
