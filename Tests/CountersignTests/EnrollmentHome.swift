@@ -59,8 +59,12 @@ final class EnrollmentHome: Sendable {
         }
     }
 
-    /// Where a browser that opens `url` is sent.
-    func redirect(of url: String) async throws -> String { try await curl(["-w", "%{redirect_url}"], url) }
+    /// Where a browser that opens `url` is sent, as the provider writes it: curl takes an unknown scheme for a path.
+    func redirect(of url: String) async throws -> String {
+        let head = try await curl(["-D", "-"], url)
+        let field = head.split(whereSeparator: \.isNewline).first { $0.lowercased().hasPrefix("location: ") }
+        return field.map { String($0.dropFirst("location: ".count)) } ?? ""
+    }
 
     /// Follows redirects as a browser does, to the sign-in's listener.
     struct Browser: UserAgent {
