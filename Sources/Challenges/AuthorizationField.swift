@@ -4,7 +4,9 @@ import CountersignCryptography
 
 /// The value of an `Authorization` or `Proxy-Authorization` field (RFC 9110 §11.6.2) that this process computed. It is
 /// secret, and redacted when printed.
-package struct AuthorizationField: Equatable, Sendable {
+///
+/// A class, because it is copied many times for each request, and each copy of a structure counts two references.
+package final class AuthorizationField: Sendable {
     package let scheme: String
     /// Everything after the scheme.
     private let credentials: Secret
@@ -71,6 +73,12 @@ extension [UInt8] {
             append(contentsOf: value)
         }
         append(quote)
+    }
+}
+
+extension AuthorizationField: Equatable {
+    package static func == (left: AuthorizationField, right: AuthorizationField) -> Bool {
+        left === right || (left.scheme == right.scheme && left.credentials == right.credentials)
     }
 }
 

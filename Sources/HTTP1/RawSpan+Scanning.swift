@@ -97,16 +97,17 @@ extension RawSpan {
 
     /// Whether every octet is ASCII and not a control character.
     var isPrintable: Bool {
-        // Each octet less 0x20: what is printable is below 0x5F, and control characters wrap around.
-        var largest = SIMD16<UInt8>(repeating: 0)
-        var position = 0
-        while position <= byteCount - 16 {
-            let octets = unsafeLoadUnaligned(fromByteOffset: position, as: SIMD16<UInt8>.self)
-            largest = pointwiseMax(largest, octets &- 0x20)
-            position += 16
+        withUnsafeBytes { octets in
+            // The highest bit of an octet of `bad` is set if the octet was beyond ASCII, 0x7F or below 0x20. An octet
+            // beyond ASCII can make the others wrong by a carry, but not the result.
+            var bad: UInt64 = 0
+            let wholeWords = octets.count & ~7
+            for offset in stride(from: 0, to: wholeWords, by: 8) {
+                let word = octets.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+                bad |= word | (word &+ RawSpan.low) | ~((word | RawSpan.high) &- (RawSpan.low &* 0x20))
+            }
+            return bad & RawSpan.high == 0 && octets[wholeWords...].allSatisfy { $0 &- 0x20 < 0x5F }
         }
-        while position < byteCount, byte(position) &- 0x20 < 0x5F { position += 1 }
-        return position == byteCount && largest.max() < 0x5F
     }
 
     /// Visits the elements of the comma-separated list at `value`, except empty ones.

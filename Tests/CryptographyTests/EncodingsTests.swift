@@ -49,6 +49,16 @@ import Testing
 }
 
 @Suite struct HexTests {
+    @Test func everyByteHasTheSameDigitsAtEachOffset() {
+        let octets = (UInt8.min...UInt8.max).map { $0 }
+        // Every length leaves another remainder of the words that are converted at once.
+        for start in 250..<256 {
+            let bytes = Array((octets + octets)[start..<(start + 256)])
+            #expect(Hex.digits(bytes) == Array(Hex.encode(bytes).utf8))
+            #expect(Hex.digits(Array(bytes.dropLast(start % 4))) == Array(Hex.encode(bytes.dropLast(start % 4)).utf8))
+        }
+    }
+
     @Test func digitsAreLowerCaseAndMayBeSeparated() {
         #expect(Hex.encode([0x00, 0x9F, 0xAB]) == "009fab")
         #expect(Hex.encode([0x00, 0x9F, 0xAB], separator: ":") == "00:9f:ab")

@@ -26,6 +26,21 @@ import Testing
 
     /// Tests all pairs, to detect a borrow or carry from one octet of a word to the next.
     @Test(arguments: 0..<9)
+    func printableTextHasNoOtherOctet(place: Int) {
+        for first in UInt8.min...UInt8.max {
+            for second in UInt8.min...UInt8.max {
+                var bytes: [UInt8] = Array("text of 16 bytes".utf8)
+                bytes[place] = first
+                bytes[place + 1] = second
+                let isPrintable = bytes.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
+                guard bytes.span.bytes.isPrintable != isPrintable else { continue }
+                Issue.record("\(first) and \(second) at \(place)")
+            }
+        }
+    }
+
+    /// Tests all pairs, to detect a borrow or carry from one octet of a word to the next.
+    @Test(arguments: 0..<9)
     func tokenEndsAtTheFirstOtherOctet(place: Int) {
         for first in UInt8.min...UInt8.max {
             for second in UInt8.min...UInt8.max {
