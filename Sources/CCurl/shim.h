@@ -110,6 +110,9 @@ static inline CURLcode csn_curl_global_init_wiping(void) {
 
 static const long csn_CURLAUTH_BASIC_OR_DIGEST = (long)(CURLAUTH_BASIC | CURLAUTH_DIGEST);
 
+// With CURLAUTH_ONLY, the first request has no token: it answers a challenge.
+static const long csn_CURLAUTH_BEARER_WHEN_ASKED = (long)(CURLAUTH_BEARER | CURLAUTH_ONLY);
+
 static inline CURLcode csn_curl_set_string(CURL *handle, CURLoption option, const char *value) {
     return CSN_CURL(curl_easy_setopt)(handle, option, value);
 }

@@ -59,7 +59,7 @@ struct CertificationPath {
 
 extension Certificate {
     /// Whether the certificate is signed with its own key. Verifies the signature.
-    var isSelfSigned: Bool {
+    package var isSelfSigned: Bool {
         defer { ERR_clear_error() }
         return withX509 { X509_self_signed($0, 1) } == 1
     }

@@ -8,8 +8,8 @@ import CountersignCryptography
 /// libcurl as the client of one EST server: one handle, which reuses its connection for several calls. Calls block, and
 /// only one may run at a time.
 ///
-/// https only; no redirects, proxy, `.netrc`, cookies or TLS session resumption. A credential answers one 401 per call,
-/// with Digest if it is offered and Basic otherwise; a second 401 ends the call.
+/// https only; no redirects, proxy, `.netrc`, cookies or TLS session resumption. A token or credential answers one 401
+/// per call, with Bearer or Digest if it is offered and Basic otherwise; a second 401 ends the call.
 final class CurlSession {
     private let handle: UnsafeMutableRawPointer
     private let tls: ServerTLS
@@ -69,7 +69,7 @@ final class CurlSession {
                 throw fault
             }
             var response = transfer.response
-            response.answersCredential = access.credential != nil && transfer.rejections > 0
+            response.answered = transfer.rejections > 0 ? access.answer(toBearer: transfer.wasAskedForToken) : nil
             return Answer(response: response, request: transfer.body?.request)
         }
         throw EnrollmentError(.handshakeFailed, "the server changes the TLS version with every connection")
@@ -143,15 +143,25 @@ final class CurlSession {
 
     /// Only if the server is verified.
     private func authenticate() throws(EnrollmentError) {
-        guard tls.verifier != nil, let credential = access.credential else { return }
-        try set(csn_curl_set_long(handle, CURLOPT_HTTPAUTH, csn_CURLAUTH_BASIC_OR_DIGEST))
-        try set(csn_curl_set_string(handle, CURLOPT_USERNAME, credential.user))
-        let terminated = Secret(count: credential.password.count + 1) { room in
-            credential.password.withBytes { room.copyMemory(from: $0) }
+        guard tls.verifier != nil else { return }
+        var schemes = 0
+        if let token = access.token {
+            schemes |= csn_CURLAUTH_BEARER_WHEN_ASKED
+            try set(CURLOPT_XOAUTH2_BEARER, token.token)
         }
+        if let credential = access.credential {
+            schemes |= csn_CURLAUTH_BASIC_OR_DIGEST
+            try set(csn_curl_set_string(handle, CURLOPT_USERNAME, credential.user))
+            try set(CURLOPT_PASSWORD, credential.password)
+        }
+        if schemes != 0 { try set(csn_curl_set_long(handle, CURLOPT_HTTPAUTH, schemes)) }
+    }
+
+    private func set(_ option: CURLoption, _ secret: Secret) throws(EnrollmentError) {
+        let terminated = Secret(count: secret.count + 1) { room in secret.withBytes { room.copyMemory(from: $0) } }
         try set(
             terminated.withBytes {
-                csn_curl_set_string(handle, CURLOPT_PASSWORD, $0.assumingMemoryBound(to: CChar.self).baseAddress)
+                csn_curl_set_string(handle, option, $0.assumingMemoryBound(to: CChar.self).baseAddress)
             })
     }
 

@@ -16,6 +16,8 @@ final class CurlTransfer: CurlReceiver {
     private(set) var headIsWhole = false
     /// The number of 401 responses so far.
     private(set) var rejections = 0
+    /// The first 401 response offered Bearer.
+    private(set) var wasAskedForToken = false
     /// The reason why a callback stopped the transfer.
     private(set) var stop: Stop?
 
@@ -44,9 +46,19 @@ final class CurlTransfer: CurlReceiver {
             headIsWhole = false
             response.status = status
             if status == 401 { rejections += 1 }
-        case .field(let name, let value): response.fields.append((name, value))
+        case .field(let name, let value):
+            response.fields.append((name, value))
+            if rejections == 1, response.status == 401, name == "www-authenticate", Self.offersBearer(value) {
+                wasAskedForToken = true
+            }
         case .end: headIsWhole = true
         }
+    }
+
+    /// Whether a field offers Bearer, among other schemes or alone. Bearer in a quoted string is not told apart, which
+    /// only matters to the text of an error.
+    private static func offersBearer(_ value: String) -> Bool {
+        value.split { $0 == "," || $0 == " " }.contains { $0.lowercased() == "bearer" }
     }
 
     override func received(body bytes: UnsafeRawBufferPointer) -> Bool {

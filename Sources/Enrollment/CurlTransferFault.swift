@@ -71,18 +71,22 @@ struct CurlTransferFault {
             PrintableText.plain(field.value.prefix { $0 != " " && $0 != "," })
         }
         let schemes = offered.isEmpty ? "no scheme" : offered.joined(separator: ", ")
+        let answer = transfer.rejections > 1 ? access.answer(toBearer: transfer.wasAskedForToken) : nil
         let detail =
-            if let credential = access.credential {
+            if answer == .token, let token = access.token {
+                "the server rejected the access token \"\(token.name)\""
+            } else if let credential = access.credential {
                 transfer.rejections > 1
                     ? "the server rejected credential \"\(credential.name)\""
                     : "the server offers \(schemes), and credential \"\(credential.name)\" answers Basic and Digest only"
+            } else if let token = access.token {
+                "the server offers \(schemes), and the access token \"\(token.name)\" answers Bearer only"
             } else if tls.hasShownIdentity {
                 "the server accepts the identity only together with a user name and password (\(schemes))"
             } else {
                 "the server requires a user name and password (\(schemes)), and none was given"
             }
-        let isSent = access.credential != nil && transfer.rejections > 1
-        return EnrollmentError(.unauthorized, detail, statusCode: 401, rejects: isSent ? .credential : nil)
+        return EnrollmentError(.unauthorized, detail, statusCode: 401, rejects: answer)
     }
 
     // MARK: Certificates

@@ -14,18 +14,29 @@ package struct ESTAuthentication: Sendable {
     package var refused: [Certificate]
     /// Answers one Basic or Digest challenge per call, on a verified connection only.
     package var credential: PasswordCredential?
+    /// Answers one Bearer challenge per call, on a verified connection only, and is preferred to the credential.
+    package var token: TokenCredential?
     /// Answers a TLS CertificateRequest.
     package var identity: Identity?
 
     /// `server` is nil if the same anchors verify the server.
     package init(
         anchors: [Certificate], server: ESTServerAnchors? = nil, refusing refused: [Certificate] = [],
-        credential: PasswordCredential? = nil, identity: Identity? = nil
+        credential: PasswordCredential? = nil, token: TokenCredential? = nil, identity: Identity? = nil
     ) {
         self.anchors = anchors
         self.server = server ?? .explicit(anchors)
         self.refused = refused
         self.credential = credential
+        self.token = token
         self.identity = identity
+    }
+}
+
+extension ESTAuthentication {
+    /// What answers a challenge that offers Bearer, or not; nil if nothing does.
+    func answer(toBearer offersBearer: Bool) -> EnrollmentError.Object? {
+        if offersBearer, token != nil { return .token }
+        return credential == nil ? nil : .credential
     }
 }

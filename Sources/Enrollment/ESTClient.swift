@@ -58,6 +58,9 @@ package final class ESTClient: Sendable {
                 .configuration, "the trust anchor \"\(anchor)\" is not a self-signed certificate authority",
                 hint: "give the root of its chain")
         }
+        if let token = access.token, !TokenCredential.isToken(token.token) {
+            throw EnrollmentError(.configuration, "the access token \"\(token.name)\" cannot be sent (RFC 6750 §2.1)")
+        }
         guard let credential = access.credential else { return }
         guard credential.password.withBytes({ !$0.contains(0) }), !credential.user.isEmpty,
             !credential.user.contains(":"), !credential.user.contains("\0")
@@ -137,6 +140,7 @@ package final class ESTClient: Sendable {
     package func proveIdentity() async throws(EnrollmentError) -> Bool {
         var shown = access
         shown.credential = nil
+        shown.token = nil
         guard shown.identity != nil else { throw EnrollmentError(.configuration, "there is no identity to try") }
         let client = try ESTClient(endpoint: endpoint, access: shown, now: now)
         return try await client.worker.run { [endpoint] session, tls, cancellation throws(EnrollmentError) in
@@ -162,7 +166,7 @@ extension ESTResponse {
         case 200..<300: return malformed("the server answered \(operation) with \(summary)")
         default:
             // Some servers send 403 for a locked account. The password must not be sent again and again.
-            let object = status == 403 && answersCredential ? .credential : object
+            let object = status == 403 ? answered ?? object : object
             let error = EnrollmentError(
                 .refused, "the server refused \(operation): \(summary)", statusCode: status, retryAfter: wait,
                 rejects: object)

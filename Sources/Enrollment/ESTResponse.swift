@@ -10,8 +10,8 @@ struct ESTResponse {
     /// Names in lower case.
     var fields: [(name: String, value: String)] = []
     var body: [UInt8] = []
-    /// The request was sent with a user name and password.
-    var answersCredential = false
+    /// What the request was sent with in answer to a challenge; nil if there was none.
+    var answered: EnrollmentError.Object?
 
     /// The first value of a field.
     func field(_ name: String) -> String? { fields.first { $0.name == name }?.value }

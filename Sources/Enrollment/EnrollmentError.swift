@@ -46,6 +46,8 @@ package struct EnrollmentError: CodedError {
         case request
         /// The user name and password that were sent.
         case credential
+        /// The access token that was sent.
+        case token
     }
 
     package let code: Code

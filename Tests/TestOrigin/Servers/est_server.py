@@ -37,7 +37,8 @@ DEFAULTS = {
     "alert": None,  # number of an alert to send for other client certificates than those in alertUnless; only TLS 1.2
     "alertUnless": [],  # hexadecimal serial numbers
     "revoked": [],  # hexadecimal serial numbers that get the alert certificate_revoked
-    "auth": None,  # basic, digest, digest-sha256, both, negotiate, or None for no password
+    "auth": None,  # basic, digest, digest-sha256, both, bearer, bearer-basic, negotiate, or None for no password
+    "tokens": "canary-access-",  # what an access token has to begin with
     "authFor": ["csrattrs", "simpleenroll", "simplereenroll"],  # operations that require it
     "certificateIsEnough": True,  # a client certificate replaces the password
     "user": "jdoe",
@@ -473,10 +474,14 @@ class Exchange:
             return True
         given = self.fields.get("authorization", "")
         scheme, _, rest = given.partition(" ")
-        if scheme.lower() == "basic" and kind in ("basic", "both"):
+        if scheme.lower() == "basic" and kind in ("basic", "both", "bearer-basic"):
             user, _, password = base64.b64decode(rest).decode().partition(":")
             if (user, password) == (self.values["user"], self.values["password"]):
                 self.user = user
+                return True
+        if scheme.lower() == "bearer" and kind in ("bearer", "bearer-basic"):
+            if rest.startswith(self.values["tokens"]):
+                self.user = "token"
                 return True
         if scheme.lower() == "digest" and kind.startswith(("digest", "both")):
             return self.is_digest_good(rest, kind)
@@ -513,7 +518,8 @@ class Exchange:
             digest = [f'Digest realm="est", qop="auth", nonce="{nonce}", algorithm=SHA-256{tail}']
         offers = {
             "basic": ['Basic realm="est"'], "both": ['Basic realm="est"'] + digest, "digest": digest,
-            "digest-sha256": digest, "negotiate": ["Negotiate"],
+            "digest-sha256": digest, "negotiate": ["Negotiate"], "bearer": ['Bearer realm="est"'],
+            "bearer-basic": ['Basic realm="est"', 'Bearer realm="est"'],
         }[kind]
         self.respond(401, {"WWW-Authenticate": offers, "Content-Type": "text/plain"}, b"authentication required")
 
