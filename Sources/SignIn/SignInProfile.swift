@@ -26,6 +26,8 @@ package struct SignInProfile: Sendable {
     package let sites: [String]
     /// The session of the provider that the clients of a group share; nil for none.
     package let session: SessionScope?
+    /// Issues a client certificate after the sign-in; nil for none.
+    package let certificates: CertificateService?
 
     /// The largest document, in bytes.
     package static let maximumBytes = 64 << 10
@@ -68,9 +70,17 @@ package struct SignInProfile: Sendable {
             prompt: try reader.stringIfPresent("prompt"), usesFormPost: try reader.boolIfPresent("form_post") ?? false)
         navigationOrigins = try Self.navigationOrigins(&reader)
         pageMessages = try Self.pageMessages(&reader)
-        sites = try Self.sites(&reader)
+        sites = try Self.sites(&reader, upTo: Self.maximumSites)
         session = try SessionScope(&reader, issuer: issuer, sites: sites)
+        certificates = try CertificateService(&reader)
+        if reader.valueIfPresent("compliance_service") != nil {
+            throw reader.invalid(
+                "compliance_service", "is not supported yet: this version asks no service whether the device complies")
+        }
         try reader.finish()
+        guard siteLines(name: "").count <= Self.maximumSites else {
+            throw reader.invalid("sites", "and the sites of \"est\" and \"session\" are more than \(Self.maximumSites)")
+        }
     }
 
     private static func redirect(_ reader: inout JSONReader) throws -> RedirectURI {
@@ -148,11 +158,9 @@ package struct SignInProfile: Sendable {
     }
 
     /// Only sites: an option such as `credential=` could send another credential of the person there.
-    private static func sites(_ reader: inout JSONReader) throws -> [String] {
+    static func sites(_ reader: inout JSONReader, upTo limit: Int) throws -> [String] {
         let sites = try reader.stringsIfPresent("sites") ?? []
-        guard sites.count <= maximumSites else {
-            throw reader.invalid("sites", "has more than \(maximumSites) entries")
-        }
+        guard sites.count <= limit else { throw reader.invalid("sites", "has more than \(limit) entries") }
         let values = try reader.arrayIfPresent("sites") ?? []
         for (site, value) in zip(sites, values)
         where site.isEmpty || site.contains(where: { $0.isWhitespace || $0 == "#" }) {
@@ -186,15 +194,35 @@ package struct SignInProfile: Sendable {
 
     /// The lines for the list of sites, for a sign-in of that name.
     package func siteLines(name: String) -> [String] {
-        var lines = sites.map { "\($0) answer=bearer credential=\(name)" }
+        // A site is written once, whether it gets the token, the certificate, or both.
+        let certified = certificates?.sites ?? []
+        let all = sites + certified.filter { Self.index(of: $0, in: sites) == nil }
+        var lines = all.map { site in
+            let getsToken = Self.index(of: site, in: sites) != nil
+            let isCertified = Self.index(of: site, in: certified) != nil
+            var words = [site]
+            switch (getsToken, isCertified) {
+            case (true, true): words += ["answer=certificate,bearer", "credential=\(name)", "identity=\(name)"]
+            case (true, false): words += ["answer=bearer", "credential=\(name)"]
+            case (false, _): words += ["answer=certificate", "identity=\(name)"]
+            }
+            return words.joined(separator: " ")
+        }
         guard let session else { return lines }
-        let index = sites.firstIndex { (try? SitePattern(parsing: $0, publicSuffixes: .none)) == session.site }
-        if let index {
+        if let index = Self.index(of: session.site.description, in: all) {
             lines[index] += " \(session.options)"
         } else {
             lines.append("\(session.site.description) answer=none \(session.options)")
         }
         return lines
+    }
+
+    /// Where `sites` has the site, however it is written.
+    private static func index(of site: String, in sites: [String]) -> Int? {
+        let pattern = try? SitePattern(parsing: site, publicSuffixes: .none)
+        return sites.firstIndex { other in
+            other == site || pattern != nil && (try? SitePattern(parsing: other, publicSuffixes: .none)) == pattern
+        }
     }
 }
 

@@ -57,7 +57,9 @@ import Testing
             name: name, profile: "{}", source: "", issuer: "https://id.corp.example", subject: "", account: "",
             scope: "", sites: [], signedIn: 1, expires: 2, formerIssuer: nil)
         let tokens = SignInTokens(access: Secret(utf8: "a"), refresh: nil, identity: nil).encoded
-        for (operation, secret) in [(.checkSignIn(name: name, sites: []), nil), (.storeSignIn(new), tokens)]
+        for (operation, secret) in [
+            (.checkSignIn(name: name, sites: [], obtainsCertificate: nil), nil), (.storeSignIn(new), tokens),
+        ]
             as [(VaultOperation, Secret?)]
         {
             let error = #expect(throws: CountersignError.self) { try operations.perform(operation, secret: secret) }

@@ -348,7 +348,7 @@ struct VaultServerTests {
                 (.repairIdentity(name: "socket"), nil),
                 (.refreshIdentity(name: "socket", options: IdentityRenewal.Options()), nil),
                 (.checkEnrollment(name: "est", replaces: false), nil), (.enrollIdentity(enrollment), nil),
-                (.checkSignIn(name: "signed-in", sites: []), nil),
+                (.checkSignIn(name: "signed-in", sites: [], obtainsCertificate: nil), nil),
                 (.storeSignIn(signIn), SignInTokens(access: canary, refresh: canary, identity: canary).encoded),
                 (.listSignIns, nil), (.removeSignIn(name: "signed-in"), nil),
                 (.storeSession(session.listed, replaces: false), session.values), (.listSessions, nil),

@@ -108,6 +108,54 @@ struct LibraryEnrollmentTests {
         #expect(try await signIns.all() == [signIn])
     }
 
+    /// `est` in a profile.
+    @Test func aSignInBringsACertificate() async throws {
+        let server = try ESTServer(#"{"auth": "bearer", "clientCertificate": "optional"}"#)
+        let home = try EnrollmentHome()
+        let est: [String: any Sendable] = [
+            "server": server.address(), "anchor": TextFile.text(server.certificate("ca")),
+            "sites": ["https://pay.corp.example"],
+        ]
+        let enrollment = try home.enrollment(["est": est])
+        let service = try #require(enrollment.profile.certificateService)
+        #expect(service.server == server.address() && service.sites == ["https://pay.corp.example"])
+        #expect(service.anchors.map(\.subject) == ["CN=EST CA,O=Test"])
+        let progress = enrollment.progress
+        let signIn = try await enrollment.signIn(with: .custom(EnrollmentHome.Browser(home)))
+        #expect(
+            await Self.collect(progress).suffix(2) == [
+                .certificateRequested(server: server.address()), .stored(signIn),
+            ])
+        let certificate = try #require(signIn.certificate)
+        #expect(certificate.subject == "CN=jdoe@acme.example" && certificate.server == server.address())
+        #expect(certificate.notAfter.map { $0 > signIn.signedIn } == true)
+        let controller = try ChallengeController(home: home.path)
+        let space = ProtectionSpace(host: "pay.corp.example", authenticationMethod: .clientCertificate)
+        let (_, credential) = await controller.handle(AuthenticationChallenge(protectionSpace: space))
+        guard case .identity(let identity)? = credential else {
+            Issue.record("\(credential.debugDescription)")
+            return
+        }
+        #expect(identity.chain.first?.notAfter == certificate.notAfter)
+        try await home.signIns.signOut("work")
+        #expect(try home.vault.identityNames.isEmpty && home.vault.enrollments.isEmpty)
+    }
+
+    @Test func withoutTheCertificateNothingIsStored() async throws {
+        let server = try ESTServer(#"{"auth": "bearer", "fault": "500", "faultFor": "simpleenroll"}"#)
+        let home = try EnrollmentHome()
+        let est: [String: any Sendable] = [
+            "server": server.address(), "anchor": TextFile.text(server.certificate("ca")),
+        ]
+        let enrollment = try home.enrollment(["est": est])
+        let error = await #expect(throws: ChallengeError.self) {
+            try await enrollment.signIn(with: .custom(EnrollmentHome.Browser(home)))
+        }
+        #expect(error?.code == .providerUnreachable && error?.detail.contains("has issued no certificate") == true)
+        #expect(try await home.signIns.all().isEmpty && home.vault.pendingEnrollments.isEmpty)
+        #expect(home.provider.requests.contains("POST /revoke access_token 200"))
+    }
+
     // MARK: Signing out
 
     @Test func signingOutRemovesExactlyWhatTheSignInBrought() async throws {

@@ -144,7 +144,7 @@ struct LibraryFaultTests {
         #expect(ChallengeError(refreshing: CountersignError(.unknownName, "none")).code == .nothingToAnswerWith)
         #expect(ChallengeError(refreshing: CountersignError(.refused, "no")).fault == .peer)
         let refused = CredentialRefused(
-            generation: 1, name: "enrollment", server: "s", reason: "401", turnsDownRequest: true)
+            generation: 1, name: "enrollment", isToken: false, server: "s", reason: "401", turnsDownRequest: true)
         #expect(ChallengeError(refreshing: refused).code == .refreshFailed)
     }
 

@@ -38,6 +38,9 @@ struct SignInSnippets {
         print("\(profile.source) signs you in at \(profile.issuer) as \"\(enrollment.name)\"")
         print("scopes: \(profile.scopes.joined(separator: " "))")
         for site in profile.sites { print("\(site) gets your access token") }
+        if let service = profile.certificateService {
+            print("\(service.server) gets your access token, and issues a certificate for \(service.sites)")
+        }
         return true
     }
 

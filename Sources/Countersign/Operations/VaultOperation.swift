@@ -49,8 +49,9 @@ package enum VaultOperation: Equatable, Sendable, Codable {
     /// The sign-ins of all profiles. Returns `signIns`.
     case listSignIns
     /// Throws if a sign-in may not have this name, its lines for the list of sites are faulty, or the vault cannot be
-    /// written. Returns `signIns` with the one that would be replaced, or none.
-    case checkSignIn(name: String, sites: [String])
+    /// written. Returns `signIns` with the one that would be replaced, or none. With `obtainsCertificate`, also throws
+    /// if there is an identity of that name which is not the sign-in's.
+    case checkSignIn(name: String, sites: [String], obtainsCertificate: Bool?)
     /// The secret is ``SignInTokens/encoded``. Returns `done`.
     case storeSignIn(NewSignIn)
     /// Returns `signedOut`, or `removed` if there is none of that name.

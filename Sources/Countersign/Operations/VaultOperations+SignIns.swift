@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCertificates
 import CountersignChallenges
 import CountersignCryptography
 import CountersignEnrollment
 import CountersignOAuth
 package import CountersignSignIn
 import CountersignVault
+import Synchronization
 
 extension VaultOperations {
     func signIns() -> [ListedSignIn] {
@@ -14,12 +16,13 @@ extension VaultOperations {
 
     private func listed(_ record: SignInRecord) -> ListedSignIn {
         ListedSignIn(
-            record, unstored: RenewalLock.unstoredReason(RenewalLock.name(ofSignIn: record.name), of: home))
+            record, certificate: (vault?.contents).flatMap { ListedCertificate(of: record, in: $0) },
+            unstored: RenewalLock.unstoredReason(RenewalLock.name(ofSignIn: record.name), of: home))
     }
 
     /// Throws unless a sign-in of that name can be stored. Writes the vault, because a full disk is better noticed
     /// before a person has signed in. Returns the sign-in that would be replaced.
-    func checkSignIn(_ name: String, _ sites: [String]) throws -> VaultResult {
+    func checkSignIn(_ name: String, _ sites: [String], obtainsCertificate: Bool) throws -> VaultResult {
         try SignInName.check(name)
         try SignInSites(home: home, name: name).check(sites)
         let former = try opened().update { contents in
@@ -28,13 +31,31 @@ extension VaultOperations {
                     .nameInUse, "credential \(name.debugDescription) exists and is no sign-in",
                     hint: "choose another name with --name, or remove it with `countersign credential remove \(name)`")
             }
+            if obtainsCertificate { try checkIdentity(of: name, in: contents) }
             contents.touch()
             return contents.signIns[name]
         }
         return .signIns(former.map { [listed($0)] } ?? [])
     }
 
+    /// Throws `nameInUse` if the certificate of the sign-in `name` would replace an identity that is not its own.
+    private func checkIdentity(of name: String, in contents: VaultContents) throws {
+        if let former = contents.signIns[name], contents.hasOwnIdentity(former) { return }
+        // A request that a process has left behind when it was killed.
+        if contents.hasAbandonedRequest(named: name) { return }
+        let isTaken =
+            try contents.hasKey(of: name) || contents.plan(of: name) != nil
+            || home.identityChain(named: name).readIfThere(upTo: Home.fileLimitBytes) != nil
+        guard isTaken else { return }
+        throw CountersignError(
+            .nameInUse, "the identity \(name.debugDescription) exists and is not that of a sign-in",
+            hint: "choose another name with --name, or remove it with `countersign certificate remove \(name)`")
+    }
+
     /// Waits without end for a renewal of the former sign-in, because the tokens would be lost otherwise.
+    ///
+    /// If the profile names an EST service, that issues the certificate before anything is stored: the sign-in, its
+    /// tokens and the certificate are stored in one step, or none of them is.
     ///
     /// The vault comes first: without the tokens, the sites would be of no use. The record says which lines the list
     /// may still have until it is written, so that ``finishSignIn(_:)`` or the next sign-in can complete it.
@@ -46,33 +67,99 @@ extension VaultOperations {
         let lock = try renewalLock(new.name, dialogue, patience: Self.withoutEnd)
         defer { withExtendedLifetime(lock) {} }
         if dialogue.isAbandoned?() == true { throw Self.interrupted }
-        let sites = SignInSites(home: home, name: new.name)
-        let record = try vault.update { contents in
-            let former = contents.signIns[new.name]
-            if let former, former.issuer != new.issuer, former.issuer != new.formerIssuer {
-                throw CountersignError(
-                    .nameInUse,
-                    "another sign-in \(new.name.debugDescription), at \(former.issuer), was stored meanwhile",
-                    hint: "choose another name with --name")
-            }
-            let before = former.map { $0.sites + ($0.formerSites ?? []) } ?? []
-            let added = try sites.added(new.sites, besides: before)
-            // Waiting for the files may have taken a while, and the command revokes the tokens when it is interrupted.
-            if dialogue.isAbandoned?() == true { throw Self.interrupted }
-            var record = SignInRecord(
-                name: new.name, profile: new.profile, source: new.source, issuer: new.issuer, subject: new.subject,
-                account: new.account, scope: new.scope, sites: added,
-                refreshToken: tokens.refresh, identityToken: tokens.identity, signedIn: new.signedIn,
-                expires: new.expires)
-            record.identifier = new.identifier
-            record.formerSites = Array(Set(before).sorted().prefix(VaultLimits.formerSignInSites))
-            try contents.setSignIn(record, accessToken: tokens.access)
-            return record
+        let stored = Mutex<SignInRecord?>(nil)
+        let store: @Sendable (inout VaultContents) throws -> Void = { contents in
+            let record = try add(new, tokens, to: &contents, dialogue)
+            stored.withLock { $0 = record }
         }
+        if let service = try SignInProfile(Array(new.profile.utf8)).certificates {
+            try obtainCertificate(new, tokens.access, at: service, dialogue, store)
+        } else {
+            let isRemoved = try vault.update { contents in
+                let isOwn = contents.signIns[new.name].map { contents.hasOwnIdentity($0) } ?? false
+                if isOwn { _ = contents.removeIdentity(named: new.name) }
+                try store(&contents)
+                return isOwn
+            }
+            if isRemoved { _ = try home.identityChain(named: new.name).remove() }
+        }
+        guard let record = stored.withLock({ $0 }) else { throw CountersignError(.refused, "nothing was stored") }
         try writeSites(of: record, in: vault)
         let tag = CredentialTag(token: tokens.access, key: vault.tagKey)
         try BreakerFile(home: home, now: now).nameChanged(new.name, to: .tag(tag))
         return .done
+    }
+
+    /// Asks the EST service of the profile for the certificate, and stores it and the sign-in. If the service decides
+    /// later, the sign-in is stored, and the certificate follows.
+    private func obtainCertificate(
+        _ new: NewSignIn, _ token: Secret, at service: CertificateService, _ dialogue: OperationDialogue,
+        _ store: @escaping @Sendable (inout VaultContents) throws -> Void
+    ) throws {
+        let renewal = try renewal(dialogue)
+        let contents = try opened().contents
+        try checkIdentity(of: new.name, in: contents)
+        let isReplaced = contents.signIns[new.name].map { contents.hasOwnIdentity($0) } ?? false
+        var options = IdentityRenewal.Options()
+        options.patienceSeconds = 0
+        let signIn = SignInInProgress(
+            token: TokenCredential(name: new.name, token: token, source: .program), store: store)
+        let plan = EnrollmentRecord(new, at: service)
+        do {
+            _ = try Blocking.run(isAbandoned: dialogue.isAbandoned) { [options] in
+                try await renewal.enroll(plan, replaces: isReplaced, of: signIn, options)
+            }
+        } catch {
+            if error.isCancellation { throw Self.interrupted }
+            guard error is EnrollmentError || error is CredentialRefused || error is CertificateError else {
+                throw error
+            }
+            throw CertificateNotIssued(by: plan.server, because: error)
+        }
+    }
+
+    /// Removes the certificate that the sign-in of that name has obtained.
+    private func removeOwnIdentity(of name: String, in vault: OpenVault) throws {
+        guard let record = vault.contents.signIns[name], let service = record.certificates else { return }
+        // The file is left if this was interrupted before.
+        let isGone = !vault.contents.hasKey(of: name) && vault.contents.plan(of: name) == nil
+        guard isGone || vault.contents.hasOwnIdentity(record) else { return }
+        let lock = try Blocking.run { [home] in
+            try await RenewalLock.acquire(name, of: home, patience: Self.renewalPatience, waits: {})
+        }
+        guard let lock else {
+            throw CountersignError(
+                .refused, "another process is renewing the certificate of \(service.endpoint.description)",
+                hint: "try again later")
+        }
+        defer { withExtendedLifetime(lock) {} }
+        _ = try removeIdentity(name)
+    }
+
+    /// Adds the sign-in and its tokens to the vault.
+    private func add(
+        _ new: NewSignIn, _ tokens: SignInTokens, to contents: inout VaultContents, _ dialogue: OperationDialogue
+    ) throws -> SignInRecord {
+        let former = contents.signIns[new.name]
+        if let former, former.issuer != new.issuer, former.issuer != new.formerIssuer {
+            throw CountersignError(
+                .nameInUse,
+                "another sign-in \(new.name.debugDescription), at \(former.issuer), was stored meanwhile",
+                hint: "choose another name with --name")
+        }
+        let before = former.map { $0.sites + ($0.formerSites ?? []) } ?? []
+        let added = try SignInSites(home: home, name: new.name).added(new.sites, besides: before)
+        // Waiting for the files may have taken a while, and the command revokes the tokens when it is interrupted.
+        if dialogue.isAbandoned?() == true { throw Self.interrupted }
+        var record = SignInRecord(
+            name: new.name, profile: new.profile, source: new.source, issuer: new.issuer, subject: new.subject,
+            account: new.account, scope: new.scope, sites: added,
+            refreshToken: tokens.refresh, identityToken: tokens.identity, signedIn: new.signedIn,
+            expires: new.expires)
+        record.identifier = new.identifier
+        record.formerSites = Array(Set(before).sorted().prefix(VaultLimits.formerSignInSites))
+        try contents.setSignIn(record, accessToken: tokens.access)
+        return record
     }
 
     /// Writes the sites of a sign-in for which that was interrupted. Does nothing if the sign-in is being changed, or
@@ -114,6 +201,7 @@ extension VaultOperations {
         let sites = record.sites + (record.formerSites ?? [])
         try SignInSites(home: home, name: name).set([], replacing: sites)
         try BreakerFile(home: home, now: now).nameChanged(name, to: nil)
+        try removeOwnIdentity(of: name, in: vault)
         let scope = (try? SignInProfile(Array(record.profile.utf8)))?.session
         try vault.update { contents in
             contents.removeSignIn(named: name)

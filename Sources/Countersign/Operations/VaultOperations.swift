@@ -70,7 +70,8 @@ package struct VaultOperations: Sendable {
             return .done
         case .enrollIdentity(let request): return try enroll(request, dialogue, confirm)
         case .listSignIns: return .signIns(signIns())
-        case .checkSignIn(let name, let sites): return try checkSignIn(name, sites)
+        case .checkSignIn(let name, let sites, let obtainsCertificate):
+            return try checkSignIn(name, sites, obtainsCertificate: obtainsCertificate ?? false)
         case .storeSignIn(let new):
             guard let tokens = SignInTokens(decoding: try Self.needed(secret)) else {
                 throw CountersignError(.refused, "the tokens are malformed")

@@ -18,8 +18,7 @@ struct EnrollmentSession: Sendable {
     private let serverAnchors: ESTServerAnchors
     private let refused: [Certificate]
     private let current: Identity?
-    private let enroller: Identity?
-    private let credential: PasswordCredential?
+    private let enroller: Enroller
     private let now: @Sendable () -> Int64
     private let report: @Sendable (RenewalProgress) -> Void
     private let confirm: Confirmation?
@@ -32,18 +31,33 @@ struct EnrollmentSession: Sendable {
     enum Authentication: Sendable {
         /// The certificate that is being renewed.
         case current(Identity)
-        /// The enrolment's credential, another identity, or both.
-        case enroller(PasswordCredential?, Identity?)
+        case enroller(Enroller)
 
-        var credential: PasswordCredential? {
-            if case .enroller(let credential, _) = self { credential } else { nil }
-        }
+        fileprivate var enroller: Enroller? { if case .enroller(let enroller) = self { enroller } else { nil } }
+
+        /// Whether a password or token may have been sent.
+        var hasCredential: Bool { enroller.map { $0.credential != nil || $0.token != nil } ?? false }
 
         fileprivate var kind: ESTClient.Enrollment {
             switch self {
             case .current: .reenroll
             case .enroller: .enroll
             }
+        }
+    }
+
+    /// What authenticates a first request: any of the enrolment's credential, the access token of a sign-in, and
+    /// another identity.
+    struct Enroller: Sendable {
+        var credential: PasswordCredential?
+        var token: TokenCredential?
+        var identity: Identity?
+
+        /// Without those of this generation.
+        fileprivate func without(generation: UInt64) -> Enroller {
+            Enroller(
+                credential: credential.flatMap { $0.generation == generation ? nil : $0 },
+                token: token.flatMap { $0.generation == generation ? nil : $0 }, identity: identity)
         }
     }
 
@@ -56,12 +70,12 @@ struct EnrollmentSession: Sendable {
         let authentication: Authentication
     }
 
-    /// `current` is the identity to renew, if a server could accept it; `enroller` is another identity that enrols it.
-    /// `homeAnchors` are those in `Certs/anchors`. Without `confirm`, the server's CA certificates have to contain an
-    /// anchor of the record or to be vouched for by one.
+    /// `current` is the identity to renew, if a server could accept it; `enroller` enrols it otherwise. `homeAnchors`
+    /// are those in `Certs/anchors`. Without `confirm`, the server's CA certificates have to contain an anchor of the
+    /// record or to be vouched for by one.
     init(
         record: EnrollmentRecord, homeAnchors: AnchorFiles, refusing refused: [Certificate], current: Identity?,
-        enroller: Identity?, credential: PasswordCredential?, now: @escaping @Sendable () -> Int64,
+        enroller: Enroller, now: @escaping @Sendable () -> Int64,
         report: @escaping @Sendable (RenewalProgress) -> Void, confirm: Confirmation?
     ) throws {
         self.record = record
@@ -72,7 +86,6 @@ struct EnrollmentSession: Sendable {
         self.refused = refused
         self.current = current
         self.enroller = enroller
-        self.credential = credential
         self.now = now
         self.report = report
     }
@@ -87,7 +100,7 @@ struct EnrollmentSession: Sendable {
                 return try await request(by: .current(current), prepare)
             } catch let error as EnrollmentError where error.isAboutIdentity {
                 if error.mayConcernIdentity, !hasUsableEnroller { throw error }
-                guard credential != nil || enroller != nil else {
+                guard enroller.credential != nil || enroller.token != nil || enroller.identity != nil else {
                     throw EnrollmentError(
                         error.code, error.detail,
                         hint: "enrol it again with a credential: `countersign certificate enroll "
@@ -101,26 +114,34 @@ struct EnrollmentSession: Sendable {
 
     /// Whether another authentication than the current certificate can be tried.
     private var hasUsableEnroller: Bool {
-        guard record.credential != nil else { return enroller != nil }
-        return credential.map { $0.generation != record.refusedCredential } ?? false
+        guard record.credential != nil else { return enroller.identity != nil }
+        let usable = enroller.without(generation: record.refusedCredential)
+        return usable.credential != nil || usable.token != nil
     }
 
     private func enrollerAuthentication() throws -> Authentication {
-        if let name = record.credential {
-            guard let credential else {
-                throw CountersignError(
-                    .unknownName,
-                    "there is no credential \(name.debugDescription), which enrols identity \"\(record.name)\"",
-                    hint: "add it with `countersign credential set \(name) --user …`")
-            }
-            guard credential.generation != record.refusedCredential else {
+        guard let name = record.credential else { return .enroller(enroller) }
+        guard enroller.credential != nil || enroller.token != nil else {
+            throw CountersignError(
+                .unknownName,
+                "there is no credential \(name.debugDescription), which enrols identity \"\(record.name)\"",
+                hint: "add it with `countersign credential set \(name) --user …`")
+        }
+        let usable = enroller.without(generation: record.refusedCredential)
+        guard usable.credential != nil || usable.token != nil else {
+            if enroller.token != nil {
                 throw CountersignError(
                     .refused,
-                    "\(record.server) has refused the credential \"\(name)\": it is not tried again until it changes",
-                    hint: "set a new password with `countersign credential set \(name) --user \(credential.user)`")
+                    "\(record.server) has refused the access token \"\(name)\": it is not tried again until it changes",
+                    hint: "sign in again with `countersign enroll \(name)`")
             }
+            throw CountersignError(
+                .refused,
+                "\(record.server) has refused the credential \"\(name)\": it is not tried again until it changes",
+                hint: "set a new password with "
+                    + "`countersign credential set \(name) --user \(enroller.credential?.user ?? "…")`")
         }
-        return .enroller(credential, enroller)
+        return .enroller(usable)
     }
 
     private func request(
@@ -137,12 +158,17 @@ struct EnrollmentSession: Sendable {
             return Answer(
                 outcome: outcome, anchors: authorities.anchors, published: authorities.certificates,
                 authentication: authentication)
-        } catch let error as EnrollmentError where error.rejects == .credential {
-            guard let credential = authentication.credential else { throw error }
+        } catch let error as EnrollmentError where error.rejects == .credential || error.rejects == .token {
+            guard let enroller = authentication.enroller else { throw error }
+            if error.rejects == .token, let token = enroller.token {
+                throw CredentialRefused(
+                    generation: token.generation ?? 0, name: token.name, isToken: true, server: record.server,
+                    reason: error.detail, turnsDownRequest: error.code == .refused)
+            }
+            guard let credential = enroller.credential else { throw error }
             throw CredentialRefused(
-                generation: credential.generation ?? 0, name: credential.name, server: record.server,
-                reason: error.detail,
-                turnsDownRequest: error.code == .refused)
+                generation: credential.generation ?? 0, name: credential.name, isToken: false, server: record.server,
+                reason: error.detail, turnsDownRequest: error.code == .refused)
         }
     }
 
@@ -171,9 +197,10 @@ struct EnrollmentSession: Sendable {
         var access = ESTAuthentication(anchors: anchors, server: serverAnchors, refusing: refused)
         switch authentication {
         case .current(let identity): access.identity = identity
-        case .enroller(let credential, let identity):
-            access.credential = credential
-            access.identity = identity
+        case .enroller(let enroller):
+            access.credential = enroller.credential
+            access.token = enroller.token
+            access.identity = enroller.identity
         }
         return try ESTClient(endpoint: endpoint, access: access, now: now)
     }
@@ -234,14 +261,21 @@ extension EnrollmentError {
 
 /// An EST server answered a credential with 401 or 403. The credential is not sent to it again until it changes.
 struct CredentialRefused: DiagnosableError {
+    /// 0 for a token that the vault does not have yet.
     let generation: UInt64
     let name: String
+    /// It is the access token of a sign-in.
+    let isToken: Bool
     let server: String
     let reason: String
     /// Whether the server refused the certificate request as well.
     let turnsDownRequest: Bool
 
-    var detail: String { "\(server) refused the credential \"\(name)\": \(reason)" }
+    var detail: String { "\(server) refused the \(isToken ? "access token" : "credential") \"\(name)\": \(reason)" }
 
-    var hint: String? { "it is not tried again until it changes: `countersign credential set \(name) --user …`" }
+    var hint: String? {
+        isToken
+            ? "the service has to accept the access tokens of the profile's provider"
+            : "it is not tried again until it changes: `countersign credential set \(name) --user …`"
+    }
 }

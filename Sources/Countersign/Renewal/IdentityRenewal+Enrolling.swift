@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
+import CountersignChallenges
 import CountersignEnrollment
 package import CountersignVault
 
@@ -15,19 +16,37 @@ extension IdentityRenewal {
         _ plan: EnrollmentRecord, replaces: Bool, token: TokenKey? = nil, _ options: Options = Options(),
         confirm: AnchorConfirmation? = nil
     ) async throws -> Outcome {
+        try await enroll(plan, replaces: replaces, token: token, signIn: nil, options, confirm: confirm)
+    }
+
+    /// Obtains the certificate of a sign-in, and stores both in one step. If that fails, nothing stays pending either:
+    /// the sign-in does not exist.
+    func enroll(
+        _ plan: EnrollmentRecord, replaces: Bool, of signIn: SignInInProgress, _ options: Options
+    ) async throws -> Outcome {
+        try await enroll(plan, replaces: replaces, token: nil, signIn: signIn, options, confirm: nil)
+    }
+
+    private func enroll(
+        _ plan: EnrollmentRecord, replaces: Bool, token: TokenKey?, signIn: SignInInProgress?, _ options: Options,
+        confirm: AnchorConfirmation?
+    ) async throws -> Outcome {
         let name = plan.name
         let lock = try await lock(name, options)
         let before = try begin(plan, replaces: replaces, token: token)
         do {
-            return try await perform(name, options, isFirst: true, confirm: confirm, lock)
+            let outcome = try await perform(name, options, isFirst: true, confirm: confirm, signIn: signIn, lock)
+            // The server decides later; the certificate follows the sign-in.
+            if let signIn, case .pending = outcome { try vault.update { try signIn.store(&$0) } }
+            return outcome
         } catch {
             // If this fails as well, the vault keeps a key that no server has seen, which is harmless.
             _ = try? vault.update { contents in
                 guard contents.leafSHA256(of: name) == before.leafSHA256,
-                    contents.pendingEnrollments[name]?.isUnderway != true
+                    signIn != nil || contents.pendingEnrollments[name]?.isUnderway != true
                 else { return }
                 contents.removePendingEnrollment(named: name)
-                if let pending = before.pending, pending.plan?.makesSameRequest(as: plan) != true {
+                if let pending = before.pending, signIn != nil || pending.plan?.makesSameRequest(as: plan) != true {
                     try contents.setPendingEnrollment(pending)
                 }
             }
@@ -86,6 +105,14 @@ extension IdentityRenewal {
             return before
         }
     }
+}
+
+/// A sign-in whose certificate is requested before it is stored.
+struct SignInInProgress: Sendable {
+    /// The new access token, which the vault does not have yet.
+    let token: TokenCredential
+    /// Stores the sign-in, in the same step as the certificate.
+    let store: @Sendable (inout VaultContents) throws -> Void
 }
 
 extension EnrollmentRecord {

@@ -124,12 +124,14 @@ package struct IdentityRenewal: Sendable {
     private static let longestWait = Duration.seconds(2 * ESTClient.longestRetryAfter)
 
     func perform(
-        _ name: String, _ options: Options, isFirst: Bool, confirm: AnchorConfirmation? = nil, _ lock: RenewalLock
+        _ name: String, _ options: Options, isFirst: Bool, confirm: AnchorConfirmation? = nil,
+        signIn: SignInInProgress? = nil, _ lock: RenewalLock
     ) async throws -> Outcome {
         home.removeAbandonedFiles()
         do {
             let attempt = RenewalAttempt(
-                context: context, name: name, reusesKey: options.reusesKey, isFirst: isFirst, confirm: confirm)
+                context: context, name: name, reusesKey: options.reusesKey, isFirst: isFirst, confirm: confirm,
+                signIn: signIn)
             let outcome = try await attempt.run(patienceSeconds: options.patienceSeconds)
             if case .renewed = outcome { lock.record(.done) }
             return outcome

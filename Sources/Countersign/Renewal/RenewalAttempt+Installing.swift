@@ -116,6 +116,7 @@ extension RenewalAttempt {
             }
             try contents.setEnrollment(record)
             contents.removePendingEnrollment(named: name)
+            try signIn?.store(&contents)
         }
         do {
             try context.repairFile(of: name)

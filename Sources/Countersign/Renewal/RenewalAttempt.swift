@@ -15,6 +15,8 @@ struct RenewalAttempt: Sendable {
     let isFirst: Bool
     /// Chooses the trust anchors of issued certificates once, for the plan of a first request.
     let confirm: AnchorConfirmation?
+    /// The sign-in that a first request belongs to; nil if it belongs to none.
+    var signIn: SignInInProgress?
 
     var vault: OpenVault { context.vault }
     var home: Home { context.home }
@@ -145,7 +147,7 @@ struct RenewalAttempt: Sendable {
             try updateRecord(in: &contents) { record in
                 record.anchors = answer.anchors.map(\.der)
                 record.serverAnchors = record.serverAnchors.rolledOver(by: answer.published, at: now)
-                if answer.authentication.credential != nil { record.refusedCredential = 0 }
+                if answer.authentication.hasCredential { record.refusedCredential = 0 }
                 // The server accepted the current identity, so the one it replaced is no longer needed.
                 if case .current = answer.authentication { record.previous = nil }
             }
@@ -165,13 +167,29 @@ struct RenewalAttempt: Sendable {
         if let root = try InterceptionStore(home: home).root() { refused.append(root) }
         let confirmation: EnrollmentSession.Confirmation? =
             if let confirm { { try confirmed($0, confirm) } } else { nil }
-        let enroller = record.identity.map { StoredIdentity(named: $0, in: contents, home: home) }
+        let listed = listedEnroller(record, contents)
+        let enroller = (record.identity ?? listed.identity).map { StoredIdentity(named: $0, in: contents, home: home) }
         if let key = enroller?.refusedPIN { try vault.update { $0.refusePIN(of: key) } }
+        let token = signIn?.token ?? record.credential.flatMap { contents.accessToken(named: $0) }
         return try EnrollmentSession(
             record: record, homeAnchors: record.serverAnchors == .implicit ? try home.anchorFiles() : AnchorFiles(),
             refusing: refused, current: plan(in: contents) == nil ? try workingIdentity() : nil,
-            enroller: enroller?.identity, credential: record.credential.flatMap { contents.credentials[$0] },
+            enroller: EnrollmentSession.Enroller(
+                credential: (listed.credential ?? record.credential).flatMap { contents.credentials[$0] },
+                token: token, identity: enroller?.identity),
             now: context.now, report: context.report, confirm: confirmation)
+    }
+
+    /// For the certificate of a sign-in, what the list of sites names for the EST server: a server that does not accept
+    /// the access token may accept that.
+    private func listedEnroller(
+        _ record: EnrollmentRecord, _ contents: VaultContents
+    ) -> (credential: String?, identity: String?) {
+        // A faulty list permits nothing.
+        guard let name = record.credential, signIn != nil || contents.signIns[name] != nil,
+            let listed = try? home.sites().authentication(at: try ESTEndpoint(parsing: record.server).origin)
+        else { return (nil, nil) }
+        return (listed.credential, listed.identity == self.name ? nil : listed.identity)
     }
 
     /// Stores the anchors that the user has chosen among those of a server that has been verified (RFC 7030 §4.1.3).
@@ -251,9 +269,10 @@ struct RenewalAttempt: Sendable {
             try updateRecord(in: &contents) { record in
                 record.failures = record.failures == .max ? .max : record.failures + 1
                 record.lastFailure = max(0, now)
-                if let refusal { record.refusedCredential = refusal.generation }
+                if let refusal, refusal.generation != 0 { record.refusedCredential = refusal.generation }
             }
-            if let refusal, var enrollment = contents.enrollments[name], enrollment.server == failed.server,
+            if let refusal, refusal.generation != 0, var enrollment = contents.enrollments[name],
+                enrollment.server == failed.server,
                 enrollment.credential == failed.credential
             {
                 enrollment.refusedCredential = refusal.generation

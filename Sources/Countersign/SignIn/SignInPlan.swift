@@ -56,7 +56,9 @@ package struct SignInPlan: Sendable {
 
     /// Throws unless the sign-in can be stored, and replaces what the person has agreed to.
     package func prepare(replacing former: ListedSignIn?, in vault: Vault) throws {
-        let present = try Self.signIns(vault(.checkSignIn(name: name, sites: sites), nil)).first
+        let check = VaultOperation.checkSignIn(
+            name: name, sites: sites, obtainsCertificate: profile.certificates.map { _ in true })
+        let present = try Self.signIns(vault(check, nil)).first
         guard present?.issuer == former?.issuer else {
             throw CountersignError(.refused, "another sign-in \(name.debugDescription) was stored meanwhile")
         }

@@ -65,8 +65,11 @@ package struct ListedSignIn: Equatable, Sendable, Codable {
     package let identifier: String
     /// Why the process that has newer tokens cannot store them; nil if there is none.
     package let unstored: String?
+    /// The client certificate of the sign-in; nil if it has none.
+    package let certificate: ListedCertificate?
 
-    init(_ record: SignInRecord, unstored: String?) {
+    init(_ record: SignInRecord, certificate: ListedCertificate?, unstored: String?) {
+        self.certificate = certificate
         name = record.name
         identifier = record.identifier
         self.unstored = unstored

@@ -22,6 +22,7 @@ struct SignInReporter: Sendable {
         var name: String?
         var account: String?
         var expires: String?
+        var certificate: String?
     }
 
     var report: @Sendable (SignInEvent) -> Void {
@@ -110,16 +111,28 @@ struct SignInReporter: Sendable {
         if let text = try? Console.jsonLine(line) { Console.result(text) }
     }
 
-    /// The last line.
-    func stored(_ new: NewSignIn) {
+    /// The last lines. `certificate` is the one that came with the sign-in.
+    func stored(_ new: NewSignIn, _ certificate: ListedCertificate?) {
         let expires = new.expires == 0 ? nil : WallClock.rfc3339(new.expires)
         guard !isJSON else {
             return write(
-                Line(event: "stored", issuer: new.issuer, name: new.name, account: new.account, expires: expires))
+                Line(
+                    event: "stored", issuer: new.issuer, name: new.name, account: new.account, expires: expires,
+                    certificate: certificate.map { $0.notAfter.map(WallClock.rfc3339) ?? "pending" }))
         }
         let account = new.account.isEmpty ? "" : " as \(Console.printable(new.account))"
         let sites = new.sites.count
         let count = sites == 0 ? "" : ", \(sites) \(sites == 1 ? "site" : "sites") added to the list"
         Console.result("signed in\(account) at \(new.issuer): \"\(new.name)\"\(count)\n")
+        guard let certificate else { return }
+        if let subject = certificate.subject, let notAfter = certificate.notAfter {
+            Console.result(
+                "certificate of identity \"\(new.name)\": \(Console.printable(subject)), "
+                    + "valid until \(WallClock.rfc3339(notAfter))\n")
+        } else {
+            Console.warning(
+                "\(certificate.server) has not yet decided about the certificate",
+                hint: "`countersign serve` asks again, and so does `countersign certificate refresh \(new.name)`")
+        }
     }
 }

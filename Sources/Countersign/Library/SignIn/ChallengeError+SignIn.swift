@@ -13,6 +13,7 @@ extension ChallengeError {
         case let error as OAuthError: code = Self.code(of: error)
         case let error as SignInError: code = Self.code(of: error)
         case let error as EnrollmentError: code = error.isTransient ? .providerUnreachable : .providerRefused
+        case let error as CertificateNotIssued: code = error.isTransient ? .providerUnreachable : .providerRefused
         case let error as CountersignError:
             switch error.code {
             case .configuration: code = .profileFaulty

@@ -8,8 +8,11 @@ import Synchronization
 /// ``authorize(with:timeout:)`` first and ``AuthorizedEnrollment/redeem()`` later, if your program has something to do
 /// between the two.
 ///
+/// If the profile names an EST service, that issues a client certificate, which is stored with the sign-in.
+///
 /// To end a sign-in before the person is done, cancel the task. A failed or cancelled one changes nothing: an earlier
-/// sign-in of that name stays. Each call begins a new sign-in at the provider, because codes are for one use.
+/// sign-in of that name stays, with its certificate. Each call begins a new sign-in at the provider, because codes are
+/// for one use.
 public final class Enrollment: Sendable {
     /// What the sign-in follows.
     public let profile: EnrollmentProfile
@@ -47,7 +50,8 @@ public final class Enrollment: Sendable {
     /// - `nameInUse`: the name is that of another credential, or nobody has chosen it for this provider.
     /// - `profileFaulty`: the profile's sites cannot be added to the list, or its redirect URI needs another agent.
     /// - `userAgentFailed`, `signInCancelled`, `signInDenied`, `signInTimedOut`: the person was not signed in.
-    /// - `providerUnreachable`, `providerRefused`: the provider is at fault, or does not know the client.
+    /// - `providerUnreachable`, `providerRefused`: the provider is at fault, or does not know the client; or the
+    ///   profile's EST service has issued no certificate.
     /// - the codes of the home and the vault, before the person is asked if possible.
     @discardableResult
     public func signIn(
@@ -106,6 +110,9 @@ public final class Enrollment: Sendable {
     fileprivate func store(_ result: SignInResult, replacing former: ListedSignIn?) async throws -> StoredSignIn {
         let new = plan.signIn(result, replacing: former, at: ChallengeController.now())
         let stored: ListedSignIn?
+        if let service = plan.profile.certificates {
+            streams.tell(.certificateRequested(server: service.endpoint.description))
+        }
         do {
             stored = try await signIns.onVault(creates: true) { [plan] vault -> ListedSignIn? in
                 guard let vault else { return nil }

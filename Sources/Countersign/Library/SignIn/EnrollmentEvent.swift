@@ -33,6 +33,8 @@ public enum EnrollmentEvent: Equatable, Sendable {
     case authorized
     /// The provider has issued the tokens, and they are verified.
     case finished
+    /// The EST service of the profile is asked for the client certificate. The sign-in is stored together with it.
+    case certificateRequested(server: String)
     /// The sign-in is stored, and answers challenges.
     case stored(StoredSignIn)
 }

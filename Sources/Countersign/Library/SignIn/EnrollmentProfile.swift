@@ -66,8 +66,31 @@ public struct EnrollmentProfile: Sendable {
     /// sign-in adds them to the list.
     public var sites: [String] { profile.sites }
 
+    /// The EST service that issues a client certificate after the sign-in; nil if there is none.
+    public var certificateService: CertificateServiceDescription? {
+        profile.certificates.map { CertificateServiceDescription($0) }
+    }
+
     /// The user agent that the organisation wants; nil if the machine decides.
     public var userAgent: SignInAgent? { profile.userAgent.map { SignInAgent($0) } }
+}
+
+/// The EST service (RFC 7030) of an organisation, which issues a client certificate after a sign-in. The certificate is
+/// the identity with the sign-in's name.
+public struct CertificateServiceDescription: Equatable, Sendable {
+    /// `https://host[:port][/label]`. The service gets the person's access token when it asks for one.
+    public let server: String
+    /// The certification authorities that verify the service and what it issues, and nothing else.
+    public let anchors: [X509Certificate]
+    /// The sites that get the certificate when they ask for one, as the list of sites writes them. A sign-in adds them
+    /// to the list.
+    public let sites: [String]
+
+    init(_ service: CertificateService) {
+        server = service.endpoint.description
+        anchors = service.anchors.map { X509Certificate($0) }
+        sites = service.sites
+    }
 }
 
 extension EnrollmentProfile: Equatable {

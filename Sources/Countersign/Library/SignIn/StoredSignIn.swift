@@ -25,6 +25,8 @@ public struct StoredSignIn: Equatable, Sendable {
     public let isRenewable: Bool
     /// Why the person has to sign in again, as the provider gave it; nil if the provider has not ended the sign-in.
     public let endReason: String?
+    /// The client certificate that the sign-in has brought; nil if its profile names no EST service.
+    public let certificate: SignInCertificate?
 
     /// Whether the person has to sign in again at `time`, in seconds since 1970.
     public func hasEnded(at time: Int64) -> Bool {
@@ -43,6 +45,24 @@ public struct StoredSignIn: Equatable, Sendable {
         expires = listed.expires == 0 ? nil : listed.expires
         isRenewable = listed.isRenewable
         endReason = listed.ended.isEmpty ? nil : listed.ended
+        certificate = listed.certificate.map { SignInCertificate($0) }
+    }
+}
+
+/// The client certificate of a sign-in, which answers as the identity with the sign-in's name. Its key stays in the
+/// vault, and it is renewed before it expires.
+public struct SignInCertificate: Equatable, Sendable {
+    /// The EST server.
+    public let server: String
+    /// The subject for display; nil while the server has not issued the first certificate.
+    public let subject: String?
+    /// The end of the validity period, in seconds since 1970; nil while there is no certificate.
+    public let notAfter: Int64?
+
+    init(_ listed: ListedCertificate) {
+        server = listed.server
+        subject = listed.subject
+        notAfter = listed.notAfter
     }
 }
 

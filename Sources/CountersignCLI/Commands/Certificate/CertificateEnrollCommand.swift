@@ -129,7 +129,7 @@ struct CertificateEnrollCommand: ParsableCommand {
             fingerprint: try fingerprint.map(Self.digest), isAgreed: yes, prepareTerminal: reporter.end)
         var request = EnrollmentRequest(
             name: name, server: choice.endpoint.description,
-            subject: subject ?? Self.subject(of: requester?.user ?? SystemUser.name),
+            subject: subject ?? EnrollmentRecord.subject(ofUser: requester?.user ?? SystemUser.name),
             alternativeNames: alternativeNames,
             keySpecification: key.flatMap { KeySpecification($0) }?.rawValue ?? EnrollmentRecord.anyKey,
             credential: requester?.name, identity: identity, replaces: replace, options: options, serverAnchors: nil)
@@ -239,12 +239,5 @@ struct CertificateEnrollCommand: ParsableCommand {
         } catch {
             throw ValidationError("\(text.debugDescription) is not a fingerprint: \(error)")
         }
-    }
-
-    /// `CN=` and the user's name without a Windows domain, escaped as RFC 4514 §2.4 requires.
-    static func subject(of user: String) -> String {
-        let name = user.split(separator: "\\", maxSplits: 1).last ?? ""
-        let escaped = name.map { "\"#+,;<=>\\/".contains($0) ? "\\\($0)" : String($0) }.joined()
-        return "CN=" + (escaped.isEmpty ? "countersign" : escaped)
     }
 }

@@ -18,6 +18,10 @@ struct EnrollCommand: AsyncParsableCommand {
             shows what it contains, asks, and opens the provider's page in a browser. Bearer challenges of the \
             profile's sites are answered with the access token from then on. It is renewed when necessary.
 
+            If the profile names an EST service (RFC 7030), that issues a client certificate after the sign-in, for a \
+            new key that stays in the vault. Sign-in and certificate are stored together, or neither is. `serve` and \
+            `certificate refresh` renew the certificate.
+
             User agents: `system` is your browser ($BROWSER, else the desktop's). `system-private` is a window of \
             Chromium or Firefox that shares no cookies with it. `embedded` is a window of countersign-webview, a \
             separate program. `device` shows a code that you enter in a browser anywhere (RFC 8628). The default is \
@@ -122,7 +126,8 @@ struct EnrollCommand: AsyncParsableCommand {
             await Self.discard(new, result.tokens, of: profile, client, vault)
             throw interrupts.exitCode ?? error
         }
-        reporter.stored(new)
+        let stored = try? vault.signIns(.listSignIns).first { $0.name == new.name }
+        reporter.stored(new, stored?.certificate)
     }
 
     /// Waits for the renewal of a former sign-in until the person interrupts it.
@@ -133,6 +138,10 @@ struct EnrollCommand: AsyncParsableCommand {
         let result = try session.perform(
             .storeSignIn(new), secret: SignInTokens(tokens).encoded, isAbandoned: { interrupts.haveArrived },
             report: { progress in
+                if case .asking(let server) = progress {
+                    Console.log("info", "asking \(server) for the certificate")
+                }
+                if let warning = progress.warning { Console.warning(warning) }
                 guard progress == .waitingForOtherProcess else { return }
                 Console.log(
                     "info",

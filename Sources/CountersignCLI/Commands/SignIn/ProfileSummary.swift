@@ -36,6 +36,7 @@ struct ProfileSummary {
         if profile.sites.isEmpty {
             rows.append(("sites", "none; a line with credential=\(name) answer=bearer uses the access token"))
         }
+        rows += Self.certificate(of: plan, list)
         if let session = profile.session {
             let cookies = session.cookies.joined(separator: ", ")
             rows.append(("session", "\(cookies) of \(session.site), for all clients of group \(session.group)"))
@@ -50,5 +51,29 @@ struct ProfileSummary {
             "  \(key)\(String(repeating: " ", count: width - key.count))  \(Console.printable(value))\n"
         }
         text = "\(Console.printable(plan.source)) signs you in:\n\(lines.joined())"
+    }
+
+    /// The certificate that follows the sign-in: where it comes from, what verifies the service, what the service gets.
+    private static func certificate(of plan: SignInPlan, _ list: SiteList) -> [(String, String)] {
+        guard let service = plan.profile.certificates else { return [] }
+        var rows = [
+            (
+                "certificate",
+                "identity \"\(plan.name)\" from the EST service \(service.endpoint.description), with a new key"
+            )
+        ]
+        for anchor in service.anchors {
+            rows.append(("anchor", "\(anchor.subject), \(anchor.fingerprintText), for this service alone"))
+        }
+        rows.append(("answers it", "the access token, on a Bearer challenge"))
+        let listed = list.authentication(at: service.endpoint.origin)
+        if let name = listed?.credential {
+            rows.append(("answers it", "credential \"\(name)\", on a Basic or Digest challenge: its site is listed"))
+        }
+        if let name = listed?.identity, name != plan.name {
+            rows.append(
+                ("answers it", "identity \"\(name)\", if the service asks for a certificate: its site is listed"))
+        }
+        return rows + service.sites.map { ("site", "\($0), which gets the certificate when it asks for one") }
     }
 }

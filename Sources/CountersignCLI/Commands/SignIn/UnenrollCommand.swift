@@ -13,8 +13,9 @@ struct UnenrollCommand: ParsableCommand {
         commandName: "unenroll",
         abstract: "Sign out, and remove what the profile of a sign-in has brought.",
         discussion: """
-            Revokes the tokens at the provider (RFC 7009), and removes them and the profile's sites from the home, \
-            even if the provider cannot be reached. If the command is interrupted, run it again. Your browser stays \
+            Revokes the tokens at the provider (RFC 7009), and removes them, the profile's sites, and the certificate \
+            that the profile's EST service has issued, with its key and anchors, from the home, even if the provider \
+            cannot be reached. If the command is interrupted, run it again. Your browser stays \
             signed in: if the provider has a page to sign out there, the command offers to open it, or prints its \
             address on a machine without a display or a terminal.
 
@@ -87,7 +88,8 @@ struct StatusCommand: ParsableCommand {
         discussion: """
             STATE is `valid until` the time at which the access token expires; it is renewed before that if the \
             provider permits it. `at risk` says that another process has new tokens and cannot store them; if it ends \
-            before it can, the sign-in is lost. Exit status 1 if a sign-in has ended.
+            before it can, the sign-in is lost. The second table shows the client certificates that sign-ins have \
+            brought, and until when they are valid. Exit status 1 if a sign-in has ended.
 
             EXAMPLES:
               countersign status
@@ -109,6 +111,16 @@ struct StatusCommand: ParsableCommand {
                 ["NAME", "ACCOUNT", "PROVIDER", "STATE"],
                 signIns.map {
                     [$0.name, Console.printable($0.account), $0.issuer, Console.printable($0.state(at: now))]
+                })
+            let certified = signIns.compactMap { signIn in signIn.certificate.map { (signIn.name, $0) } }
+            if !certified.isEmpty { Console.result("\n") }
+            output.show(
+                ["NAME", "CERTIFICATE", "SERVER", "STATE"],
+                certified.map { name, certificate in
+                    [
+                        name, Console.printable(certificate.subject ?? "-"), certificate.server,
+                        certificate.state(at: now),
+                    ]
                 })
             if signIns.isEmpty {
                 ListOptions.empty(
@@ -135,6 +147,7 @@ struct StatusCommand: ParsableCommand {
         let isRenewable: Bool
         let hasEnded: Bool
         let state: String
+        let certificate: CertificateRow?
 
         init(_ signIn: ListedSignIn, now: Int64) {
             name = signIn.name
@@ -149,7 +162,31 @@ struct StatusCommand: ParsableCommand {
             isRenewable = signIn.isRenewable
             hasEnded = signIn.hasEnded(at: now)
             state = signIn.state(at: now)
+            certificate = signIn.certificate.map { CertificateRow($0, now: now) }
         }
+    }
+
+    private struct CertificateRow: Encodable {
+        let server: String
+        let subject: String?
+        let notAfter: String?
+        let state: String
+
+        init(_ certificate: ListedCertificate, now: Int64) {
+            server = certificate.server
+            subject = certificate.subject
+            notAfter = certificate.notAfter.map(WallClock.rfc3339)
+            state = certificate.state(at: now)
+        }
+    }
+}
+
+extension ListedCertificate {
+    fileprivate func state(at now: Int64) -> String {
+        guard let notAfter else { return pendingUntil == nil ? "to be requested" : "the server has not decided yet" }
+        if notAfter <= now { return "expired \(WallClock.rfc3339(notAfter))" }
+        let renewal = pendingUntil == nil ? failures > 0 ? ", not renewed" : "" : ", renewal requested"
+        return "valid until \(WallClock.rfc3339(notAfter))\(renewal)"
     }
 }
 
