@@ -20,6 +20,7 @@ private let targets: [String: @Sendable ([UInt8]) -> Void] = [
     "device-authorization": deviceAuthorization,
     "token-revocation": tokenRevocation,
     "sign-in-profile": signInProfile,
+    "protected-resource": protectedResource,
     "authentication-info": authenticationInfo,
     "keytab": keytab,
     "ocsp-response": ocspResponse,

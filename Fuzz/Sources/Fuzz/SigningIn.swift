@@ -99,6 +99,27 @@ import CountersignSignIn
     }
 }
 
+/// The first line is the parameter of a challenge, the rest the document. What is accepted is of the challenged origin
+/// and for this issuer.
+@Sendable func protectedResource(_ input: [UInt8]) {
+    let parts = input.split(separator: 0x0A, maxSplits: 1, omittingEmptySubsequences: false)
+    let parameter = String(decoding: parts.first ?? [], as: UTF8.self)
+    do throws(ProtectedResourceError) {
+        let location = try ProtectedResourceMetadata.location(parameter, of: challenged)
+        precondition(location.origin == challenged.origin)
+    } catch {
+        check(error.detail)
+    }
+    guard let document = parts.dropFirst().first else { return }
+    do throws(ProtectedResourceError) {
+        let metadata = try ProtectedResourceMetadata(parsing: Array(document), for: challenged, issuer: issuer)
+        precondition(metadata.resource.lowercased().hasPrefix("https://api.example"))
+        precondition(metadata.scopes.count <= 64 && metadata.scopes.allSatisfy { !$0.contains(" ") && !$0.isEmpty })
+    } catch {
+        check(error.detail)
+    }
+}
+
 private func reporting(_ body: () throws(OAuthError) -> Void) {
     do throws(OAuthError) {
         try body()
@@ -108,9 +129,11 @@ private func reporting(_ body: () throws(OAuthError) -> Void) {
 }
 
 /// Errors are printed in terminals and logs.
-private func check(_ error: OAuthError) {
-    precondition(error.detail.utf8.allSatisfy { (0x20...0x7E).contains($0) }, "an error is not printable")
-    precondition(error.detail.utf8.count < 1000, "an error is too long")
+private func check(_ error: OAuthError) { check(error.detail) }
+
+private func check(_ detail: String) {
+    precondition(detail.utf8.allSatisfy { (0x20...0x7E).contains($0) }, "an error is not printable")
+    precondition(detail.utf8.count < 1000, "an error is too long")
 }
 
 /// The value of an expression that cannot fail.
@@ -123,6 +146,7 @@ private func made<Value>(_ body: () throws -> Value) -> Value {
 }
 
 private let issuer = made { try Issuer("https://id.example") }
+private let challenged = made { try EndpointURL("https://api.example/v1/items?x=1", "url") }
 private let redirect = made { try RedirectURI("com.example.app:/cb") }
 private let metadata = made { try ProviderMetadata(parsing: Array(document.utf8), issuer: issuer) }
 private let document = """
