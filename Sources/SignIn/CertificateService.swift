@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
+import CountersignCryptography
 import CountersignEnrollment
 import CountersignJSON
 import CountersignSitePolicy
@@ -51,7 +52,8 @@ package struct CertificateService: Sendable {
             throw reader.invalid("anchor", "has more than \(maximumAnchors) certificates")
         }
         if let other = anchors.first(where: { !$0.isCertificateAuthority || !$0.isSelfSigned }) {
-            throw reader.invalid("anchor", "contains \"\(other)\", which is not a self-signed CA certificate")
+            let name = PrintableText.quote("\(other)")
+            throw reader.invalid("anchor", "contains \(name), which is not a self-signed CA certificate")
         }
         return anchors
     }

@@ -267,6 +267,18 @@ import Testing
         #expect(try bench.vault.signIns.isEmpty)
     }
 
+    /// Issued, and then refused in the test handshake.
+    @Test func aCertificateThatDoesNotWorkIsNotStored() throws {
+        let bench = try Bench(["tls": "1.2", "alert": 46])
+        let result = try bench.enroll()
+        #expect(
+            result.status == 1 && result.error.contains("does not accept the certificate that it issued"),
+            "\(result.said)")
+        let vault = try bench.vault
+        #expect(vault.signIns.isEmpty && vault.pendingEnrollments.isEmpty && vault.identityNames.isEmpty)
+        #expect(!bench.hasFile)
+    }
+
     /// While the EST server keeps the command waiting.
     @Test func ctrlCStoresNothing() throws {
         let bench = try Bench(["fault": "slow", "faultFor": "simpleenroll"])

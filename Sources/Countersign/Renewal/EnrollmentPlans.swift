@@ -18,9 +18,10 @@ extension VaultContents {
     }
 
     /// The pending plan of that name. If the identity exists, a plan counts only once a server has received the
-    /// request.
+    /// request. One of a sign-in counts once the sign-in is stored: before, nobody else has a token for it.
     func pendingPlan(of name: String) -> EnrollmentRecord? {
-        guard let pending = pendingEnrollments[name], let plan = pending.plan else { return nil }
+        guard let pending = pendingEnrollments[name], let plan = pending.plan, !hasAbandonedRequest(named: name)
+        else { return nil }
         return pending.isUnderway || enrollments[name] == nil && !hasKey(of: name) ? plan : nil
     }
 }

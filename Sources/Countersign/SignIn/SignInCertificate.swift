@@ -76,7 +76,8 @@ extension VaultContents {
 }
 
 extension VaultContents {
-    /// Whether all that there is of the identity is a request with the access token of a sign-in that was not stored.
+    /// Whether all that there is of the identity is a request with the access token of a sign-in that is not stored,
+    /// yet or ever.
     func hasAbandonedRequest(named name: String) -> Bool {
         pendingEnrollments[name]?.plan?.credential == name && enrollments[name] == nil && !hasKey(of: name)
             && !credentialNames.contains(name)
