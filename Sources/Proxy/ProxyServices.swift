@@ -25,6 +25,8 @@ package final class ProxyServices: Sendable {
     let identityRefresher: IdentityRefresher?
     /// Renews access tokens.
     let tokenRenewer: TokenRenewer?
+    /// Asks a person for scopes that an access token lacks.
+    let scopeAsker: ScopeAsker?
     /// Receives the outcome of each challenge.
     let observer: ChallengeObserver?
     /// Receives a sentence about each origin whose certificate does not verify or whose revocation status is unknown,
@@ -43,7 +45,7 @@ package final class ProxyServices: Sendable {
         breaker: BreakerBoard? = nil, sessions: SessionStore? = nil,
         serverTrustDecider: (any ServerTrustDecider)? = nil, delegateCredentials: ReplacementCredentials? = nil,
         identityRefresher: IdentityRefresher? = nil, tokenRenewer: TokenRenewer? = nil,
-        observer: ChallengeObserver? = nil,
+        scopeAsker: ScopeAsker? = nil, observer: ChallengeObserver? = nil,
         untrusted: (@Sendable (_ sentence: String, _ hint: String?) -> Void)? = nil,
         pseudonym: String,
         wallClock: @escaping @Sendable () -> Int64
@@ -58,6 +60,7 @@ package final class ProxyServices: Sendable {
         self.delegateCredentials = delegateCredentials
         self.identityRefresher = identityRefresher
         self.tokenRenewer = tokenRenewer
+        self.scopeAsker = scopeAsker
         self.observer = observer
         self.untrusted = untrusted
         self.pseudonym = pseudonym

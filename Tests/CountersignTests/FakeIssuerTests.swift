@@ -6,6 +6,7 @@ import CountersignTesting
 import CountersignURLSession
 import Foundation
 import FoundationNetworking
+import Synchronization
 import Testing
 
 /// The provider and the site for the tests of apps, used as such a test uses them.
@@ -89,6 +90,59 @@ struct FakeIssuerTests {
         await issuer.stop()
         let error = await #expect(throws: ChallengeError.self) { try await signIn(profile) }
         #expect(error?.code == .providerUnreachable)
+    }
+
+    /// Signs in again with the scopes.
+    private final class Person: ScopeDelegate {
+        private let signIns: SignIns
+        private let profile: EnrollmentProfile
+        private let questions = Mutex<[ScopeQuestion]>([])
+        private let successes = Mutex(0)
+
+        init(_ signIns: SignIns, _ profile: EnrollmentProfile) {
+            self.signIns = signIns
+            self.profile = profile
+        }
+
+        var asked: [ScopeQuestion] { questions.withLock { $0 } }
+        var hasObtained: Bool { successes.withLock { $0 > 0 } }
+
+        func obtainScopes(_ question: ScopeQuestion) async -> Bool {
+            questions.withLock { $0.append(question) }
+            do {
+                try await signIns.enrollment(profile.adding(scopes: question.scopes), name: question.signIn)
+                    .signIn(with: .custom(FakeBrowser()))
+                successes.withLock { $0 += 1 }
+                return true
+            } catch {
+                Issue.record("\(error)")
+                return false
+            }
+        }
+    }
+
+    /// The site's response is delivered, and the next request gets the new token.
+    @Test func aProxyAsksThePersonMeanwhile() async throws {
+        let site = try await FakeSite.start(issuer, scopes: ["api"])
+        try folder.write("home/Certs/anchors/site.pem", site.anchor)
+        let profile = try issuer.profile(sites: [site.url])
+        try await signIn(profile)
+        let controller = try ChallengeController(home: folder.file("home"))
+        let person = Person(SignIns(controller), profile)
+        controller.scopeDelegate = person
+        let proxy = ChallengeProxy(controller)
+        let running = Task { try await proxy.run() }
+        defer { running.cancel() }
+        let session = URLSession(
+            configuration: try await URLSessionConfiguration.ephemeral.answering(through: proxy))
+        let url = try #require(URL(string: site.url))
+        func response() async throws -> HTTPURLResponse? { try await session.data(from: url).1 as? HTTPURLResponse }
+        let first = try await response()
+        #expect(first?.statusCode == 403)
+        #expect(first?.value(forHTTPHeaderField: "Proxy-Status")?.contains("the person is being asked for it") == true)
+        #expect(try await eventually { person.hasObtained })
+        #expect(try await response()?.statusCode == 200)
+        #expect(person.asked.map(\.scopes) == [["api"]] && person.asked.first?.signIn == "test")
     }
 
     /// The whole way: signed in, answered at a site, renewed when revoked, refused without the scope.

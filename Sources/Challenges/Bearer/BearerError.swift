@@ -42,6 +42,16 @@ package enum BearerError: Equatable, Sendable {
         return scope.hasSuffix("…") ? [] : scope.split(separator: " ").map(String.init)
     }
 
+    /// Where the metadata of the resource is, as the parameter `resource_metadata` of a Bearer challenge says (RFC 9728
+    /// §5.1); as received. The challenge with the error counts before others.
+    package static func resourceMetadata(in fields: [String]) -> String? {
+        guard let challenges = try? ChallengeParser.parse(fields: fields).filter({ $0.isOf("Bearer") }) else {
+            return nil
+        }
+        let challenge = challenges.first { $0.parameter("error") == "insufficient_scope" } ?? challenges.first
+        return challenge?.parameter("resource_metadata")
+    }
+
     /// The `scope` parameter, without what is longer than ``scopeBytes``. Nil if it has none, or other characters than
     /// RFC 6749 §3.3 permits: `%x21 / %x23-5B / %x5D-7E`, and spaces in between.
     private static func scope(of challenge: Challenge) -> String? {

@@ -72,7 +72,9 @@ extension VaultOperations {
             let record = try add(new, tokens, to: &contents, dialogue)
             stored.withLock { $0 = record }
         }
-        if let service = try SignInProfile(Array(new.profile.utf8)).certificates {
+        if new.keepsCertificate == true {
+            try vault.update { try store(&$0) }
+        } else if let service = try SignInProfile(Array(new.profile.utf8)).certificates {
             try obtainCertificate(new, tokens.access, at: service, dialogue, store)
         } else {
             let isRemoved = try vault.update { contents in

@@ -27,6 +27,7 @@ package final class ProxyRuntime: Sendable {
     private let signInRenewals: SignInRenewals
     /// No other runtime uses the renewals, or outlives this one.
     private let ownsSignInRenewals: Bool
+    private let scopeRequests: ScopeRequests?
     /// The runtime's own keeper of certificates; nil if the caller has one.
     private let ownRenewals: RenewalKeeper?
     /// Reads the home serially, off the event loops.
@@ -37,15 +38,18 @@ package final class ProxyRuntime: Sendable {
     /// about listed origins that cannot be verified. `observer` is notified of challenges. `clientTokenFile` is the
     /// path that the control socket reports. `renewals` is the keeper of the home's certificates if the caller runs
     /// one; otherwise the runtime runs its own. `isTemporary`: another runtime uses the same keeper and outlives this
-    /// one. `group` has event loops that outlive it; otherwise the runtime has `threads` of its own.
+    /// one. `scopeRequests` asks the person for scopes that an access token lacks, or `scopeAsker` does. `group` has
+    /// event loops that outlive it; otherwise the runtime has `threads` of its own.
     package init(
         keeper: PolicyKeeper, configuration: ProxyConfiguration, accessLog: AccessLog?, threads: Int,
         hasControlSocket: Bool, isTemporary: Bool = false, group shared: MultiThreadedEventLoopGroup? = nil,
         reporter: PolicyReporter? = nil, clientTokenFile: String? = nil,
         serverTrustDelegate: (any CountersignProxy.ServerTrustDecider)? = nil,
         delegateCredentials: ReplacementCredentials? = nil, observer: ChallengeObserver? = nil,
-        renewals: RenewalKeeper? = nil, logger: Logger
+        renewals: RenewalKeeper? = nil, scopeRequests: ScopeRequests? = nil, scopeAsker: ScopeAsker? = nil,
+        logger: Logger
     ) async throws {
+        self.scopeRequests = scopeRequests
         keeper.home.removeAbandonedFiles()
         for case .unix(let path) in configuration.listeningAddresses {
             try HomeFile(path: path).requireFolder()
@@ -77,7 +81,7 @@ package final class ProxyRuntime: Sendable {
             serverTrustDecider: serverTrustDelegate, delegateCredentials: delegateCredentials,
             identityRefresher: IdentityRefresher(
                 rejected: rejectedIdentities.identityRejected, accepted: rejectedIdentities.identityAccepted),
-            tokenRenewer: signInRenewals.renewer, observer: observer,
+            tokenRenewer: signInRenewals.renewer, scopeAsker: scopeRequests?.asker ?? scopeAsker, observer: observer,
             untrusted: { sentence, hint in
                 logger.notice("\(sentence)", metadata: hint.map { ["hint": "\($0)"] })
             },
@@ -137,6 +141,7 @@ package final class ProxyRuntime: Sendable {
         ownRenewals?.stop()
         rejectedIdentities.cancel()
         if ownsSignInRenewals { signInRenewals.cancel() }
+        await scopeRequests?.stop()
         await control?.stop()
         await delegateCredentials?.stop()
         await listener.stop()

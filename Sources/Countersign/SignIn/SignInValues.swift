@@ -23,6 +23,8 @@ package struct NewSignIn: Equatable, Sendable, Codable {
     package var identifier: String
     /// The issuer of the sign-in that the person wants to replace; nil if there is none.
     package var formerIssuer: String?
+    /// The certificate of the sign-in that it replaces stays; nil if the profile's EST service issues a new one.
+    package var keepsCertificate: Bool?
 
     package init(
         name: String, profile: String, source: String, issuer: String, subject: String, account: String, scope: String,

@@ -65,6 +65,13 @@ struct ServeCommand: AsyncParsableCommand {
             """)
     var askPassphrase = false
 
+    @Flag(
+        help: """
+            If a site requires a scope that the access token of a sign-in does not have, ask you for it in your browser, \
+            once. Has no effect in a service. (default: the response says which command asks)
+            """)
+    var askScopes = false
+
     @OptionGroup var allowedUsers: AllowedUserOption
     @OptionGroup var spool: SpoolOption
 
@@ -115,10 +122,16 @@ struct ServeCommand: AsyncParsableCommand {
         SiteReports.write(keeper.remarks)
         Self.raiseFileLimit()
         Self.keepMemoryOfBodies()
+        let environment = ProcessInfo.processInfo.environment
+        let person = askScopes ? PersonAtHand(in: environment) : nil
+        if askScopes, person == nil {
+            Console.warning("--ask-scopes has no effect: there is nobody to ask, without a display and a terminal")
+        }
+        let scopes = person.map { $0.scopeRequests(keeper, logger) }
         let runtime = try await ProxyRuntime(
             keeper: keeper, configuration: configuration, accessLog: log, threads: threads ?? Self.defaultThreads,
             hasControlSocket: true, reporter: askPassphrase ? nil : Self.report,
-            clientTokenFile: clientTokenFile.flatMap(HomeFile.absolutePath), logger: logger)
+            clientTokenFile: clientTokenFile.flatMap(HomeFile.absolutePath), scopeRequests: scopes, logger: logger)
         for name in runtime.addresses { Console.result("countersign: listening on \(name)\n") }
         ServiceManager.notify("READY=1")
         await Self.waitForStop(runtime, log)

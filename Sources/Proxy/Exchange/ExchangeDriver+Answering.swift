@@ -237,11 +237,19 @@ extension ExchangeDriver {
         record.explain("answered with \(accepted.offer.authenticator.name), because \(reason)")
     }
 
-    /// With the command that helps, if the site requires a scope that the access token of a sign-in does not have.
+    /// With what helps, if the site requires a scope that the access token of a sign-in does not have: the person is
+    /// asked for it, or has to give a command.
     private func remedied(_ reason: String?) -> String? {
-        guard let reason, BearerError.missingScopes(in: reason) != nil, let name = rule?.credential,
-            policy.isAccessToken(named: name)
+        guard let reason, let scopes = BearerError.missingScopes(in: reason), let name = rule?.credential,
+            let token = policy.credential(named: name)?.reference, policy.isAccessToken(token)
         else { return reason }
+        if let asker = services.shared.scopeAsker {
+            let fields = delivery.buffered?.head.fields.values(of: .wwwAuthenticate) ?? []
+            let lack = ScopeAsker.Lack(
+                origin: origin, target: String(decoding: path, as: UTF8.self), token: token, scopes: scopes,
+                metadata: BearerError.resourceMetadata(in: fields), reason: reason)
+            if let text = asker.ask(lack) { return "\(reason); \(text)" }
+        }
         return "\(reason); `countersign enroll \(name) --scope SCOPE` asks for it"
     }
 

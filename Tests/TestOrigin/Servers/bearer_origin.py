@@ -9,6 +9,9 @@ Usage: bearer_origin.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http 
     schemes       the schemes of a challenge, in this order (default: ["Bearer"]); "Basic" is another
     user          the account that Basic accepts, "jdoe:password"
     unauthorized  also sends insufficient_scope with status 401
+    metadata      true: challenges refer to the resource's metadata (RFC 9728), which says so; a text: to that address
+    issuer        the provider in the metadata
+    unnamed       insufficient_scope names no scope
 
 CONTROL may change while the server runs: a POST to /control replaces it, and is not logged. /admin requires the scope
 `admin`, /malformed is an invalid request. Writes one JSON object per request to LOG.
@@ -32,6 +35,9 @@ class Handler(LoggingHandler):
             self.server.control = self.server.defaults | json.loads(body)
             return self.reply(204, b"")
         value = self.headers.get("Authorization")
+        if self.path == "/.well-known/oauth-protected-resource" and self.server.control.get("metadata"):
+            self.server.log({"method": self.command, "path": self.path, "status": 200, "authorization": value})
+            return self.reply(200, self.metadata(), [("Content-Type", "application/json")])
         status, error, scope = self.judge(value)
         self.server.log({
             "method": self.command, "path": self.path, "status": status, "authorization": value, "why": error,
@@ -73,9 +79,22 @@ class Handler(LoggingHandler):
                     parts.append('realm="' + control["realm"] + '"')
                 if error:
                     parts += [f'error="{error}"', 'error_description="as RFC 6750 says"']
-                if scope:
+                if scope and not control.get("unnamed"):
                     parts.append(f'scope="{scope}"')
+                if control.get("metadata"):
+                    own = self.url + "/.well-known/oauth-protected-resource"
+                    parts.append(f'resource_metadata="{own if control["metadata"] is True else control["metadata"]}"')
             yield " ".join(["Bearer", ", ".join(parts)]).strip()
+
+    @property
+    def url(self):
+        return f"https://{self.headers['Host']}"
+
+    def metadata(self):
+        return json.dumps({
+            "resource": self.url, "authorization_servers": [self.server.control.get("issuer")],
+            "scopes_supported": ["admin", "audit"], "bearer_methods_supported": ["header"],
+        }).encode()
 
 
 class Server(ControlledServer):

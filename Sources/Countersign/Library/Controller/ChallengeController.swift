@@ -188,7 +188,8 @@ public final class ChallengeController: Sendable {
     }
 
     /// Asks the person for more when a site requires a scope that the access token of a sign-in does not have. Without
-    /// a delegate, the site's response is delivered. Only exchanges ask: a ``ChallengeProxy`` delivers the response.
+    /// a delegate, the site's response is delivered. A ``ChallengeProxy`` delivers it in any case, while the person is
+    /// asked.
     public var scopeDelegate: (any ScopeDelegate)? {
         get { scopeQuestions.delegate }
         set { scopeQuestions.delegate = newValue }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
+import CountersignProxy
 import Synchronization
 
 /// A question to a ``ScopeDelegate``: a site needs more than a sign-in's access token permits.
@@ -18,7 +19,8 @@ public protocol ScopeDelegate: Sendable {
     /// Returns whether the person has signed in again, for example with
     /// ``SignIns/enrollment(again:addingScopes:)``; the request is then sent once more, with the new token.
     ///
-    /// The request waits for the answer. Requests that lack the same scopes share one question. After false, the
+    /// The request of an exchange waits for the answer; a ``ChallengeProxy`` delivers the site's response meanwhile,
+    /// and its next request gets the new token. Requests that lack the same scopes share one question. After false, the
     /// delegate is not asked about these scopes again until the token changes.
     func obtainScopes(_ question: ScopeQuestion) async -> Bool
 }
@@ -53,7 +55,19 @@ final class ScopeQuestions: Sendable {
         set { state.withLock { $0.delegate = newValue } }
     }
 
+    /// Asks the delegate, and waits for nothing. Returns whether it is deciding; false also if there is none, or it has
+    /// decided about the lack before.
+    func begin(_ lack: Lack, at space: ProtectionSpace) -> Bool {
+        let isOpen = state.withLock { state in
+            guard state.delegate != nil else { return false }
+            return state.questions.first { $0.lack == lack }.map { !$0.question.gate.isOpen } ?? true
+        }
+        if isOpen { Task { await ask(lack, at: space) } }
+        return isOpen
+    }
+
     /// Returns the delegate's answer; false if the task is cancelled.
+    @discardableResult
     func ask(_ lack: Lack, at space: ProtectionSpace) async -> Bool {
         let (question, delegate) = state.withLock { state -> (Question, (any ScopeDelegate)?) in
             if let asked = state.questions.first(where: { $0.lack == lack }) { return (asked.question, nil) }
@@ -72,5 +86,18 @@ final class ScopeQuestions: Sendable {
         }
         await question.gate.wait()
         return question.answer.withLock { $0 }
+    }
+}
+
+extension ChallengeController {
+    /// Asks the delegate about requests of a proxy.
+    var scopeAsker: ScopeAsker {
+        ScopeAsker { [scopeQuestions] lack in
+            let space = ProtectionSpace(
+                scheme: lack.origin.scheme.rawValue, host: lack.origin.host, port: Int(lack.origin.port),
+                authenticationMethod: .bearer)
+            let question = ScopeQuestions.Lack(token: lack.token, scopes: lack.scopes, reason: lack.reason)
+            return scopeQuestions.begin(question, at: space) ? "the person is being asked for it" : nil
+        }
     }
 }

@@ -140,7 +140,8 @@ public final class ChallengeProxy: Service {
                         delegate: AskedCredential(
                             delegate: delegate, keeper: controller.keeper, logger: controller.logger),
                         policy: controller.keeper.policy, breaker: controller.breaker)
-                }, observer: controller.observer, renewals: controller.renewals, logger: controller.logger)
+                }, observer: controller.observer, renewals: controller.renewals,
+                scopeAsker: controller.scopeAsker, logger: controller.logger)
             guard let port = runtime.addresses.first?.split(separator: ":").last.flatMap({ Int($0) }) else {
                 await runtime.stop()
                 throw ChallengeError(.proxyFailed, "the proxy does not know its port")

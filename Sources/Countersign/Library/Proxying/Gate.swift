@@ -12,6 +12,8 @@ final class Gate: Sendable {
 
     private let state = NIOLockedValueBox(State())
 
+    var isOpen: Bool { state.withLockedValue { $0.isOpen } }
+
     func open() {
         let waiting = state.withLockedValue { state in
             state.isOpen = true

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+
+/// Asks a person for the scopes that an access token lacks (`insufficient_scope`, RFC 6750 §3.1), while the response
+/// that says so goes to the client.
+package struct ScopeAsker: Sendable {
+    package struct Lack: Sendable {
+        package let origin: Origin
+        /// The request's path and query.
+        package let target: String
+        /// The access token of a sign-in, which has its name.
+        package let token: CredentialReference
+        /// The scopes that the origin requires; empty if it does not name them.
+        package let scopes: [String]
+        /// The parameter `resource_metadata` of the challenge (RFC 9728 §5.1), as received.
+        package let metadata: String?
+        /// The sentence for `Proxy-Status`.
+        package let reason: String
+    }
+
+    /// Begins to ask, and returns at once with the end of a sentence for `Proxy-Status`; nil if nobody is asked. Must
+    /// not block an event loop.
+    package let ask: @Sendable (Lack) -> String?
+
+    package init(ask: @escaping @Sendable (Lack) -> String?) { self.ask = ask }
+}
