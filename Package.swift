@@ -89,8 +89,8 @@ let package = Package(
         module(
             "SignIn",
             [
-                "Enrollment", "OAuth", "JSON", "HTTP1", "Loopback", "SitePolicy", "Certificates", "Challenges",
-                "Cryptography", "CCurl", "CLinux",
+                "Enrollment", "OAuth", "JSON", "HTTP1", "Loopback", "SitePolicy", "Certificates", "Cookies",
+                "Challenges", "Cryptography", "CCurl", "CLinux",
             ]),
         module("Revocation", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "CCurl"]),
         module("TLS", ["Certificates", "Challenges", "Cryptography", "COpenSSL"], nio),
@@ -160,7 +160,9 @@ let package = Package(
             "TLSTests", ["TLS", "TestOrigin", "Certificates", "Challenges", "Cryptography", "COpenSSL"],
             nio + [embedded]),
         tests("EnrollmentTests", ["Enrollment", "TestOrigin", "Certificates", "Challenges", "Cryptography"]),
-        tests("SignInTests", ["SignIn", "Enrollment", "OAuth", "JSON", "TestOrigin", "Cryptography"]),
+        tests(
+            "SignInTests",
+            ["SignIn", "Enrollment", "OAuth", "JSON", "TestOrigin", "Cookies", "Challenges", "Cryptography"]),
         tests("IssuerTests", ["Issuer", "OAuth", "JSON", "TestOrigin", "Certificates", "Cryptography"], nio),
         tests("RevocationTests", ["Revocation", "TestOrigin", "Certificates", "Cryptography"]),
         tests("UpstreamTests", ["Upstream", "HTTP1", "TLS", "Certificates", "Challenges"], nio + [embedded]),

@@ -22,7 +22,7 @@ package struct SetCookieReader {
     private let now: Int64
 
     /// The longest expiry, in seconds (RFC 6265bis §5.5): 400 days.
-    private static let longestLifetime: Int64 = 400 * 24 * 60 * 60
+    package static let longestLifetime: Int64 = 400 * 24 * 60 * 60
 
     package init(host: String, names: [String], now: Int64, isPublicSuffix: @escaping (String) -> Bool) {
         self.host = host

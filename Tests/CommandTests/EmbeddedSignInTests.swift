@@ -68,6 +68,30 @@ import Testing
         #expect(bench.provider.requests.filter { $0.hasPrefix("GET /authorize") } == ["GET /authorize 401"])
     }
 
+    /// A running server has the vault open: it stores the window's cookies, and its proxy adds them.
+    @Test func theSessionIsSharedThroughARunningServer() throws {
+        let session: [String: any Sendable] = [
+            "group": "corp", "host": "provider.test.localhost", "cookies": ["sid"],
+        ]
+        let bench = try SignInSandbox(
+            ["session": "sid", "typed": "hunter2"], profile: ["redirect_uri": Self.scheme, "session": session],
+            isTLS: true)
+        try bench.sandbox.succeed("trust", "anchor", "add", TestPKI.shared.originAnchor)
+        let server = try bench.serveWithPassphrase()
+        defer { server.send(SIGTERM) }
+        for _ in 1...2 {
+            let result = try enroll(bench)
+            #expect(result.status == 0, "\(result.said)")
+            #expect(bench.provider.requests.count { $0.hasPrefix("POST /password") } == 1, "\(result.said)")
+        }
+        #expect(try bench.sandbox.succeed("session", "list").contains("corp"))
+        #expect(!server.errorOutput.contains("canary"), "\(server.errorOutput)")
+        // Without the server, the vault needs its passphrase.
+        server.send(SIGTERM)
+        #expect(server.waitForExit(seconds: 60) == 0)
+        #expect(try enroll(bench).error.contains("the vault needs its passphrase"))
+    }
+
     @Test func aNavigationToAnotherHostIsRefusedAndReported() throws {
         let page = """
             <script>

@@ -48,6 +48,20 @@ final class SignInSandbox: Sendable {
             folder: sandbox.folder.path, in: sandbox.folder, seconds: seconds)
     }
 
+    /// Gives the vault a passphrase, and starts a server that has it open. Commands have neither a terminal nor the
+    /// passphrase.
+    func serveWithPassphrase() throws -> ChildProcess {
+        let passphrase = "canary-passphrase\n"
+        try sandbox.succeed("credential", "set", "spare", "--user", "jdoe", "--password-stdin", input: "canary-spare\n")
+        try sandbox.succeed("vault", "rekey", "--passphrase", "--password-stdin", input: passphrase)
+        let server = try ChildProcess(
+            try Sandbox.executable, ["serve", "--listen", "127.0.0.1:0", "--password-stdin"],
+            environment: try sandbox.environment(), folder: sandbox.folder.path,
+            input: try sandbox.folder.write("passphrase", passphrase), capture: file("serve"))
+        _ = try server.line(after: "countersign: listening on ")
+        return server
+    }
+
     /// `countersign status --json`.
     var status: [[String: Any]] {
         get throws {

@@ -14,14 +14,16 @@ import Testing
         private let profile: String
         private let browser: String
 
-        init() throws {
-            provider = try SignInProvider(["session": "sid"], isTLS: true)
+        /// `redirect` is the profile's redirect URI.
+        init(_ control: [String: any Sendable] = [:], redirect: String? = nil) throws {
+            provider = try SignInProvider(control.merging(["session": "sid"]) { _, new in new }, isTLS: true)
             user = try Countersign()
             let session: [String: any Sendable] = [
                 "group": "corp", "host": "provider.test.localhost", "cookies": ["sid"],
             ]
-            profile = try user.folder.write(
-                "profile.json", try provider.profile(["name": "work", "session": session]))
+            var own: [String: any Sendable] = ["name": "work", "session": session]
+            if let redirect { own["redirect_uri"] = redirect }
+            profile = try user.folder.write("profile.json", try provider.profile(own))
             // Enters the password if the page asks for it, and remembers no cookie.
             browser = try user.folder.write(
                 "browser",
@@ -48,6 +50,28 @@ import Testing
                     "BROWSER": browser, "https_proxy": proxy.url, "CURL_CA_BUNDLE": try anchors,
                     "HOME": user.folder.path,
                 ], seconds: 120)
+        }
+
+        /// `countersign enroll` with a window.
+        func enroll(on display: VirtualDisplay) throws -> CommandResult {
+            try user.run(
+                "enroll", profile, "--yes", "--user-agent", "embedded",
+                environment: ["DISPLAY": display.name, "COUNTERSIGN_WEBVIEW": try Tool.webView()], seconds: 120)
+        }
+
+        /// How often the window has entered the password.
+        var typed: Int { provider.requests.count { $0.hasPrefix("POST /password") } }
+
+        /// The stored cookies, without what changes from run to run.
+        var cookies: [[String: String]] {
+            get throws {
+                let listed = try user.run("session", "list", "--json").output
+                let sessions = try JSONSerialization.jsonObject(with: Data(listed.utf8)) as? [[String: Any]] ?? []
+                return sessions.flatMap { $0["cookies"] as? [[String: Any]] ?? [] }.map { cookie in
+                    cookie.filter { $0.key != "expires" && $0.key != "stored" }.mapValues { "\($0)" }
+                        .merging(["expires": cookie["expires"] is String ? "yes" : "no"]) { $1 }
+                }
+            }
         }
 
         /// The interception CA's root, and that of the origins.
@@ -126,6 +150,36 @@ import Testing
         let done = try bench.user.run("unenroll", "work")
         #expect(done.status == 0, "\(done.said)")
         #expect(try bench.sessions.isEmpty)
+    }
+
+    /// The window's cookies are taken although the list has no line for the host at first. The next window, and every
+    /// other client, begins with them.
+    @Test(arguments: [
+        ("Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age=3600", ["sameSite": "Strict", "expires": "yes"]),
+        ("Path=/; Secure; HttpOnly; SameSite=Lax", ["sameSite": "Lax", "expires": "no"]),
+    ])
+    func aWindowTakesPartInTheSession(attributes: String, kept: [String: String]) throws {
+        let bench = try Bench(
+            ["typed": "hunter2", "attributes": attributes], redirect: "com.example.app:/callback")
+        let display = try VirtualDisplay()
+        let first = try bench.enroll(on: display)
+        #expect(first.status == 0 && bench.typed == 1, "\(first.said)")
+        let usual = [
+            "name": "sid", "domain": "provider.test.localhost", "path": "/", "isHostOnly": "1", "isSecure": "1",
+            "isHTTPOnly": "1",
+        ]
+        #expect(try bench.cookies == [usual.merging(kept) { _, new in new }])
+        #expect(try bench.isRecognised(as: "jdoe"))
+        let second = try bench.enroll(on: display)
+        #expect(second.status == 0 && bench.typed == 1, "\(second.said)")
+        #expect(bench.provider.requests.contains("GET /authorize 302"), "\(bench.provider.requests)")
+        #expect(try bench.user.run("session", "clear", "corp").output == "1 session removed\n")
+        #expect(try bench.isRecognised(as: "nobody"))
+        let third = try bench.enroll(on: display)
+        #expect(third.status == 0 && bench.typed == 2, "\(third.said)")
+        for said in [first.said, second.said, third.said, bench.proxy.process.errorOutput] {
+            #expect(!said.contains("canary-session"))
+        }
     }
 
     @Test func signInsOfAGroupShareOneLine() throws {

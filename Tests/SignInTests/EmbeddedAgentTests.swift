@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
+import CountersignCookies
 import CountersignCryptography
 import CountersignOAuth
 import CountersignTestOrigin
@@ -30,7 +31,9 @@ import Testing
     }
 
     /// `script` is of sh. `say` prints a line, `hear` reads one into `$line` and keeps it.
-    private func agent(_ script: String, door: EmbeddedAgent.Door? = nil) throws -> EmbeddedAgent {
+    private func agent(
+        _ script: String, door: EmbeddedAgent.Door? = nil, cookies: SharedCookies? = nil
+    ) throws -> EmbeddedAgent {
         let text = """
             #!/bin/sh
             printf '%s\\n' "$@" > \(folder.file("arguments"))
@@ -42,7 +45,7 @@ import Testing
         let path = try folder.write("webview", text)
         chmod(path, 0o755)
         return EmbeddedAgent(
-            environment: ["COUNTERSIGN_WEBVIEW": path, "PATH": "/usr/bin:/bin"], door: door)
+            environment: ["COUNTERSIGN_WEBVIEW": path, "PATH": "/usr/bin:/bin"], door: door, cookies: cookies)
     }
 
     private var heard: [String] { TextFile.lines(folder.file("heard")) }
@@ -102,6 +105,43 @@ import Testing
         try await agent(script, door: door).show(page(scheme: .http))
         #expect(TextFile.lines(folder.file("arguments")) == ["--loopback-http"])
         #expect(heard.last?.contains("proxy") == false)
+    }
+
+    @Test func theSessionsCookiesGoInAndComeBack() async throws {
+        func cookies(ofHost host: String) throws -> SharedCookies {
+            let text = """
+                {"issuer": "https://\(host)", "client_id": "c",
+                 "session": {"group": "corp", "host": "\(host)", "cookies": ["sid"]}}
+                """
+            let scope = try #require(try SignInProfile(Array(text.utf8)).session)
+            var session = SharedSession(key: SharedSession.Key(group: "corp", host: host))
+            let identity = Cookie.Identity(name: "sid", domain: host, isHostOnly: true, path: "/")
+            let cookie = Cookie(
+                identity, value: Secret(utf8: "secret-one"), isSecure: true, isHTTPOnly: true, sameSite: .lax,
+                expires: nil, stored: 1)
+            session.apply(.set(cookie))
+            return SharedCookies(scope, stored: session)
+        }
+        func captured(_ shared: SharedCookies) -> [String?] {
+            shared.captured(at: 1, isPublicSuffix: { _ in false }, sameSite: { _ in nil }).map(\.value.utf8Text)
+        }
+        func report(_ value: String) -> String {
+            #"{"cookies":[{"domain":"127.0.0.1","httpOnly":true,"name":"sid","path":"/","sameSite":"lax","#
+                + #""secure":true,"value":"\#(value)"}],"type":"cookies"}"#
+        }
+        let script = """
+            say '\(Self.ready)'; hear; say '\(report("secret-two"))'
+            say '\(Self.redirect("state=good"))'; hear; say '\(report("secret-three"))'; say '\(Self.closed)'
+            """
+        let shared = try cookies(ofHost: "127.0.0.1")
+        try await agent(script, cookies: shared).show(page())
+        #expect(heard.first?.contains(#""captureCookies":{"host":"127.0.0.1","names":["sid"]}"#) == true)
+        #expect(heard.first?.contains(#""value":"secret-one","domain":"127.0.0.1""#) == true)
+        #expect(captured(shared) == ["secret-three"])
+        // A host whose pages the window does not show.
+        let other = try cookies(ofHost: "other.example")
+        try await agent(script, cookies: other).show(page())
+        #expect(heard.dropFirst(2).first?.contains("ookies") == false && captured(other) == [])
     }
 
     @Test(

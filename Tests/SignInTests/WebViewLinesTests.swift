@@ -66,6 +66,11 @@ import Testing
         large.allowedOrigins.append("https://mfa.example:8443")
         large.title = "Sign in at login.example"
         large.proxy = Secret(utf8: "http://countersign:secret@127.0.0.1:3128")
+        large.cookies = [
+            Self.cookie("SID", "s\"1", expires: 1_900_000_000, sameSite: .strict),
+            Self.cookie("KEY", "", path: "/a", isSecure: false, isHTTPOnly: false, sameSite: .lax),
+        ]
+        large.captureCookies = WebViewCookieSelection(host: "login.example", names: ["SID", "KEY"])
         large.pageMessages = PageMessageRules(origins: ["https://login.example"], types: ["NameCallback"])
         let commands: [WebViewCommand] = [
             .open(small), .open(large), .answerMessage(id: 7, answer: #"{"callbacks":[]}"#), .close, .cancel,

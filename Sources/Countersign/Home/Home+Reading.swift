@@ -36,6 +36,12 @@ extension Home {
         return PublicSuffixes(parsing: bytes)
     }()
 
+    /// Whether anybody can register names below `name`, or it is no name.
+    package static func isPublicSuffix(_ name: String) -> Bool {
+        guard let host = try? HostName(canonicalizing: name) else { return true }
+        return publicSuffixes.isPublicSuffix(host)
+    }
+
     // MARK: Trust anchors
 
     /// The certificates in `Certs/anchors`, without duplicates.

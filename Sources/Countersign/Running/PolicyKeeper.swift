@@ -21,10 +21,7 @@ package final class PolicyKeeper: Sendable {
     /// The breaker, which shares its records with the other processes of the home.
     package let breaker: BreakerBoard
     /// The shared sessions, which the proxies of the home use and change.
-    package let sessions = SessionStore(isPublicSuffix: { name in
-        guard let host = try? HostName(canonicalizing: name) else { return true }
-        return Home.publicSuffixes.isPublicSuffix(host)
-    })
+    package let sessions = SessionStore(isPublicSuffix: { Home.isPublicSuffix($0) })
     private let reader: HomeReader
     private let interceptionNeed: NIOLockedValueBox<InterceptionNeed>
     private let snapshot: NIOLockedValueBox<HomeSnapshot>

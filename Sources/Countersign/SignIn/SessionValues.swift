@@ -28,11 +28,15 @@ package struct ListedCookie: Equatable, Sendable, Codable {
         stored = cookie.stored
     }
 
+    package var identity: Cookie.Identity {
+        Cookie.Identity(name: name, domain: domain, isHostOnly: isHostOnly, path: path)
+    }
+
     /// The cookie with its value.
     fileprivate func cookie(_ value: Secret) -> Cookie {
         Cookie(
-            Cookie.Identity(name: name, domain: domain, isHostOnly: isHostOnly, path: path), value: value,
-            isSecure: isSecure, isHTTPOnly: isHTTPOnly, sameSite: sameSite, expires: expires, stored: stored)
+            identity, value: value, isSecure: isSecure, isHTTPOnly: isHTTPOnly, sameSite: sameSite, expires: expires,
+            stored: stored)
     }
 }
 

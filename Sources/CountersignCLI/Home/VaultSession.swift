@@ -2,7 +2,9 @@
 
 import Countersign
 import CountersignCertificates
+import CountersignCookies
 import CountersignCryptography
+import CountersignSignIn
 import CountersignSitePolicy
 import CountersignVault
 import FoundationEssentials
@@ -107,6 +109,28 @@ final class VaultSession {
     func sessions() throws -> [ListedSession] {
         guard case .sessions(let found) = try perform(.listSessions) else { throw Self.unexpected }
         return found
+    }
+
+    /// The shared session of a profile for a window. If the server performs the operations, the window gets the
+    /// session's cookies from the server's proxy, and none from this process.
+    func cookies(of scope: SessionScope) -> SharedCookies {
+        let key = SharedSession.Key(group: scope.group, host: scope.host.text)
+        return SharedCookies(scope, stored: local?.session(key))
+    }
+
+    /// Adds the cookies that a window has brought to their session.
+    func store(_ cookies: SharedCookies) throws {
+        let known = try sessions().first { $0.key == cookies.key }?.cookies ?? []
+        let captured = cookies.captured(at: Int64(time(nil)), isPublicSuffix: Home.isPublicSuffix) { identity in
+            known.first { $0.identity == identity }?.sameSite
+        }
+        var session = SharedSession(key: cookies.key)
+        for cookie in captured { session.apply(.set(cookie)) }
+        guard !session.cookies.isEmpty else { return }
+        let operation = VaultOperation.storeSession(ListedSession(session), replaces: false)
+        guard case .done = try perform(operation, secret: SessionValues.encoded(session.cookies)) else {
+            throw Self.unexpected
+        }
     }
 
     /// The interception CA's root after the operation.

@@ -8,7 +8,8 @@ import Dispatch
 import Synchronization
 
 /// A window of our own: `countersign-webview`, which notices every kind of redirect URI and leaves the provider's
-/// origins for nothing else. It shares no cookies with the person's browser.
+/// origins for nothing else. It shares no cookies with the person's browser, and those of ``SharedCookies`` with the
+/// clients of a group.
 package struct EmbeddedAgent: UserAgent {
     /// The proxy through which the window's requests go, so that sign-in pages that challenge are answered.
     package struct Door: Sendable {
@@ -25,14 +26,17 @@ package struct EmbeddedAgent: UserAgent {
 
     private let environment: [String: String]
     private let door: Door?
+    private let cookies: SharedCookies?
 
     /// How long the window may take to report its cookies and to close.
     var closingLimit = DispatchTimeInterval.seconds(15)
 
-    /// Without a `door`, the window's connections are direct.
-    package init(environment: [String: String], door: Door? = nil) {
+    /// Without a `door`, the window's connections are direct. Without `cookies`, the window begins without any, and
+    /// forgets its own.
+    package init(environment: [String: String], door: Door? = nil, cookies: SharedCookies? = nil) {
         self.environment = environment
         self.door = door
+        self.cookies = cookies
     }
 
     /// Throws `noAgent` if the program is not installed.
@@ -50,9 +54,10 @@ package struct EmbeddedAgent: UserAgent {
         if let door { words += ["--ca-bundle", door.bundle] }
         if isPlain { words.append("--loopback-http") }
         let view = try WebViewProcess(words, environment: environment)
-        let visit = Visit(view, page, closingLimit: closingLimit)
+        let cookies = cookies.flatMap { page.mayShow($0.key.host) ? $0 : nil }
+        let visit = Visit(view, page, cookies, closingLimit: closingLimit)
         let result = await withTaskCancellationHandler {
-            await visit.run(WebViewOpening(page, proxy: door?.proxy))
+            await visit.run(WebViewOpening(page, proxy: door?.proxy, cookies))
         } onCancel: {
             visit.cancel()
         }
@@ -78,13 +83,15 @@ private final class Visit: Sendable {
 
     private let view: WebViewProcess
     private let page: SignInPage
+    private let cookies: SharedCookies?
     private let closingLimit: DispatchTimeInterval
     /// Whether the window was told to close.
     private let isClosing = Mutex(false)
 
-    init(_ view: WebViewProcess, _ page: SignInPage, closingLimit: DispatchTimeInterval) {
+    init(_ view: WebViewProcess, _ page: SignInPage, _ cookies: SharedCookies?, closingLimit: DispatchTimeInterval) {
         self.view = view
         self.page = page
+        self.cookies = cookies
         self.closingLimit = closingLimit
     }
 
@@ -154,7 +161,8 @@ private final class Visit: Sendable {
             case .failed: end(with: .cancel)
             case .foreign: break
             }
-        case .cookies, .specialURL, .pageMessage: break
+        case .cookies(let reported): cookies?.report(reported)
+        case .specialURL, .pageMessage: break
         case .closed(let reason): return .ended(error(for: reason))
         case .failed(let code, let sentence, let remedy):
             return .ended(SignInError(code.isMissingPart ? .noAgent : .environment, sentence, hint: remedy))
@@ -173,14 +181,26 @@ private final class Visit: Sendable {
 }
 
 extension WebViewOpening {
-    fileprivate init(_ page: SignInPage, proxy: Secret?) {
+    fileprivate init(_ page: SignInPage, proxy: Secret?, _ shared: SharedCookies?) {
         url = page.url.description
         redirectURIs = [page.redirect.text]
         allowedOrigins = page.origins.map(\.pageOrigin)
         timeLimitSeconds = min(max(1, page.limit.components.seconds), 86_400)
         title = "Sign in at \(page.url.origin.host)"
         self.proxy = proxy
+        if let shared {
+            cookies = shared.given
+            captureCookies = WebViewCookieSelection(host: shared.key.host, names: shared.names)
+        }
         pageMessages = page.messages
+    }
+}
+
+extension SignInPage {
+    /// Whether the window shows pages of the host, which then may set cookies. Its program writes an IPv6 address in
+    /// another form, and shares no cookies of it.
+    fileprivate func mayShow(_ host: String) -> Bool {
+        origins.contains { $0.scheme == .https && $0.host == host } && !host.utf8.contains(UInt8(ascii: ":"))
     }
 }
 

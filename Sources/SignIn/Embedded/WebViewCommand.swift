@@ -43,6 +43,9 @@ struct WebViewOpening: Equatable, Sendable {
     var title: String?
     /// `http://user:password@127.0.0.1:port`.
     var proxy: Secret?
+    /// Stored before the first load.
+    var cookies: [WebViewCookie] = []
+    var captureCookies: WebViewCookieSelection?
     var pageMessages: PageMessageRules?
 
     fileprivate var members: [(String, JSONValue.Content)] {
@@ -52,6 +55,15 @@ struct WebViewOpening: Equatable, Sendable {
         ]
         if let title { members.append(("title", .string(title))) }
         if let proxy { members.append(("proxy", .secret(proxy))) }
+        if !cookies.isEmpty {
+            members.append(("cookies", .array(cookies.map { WebViewCommand.object($0.members) })))
+        }
+        if let captureCookies {
+            let selection = WebViewCommand.object([
+                ("host", .string(captureCookies.host)), ("names", Self.strings(captureCookies.names)),
+            ])
+            members.append(("captureCookies", selection.content))
+        }
         if let pageMessages {
             let rules = WebViewCommand.object([
                 ("origins", Self.strings(pageMessages.origins)), ("types", Self.strings(pageMessages.types)),
@@ -63,5 +75,22 @@ struct WebViewOpening: Equatable, Sendable {
 
     private static func strings(_ texts: [String]) -> JSONValue.Content {
         .array(texts.map { JSONValue(.string($0)) })
+    }
+}
+
+/// The cookies to report: those with these names that the host gets.
+struct WebViewCookieSelection: Equatable, Sendable {
+    var host: String
+    var names: [String]
+}
+
+extension WebViewCookie {
+    fileprivate var members: [(String, JSONValue.Content)] {
+        var members: [(String, JSONValue.Content)] = [
+            ("name", .string(name)), ("value", .secret(value)), ("domain", .string(domain)), ("path", .string(path)),
+            ("secure", .bool(isSecure)), ("httpOnly", .bool(isHTTPOnly)), ("sameSite", .string(sameSite.rawValue)),
+        ]
+        if let expires { members.append(("expires", .integer(expires))) }
+        return members
     }
 }

@@ -22,6 +22,8 @@ Usage: provider.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http witho
     device        how many polls find that the person has not confirmed yet (default: 1)
     session       the name of a cookie by which a browser stays signed in: without it, /authorize asks for a password,
                   which is sent to /password; /whoami says who is signed in, and /logout signs out
+    attributes    of that cookie (default: "Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=3600")
+    typed         the password that a script on that page enters
     embed         a URL that the page /embed shows in a frame
     form_post     answers with a page that posts the response
     page          HTML that /authorize answers with, in place of a redirect to the address that replaces REDIRECT in it
@@ -50,6 +52,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 CLIENT = "countersign-tests"
 DEFAULTS = {
     "lifetime": 3600, "token": [], "subject": "248289761001", "refresh": True, "fail": {}, "redirect": {}, "device": 1,
+    "attributes": "Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=3600",
 }
 
 
@@ -184,23 +187,31 @@ class Handler(http.server.BaseHTTPRequestHandler):
         cookies = http.cookies.SimpleCookie(self.headers.get("Cookie") or "")
         return cookies[name].value if name and name in cookies else None
 
-    def set_cookie(self, value, age):
-        name = self.server.control["session"]
-        return ("Set-Cookie", f"{name}={value}; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age={age}")
+    def set_cookie(self, value, end=""):
+        name, attributes = self.server.control["session"], self.server.control["attributes"]
+        return ("Set-Cookie", f"{name}={value}; {attributes}{end}")
 
     def do_password(self, query, form):
         if form.get("password") != "hunter2":
             return 403, "<p>wrong password</p>", ()
         value = "canary-session-" + secrets.token_urlsafe(16)
         self.server.sessions.add(value)
-        return 302, "", [("Location", form["back"]), self.set_cookie(value, 3600), ("Set-Cookie", "page=1; Path=/")]
+        return 302, "", [("Location", form["back"]), self.set_cookie(value), ("Set-Cookie", "page=1; Path=/")]
+
+    def typing(self):
+        typed = self.server.control.get("typed")
+        if not typed:
+            return ""
+        fill = f"document.forms[0].password.value = {json.dumps(typed)}"
+        return f"<script>addEventListener('load', () => {{ {fill}; document.forms[0].submit() }})</script>"
 
     def do_whoami(self, query, form):
         return 200, "jdoe" if self.session else "nobody", ()
 
     def do_logout(self, query, form):
         self.server.sessions.discard(self.cookie())
-        return 200, "<p>signed out</p>", [self.set_cookie("", 0)] if self.server.control.get("session") else ()
+        gone = [self.set_cookie("", "; Max-Age=0")] if self.server.control.get("session") else ()
+        return 200, "<p>signed out</p>", gone
 
     def do_embed(self, query, form):
         return 200, f'<p>a page</p><iframe src="{html.escape(self.server.control["embed"])}"></iframe>', ()
@@ -231,7 +242,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return 400, "<p>invalid request</p>", ()
         if control.get("session") and not self.session:
             back = f'<input type="hidden" name="back" value="{html.escape(self.url)}">'
-            return 200, f'<form method="post" action="/password">{back}<input name="password"></form>', ()
+            page = f'<form method="post" action="/password">{back}<input name="password"></form>'
+            return 200, page + self.typing(), ()
         answer = {"state": query.get("state"), "iss": self.server.issuer}
         if control.get("error"):
             answer |= {"error": control["error"], "error_description": "as the test wants"}

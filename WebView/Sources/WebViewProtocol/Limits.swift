@@ -2,8 +2,8 @@
 
 /// The largest sizes that the protocol permits.
 package enum Limits {
-    /// A line on standard input, without its end.
-    package static let lineBytes = 64 * 1024
+    /// A line on standard input, without its end: room for `open` with 32 KiB of cookies, escaped.
+    package static let lineBytes = 128 * 1024
     /// A message of a page, and the answer to it, in UTF-8.
     package static let pageMessageBytes = 16 * 1024
     /// Messages of pages that wait for their answers.

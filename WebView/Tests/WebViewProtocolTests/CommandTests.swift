@@ -86,6 +86,6 @@ struct CommandTests {
         let line = [UInt8](repeating: 0x61, count: Limits.lineBytes)
         var splitter = LineSplitter()
         #expect(try splitter.split(line + [0x0a]) == [line])
-        #expect(throws: ProtocolError("a line is longer than 65536 bytes")) { try splitter.split(line + [0x61]) }
+        #expect(throws: ProtocolError("a line is longer than 131072 bytes")) { try splitter.split(line + [0x61]) }
     }
 }

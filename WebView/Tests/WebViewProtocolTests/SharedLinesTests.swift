@@ -68,6 +68,12 @@ struct SharedLinesTests {
         large.allowedOrigins.append("https://mfa.example:8443")
         large.title = "Sign in at login.example"
         large.proxy = "http://countersign:secret@127.0.0.1:3128"
+        large.cookies = [
+            Cookie(
+                name: "SID", value: "s\"1", domain: "login.example", expires: 1_900_000_000, sameSite: .strict),
+            Cookie(name: "KEY", value: "", domain: "login.example", path: "/a", secure: false, httpOnly: false),
+        ]
+        large.captureCookies = CookieSelection(host: "login.example", names: ["SID", "KEY"])
         large.pageMessages = PageMessageRules(origins: ["https://login.example"], types: ["NameCallback"])
         return [.open(small), .open(large), .answerMessage(id: 7, answer: #"{"callbacks":[]}"#), .close, .cancel]
     }()

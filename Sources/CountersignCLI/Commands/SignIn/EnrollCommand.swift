@@ -105,8 +105,9 @@ struct EnrollCommand: AsyncParsableCommand {
         // WebKit sends no plain http through a proxy with a password.
         let isBehindDoor = kind == .embedded && profile.transport == .secure
         let door = try await isBehindDoor ? SignInDoor.open(home, access) : nil
+        let cookies = kind == .embedded ? profile.session.map { vault.cookies(of: $0) } : nil
         let flow = SignInFlow(
-            profile, client: client, agent: Self.agent(kind, environment, door), limit: .seconds(timeout),
+            profile, client: client, agent: Self.agent(kind, environment, door, cookies), limit: .seconds(timeout),
             now: Self.now, nextLine: nextLine, answer: PageAnswers.answer, report: reporter.report)
         let result: SignInResult
         do {
@@ -126,6 +127,7 @@ struct EnrollCommand: AsyncParsableCommand {
             await Self.discard(new, result.tokens, of: profile, client, vault)
             throw interrupts.exitCode ?? error
         }
+        if let cookies { Self.store(cookies, in: vault) }
         let stored = try? vault.signIns(.listSignIns).first { $0.name == new.name }
         reporter.stored(new, stored?.certificate)
     }
@@ -179,10 +181,20 @@ struct EnrollCommand: AsyncParsableCommand {
     }
 
     private static func agent(
-        _ kind: UserAgentKind, _ environment: [String: String], _ door: SignInDoor?
+        _ kind: UserAgentKind, _ environment: [String: String], _ door: SignInDoor?, _ cookies: SharedCookies?
     ) -> SignInFlow.Agent {
         guard kind == .embedded else { return SignInFlow.Agent(kind, environment: environment) }
-        return .browser(EmbeddedAgent(environment: environment, door: door?.door))
+        return .browser(EmbeddedAgent(environment: environment, door: door?.door, cookies: cookies))
+    }
+
+    /// Stores the session that the person has now at the provider. The sign-in is complete without it.
+    private static func store(_ cookies: SharedCookies, in session: VaultSession) {
+        do {
+            try session.store(cookies)
+        } catch {
+            let reason = Diagnostic.all(in: error).map(\.message).joined(separator: "; ")
+            Console.warning("the cookies of \(cookies.key.host) are not stored: \(reason)")
+        }
     }
 
     /// Seconds since 1970.
