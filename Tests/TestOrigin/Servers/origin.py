@@ -227,7 +227,8 @@ class Handler(LoggingHandler):
         if not place.startswith(self.server.root) or not os.path.isfile(place):
             return self.reply(404, b"not here\n")
         with open(place, "rb") as file:
-            return self.reply(200, file.read(), "application/octet-stream")
+            kind = "text/html" if path.endswith(".html") else "application/octet-stream"
+            return self.reply(200, file.read(), kind)
 
     def git(self, path):
         parts = urllib.parse.urlsplit(self.path)
