@@ -27,6 +27,8 @@ login_url="login.html"
 api_prefix="api"
 log_mode="console"
 log_level="INFO"
+static_files_path="{folder}/web/"
+static_files_mime_types = ( {{ extension = ".html" mime_type = "text/html" compress = 0 }} )
 cookie_secure=0
 session_expiration=2419200
 session_key="GLEWLWYD2_SESSION_ID"
@@ -59,6 +61,10 @@ def make_database(path):
 
 
 def start(folder, port):
+    # Debian has no login page for it.
+    os.makedirs(os.path.join(folder, "web"), exist_ok=True)
+    with open(os.path.join(folder, "web", "login.html"), "w") as file:
+        file.write("<!doctype html><title>Sign in</title><p>Sign in</p>")
     path = os.path.join(folder, "glewlwyd.conf")
     with open(path, "w") as file:
         file.write(CONFIGURATION.format(port=port, folder=folder))
