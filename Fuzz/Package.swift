@@ -34,21 +34,23 @@ let package = Package(
         module("SitePolicy", ["Challenges", "Cryptography"]),
         module("JSON", ["SitePolicy", "Cryptography"]),
         module("OAuth", ["JSON", "SitePolicy", "Challenges", "Cryptography"]),
+        module("DeviceManagement", ["OAuth", "SitePolicy", "Challenges", "Cryptography"]),
         module("Negotiate", ["SPNEGO", "Challenges", "Cryptography", "CGSSAPI"]),
         module("Certificates", ["Cryptography", "COpenSSL"]),
+        module("Cookies", ["Cryptography"]),
         module("Revocation", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "CCurl"]),
         module("Enrollment", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl"]),
         module(
             "SignIn",
             [
-                "Enrollment", "OAuth", "JSON", "HTTP1", "Loopback", "SitePolicy", "Certificates", "Challenges",
-                "Cryptography", "CCurl", "CLinux",
+                "Enrollment", "OAuth", "JSON", "HTTP1", "Loopback", "SitePolicy", "Certificates", "Cookies",
+                "Challenges", "Cryptography", "CCurl", "CLinux",
             ]),
         .executableTarget(
             name: "Fuzz",
             dependencies: dependencies([
                 "HTTP1", "Challenges", "NTLM", "SPNEGO", "Negotiate", "SitePolicy", "JSON", "OAuth", "SignIn",
-                "Certificates", "Revocation", "Cryptography",
+                "DeviceManagement", "Certificates", "Revocation", "Cryptography",
             ])),
     ]
 )

@@ -61,6 +61,14 @@ package struct EndpointURL: Hashable, Sendable, CustomStringConvertible {
         return EndpointURL(origin: origin, target: target + separator + encoded)
     }
 
+    /// The same address with more parameters, in order.
+    package func adding(_ parameters: [(name: String, value: String)]) -> EndpointURL {
+        guard !parameters.isEmpty else { return self }
+        var form = FormParameters()
+        for (name, value) in parameters { form.append(name, value) }
+        return adding(query: form.text)
+    }
+
     /// The same origin with another path.
     func replacing(path: String) -> EndpointURL { EndpointURL(origin: origin, target: path) }
 

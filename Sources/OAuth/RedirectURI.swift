@@ -95,6 +95,11 @@ package struct RedirectURI: Hashable, Sendable, CustomStringConvertible {
         return RedirectURI(.loopback(host: host, port: port), bound, path: path)
     }
 
+    /// The URI with one more segment of the path.
+    package func appending(segment: String) -> RedirectURI? {
+        try? RedirectURI(text + (text.hasSuffix("/") ? "" : "/") + segment)
+    }
+
     /// The query of `url` if `url` is this URI with a query: equal in scheme, host, port and path (RFC 6749 §3.1.2.3).
     /// An empty path is the same as `/`, because browsers add that. Nil for another URL. A fragment is
     /// ignored: browsers keep it from earlier requests (RFC 9700 §4.10).

@@ -21,6 +21,8 @@ private let targets: [String: @Sendable ([UInt8]) -> Void] = [
     "token-revocation": tokenRevocation,
     "sign-in-profile": signInProfile,
     "protected-resource": protectedResource,
+    "configuration-profile": configurationProfile,
+    "special-url": specialURL,
     "authentication-info": authenticationInfo,
     "keytab": keytab,
     "ocsp-response": ocspResponse,

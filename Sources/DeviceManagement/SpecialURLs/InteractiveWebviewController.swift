@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+
+/// The steps between the web view and its handler, in their order. It has the session's state, and owns the window of
+/// the current system session.
+///
+/// A special URL leads to these steps: the last response's headers are copied into the state; a broker refresh token is
+/// obtained if one is wanted; the broker takes over if it should; otherwise the handler decides about the view.
+package actor InteractiveWebviewController {
+    private let handler: any InteractiveWebviewHandler
+    private let rules: SpecialURLRules
+    package private(set) var state = InteractiveWebviewState()
+    private var lastHeaders = ResponseHeaders()
+    private var session: Task<String, any Error>?
+
+    package init(_ handler: any InteractiveWebviewHandler, _ rules: SpecialURLRules) {
+        self.handler = handler
+        self.rules = rules
+    }
+
+    /// A response has arrived in the view. The result is an action if its headers ask for a second window.
+    package func responseReceived(_ headers: ResponseHeaders, from origin: Origin) -> WebviewAction {
+        lastHeaders = headers
+        handler.responseReceived(headers)
+        switch BrowserHandoff(of: headers, from: origin, rules) {
+        case .none, .ignored: return .noop
+        case .open(let request): return .openAuthenticationSession(request)
+        case .fail(let error): return .fail(error)
+        }
+    }
+
+    /// The view is about to go to `url`, which is special. Returns the view's action.
+    package func action(for url: String) async -> WebviewAction {
+        state.responseHeaders = lastHeaders
+        let special: SpecialURL?
+        do {
+            special = try SpecialURL(url)
+        } catch {
+            return .fail(error)
+        }
+        guard let special else { return handler.viewAction(forSpecialURL: url, state: state) }
+        if let identifier = SpecialURLViewActionResolver.deviceIdentifier(in: special) {
+            state.deviceIdentifier = identifier
+        }
+        if let error = await acquireToken(special) { return .fail(error) }
+        guard handler.shouldRetryInBroker(for: special, state) else {
+            return handler.viewAction(forSpecialURL: url, state: state)
+        }
+        do {
+            try await handler.retryInBroker(for: special, state)
+        } catch {
+            return .fail(error as? DeviceManagementError ?? handler.genericError)
+        }
+        state.isTransferredToBroker = true
+        handler.dismissView()
+        return .dismiss
+    }
+
+    /// Returns the error that ends the sign-in, if any.
+    private func acquireToken(_ url: SpecialURL) async -> DeviceManagementError? {
+        guard !handler.isInBrokerContext else { return nil }
+        while !state.brtAcquired, state.brtAttemptCount < InteractiveWebviewState.maximumBRTAttempts,
+            handler.shouldAcquireBrokerRefreshToken(for: url, state)
+        {
+            state.brtAttemptCount += 1
+            do {
+                try await handler.acquireBrokerRefreshToken()
+                state.brtAcquired = true
+            } catch {
+                guard state.brtAttemptCount == InteractiveWebviewState.maximumBRTAttempts || error is CancellationError
+                else { continue }
+                guard !handler.continuesWithoutBrokerRefreshToken(after: error) else { return nil }
+                return error as? DeviceManagementError ?? handler.genericError
+            }
+        }
+        return nil
+    }
+
+    /// Opens a system session and waits for its callback, which is the view's next navigation. A session that is still
+    /// open is closed first: there is one at a time.
+    package func run(_ request: AuthenticationSessionRequest) async throws -> String {
+        session?.cancel()
+        let handler = handler
+        let task = Task { try await handler.openSystemWebview(request) }
+        session = task
+        return try await withTaskCancellationHandler {
+            try await task.value
+        } onCancel: {
+            task.cancel()
+        }
+    }
+
+    /// The sign-in has ended, and its system session with it.
+    package func end() {
+        session?.cancel()
+        session = nil
+    }
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What is known about a sign-in in the web view when a special URL appears.
+package struct InteractiveWebviewState: Equatable, Sendable {
+    /// At most this many attempts to obtain a broker refresh token are made in a session: one, and one more.
+    package static let maximumBRTAttempts = 2
+
+    /// How often a broker refresh token was asked for.
+    package var brtAttemptCount = 0
+    /// Whether one was obtained.
+    package var brtAcquired = false
+    /// Those of the response before the special URL. If a redirect led to it, that is the redirect.
+    package var responseHeaders = ResponseHeaders()
+    /// The identifier that device management has given to this device in this session.
+    package var deviceIdentifier: String?
+    /// Whether the broker goes on with the sign-in.
+    package var isTransferredToBroker = false
+
+    package init() {}
+}
