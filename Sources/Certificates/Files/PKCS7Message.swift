@@ -14,6 +14,13 @@ package enum PKCS7Message {
     /// The certificates in the order of the message. Throws `malformed` if it cannot be parsed or exceeds a limit,
     /// `noCertificate` if it is empty.
     package static func certificates(inPKCS7 der: [UInt8]) throws(CertificateError) -> [Certificate] {
+        try withMessage(der) { message throws(CertificateError) in try certificates(in: message) }
+    }
+
+    /// Calls `body` with the CMS_ContentInfo of exactly one message.
+    static func withMessage<Result>(
+        _ der: [UInt8], _ body: (OpaquePointer) throws(CertificateError) -> Result
+    ) throws(CertificateError) -> Result {
         guard der.count <= maximumBytes else {
             throw CertificateError(.malformed, "\(der.count) bytes are too many for a PKCS#7 message")
         }
@@ -27,7 +34,7 @@ package enum PKCS7Message {
         guard let message = parsed else { throw .openSSL(.malformed, "not a PKCS#7 message") }
         defer { CMS_ContentInfo_free(message) }
         guard rest == 0 else { throw CertificateError(.malformed, "\(rest) extra bytes after the PKCS#7 message") }
-        return try certificates(in: message)
+        return try body(message)
     }
 
     /// The labels of a PEM block (RFC 7468 §8, §9) with such a message.
