@@ -69,6 +69,15 @@ import Testing
         }
     }
 
+    /// The server does not look for the change only a second later.
+    @Test func theTokenIsInEffectWhenTheCommandEnds() throws {
+        let bench = try Bench()
+        #expect(try bench.user.run("unenroll", "work").status == 0)
+        #expect(try poll(seconds: 60) { try bench.get().status == 200 ? nil : true } == true)
+        try bench.enroll()
+        #expect(try bench.get().status == 200 && bench.sent.last == "Bearer t2")
+    }
+
     /// `unenroll` was interrupted.
     @Test func noTokenOfASignInThatIsBeingRemovedIsSent() throws {
         let bench = try Bench()

@@ -64,6 +64,14 @@ final class VaultSession {
         try perform(operation, secret: secret)
     }
 
+    /// Makes a running server read the home at once, if this process has changed it. Otherwise the server does so
+    /// within a second.
+    func refreshServer() {
+        guard local != nil, let server = VaultServer(of: access.home) else { return }
+        // Every operation begins with that.
+        _ = try? server.perform(.listNames, secret: nil, report: { _ in })
+    }
+
     // MARK: Results
 
     func credentials() throws -> [ListedCredential] {

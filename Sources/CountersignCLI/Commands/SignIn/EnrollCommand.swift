@@ -128,6 +128,7 @@ struct EnrollCommand: AsyncParsableCommand {
             throw interrupts.exitCode ?? error
         }
         if let cookies { Self.store(cookies, in: vault) }
+        vault.refreshServer()
         let stored = try? vault.signIns(.listSignIns).first { $0.name == new.name }
         reporter.stored(new, stored?.certificate)
     }
