@@ -244,4 +244,21 @@ import Testing
         #expect(breaker.pause(of: key(nil), at: 1)?.contains("is not sent for 30 minutes") == true)
         #expect(breaker.pause(of: key(nil), at: 1801) == nil)
     }
+
+    /// RFC 9728 §5.1.
+    @Test(arguments: [
+        ([#"Bearer resource_metadata="https://r.example/m""#], "https://r.example/m"),
+        ([#"Basic realm="a", Bearer realm="b", resource_metadata="https://r.example/m""#], "https://r.example/m"),
+        (
+            [
+                #"Bearer resource_metadata="https://r.example/1""#,
+                #"Bearer error="insufficient_scope", resource_metadata="https://r.example/2""#,
+            ], "https://r.example/2"
+        ),
+        ([#"Basic realm="a", resource_metadata="https://r.example/m""#], nil), (["Bearer"], nil), ([], nil),
+        ([#"Bearer resource_metadata="https://r.example/m"#], nil),
+    ])
+    func theMetadataOfAResourceIsThatOfABearerChallenge(fields: [String], location: String?) {
+        #expect(BearerError.resourceMetadata(in: fields) == location)
+    }
 }

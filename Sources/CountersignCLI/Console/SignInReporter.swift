@@ -10,6 +10,8 @@ import Glibc
 struct SignInReporter: Sendable {
     let isJSON: Bool
     let agent: UserAgentKind
+    /// Whether the command reads the address to which a browser elsewhere is sent.
+    var readsAddress = true
 
     /// One line of `--events`.
     private struct Line: Encodable {
@@ -36,7 +38,7 @@ struct SignInReporter: Sendable {
         case .page(let url):
             Console.log("info", "the browser opens this page; you can also open it yourself:")
             Console.write("\(url)\n", to: STDERR_FILENO)
-            if Confirmation.hasTerminal {
+            if readsAddress, Confirmation.hasTerminal {
                 Console.log(
                     "info", "if that browser is on another machine, paste the address to which it is sent in the end")
             }
@@ -50,7 +52,8 @@ struct SignInReporter: Sendable {
                 show(code: url.description)
             }
         case .redirectIgnored(let reason, let hint): Console.warning(reason, hint: hint)
-        case .connectionRefused(let user): Console.warning(Self.refusal(of: user), hint: Self.otherBrowser)
+        case .connectionRefused(let user):
+            Console.warning(Self.refusal(of: user), hint: readsAddress ? Self.otherBrowser : nil)
         case .authorized:
             let agent = agent == .embedded ? "window" : "browser"
             Console.log("info", "the \(agent) has come back; fetching the tokens")

@@ -25,7 +25,7 @@ struct PersonAtHand: Sendable {
     func scopeRequests(_ keeper: PolicyKeeper, _ logger: Logger) -> ScopeRequests {
         ScopeRequests(
             keeper: keeper, logger: logger, environment: environment, now: EnrollCommand.now, agent: agent,
-            report: { SignInReporter(isJSON: false, agent: $0).report($1) })
+            report: { SignInReporter(isJSON: false, agent: $0, readsAddress: false).report($1) })
     }
 
     /// A window of our own needs a proxy that belongs to the command.
