@@ -279,9 +279,19 @@ import Testing
         #expect(!bench.hasFile)
     }
 
-    /// While the EST server keeps the command waiting.
-    @Test func ctrlCStoresNothing() throws {
+    /// While the EST server keeps the command waiting, or the running server that asks it.
+    @Test(arguments: [false, true])
+    func ctrlCStoresNothing(atServer: Bool) throws {
         let bench = try Bench(["fault": "slow", "faultFor": "simpleenroll"])
+        let server: ChildProcess?
+        if atServer {
+            try bench.sandbox.succeed("credential", "set", "mine", "--token-stdin", input: "mine\n")
+            server = try bench.sandbox.serve()
+            _ = try server?.line(after: "countersign: listening on ")
+        } else {
+            server = nil
+        }
+        defer { server?.stop() }
         let command = try ChildProcess(
             try Sandbox.executable, ["enroll", "profile.json", "--yes"],
             environment: try bench.sandbox.environment(adding: bench.signIn.environment),
