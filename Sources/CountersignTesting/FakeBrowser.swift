@@ -13,7 +13,7 @@ public struct FakeBrowser: UserAgent {
     /// Creates a browser. It has no state.
     public init() {}
 
-    /// True: redirects to other than loopback URIs are reported and not followed.
+    /// True: redirects to other URIs than `http` on the loopback interface are reported and not followed.
     public func notices(redirectURI: String) -> Bool { true }
 
     /// Follows at most ten redirects. Throws ``FakeBrowserError`` if the provider shows a page, which nobody sees.
@@ -30,12 +30,14 @@ public struct FakeBrowser: UserAgent {
                 guard isBack else { throw FakeBrowserError("the provider shows a page, status \(response.status)") }
                 return
             }
-            guard ["http://", "https://", "/"].contains(where: { location.hasPrefix($0) }) else {
-                page.redirected(to: location)
-                return
-            }
             // The listener redirects to another of its pages, without the response in the address.
             url = location.hasPrefix("/") ? "http://\(address.origin.authority)\(location)" : location
+            guard url.hasPrefix("http://"), (try? EndpointURL(url, "the page", .secureOrLoopback)) != nil else {
+                guard page.redirected(to: url) else {
+                    throw FakeBrowserError("the provider redirects to another machine: \(url)")
+                }
+                return
+            }
         }
         throw FakeBrowserError("the provider redirects again and again")
     }

@@ -35,7 +35,8 @@ public final class FakeIssuer: Sendable {
         case deviceAuthorization = "/device"
     }
 
-    /// How an endpoint fails. Later versions may add cases.
+    /// How an endpoint fails. A request that fails is not processed: codes and refresh tokens stay usable. Later
+    /// versions may add cases.
     public enum Failure: Equatable, Sendable {
         /// It closes the connection without a response.
         case down
@@ -88,8 +89,8 @@ public final class FakeIssuer: Sendable {
         let state = State()
         let server = try await IssuerServer.start(
             settings, group: MultiThreadedEventLoopGroup.singleton, now: { Int64(time(nil)) }
-        ) { request, response in
-            await state.response(to: request, response)
+        ) { request, respond in
+            await state.response(to: request, respond)
         }
         return FakeIssuer(server, state)
     }
@@ -97,8 +98,9 @@ public final class FakeIssuer: Sendable {
     /// Closes the listening socket, so that the provider is unreachable.
     public func stop() async { await server.stop() }
 
-    /// A profile as the provider's organisation would hand it out. Its `description` is the JSON document. Throws
-    /// `ChallengeError` for values that a profile does not permit.
+    /// A profile as the provider's organisation would hand it out. Its `description` is the JSON document, and its
+    /// `source` no place: to test `SignIns.enrollment(again:addingScopes:)`, write the document to a file, and sign in
+    /// with the profile that is read from there. Throws `ChallengeError` for values that a profile does not permit.
     public func profile(
         name: String = "test", sites: [String] = [], scopes: [String] = ["openid", "offline_access"]
     ) throws(ChallengeError) -> EnrollmentProfile {
@@ -108,7 +110,7 @@ public final class FakeIssuer: Sendable {
             ("scopes", texts(scopes)), ("sites", texts(sites)),
         ]
         let document = JSONValue(.object(members.map { JSONMember($0, JSONValue($1)) })).serialized
-        return try EnrollmentProfile(document.utf8, source: "\(url)/profile.json")
+        return try EnrollmentProfile(document.utf8, source: "FakeIssuer")
     }
 
     // MARK: Failures
@@ -139,7 +141,9 @@ public final class FakeIssuer: Sendable {
 }
 
 extension FakeIssuer.State {
-    fileprivate func response(to request: IssuerRequest, _ response: IssuerResponse) async -> IssuerResponse? {
+    fileprivate func response(
+        to request: IssuerRequest, _ respond: @Sendable () -> IssuerResponse
+    ) async -> IssuerResponse? {
         // RFC 8414 §3 has another path for the same document.
         let isMetadata = request.path == "/.well-known/oauth-authorization-server"
         let endpoint = isMetadata ? .metadata : FakeIssuer.Endpoint(rawValue: request.path)
@@ -148,20 +152,20 @@ extension FakeIssuer.State {
             return endpoint.flatMap { content.failures[$0] }
         }
         switch failure {
-        case nil: return response
+        case nil: return respond()
         case .down: return nil
         case .slow(let time):
-            try? await Task.sleep(for: time)
-            return response
+            do { try await Task.sleep(for: time) } catch { return nil }
+            return respond()
         case .status(let status): return IssuerResponse(status: status)
         case .error(let code):
-            guard response.location != nil else { return IssuerResponse.error(code, "as the test wants") }
-            return response.redirected { name, value in
+            guard endpoint == .authorization else { return IssuerResponse.error(code, "as the test wants") }
+            return respond().redirected { name, value in
                 name == "code" ? ("error", code) : (name, value)
             }
         case .garbled: return IssuerResponse(status: 200, contentType: "application/json", body: Array("{\"".utf8))
-        case .wrongState: return response.redirected { ($0, $0 == "state" ? "another" : $1) }
-        case .wrongIssuer: return response.redirected { ($0, $0 == "iss" ? "https://another.example" : $1) }
+        case .wrongState: return respond().redirected { ($0, $0 == "state" ? "another" : $1) }
+        case .wrongIssuer: return respond().redirected { ($0, $0 == "iss" ? "https://another.example" : $1) }
         }
     }
 }

@@ -96,15 +96,14 @@ final class IssuerConnection: ChannelInboundHandler {
         let request = IssuerRequest(
             method: head.methodText, path: String(target[0]), query: target.count == 2 ? String(target[1]) : "",
             body: content)
-        let response = issuer.respond(to: request, now: now())
         guard let intercept else {
-            write(response, context.channel)
+            write(issuer.respond(to: request, now: now()), context.channel)
             return
         }
         let channel = context.channel
-        answering = Task { @Sendable in
-            let changed = await intercept(request, response)
-            Self.write(changed, channel)
+        answering = Task { @Sendable [issuer, now] in
+            let response = await intercept(request) { issuer.respond(to: request, now: now()) }
+            Self.write(response, channel)
         }
     }
 

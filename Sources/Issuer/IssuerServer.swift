@@ -6,9 +6,10 @@ import NIOPosix
 
 /// Serves an ``LocalIssuer`` over plain http on a free loopback port.
 package struct IssuerServer: Sendable {
-    /// Sees each request with the issuer's response, and returns the response to send: the same, another one, later,
-    /// or nil to close the connection without one. Is cancelled when the client closes the connection.
-    package typealias Interceptor = @Sendable (IssuerRequest, IssuerResponse) async -> IssuerResponse?
+    /// Sees each request before the issuer, whose response it can ask for once, and returns the response to send, or
+    /// nil to close the connection without one. Is cancelled when the client closes the connection.
+    package typealias Interceptor =
+        @Sendable (IssuerRequest, _ respond: @Sendable () -> IssuerResponse) async -> IssuerResponse?
 
     package let issuer: LocalIssuer
     package let port: Int

@@ -4,6 +4,7 @@ import Countersign
 import CountersignTestOrigin
 import CountersignTesting
 import CountersignURLSession
+import CountersignVault
 import Foundation
 import FoundationNetworking
 import Synchronization
@@ -62,6 +63,51 @@ struct FakeIssuerTests {
         #expect(try await signIns.all().isEmpty)
         issuer.fail(endpoint, with: nil)
         #expect(try await signIn(try issuer.profile()).name == "test")
+    }
+
+    /// A refresh token can be used once, and then a failure is over.
+    @Test(
+        arguments: [.down, .status(503), .error("temporarily_unavailable"), .garbled] as [FakeIssuer.Failure])
+    func aFailureSpendsNothing(failure: FakeIssuer.Failure) async throws {
+        try await signIn(try issuer.profile())
+        let vault = try SealedVault(home: folder.file("home")).open { throw HarnessError("there is no passphrase") }
+        let token = try #require(vault.contents.signIns["test"]?.refreshToken?.utf8Text)
+        func refresh() async throws -> Int? {
+            var request = URLRequest(url: try #require(URL(string: "\(issuer.url)/token")))
+            request.httpMethod = "POST"
+            request.httpBody = Data(
+                "grant_type=refresh_token&client_id=\(FakeIssuer.clientID)&refresh_token=\(token)".utf8)
+            let response = try? await URLSession(configuration: .ephemeral).data(for: request)
+            let isWhole = response.flatMap { try? JSONSerialization.jsonObject(with: $0.0) } != nil
+            return isWhole ? (response?.1 as? HTTPURLResponse)?.statusCode : nil
+        }
+        issuer.fail(.token, with: failure)
+        #expect(try await refresh() != 200)
+        issuer.fail(.token, with: nil)
+        #expect(try await refresh() == 200)
+        #expect(try await refresh() == 400)
+    }
+
+    @Test func aProfileInAFileIsFollowedAgain() async throws {
+        let path = try folder.write("profile.json", try issuer.profile(name: "work").description)
+        let first = try await signIn(try EnrollmentProfile(file: path))
+        let again = try await signIns.enrollment(again: first, addingScopes: ["api"])
+        #expect(try await again.signIn(with: .custom(FakeBrowser())).scopes.contains("api"))
+        // A profile without a place is passed again.
+        #expect(try issuer.profile().source == "FakeIssuer")
+    }
+
+    /// Nothing is sent to app.example.
+    @Test func theBrowserDoesNotLeaveTheMachine() async throws {
+        let home = try EnrollmentHome()
+        let profile = try home.profile(["redirect_uri": "https://app.example/callback"])
+        let signIn = try await home.signIns.enrollment(profile).signIn(with: .custom(FakeBrowser()))
+        #expect(signIn.name == "work")
+        try home.provider.change(["redirect": ["state": "another"]])
+        let error = await #expect(throws: ChallengeError.self) {
+            try await home.signIns.enrollment(profile).signIn(with: .custom(FakeBrowser()))
+        }
+        #expect(error?.detail.contains("redirects to another machine: https://app.example/callback") == true)
     }
 
     @Test func aWrongStateIsIgnored() async throws {

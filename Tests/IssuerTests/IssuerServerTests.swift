@@ -56,8 +56,8 @@ import Testing
     }
 
     @Test func aResponseMayBeChangedOrWithheld() async throws {
-        let changed = try await curl("{issuer}/keys") { request, response in
-            var response = response
+        let changed = try await curl("{issuer}/keys") { request, respond in
+            var response = respond()
             response.status = request.path == "/keys" && response.status == 200 ? 503 : 500
             return response
         }
