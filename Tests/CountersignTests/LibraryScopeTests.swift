@@ -43,7 +43,7 @@ struct LibraryScopeTests {
 
     /// An exchange up to the response that says which scopes are missing.
     private static func lackingScope(
-        _ controller: ChallengeController, status: Int = 403
+        _ controller: ChallengeController, status: Int = 403, _ lacking: String = lacking
     ) async throws -> (exchange: ChallengeExchange, action: ChallengeExchange.Action) {
         var exchange = try ChallengeExchange(
             url: "https://git.corp.example/repository", serverIsTrusted: true, controller: controller)
@@ -93,8 +93,10 @@ struct LibraryScopeTests {
         let (home, controller) = try await Self.signedIn()
         let person = Person(home, agrees: false)
         controller.scopeDelegate = person
-        for _ in 1...2 {
-            var (exchange, action) = try await Self.lackingScope(controller)
+        // The scopes are the same in any order.
+        for scopes in ["wiki.write admin", "wiki.write admin", "admin  wiki.write"] {
+            let lacking = #"Bearer realm="r", error="insufficient_scope", scope="\#(scopes)""#
+            var (exchange, action) = try await Self.lackingScope(controller, lacking)
             guard case .ask(let question) = action else { throw Unasked(action: action) }
             let (disposition, credential) = await controller.handle(question)
             #expect(disposition == .performDefaultHandling)
@@ -102,7 +104,7 @@ struct LibraryScopeTests {
                 Issue.record("the response is not delivered")
                 return
             }
-            #expect(error.detail.contains("wiki.write admin") && error.code == .nothingToAnswerWith)
+            #expect(error.detail.contains("wiki.write") && error.code == .nothingToAnswerWith)
         }
         #expect(person.asked.count == 1)
         // The token itself stays usable.
@@ -115,6 +117,28 @@ struct LibraryScopeTests {
         withExtendedLifetime(home) {}
         guard case .deliver(.handedBack(let error)) = action else { throw Unasked(action: action) }
         #expect(error.detail.contains("wiki.write admin"))
+    }
+
+    /// The exchange has seen the delegate, which the program takes away before the controller asks it.
+    @Test func aDelegateThatIsGoneIsNotWaitedFor() async throws {
+        let (home, controller) = try await Self.signedIn()
+        controller.scopeDelegate = Person(home, agrees: true)
+        let (_, action) = try await Self.lackingScope(controller)
+        guard case .ask(let question) = action else { throw Unasked(action: action) }
+        controller.scopeDelegate = nil
+        let disposition = Mutex<ChallengeDisposition?>(nil)
+        let task = Task {
+            let (found, _) = await controller.handle(question)
+            disposition.withLock { $0 = found }
+        }
+        #expect(try await eventually { disposition.withLock { $0 } == .performDefaultHandling })
+        task.cancel()
+        // A delegate that comes later is asked.
+        let person = Person(home, agrees: false)
+        controller.scopeDelegate = person
+        guard case (_, .ask(let later)) = try await Self.lackingScope(controller) else { return }
+        _ = await controller.handle(later)
+        #expect(person.asked.count == 1)
     }
 
     @Test func aSignInIsRepeatedWithItsProfileAndMoreScopes() async throws {

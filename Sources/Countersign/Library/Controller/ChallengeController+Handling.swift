@@ -125,9 +125,9 @@ extension ChallengeController {
 
     /// Answers a challenge through a completion handler, and returns whether the handler will be called.
     ///
-    /// If true, the handler is called once, on any thread, with the result of ``handle(_:)``, after a minute at the
-    /// latest. If false, it is never called, and the caller must handle the challenge. Reads changed files of the home
-    /// on the calling thread before it returns.
+    /// If true, the handler is called once, on any thread, with the result of ``handle(_:)``: after at most 20 seconds
+    /// for a new access token and a minute for other callers that try the credential. If false, it is never called, and
+    /// the caller must handle the challenge. Reads changed files of the home on the calling thread before it returns.
     public func handleChallenge(
         _ challenge: AuthenticationChallenge,
         completionHandler: @escaping @Sendable (ChallengeDisposition, Credential?) -> Void

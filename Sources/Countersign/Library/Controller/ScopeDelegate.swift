@@ -28,11 +28,16 @@ public protocol ScopeDelegate: Sendable {
 /// The questions to a delegate: one for each lack.
 final class ScopeQuestions: Sendable {
     /// What an access token lacks, as a server says.
-    struct Lack: Hashable, Sendable {
+    struct Lack: Equatable, Sendable {
         let token: CredentialReference
         let scopes: [String]
         /// The sentence for the person.
         let reason: String
+
+        /// The order of the scopes and the sentence are the server's choice, and may differ each time.
+        static func == (left: Self, right: Self) -> Bool {
+            left.token == right.token && Set(left.scopes) == Set(right.scopes)
+        }
     }
 
     private final class Question: Sendable {
@@ -66,16 +71,18 @@ final class ScopeQuestions: Sendable {
         return isOpen
     }
 
-    /// Returns the delegate's answer; false if the task is cancelled.
+    /// Returns the delegate's answer; false if there is none any more, or the task is cancelled.
     @discardableResult
     func ask(_ lack: Lack, at space: ProtectionSpace) async -> Bool {
-        let (question, delegate) = state.withLock { state -> (Question, (any ScopeDelegate)?) in
+        let asking = state.withLock { state -> (question: Question, delegate: (any ScopeDelegate)?)? in
             if let asked = state.questions.first(where: { $0.lack == lack }) { return (asked.question, nil) }
+            guard let delegate = state.delegate else { return nil }
             if state.questions.count >= Self.capacity { state.questions.removeFirst() }
             let question = Question()
             state.questions.append((lack, question))
-            return (question, state.delegate)
+            return (question, delegate)
         }
+        guard let (question, delegate) = asking else { return false }
         if let delegate {
             let asked = ScopeQuestion(protectionSpace: space, signIn: lack.token.name, scopes: lack.scopes)
             Task {
