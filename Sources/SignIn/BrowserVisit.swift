@@ -20,6 +20,11 @@ final class BrowserVisit: Sendable {
     private let answer: @Sendable (PageMessage) async -> String?
     private let report: @Sendable (SignInEvent) -> Void
     private let showing = Mutex<Task<Void, any Error>?>(nil)
+    private let reported = Mutex(0)
+
+    /// How many events of the page are reported, and how many redirects that do not belong to the sign-in: a page or
+    /// another process can cause them without end.
+    static let maximumReports = 500
 
     /// Binds the port of a loopback redirect URI, so that no other process can take it once the page is open.
     init(
@@ -49,12 +54,12 @@ final class BrowserVisit: Sendable {
     func redirect(from url: EndpointURL, _ machine: SignIn) async throws -> (SignIn, SignIn.Action) {
         let state = Mutex<(machine: SignIn, action: SignIn.Action?)>((machine, nil))
         let (end, ending) = AsyncThrowingStream<Void, any Error>.makeStream()
-        let judge: @Sendable (RedirectMessage) -> RedirectVerdict = { [report, listener] message in
+        let judge: @Sendable (RedirectMessage) -> RedirectVerdict = { [self] message in
             state.withLock { state in
                 guard state.action == nil else { return .foreign }
                 switch state.machine.redirected(message) {
                 case .ignored(let error):
-                    report(.redirectIgnored(reason: error.detail, hint: error.hint))
+                    reportOneOfMany(.redirectIgnored(reason: error.detail, hint: error.hint))
                     return .foreign
                 case .accepted(let action):
                     state.action = action
@@ -150,7 +155,16 @@ final class BrowserVisit: Sendable {
         }
         return SignInPage(
             url: url, redirect: redirect, origins: origins, limit: limit, messages: messages,
-            report: { [report] in report(.agent($0)) }, judge: { judge(.url($0)) }, answer: answer)
+            report: { [self] in reportOneOfMany(.agent($0)) }, judge: { judge(.url($0)) }, answer: answer)
+    }
+
+    private func reportOneOfMany(_ event: SignInEvent) {
+        let count = reported.withLock { count in
+            count = min(count + 1, Self.maximumReports + 2)
+            return count
+        }
+        if count <= Self.maximumReports { report(event) }
+        if count == Self.maximumReports + 1 { report(.agent(.othersOmitted)) }
     }
 }
 

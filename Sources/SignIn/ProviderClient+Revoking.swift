@@ -17,9 +17,16 @@ extension ProviderClient {
         }
         guard metadata.revocationEndpoint != nil else { return ("it has no revocation endpoint", metadata) }
         for request in TokenRevocation.requests(tokens, client: profile.request.client, at: metadata) {
+            let outcome = await send(request)
             do throws(OAuthError) {
-                try TokenRevocation.check(await send(request), of: request)
+                try TokenRevocation.check(outcome, of: request)
             } catch {
+                // Some providers serve no public clients here, although RFC 7009 §2.1 has them.
+                if case .response(let response) = outcome, response.status == 401,
+                    profile.request.client.authentication == .none
+                {
+                    return ("its revocation endpoint wants a password of the client, which has none", metadata)
+                }
                 // Some providers revoke refresh tokens only; access tokens expire soon.
                 if error.providerCode?.error != "unsupported_token_type" { return (error.detail, metadata) }
             }

@@ -174,7 +174,8 @@ package struct SignInFlow: Sendable {
     }
 
     private func revoke(_ tokens: TokenSet) async {
-        _ = await Task.detached { await client.revoke(tokens, of: profile) }.value
+        let warning = await Task.detached { await client.revoke(tokens, of: profile).warning }.value
+        if let warning { report(.notRevoked(reason: warning)) }
     }
 
     private func wait(_ seconds: Int64, _ machine: inout SignIn) async throws -> SignIn.Action {
@@ -198,6 +199,8 @@ package enum SignInEvent: Equatable, Sendable {
     /// The browser has come back. The tokens are next.
     case authorized
     case finished
+    /// The sign-in has failed or was cancelled, and the provider has not revoked the tokens that it had issued.
+    case notRevoked(reason: String)
 }
 
 extension ProviderOutcome {

@@ -181,7 +181,7 @@ import Testing
                 "redirect_uri": Self.scheme, "page_messages": ["types": ["NameCallback", "PasswordCallback"]],
             ])
         let terminal = try terminal(bench)
-        try terminal.when("NameCallback: User[31m name: ", type: "jdoe\n", seconds: 60)
+        try terminal.when("NameCallback: User [31m name: ", type: "jdoe\n", seconds: 60)
         try terminal.waits(for: "PasswordCallback: Password: ")
         #expect(!terminal.echoes)
         try terminal.when("PasswordCallback: Password: ", type: "secret-typed\n")

@@ -58,8 +58,12 @@ final class PseudoTerminal {
 
     /// Waits until the screen contains the text, then types.
     func when(_ text: String, type keys: String, seconds: Double = 10) throws {
+        try when(text, type: Array(keys.utf8), seconds: seconds)
+    }
+
+    func when(_ text: String, type keys: [UInt8], seconds: Double = 10) throws {
         try waits(for: text, seconds: seconds)
-        _ = Array(keys.utf8).withUnsafeBytes { write(person, $0.baseAddress, $0.count) }
+        _ = keys.withUnsafeBytes { write(person, $0.baseAddress, $0.count) }
     }
 
     /// Waits until the screen contains the text.

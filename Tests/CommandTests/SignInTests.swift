@@ -59,6 +59,16 @@ import Testing
         #expect(try bench.status.isEmpty)
     }
 
+    /// As glewlwyd does with clients without a password.
+    @Test func aProviderThatRevokesForClientsWithAPasswordOnlyIsNamedSo() throws {
+        let bench = try SignInSandbox()
+        #expect(try bench.enroll().status == 0)
+        try bench.provider.change(["fail": ["/revoke": 401]])
+        let result = try bench.sandbox.countersign("unenroll")
+        #expect(result.status == 0 && result.error.contains("wants a password of the client"), "\(result.said)")
+        #expect(try bench.status.isEmpty)
+    }
+
     @Test func aCodeIsEnteredOnAnotherDevice() throws {
         let bench = try SignInSandbox(["device": 2])
         let result = try bench.enroll("--user-agent", "device")

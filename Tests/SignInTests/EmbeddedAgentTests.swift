@@ -48,6 +48,16 @@ import Testing
             environment: ["COUNTERSIGN_WEBVIEW": path, "PATH": "/usr/bin:/bin"], door: door, cookies: cookies)
     }
 
+    /// Waits without blocking a thread, of which the tests that run at the same time have few.
+    private func eventually(_ isSo: () -> Bool) async throws -> Bool {
+        let end = ContinuousClock.now + .seconds(60)
+        while !isSo() {
+            guard ContinuousClock.now < end else { return false }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        return true
+    }
+
     private var heard: [String] { TextFile.lines(folder.file("heard")) }
 
     /// A redirect with `state=good` is the right one.
@@ -169,9 +179,10 @@ import Testing
         let agent = try agent("say '\(Self.ready)'; hear; hear; say '{\"reason\":\"cancel\",\"type\":\"closed\"}'")
         let page = try page()
         let task = Task { try await agent.show(page) }
-        #expect(poll(seconds: 60) { heard.isEmpty ? nil : true } == true)
+        #expect(try await eventually { !heard.isEmpty })
         task.cancel()
-        await #expect(throws: SignInError(.cancelled, "")) { try await task.value }
+        let error = await #expect(throws: SignInError.self) { try await task.value }
+        #expect(error?.detail == "the sign-in was cancelled")
         #expect(heard.last == #"{"type":"cancel"}"#)
     }
 
@@ -187,11 +198,11 @@ import Testing
         let error = await #expect(throws: SignInError.self) { try await agent.show(page()) }
         #expect(error?.detail.contains("137") == true, "\(String(describing: error))")
         let child = try #require(pid_t(TextFile.lines(folder.file("child")).first ?? ""))
-        let isGone = poll(seconds: 60) {
+        let isGone = try await eventually {
             let state = TextFile.text("/proc/\(child)/stat")
-            return state.isEmpty || state.contains(") Z ") ? true : nil
+            return state.isEmpty || state.contains(") Z ")
         }
-        #expect(isGone == true)
+        #expect(isGone)
     }
 
     @Test func messagesAreAnsweredOneAfterTheOther() async throws {
@@ -235,11 +246,96 @@ import Testing
         let error = await #expect(throws: SignInError.self) {
             try await agent.show(
                 page { _ in
-                    while !Task.isCancelled { try? await Task.sleep(for: .seconds(600)) }
+                    try? await Task.sleep(for: .seconds(60))
                     return nil
                 })
         }
-        #expect(error == .windowClosed)
+        #expect(error?.detail == SignInError.windowClosed.detail)
+    }
+
+    private static func message(_ id: Int) -> String {
+        #"{"body":"\#(id)","id":\#(id),"origin":"https://127.0.0.1:8443","type":"pageMessage"}"#
+    }
+
+    /// The terminal does not echo while a password is typed, and the window may take its time to close.
+    @Test func aQuestionEndsBeforeTheWindowHasClosed() async throws {
+        let agent = try agent(
+            """
+            say '\(Self.ready)'; hear; say '\(Self.message(1))'; hear
+            until [ -e \(folder.file("ended")) ]; do sleep 0.05; done
+            say '{"reason":"cancel","type":"closed"}'
+            """)
+        let asked = Log<PageMessage>()
+        let page = try page { message in
+            asked.add(message)
+            try? await Task.sleep(for: .seconds(60))
+            _ = try? folder.write("ended", "")
+            return nil
+        }
+        let task = Task { try await agent.show(page) }
+        #expect(try await eventually { !asked.entries.isEmpty })
+        task.cancel()
+        let error = await #expect(throws: SignInError.self) { try await task.value }
+        #expect(error?.detail == "the sign-in was cancelled")
+    }
+
+    /// The page was loaded again while the first question was asked and the second one waited.
+    @Test func questionsOfAPageThatIsGoneAreNotAsked() async throws {
+        let agent = try agent(
+            """
+            say '\(Self.ready)'; hear; say '\(Self.message(1))'; say '\(Self.message(2))'
+            until [ -e \(folder.file("asked")) ]; do sleep 0.05; done
+            say '{"type":"pageMessagesGone"}'; say '\(Self.message(3))'; hear; say '\(Self.closed)'
+            """)
+        let asked = Log<String>()
+        try await agent.show(
+            page { message in
+                asked.add(message.body)
+                guard message.body == "1" else { return "{}" }
+                _ = try? folder.write("asked", "")
+                try? await Task.sleep(for: .seconds(60))
+                return nil
+            })
+        #expect(asked.entries == ["1", "3"])
+        #expect(heard.dropFirst() == [#"{"type":"answerMessage","id":3,"answer":"{}"}"#])
+    }
+
+    @Test func aPageThatAsksWithoutEndEndsTheSignIn() async throws {
+        let agent = try agent(
+            "say '\(Self.ready)'; hear; while say '\(Self.message(1))'; do :; done; sleep 600")
+        let asked = Log<PageMessage>()
+        let error = await #expect(throws: SignInError.self) {
+            try await agent.show(
+                page { message in
+                    asked.add(message)
+                    return "{}"
+                })
+        }
+        #expect(error?.code == .provider && error?.detail.contains("100 times") == true, "\(String(describing: error))")
+        #expect(asked.entries.count <= 100)
+    }
+
+    /// The web view would end.
+    @Test(arguments: [(16_384, false), (16_385, true)])
+    func anAnswerThatIsTooLongIsReplaced(length: Int, isReplaced: Bool) async throws {
+        let agent = try agent("say '\(Self.ready)'; hear; say '\(Self.message(1))'; hear; say '\(Self.closed)'")
+        try await agent.show(page { _ in "\"\(String(repeating: "a", count: length - 2))\"" })
+        #expect(heard.last?.contains("tooLarge") == isReplaced)
+        #expect(heard.last?.contains("aaaa") == !isReplaced)
+    }
+
+    @Test func textsOfTheWebViewArePrintable() async throws {
+        let events = Log<UserAgentEvent>()
+        let agent = try agent(
+            #"""
+            say '\#(Self.ready)'; hear
+            message='"code":"other","message":"No\n\u001b[31m ü\u202e"'
+            say "{\"type\":\"loadFailed\",\"url\":\"https://a.example/"'\u001b[2J",'"$message}"
+            say '{"code":"webProcess","remedy":"do\u0007","sentence":"gone\u001b","type":"failed"}'
+            """#)
+        let error = await #expect(throws: SignInError.self) { try await agent.show(page(events)) }
+        #expect(events.entries == [.loadFailed(url: "https://a.example/ [2J", reason: "No [31m ü")])
+        #expect(error?.detail == "gone" && error?.hint == "do")
     }
 
     @Test func theProgramIsFoundInThreePlaces() throws {

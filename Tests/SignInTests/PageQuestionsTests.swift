@@ -10,6 +10,20 @@ import Testing
         try PageQuestions(PageMessage(origin: "https://login.example", body: body))
     }
 
+    private static func choice(_ count: Int) -> String {
+        let choices = Array(repeating: "1", count: count).joined(separator: ",")
+        return #"{"callbacks": [{"type": "ChoiceCallback", "output": [{"name": "choices", "value": [\#(choices)]}]}]}"#
+    }
+
+    private static func names(_ count: Int) -> String {
+        #"{"callbacks": [\#(Array(repeating: #"{"type": "NameCallback"}"#, count: count).joined(separator: ","))]}"#
+    }
+
+    @Test func aMessageMayHaveAsManyQuestionsAsFitAScreen() throws {
+        #expect(try questions(Self.choice(64)).questions.count == 1)
+        #expect(try questions(Self.names(16)).questions.count == 16)
+    }
+
     @Test func theAnswersTakeThePlaceOfTheInputs() throws {
         let found = try questions(
             """
@@ -44,6 +58,7 @@ import Testing
         ("[]", "malformed"), ("{}", "malformed"), (#"{"callbacks": [1]}"#, "malformed"),
         (#"{"callbacks": [{"type": "ChoiceCallback"}]}"#, "malformed"),
         (#"{"callbacks": [{"type": "ChoiceCallback", "output": [{"name": "choices", "value": []}]}]}"#, "malformed"),
+        (choice(65), "malformed"), (names(17), "malformed"),
     ])
     func aMessageThatCannotBeAskedIsAnsweredWithAnError(body: String, code: String) throws {
         let refusal = try #require(throws: PageQuestions.Refusal.self) { try questions(body) }

@@ -87,6 +87,20 @@ import Testing
         #expect(ignored.count == 2)
     }
 
+    /// A page can leave its hosts, and another process can send redirects, without end.
+    @Test func onlyTheFirstOfManyEventsAreReported() async throws {
+        let events = Log<SignInEvent>()
+        let agent = Window { page in
+            for _ in 0..<600 { page.report(.navigationRefused(url: "https://evil.example/", reason: "test")) }
+            for _ in 0..<10 { _ = page.redirected(to: "\(Self.scheme)?code=evil&state=evil") }
+            _ = page.redirected(to: try redirect(from: page.url))
+        }
+        _ = try await flow(agent, report: { events.add($0) }).run()
+        let many = events.entries.dropFirst(2)
+        #expect(many.dropFirst(500).first == .agent(.othersOmitted))
+        #expect(many.dropFirst(501) == [.authorized, .finished])
+    }
+
     @Test func aDenialIsAFailedSignIn() async throws {
         try provider.change(["error": "access_denied"])
         let verdicts = Log<RedirectVerdict>()

@@ -38,7 +38,7 @@ import Testing
             ]),
             .pageMessage(
                 id: 7, origin: "https://login.example", body: #"{"callbacks":[{"type":"NameCallback"}]}"#),
-            .specialURL(url: "msauth://enroll?cpurl=https://portal.example/"),
+            .pageMessagesGone, .specialURL(url: "msauth://enroll?cpurl=https://portal.example/"),
         ]
         return plain + WebViewEvent.ClosedReason.allCases.map { .closed($0) }
             + WebViewEvent.FailureCode.allCases.map { .failed(code: $0, sentence: "s", remedy: "r") }

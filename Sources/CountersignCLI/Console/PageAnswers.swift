@@ -5,9 +5,7 @@ import CountersignSignIn
 
 /// Asks the person at the terminal the questions of a page's message.
 enum PageAnswers {
-    /// How much of a page's text is shown.
-    private static let shownCharacters = 1000
-    /// How often a choice is asked for.
+    /// How often a question is asked whose answers cannot be used.
     private static let attempts = 3
 
     /// The answer for the page; nil if the person cancels, or there is no terminal.
@@ -18,50 +16,61 @@ enum PageAnswers {
         } catch {
             return error.answer
         }
+        guard !questions.questions.isEmpty else { return questions.answered([]) }
         guard let terminal = TerminalAnswers() else {
             Console.warning("the page asks a question, and there is no terminal to answer it")
             return nil
         }
-        terminal.show("The page of \(shown(message.origin)) asks; Ctrl-D cancels the sign-in.\n")
+        let origin = PageText.printable(message.origin)
+        await terminal.show("The page of \(origin) asks; Ctrl-D cancels the sign-in.\n")
         var answers: [PageQuestions.Answer] = []
         for question in questions.questions {
-            guard let answer = await answer(question, terminal) else { return nil }
+            guard let answer = await answer(question, of: origin, terminal) else { return nil }
             answers.append(answer)
         }
         return questions.answered(answers)
     }
 
     private static func answer(
-        _ question: PageQuestions.Question, _ terminal: TerminalAnswers
+        _ question: PageQuestions.Question, of origin: String, _ terminal: TerminalAnswers
     ) async -> PageQuestions.Answer? {
-        let prompt = "\(shown(question.type)): \(shown(question.prompt))"
+        let lines = lines(question, of: origin)
+        for text in lines.dropLast() { await terminal.show("\(text)\n") }
+        let prompt = lines.last ?? ""
         switch question.kind {
-        case .text: return await terminal.line(after: "\(prompt): ").map { .text($0) }
-        case .secret: return await terminal.line(after: "\(prompt): ", echoes: false).map { .text($0) }
         case .statement:
-            terminal.show("\(prompt)\n")
+            await terminal.show("\(prompt)\n")
             return .seen
-        case .choice(let options):
-            let list = options.enumerated().map { "  \($0 + 1)  \(shown($1))\n" }.joined()
+        case .text, .secret:
             for _ in 0..<attempts {
-                guard let line = await terminal.line(after: "\(prompt)\n\(list)Number: ") else { return nil }
-                guard let number = line.utf8Text.flatMap(Int.init), options.indices.contains(number - 1) else {
-                    continue
+                guard let line = await terminal.line(after: prompt, echoes: question.kind == .text) else { return nil }
+                if line.utf8Text != nil { return .text(line) }
+                await terminal.show("That is not UTF-8. ")
+            }
+            return nil
+        case .choice(let options):
+            for _ in 0..<attempts {
+                guard let line = await terminal.line(after: prompt) else { return nil }
+                if let number = line.utf8Text.flatMap(Int.init), options.indices.contains(number - 1) {
+                    return .choice(number - 1)
                 }
-                return .choice(number - 1)
+                await terminal.show("That is none of the numbers. ")
             }
             return nil
         }
     }
 
-    /// Text of a page without characters that control the terminal or the direction of the text.
-    static func shown(_ text: String) -> String {
-        let scalars = text.unicodeScalars.filter {
-            switch $0.properties.generalCategory {
-            case .control, .format, .lineSeparator, .paragraphSeparator: false
-            default: true
-            }
+    /// What the terminal shows, the prompt last. The page's texts are never at the beginning of a line, so that they
+    /// cannot look like a question of this program or of another one.
+    static func lines(_ question: PageQuestions.Question, of origin: String) -> [String] {
+        let mark = "[\(origin)] \(PageText.printable(question.type)): "
+        let text = mark + PageText.printable(question.prompt)
+        switch question.kind {
+        case .statement: return [text]
+        case .text, .secret: return ["\(text): "]
+        case .choice(let options):
+            let choices = options.enumerated().map { "\(mark)  \($0 + 1)  \(PageText.printable($1))" }
+            return [text] + choices + ["\(mark)number: "]
         }
-        return String(String.UnicodeScalarView(scalars.prefix(shownCharacters)))
     }
 }

@@ -58,6 +58,8 @@ struct SignInReporter: Sendable {
             let agent = agent == .embedded ? "window" : "browser"
             Console.log("info", "the \(agent) has come back; fetching the tokens")
         case .finished: break
+        case .notRevoked(let reason):
+            Console.warning("the provider has not revoked the new tokens: \(reason)", hint: UnenrollCommand.unrevoked)
         }
     }
 
@@ -70,6 +72,7 @@ struct SignInReporter: Sendable {
         case .navigationRefused(let url, let reason):
             Console.warning("the window does not go to \(url): \(reason)")
         case .messageReceived(let origin): Console.log("info", "the page of \(origin) asks a question")
+        case .othersOmitted: Console.warning("very much happens in the window; no more of it is shown here")
         }
     }
 
@@ -90,6 +93,7 @@ struct SignInReporter: Sendable {
         case .agent(.navigationRefused(let url, let reason)):
             Line(event: "navigation-refused", url: url, reason: reason)
         case .agent(.messageReceived(let origin)): Line(event: "page-message", origin: origin)
+        case .agent(.othersOmitted): Line(event: "others-omitted")
         case .code(let authorization):
             Line(
                 event: "code",
@@ -99,6 +103,7 @@ struct SignInReporter: Sendable {
         case .connectionRefused(let user): Line(event: "connection-refused", reason: Self.refusal(of: user))
         case .authorized: Line(event: "authorized")
         case .finished: Line(event: "finished")
+        case .notRevoked(let reason): Line(event: "not-revoked", reason: reason)
         }
     }
 

@@ -8,20 +8,39 @@ final class TerminalAnswers: Sendable {
     private let descriptor: Int32
 
     private static let lineBytes = 4096
+    /// Between two looks at a terminal that has no input, or no room for output.
+    private static let pause = Duration.milliseconds(50)
 
     /// Nil if the process has no controlling terminal, or is in its background.
-    init?() {
-        descriptor = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK)
+    convenience init?() {
+        let descriptor = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return nil }
         guard tcgetpgrp(descriptor) == getpgrp() else {
             close(descriptor)
             return nil
         }
+        self.init(owning: descriptor)
     }
+
+    /// A terminal whose reads and writes do not block.
+    init(owning descriptor: Int32) { self.descriptor = descriptor }
 
     deinit { close(descriptor) }
 
-    func show(_ text: String) { Console.write(text, to: descriptor) }
+    /// Waits while the terminal accepts no output, as after Ctrl-S, until the task is cancelled.
+    func show(_ text: String) async {
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty, !Task.isCancelled {
+            let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+            if count > 0 {
+                rest = rest.dropFirst(count)
+            } else if count < 0, errno == EAGAIN || errno == EINTR {
+                try? await Task.sleep(for: Self.pause)
+            } else {
+                return
+            }
+        }
+    }
 
     /// The next line; nil at the end of the input (Ctrl-D), or if the task is cancelled.
     func line(after prompt: String, echoes: Bool = true) async -> Secret? {
@@ -33,14 +52,13 @@ final class TerminalAnswers: Sendable {
             // What was typed before the question is not its answer.
             tcsetattr(descriptor, TCSAFLUSH, &hidden)
         }
-        defer {
-            if isHidden {
-                tcsetattr(descriptor, TCSAFLUSH, &before)
-                show("\n")
-            }
+        await show(prompt)
+        let line = await read()
+        if isHidden {
+            tcsetattr(descriptor, TCSAFLUSH, &before)
+            Console.write("\n", to: descriptor)
         }
-        show(prompt)
-        return await read()
+        return line
     }
 
     private func read() async -> Secret? {
@@ -52,7 +70,7 @@ final class TerminalAnswers: Sendable {
             if count == 0 { return nil }
             guard count > 0 else {
                 guard errno == EAGAIN || errno == EINTR else { return nil }
-                try? await Task.sleep(for: .milliseconds(50))
+                try? await Task.sleep(for: Self.pause)
                 continue
             }
             return Secret(bytes[..<count].prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") })

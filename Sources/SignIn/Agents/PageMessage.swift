@@ -7,6 +7,12 @@ package struct PageMessage: Equatable, Sendable {
     /// JSON text, at most 16 KiB: `{"authId": "…", "callbacks": [{"type": "…", "input": […], "output": […]}]}`.
     package let body: String
 
+    /// Of a message, and of the answer to it.
+    package static let maximumBytes = 16 << 10
+
+    /// In place of an answer that is longer: JSON text in the form of the web view's own errors.
+    static let tooLarge = #"{"error":"tooLarge","message":"the answer is longer than \#(maximumBytes) bytes"}"#
+
     package init(origin: String, body: String) {
         self.origin = origin
         self.body = body

@@ -59,6 +59,8 @@ package enum UserAgentEvent: Equatable, Sendable {
     case navigationRefused(url: String, reason: String)
     /// A page of this origin waits for an answer.
     case messageReceived(origin: String)
+    /// The page has caused so many events that no more are reported.
+    case othersOmitted
 }
 
 /// What the sign-in says about a redirect.

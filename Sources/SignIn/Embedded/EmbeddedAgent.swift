@@ -87,6 +87,7 @@ private final class Visit: Sendable {
     private let closingLimit: DispatchTimeInterval
     /// Whether the window was told to close.
     private let isClosing = Mutex(false)
+    private let dialogue = PageDialogue()
 
     init(_ view: WebViewProcess, _ page: SignInPage, _ cookies: SharedCookies?, closingLimit: DispatchTimeInterval) {
         self.view = view
@@ -97,34 +98,20 @@ private final class Visit: Sendable {
 
     /// Ends when the window has closed, and nobody is asked a question any more.
     func run(_ opening: WebViewOpening) async -> Result {
-        let (messages, waiting) = AsyncStream<(id: Int64, message: PageMessage)>.makeStream()
-        // One at a time: a person answers them.
-        let answers = Task {
-            for await (id, message) in messages {
-                guard let answer = await page.answer(message) else { return cancel() }
-                view.send(.answerMessage(id: id, answer: answer))
-            }
-        }
-        let result = await events(opening) { waiting.yield(($0, $1)) }
-        answers.cancel()
-        await answers.value
+        let result = await events(opening)
+        dialogue.end()
+        await dialogue.hasEnded()
         return result
     }
 
-    private func events(_ opening: WebViewOpening, ask: (Int64, PageMessage) -> Void) async -> Result {
+    private func events(_ opening: WebViewOpening) async -> Result {
         while true {
             switch await view.next() {
             case .end: return .vanished
             case .tooLong: return .ended(.protocolFault("a line is too long"))
             case .line(let line):
                 do throws(JSONError) {
-                    let event = try WebViewEvent(line)
-                    if case .pageMessage(let id, let origin, let body) = event {
-                        page.report(.messageReceived(origin: origin))
-                        ask(id, PageMessage(origin: origin, body: body))
-                    } else if let result = handle(event, opening) {
-                        return result
-                    }
+                    if let result = handle(try WebViewEvent(line), opening) { return result }
                 } catch {
                     return .ended(.protocolFault(error.reason))
                 }
@@ -135,7 +122,9 @@ private final class Visit: Sendable {
     /// Closes the window, unless it is closing already: after an accepted redirect its cookies are still to come.
     func cancel() { end(with: .cancel) }
 
+    /// Also ends a question at once: the person cannot answer it any more, and may be typing with the echo off.
     private func end(with command: WebViewCommand) {
+        dialogue.end()
         let isFirst = isClosing.withLock { isClosing in
             defer { isClosing = true }
             return !isClosing
@@ -150,11 +139,17 @@ private final class Visit: Sendable {
         switch event {
         case .ready(WebViewEvent.protocolVersion): view.send(.open(opening))
         case .ready(let version): return .ended(.protocolFault("its version is \(version)"))
-        case .loadStarted(let url): page.report(.loadStarted(url: url))
-        case .loadFinished(let url): page.report(.loadFinished(url: url))
+        case .loadStarted(let url): page.report(.loadStarted(url: Self.printable(url: url)))
+        case .loadFinished(let url): page.report(.loadFinished(url: Self.printable(url: url)))
         case .loadFailed(let url, let code, let message):
-            page.report(.loadFailed(url: url, reason: code == .other ? message : "\(code.clause) (\(message))"))
-        case .navigationRefused(let url, let why): page.report(.navigationRefused(url: url, reason: why.clause))
+            let message = PageText.printable(message)
+            let reason = code == .other ? message : "\(code.clause) (\(message))"
+            page.report(.loadFailed(url: Self.printable(url: url), reason: reason))
+        case .navigationRefused(let url, let why):
+            page.report(.navigationRefused(url: Self.printable(url: url), reason: why.clause))
+        case .pageMessage(let id, let origin, let body):
+            guard ask(id, PageMessage(origin: origin, body: body)) else { return .ended(.tooManyMessages) }
+        case .pageMessagesGone: dialogue.forget()
         case .redirect(let url):
             switch page.redirected(to: url) {
             case .accepted: end(with: .close)
@@ -162,12 +157,33 @@ private final class Visit: Sendable {
             case .foreign: break
             }
         case .cookies(let reported): cookies?.report(reported)
-        case .specialURL, .pageMessage: break
+        case .specialURL: break
         case .closed(let reason): return .ended(error(for: reason))
         case .failed(let code, let sentence, let remedy):
-            return .ended(SignInError(code.isMissingPart ? .noAgent : .environment, sentence, hint: remedy))
+            return .ended(
+                SignInError(
+                    code.isMissingPart ? .noAgent : .environment, PageText.printable(sentence),
+                    hint: PageText.printable(remedy)))
         }
         return nil
+    }
+
+    /// URLs are at most 16 KiB in the protocol.
+    private static func printable(url: String) -> String { PageText.printable(url, limit: 2000) }
+
+    /// Puts a message to the person. Returns false if the page has sent too many.
+    private func ask(_ id: Int64, _ message: PageMessage) -> Bool {
+        page.report(.messageReceived(origin: message.origin))
+        return dialogue.ask { [self] in
+            guard let answer = await page.answer(message) else {
+                // If the page is gone, it is not the person who has cancelled.
+                if !Task.isCancelled { cancel() }
+                return
+            }
+            // The web view would end.
+            let isShort = answer.utf8.count <= PageMessage.maximumBytes
+            view.send(.answerMessage(id: id, answer: isShort ? answer : PageMessage.tooLarge))
+        }
     }
 
     private func error(for reason: WebViewEvent.ClosedReason) -> SignInError? {
@@ -244,6 +260,10 @@ extension WebViewEvent.Refusal {
 extension SignInError {
     static let windowClosed = SignInError(
         .cancelled, "the window was closed before the sign-in was complete; nothing was changed")
+
+    static let tooManyMessages = SignInError(
+        .provider, "the provider's page asks more than \(PageDialogue.maximumMessages) times",
+        hint: "use another --user-agent, or ask who administers the provider")
 
     static func protocolFault(_ reason: String) -> SignInError {
         SignInError(

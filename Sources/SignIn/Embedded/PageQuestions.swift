@@ -31,6 +31,7 @@ package struct PageQuestions: Sendable {
         case seen
     }
 
+    /// At most 16.
     package let questions: [Question]
     private let message: JSONValue
 
@@ -40,7 +41,9 @@ package struct PageQuestions: Sendable {
         "TextOutputCallback",
     ]
 
-    private static let limits = JSONLimits(bytes: 16 << 10, depth: 16)
+    private static let limits = JSONLimits(bytes: PageMessage.maximumBytes, depth: 16)
+    private static let maximumQuestions = 16
+    private static let maximumChoices = 64
 
     /// Throws the JSON text that the page gets as its answer.
     package init(_ message: PageMessage) throws(Refusal) {
@@ -48,7 +51,11 @@ package struct PageQuestions: Sendable {
             self.message = try JSONParser.parse(Array(message.body.utf8), limits: Self.limits)
             var reader = try JSONReader(self.message, "the message", .lenient)
             var questions: [Question] = []
-            for callback in try reader.array("callbacks") { questions.append(try Self.question(callback)) }
+            let callbacks = try reader.array("callbacks")
+            guard callbacks.count <= Self.maximumQuestions else {
+                throw reader.invalid("callbacks", "has more than \(Self.maximumQuestions) members")
+            }
+            for callback in callbacks { questions.append(try Self.question(callback)) }
             self.questions = questions
         } catch {
             throw Refusal(isUnsupported: error.code == .unknownMember)
@@ -86,8 +93,10 @@ package struct PageQuestions: Sendable {
     }
 
     private static func choices(_ name: String, of callback: JSONValue) throws(JSONError) -> [String] {
-        guard case .array(let values)? = output(name, of: callback)?.content, !values.isEmpty else {
-            throw JSONError(.wrongValue, at: callback.position, "a callback has no \(name)")
+        guard case .array(let values)? = output(name, of: callback)?.content,
+            (1...maximumChoices).contains(values.count)
+        else {
+            throw JSONError(.wrongValue, at: callback.position, "a callback has no \(name), or too many")
         }
         return values.map { if case .string(let text) = $0.content { text } else { "" } }
     }

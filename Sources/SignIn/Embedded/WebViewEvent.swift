@@ -16,6 +16,8 @@ enum WebViewEvent: Equatable, Sendable {
     case cookies([WebViewCookie])
     /// `body` is JSON text.
     case pageMessage(id: Int64, origin: String, body: String)
+    /// The page that posted the messages before is gone. Their answers would be ignored.
+    case pageMessagesGone
     case specialURL(url: String)
     case closed(ClosedReason)
     case failed(code: FailureCode, sentence: String, remedy: String)
@@ -72,6 +74,7 @@ enum WebViewEvent: Equatable, Sendable {
         case "pageMessage":
             return .pageMessage(
                 id: try reader.integer("id"), origin: try reader.string("origin"), body: try reader.string("body"))
+        case "pageMessagesGone": return .pageMessagesGone
         case "specialURL": return .specialURL(url: try reader.string("url"))
         case "closed": return .closed(try reader.word("reason"))
         case "failed":

@@ -17,6 +17,8 @@ package enum Event: Equatable, Sendable {
     case cookies([Cookie])
     /// `body` is JSON text, at most 16 KiB. Must be answered by `answerMessage` with this id.
     case pageMessage(id: Int, origin: String, body: String)
+    /// The page that posted the messages before is gone. Their answers are ignored.
+    case pageMessagesGone
     /// A `msauth:` or `browser:` URL, complete. The load was cancelled.
     case specialURL(url: String)
     case snapshot(file: String)
@@ -75,7 +77,7 @@ package enum FailureCode: String, Codable, Sendable {
 extension Event: Codable {
     private enum Kind: String, Codable {
         case ready, loadStarted, loadFinished, loadFailed, redirect, navigationRefused, cookies, pageMessage
-        case specialURL, snapshot, closed, failed
+        case pageMessagesGone, specialURL, snapshot, closed, failed
     }
 
     private enum Key: String, CodingKey {
@@ -103,6 +105,7 @@ extension Event: Codable {
         case .pageMessage:
             self = .pageMessage(
                 id: try members.decode(Int.self, forKey: .id), origin: try text(.origin), body: try text(.body))
+        case .pageMessagesGone: self = .pageMessagesGone
         case .specialURL: self = .specialURL(url: try text(.url))
         case .snapshot: self = .snapshot(file: try text(.file))
         case .closed: self = .closed(try members.decode(ClosedReason.self, forKey: .reason))
@@ -135,6 +138,7 @@ extension Event: Codable {
         case .pageMessage(let id, let origin, let body):
             try put(.pageMessage, [.origin: origin, .body: body])
             try members.encode(id, forKey: .id)
+        case .pageMessagesGone: try put(.pageMessagesGone)
         case .specialURL(let url): try put(.specialURL, [.url: url])
         case .snapshot(let file): try put(.snapshot, [.file: file])
         case .closed(let reason): try put(.closed, [.reason: reason.rawValue])

@@ -56,9 +56,11 @@ final class MessageBridge {
 
     /// The page is gone, and with it the messages that wait.
     func forget() {
+        guard !replies.isEmpty else { return }
         let waiting = replies
         replies = [:]
         for reply in waiting.values { reply.answer("null") }
+        program.report(.pageMessagesGone)
     }
 
     private func add(_ script: OpaquePointer?) {

@@ -41,7 +41,7 @@ struct SharedLinesTests {
             ]),
             .pageMessage(
                 id: 7, origin: "https://login.example", body: #"{"callbacks":[{"type":"NameCallback"}]}"#),
-            .specialURL(url: "msauth://enroll?cpurl=https://portal.example/"),
+            .pageMessagesGone, .specialURL(url: "msauth://enroll?cpurl=https://portal.example/"),
         ]
         for reason in [ClosedReason.close, .cancel, .window, .page, .timeLimit, .inputEnded] {
             events.append(.closed(reason))

@@ -67,10 +67,12 @@ extension WebView {
         @Test func anAnswerToAPageThatIsGoneIsIgnored() throws {
             let view = try open("/message?body=\(Self.body.encoded)")
             try view.waitFor(.pageMessage(id: 1, origin: server.first, body: Self.body))
+            try view.loaded()
             view.send(.load(PageRequest(url: server.first + "/")))
             try view.loaded(server.first + "/")
             view.send(.answerMessage(id: 1, answer: "{}"))
             view.close()
+            #expect(view.events.count { $0 == .pageMessagesGone } == 1)
         }
 
         @Test func anAnswerToNoMessageIsAnError() throws {

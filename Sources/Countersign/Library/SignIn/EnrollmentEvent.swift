@@ -8,7 +8,8 @@ import CountersignSignIn
 public enum EnrollmentEvent: Equatable, Sendable {
     /// The provider is asked how it signs people in.
     case started(issuer: String)
-    /// The user agent shows this page, which the person can also open in another browser on this machine.
+    /// The user agent shows this page. If the profile's redirect URI is on the loopback interface, the person can also
+    /// open the page in another browser on this machine.
     case page(String)
     /// The user agent cannot show the page, for this reason. The sign-in goes on, because the person can open the page.
     case pageNotShown(reason: String)
@@ -23,6 +24,8 @@ public enum EnrollmentEvent: Equatable, Sendable {
     case navigationRefused(url: String, reason: String)
     /// A page of this origin asks the program a question. It is not answered.
     case pageQuestion(origin: String)
+    /// So many events of the page and ignored redirects were reported that the following ones are not.
+    case othersOmitted
     /// Show the person this code and the address of the page on which to enter it. `pageWithCode` contains the code
     /// already; nil if the provider has no such page.
     case code(String, page: String, pageWithCode: String?)
@@ -35,6 +38,8 @@ public enum EnrollmentEvent: Equatable, Sendable {
     case finished
     /// The EST service of the profile is asked for the client certificate. The sign-in is stored together with it.
     case certificateRequested(server: String)
+    /// The sign-in has failed, and the provider has not revoked the tokens that it had issued, for this reason.
+    case tokensNotRevoked(reason: String)
     /// The sign-in is stored, and answers challenges.
     case stored(StoredSignIn)
 }
@@ -50,6 +55,7 @@ extension EnrollmentEvent {
         case .agent(.loadFailed(let url, let reason)): self = .loadFailed(url: url, reason: reason)
         case .agent(.navigationRefused(let url, let reason)): self = .navigationRefused(url: url, reason: reason)
         case .agent(.messageReceived(let origin)): self = .pageQuestion(origin: origin)
+        case .agent(.othersOmitted): self = .othersOmitted
         case .code(let authorization):
             self = .code(
                 authorization.userCode, page: authorization.verificationURL.description,
@@ -60,6 +66,7 @@ extension EnrollmentEvent {
             self = .redirectIgnored(reason: "\(who) of this machine has connected in place of the browser")
         case .authorized: self = .authorized
         case .finished: self = .finished
+        case .notRevoked(let reason): self = .tokensNotRevoked(reason: reason)
         }
     }
 }

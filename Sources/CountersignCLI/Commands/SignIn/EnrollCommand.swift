@@ -74,7 +74,8 @@ struct EnrollCommand: AsyncParsableCommand {
         let interrupts = Interrupts()
         let home = try homeOption.locatedOrNew()
         let client = try home.providerClient(now: Self.now)
-        var access = VaultAccess(home: home, secrets: secrets.input)
+        // The proxy of an embedded window needs the passphrase, too.
+        let access = VaultAccess(home: home, secrets: secrets.input, remembered: RememberedPassphrase())
         var session: VaultSession?
         let again = try namedSignIn(access, &session)
         let (read, source) = try await SignInProfile.read(again?.source ?? self.profile, with: client)
@@ -83,11 +84,7 @@ struct EnrollCommand: AsyncParsableCommand {
         let environment = ProcessInfo.processInfo.environment
         let kind = userAgent ?? plan.userAgent(in: environment)
         try profile.check(kind)
-        if kind == .embedded {
-            try EmbeddedAgent.check(environment)
-            // The window's proxy needs it, too.
-            access.remembered = RememberedPassphrase()
-        }
+        if kind == .embedded { try EmbeddedAgent.check(environment) }
         try Confirmation(isGiven: yes).check()
         if session == nil, try SealedVault(home: home.path).exists() { session = try access.session(creates: true) }
         let former = try session.flatMap { try plan.former(in: $0.operate) }

@@ -42,13 +42,15 @@ struct UnenrollCommand: ParsableCommand {
             Console.result("signed out: \"\(name)\" removed\n")
             if let warning = result.warning {
                 Console.warning(
-                    "the provider has not revoked the tokens: \(warning)",
-                    hint: "they end by themselves; the provider's operator can end them earlier")
+                    "the provider has not revoked the tokens: \(warning)", hint: Self.unrevoked)
             }
             if let page = result.page, !noSignOut { try signOut(at: page, result) }
         default: throw VaultSession.unexpected
         }
     }
+
+    /// What becomes of tokens that the provider has not revoked.
+    static let unrevoked = "they end by themselves; the provider's operator can end them earlier"
 
     /// Opens the page in the browser of the sign-in if the person agrees, and otherwise says where it is.
     private func signOut(at page: String, _ result: SignedOut) throws {
