@@ -156,6 +156,43 @@ struct LibraryEnrollmentTests {
         #expect(home.provider.requests.contains("POST /revoke access_token 200"))
     }
 
+    @Test func aPassphraseThatAnotherProcessHasChangedIsAskedForAgain() async throws {
+        let home = try EnrollmentHome()
+        let library = try LibraryHome("", openedBy: .passphrase(.init(utf8: LibraryHome.passphrase)))
+        let given = Mutex([String]())
+        let present = Mutex(LibraryHome.passphrase)
+        let signIns = try SignIns(home: library.path) {
+            let passphrase = present.withLock { $0 }
+            given.withLock { $0.append(passphrase) }
+            return Password(passphrase)
+        }
+        let signIn = try await signIns.enrollment(home.profile()).signIn(with: .custom(EnrollmentHome.Browser(home)))
+        try SealedVault(home: library.path).open { () throws in .init(utf8: LibraryHome.passphrase) }
+            .rekey(to: .passphrase(.init(utf8: "another")))
+        let locked = await #expect(throws: ChallengeError.self) { try await signIns.all() }
+        #expect(locked?.code == .vaultLocked)
+        present.withLock { $0 = "another" }
+        #expect(try await signIns.all() == [signIn])
+        #expect(try await signIns.all() == [signIn])
+        #expect(given.withLock { $0 } == [LibraryHome.passphrase, LibraryHome.passphrase, "another"])
+    }
+
+    @Test func anAuthorizationThatIsNotRedeemedEndsTheProgress() async throws {
+        let home = try EnrollmentHome()
+        let enrollment = try home.enrollment()
+        let events = Task { [progress = enrollment.progress] in await Self.collect(progress) }
+        let isEnded = Mutex(false)
+        let waiting = Task {
+            let events = await events.value
+            isEnded.withLock { $0 = true }
+            return events
+        }
+        _ = try await enrollment.authorize(with: .custom(EnrollmentHome.Browser(home)))
+        #expect(try await eventually { isEnded.withLock { $0 } })
+        events.cancel()
+        #expect(await waiting.value.last == .authorized)
+    }
+
     // MARK: Signing out
 
     @Test func signingOutRemovesExactlyWhatTheSignInBrought() async throws {
@@ -232,7 +269,35 @@ struct LibraryEnrollmentTests {
         #expect(error?.code == .signInTimedOut)
     }
 
+    /// The tokens arrive after the program has given up, and cannot be revoked.
+    @Test func tokensThatNobodyRevokesAreReported() async throws {
+        let home = try EnrollmentHome(["hold": ["authorization_code": 4], "fail": ["/revoke": 401]])
+        let enrollment = try home.enrollment()
+        let progress = enrollment.progress
+        let task = Task { try await enrollment.signIn(with: .custom(EnrollmentHome.Browser(home))) }
+        #expect(try await eventually { home.provider.requests.contains { $0.contains("/token") } })
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        let reason = await Self.collect(progress).compactMap { event -> String? in
+            if case .tokensNotRevoked(let reason) = event { reason } else { nil }
+        }
+        #expect(reason == ["its revocation endpoint wants a password of the client, which has none"])
+        #expect(try await home.signIns.all().isEmpty)
+    }
+
     // MARK: Errors
+
+    @Test(arguments: [true, false])
+    func aProfileThatTheUserAgentCannotFollowIsFaulty(isNamed: Bool) async throws {
+        let home = try EnrollmentHome()
+        let enrollment = try home.enrollment(["form_post": true, "user_agent": "embedded"])
+        let error = await #expect(throws: ChallengeError.self) {
+            try await enrollment.signIn(with: isNamed ? .embedded : .automatic)
+        }
+        #expect(error?.code == .profileFaulty, "\(error.debugDescription)")
+        #expect(error?.detail == "the profile's form_post does not work with the user agent embedded")
+        #expect(home.provider.requests.isEmpty && !FileManager.default.fileExists(atPath: home.path))
+    }
 
     @Test(
         arguments: [

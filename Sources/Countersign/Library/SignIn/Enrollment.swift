@@ -11,8 +11,11 @@ import Synchronization
 /// If the profile names an EST service, that issues a client certificate, which is stored with the sign-in.
 ///
 /// To end a sign-in before the person is done, cancel the task. A failed or cancelled one changes nothing: an earlier
-/// sign-in of that name stays, with its certificate. Each call begins a new sign-in at the provider, because codes are
-/// for one use.
+/// sign-in of that name stays, with its certificate. There is one exception: if the list of sites cannot be written at
+/// the very end, the call throws although the new sign-in is stored. The next sign-in of that name, or a running proxy,
+/// completes the list.
+///
+/// Each call begins a new sign-in at the provider, because codes are for one use.
 public final class Enrollment: Sendable {
     /// What the sign-in follows.
     public let profile: EnrollmentProfile
@@ -39,7 +42,8 @@ public final class Enrollment: Sendable {
     }
 
     /// A new stream of the progress, from now on. Each stream receives all events, buffers the newest 256 of them, and
-    /// ends with the enrollment's next success or failure.
+    /// ends with the enrollment's next success or failure, or when an ``AuthorizedEnrollment`` is released that was not
+    /// redeemed.
     public var progress: AsyncStream<EnrollmentEvent> { streams.stream() }
 
     /// Signs the person in, and stores the sign-in.
@@ -58,8 +62,8 @@ public final class Enrollment: Sendable {
         with agent: SignInAgent = .automatic, timeout: Duration = .seconds(600)
     ) async throws -> StoredSignIn {
         try await ending {
-            let former = try await prepare()
             let flow = try flow(agent, timeout)
+            let former = try await prepare()
             return try await store(try await flow.run(), replacing: former)
         }
     }
@@ -72,8 +76,8 @@ public final class Enrollment: Sendable {
         with agent: SignInAgent = .automatic, timeout: Duration = .seconds(600)
     ) async throws -> AuthorizedEnrollment {
         do {
-            let former = try await prepare()
             let flow = try flow(agent, timeout)
+            let former = try await prepare()
             return AuthorizedEnrollment(try await flow.authorize(), flow, former, self)
         } catch {
             streams.finish()
@@ -86,7 +90,7 @@ public final class Enrollment: Sendable {
     private func flow(_ agent: SignInAgent, _ timeout: Duration) throws -> SignInFlow {
         SignInFlow(
             plan.profile, client: try signIns.client(),
-            agent: agent.resolved(for: plan, environment: signIns.environment), limit: timeout,
+            agent: try agent.resolved(for: plan, environment: signIns.environment), limit: timeout,
             now: ChallengeController.now,
             report: { [streams] event in streams.tell(EnrollmentEvent(event)) })
     }
@@ -135,9 +139,14 @@ public final class Enrollment: Sendable {
         // If the vault cannot be read, they may be stored.
         do {
             guard try await former()?.identifier != new.identifier else { return }
-            _ = try await signIns.client().revoke(result.tokens, of: plan.profile)
+            guard let reason = try await signIns.client().revoke(result.tokens, of: plan.profile).warning else {
+                return
+            }
+            streams.tell(.tokensNotRevoked(reason: reason))
         } catch {}
     }
+
+    fileprivate func end() { streams.finish() }
 
     /// Runs `body`, converts its errors, and ends the streams.
     fileprivate func ending<Value>(_ body: () async throws -> Value) async throws -> Value {
@@ -171,6 +180,8 @@ public final class AuthorizedEnrollment: Sendable {
         self.flow = flow
         self.enrollment = enrollment
     }
+
+    deinit { if response.withLock({ $0 != nil }) { enrollment.end() } }
 
     /// Fetches the tokens, and stores the sign-in. Throws as ``Enrollment/signIn(with:timeout:)`` does; the second call
     /// throws `providerRefused`, because the code is for one use.

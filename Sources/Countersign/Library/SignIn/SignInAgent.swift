@@ -11,8 +11,9 @@ public enum SignInAgent: Sendable {
     case system
     /// A private window of Chromium or Firefox, with a profile of its own that is deleted afterwards.
     case systemPrivate
-    /// A window of `countersign-webview`, a program of its own that must be installed. Its requests go out directly,
-    /// and questions of the page are not answered.
+    /// A window of `countersign-webview`, a program of its own that must be installed. Its requests go out directly.
+    /// Servers are verified by the system's anchors and not by those of the home. Questions of the page are not
+    /// answered.
     case embedded
     /// A code that the person enters in a browser elsewhere (RFC 8628). Your program shows it: it is in
     /// ``EnrollmentEvent/code(_:page:pageWithCode:)``.
@@ -97,15 +98,18 @@ extension SignInAgent {
             }
     }
 
-    /// The agent of the flow.
-    func resolved(for plan: SignInPlan, environment: [String: String]) -> SignInFlow.Agent {
+    /// The agent of the flow. Throws `profile` if the provider cannot send the person back to it.
+    func resolved(for plan: SignInPlan, environment: [String: String]) throws(SignInError) -> SignInFlow.Agent {
+        let kind: UserAgentKind
         switch self {
-        case .automatic: SignInFlow.Agent(plan.userAgent(in: environment), environment: environment)
-        case .system: SignInFlow.Agent(.system, environment: environment)
-        case .systemPrivate: SignInFlow.Agent(.systemPrivate, environment: environment)
-        case .embedded: SignInFlow.Agent(.embedded, environment: environment)
-        case .device: .device
-        case .custom(let agent): .browser(AppUserAgent(agent: agent))
+        case .automatic: kind = plan.userAgent(in: environment)
+        case .system: kind = .system
+        case .systemPrivate: kind = .systemPrivate
+        case .embedded: kind = .embedded
+        case .device: kind = .device
+        case .custom(let agent): return .browser(AppUserAgent(agent: agent))
         }
+        try plan.profile.check(kind)
+        return SignInFlow.Agent(kind, environment: environment)
     }
 }

@@ -149,13 +149,25 @@ public final class SignIns: Sendable {
 
     /// Operations on the vault. Ones that ask the provider end early if `isAbandoned` returns true.
     private func door(creates: Bool, isAbandoned: @escaping @Sendable () -> Bool) throws -> SignInPlan.Vault? {
-        guard let vault = try opened(creates: creates) else { return nil }
-        try vault.reload()
+        guard let vault = try opened(creates: creates).flatMap(current) else { return nil }
         let operations = VaultOperations(home: home, vault: vault, now: ChallengeController.now)
         return { operation, secret in
             try operations.perform(
                 operation, secret: secret, OperationDialogue(report: { _ in }, isAbandoned: isAbandoned))
         }
+    }
+
+    /// The vault with its newest contents. Opens it again, which asks for the passphrase, if another process has
+    /// changed that.
+    private func current(_ known: OpenVault) throws -> OpenVault? {
+        do throws(VaultError) {
+            try known.reload()
+            return known
+        } catch {
+            guard case .passphrase = source, error.code == .passphraseNeeded else { throw error }
+        }
+        vault.withLock { if $0 === known { $0 = nil } }
+        return try opened(creates: false)
     }
 
     private func opened(creates: Bool) throws -> OpenVault? {
