@@ -9,7 +9,7 @@ extension SignInSandbox {
     /// signs in as a person does, and closes the window.
     func webView(_ script: String) throws -> [String: String] {
         let path = try sandbox.folder.write(
-            "webview",
+            program: "webview",
             """
             #!/bin/sh
             say() { printf '%s\\n' "$1"; }
@@ -26,7 +26,6 @@ extension SignInSandbox {
             \(script)
 
             """)
-        chmod(path, 0o755)
         return ["COUNTERSIGN_WEBVIEW": path]
     }
 

@@ -26,8 +26,7 @@ final class SignInSandbox: Sendable {
     }
 
     func write(browser: String) throws {
-        let path = try sandbox.folder.write("browser", browser)
-        chmod(path, 0o755)
+        _ = try sandbox.folder.write(program: "browser", browser)
     }
 
     func file(_ name: String) -> String { sandbox.folder.file(name) }

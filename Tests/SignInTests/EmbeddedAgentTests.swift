@@ -42,8 +42,7 @@ import Testing
             \(script)
 
             """
-        let path = try folder.write("webview", text)
-        chmod(path, 0o755)
+        let path = try folder.write(program: "webview", text)
         return EmbeddedAgent(
             environment: ["COUNTERSIGN_WEBVIEW": path, "PATH": "/usr/bin:/bin"], door: door, cookies: cookies)
     }

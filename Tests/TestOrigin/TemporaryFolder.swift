@@ -36,6 +36,15 @@ package final class TemporaryFolder: Sendable {
         return place
     }
 
+    /// Writes a script, and returns its path. Another process makes it executable: a process that another test starts
+    /// at the same time could inherit a file that this one writes, and nobody could run it (`ETXTBSY`).
+    package func write(program name: String, _ text: String) throws -> String {
+        let done = try Command.run(
+            "/usr/bin/install", ["-m", "755", try write("\(name).text", text), file(name)], in: self)
+        guard done.status == 0 else { throw HarnessError("cannot write \(name): \(done.said)") }
+        return file(name)
+    }
+
     package func text(_ name: String) -> String { TextFile.text(file(name)) }
 }
 
