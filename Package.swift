@@ -72,6 +72,8 @@ let package = Package(
         .systemLibrary(name: "CountersignCLinux", path: "Sources/CLinux"),
         // No headers either: the first QR code loads libqrencode, if it is installed.
         .systemLibrary(name: "CountersignCQRCode", path: "Sources/CQRCode"),
+        // The first call of an identity broker loads libdbus-1, if it is installed.
+        .systemLibrary(name: "CountersignCDBus", path: "Sources/CDBus"),
         module("Cryptography", ["COpenSSL"]),
         module("HTTP1"),
         module("Loopback"),
@@ -83,6 +85,7 @@ let package = Package(
         module("JSON", ["SitePolicy", "Cryptography"]),
         module("OAuth", ["JSON", "SitePolicy", "Challenges", "Cryptography"]),
         module("DeviceManagement", ["OAuth", "SitePolicy", "Challenges", "Cryptography"]),
+        module("Broker", ["JSON", "Cryptography", "CDBus"]),
         module("Certificates", ["Cryptography", "COpenSSL"]),
         module("Cookies", ["Cryptography"]),
         module("Vault", ["Cookies", "Challenges", "Cryptography"]),
@@ -105,8 +108,9 @@ let package = Package(
         module(
             "Countersign",
             [
-                "SignIn", "OAuth", "Proxy", "Upstream", "TLS", "NTLM", "Negotiate", "Vault", "Enrollment", "Revocation",
-                "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography", "COpenSSL", "CLinux",
+                "SignIn", "OAuth", "Broker", "Proxy", "Upstream", "TLS", "NTLM", "Negotiate", "Vault", "Enrollment",
+                "Revocation", "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography", "COpenSSL",
+                "CLinux",
             ], nio + [logging, lifecycle], settings: internalImports),
         module(
             "CountersignURLSession", ["Countersign", "Upstream", "HTTP1", "Challenges"], nio,
@@ -155,6 +159,7 @@ let package = Package(
         tests("JSONTests", ["JSON", "Cryptography"]),
         tests("OAuthTests", ["OAuth", "TestOrigin", "JSON", "Cryptography"]),
         tests("DeviceManagementTests", ["DeviceManagement", "OAuth", "SitePolicy", "Challenges"]),
+        tests("BrokerTests", ["Broker", "TestOrigin", "JSON", "Cryptography"]),
         tests("CertificatesTests", ["Certificates", "Demo", "Cryptography", "TestOrigin", "COpenSSL"]),
         tests("CookiesTests", ["Cookies", "Cryptography"]),
         tests("VaultTests", ["Vault", "Cookies", "Challenges", "Cryptography"]),
@@ -177,9 +182,9 @@ let package = Package(
         tests(
             "CountersignTests",
             [
-                "Countersign", "CountersignURLSession", "CountersignTesting", "Demo", "TestOrigin", "Proxy", "TLS",
-                "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL",
-                "CCurl",
+                "Countersign", "CountersignURLSession", "CountersignTesting", "Demo", "TestOrigin", "Broker", "Proxy",
+                "TLS", "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates", "Challenges", "Cryptography",
+                "COpenSSL", "CCurl",
             ], nio + [logging, lifecycle]),
         tests(
             "CommandTests",
