@@ -8,6 +8,17 @@ package protocol SecretFieldValue: Sendable {
     func forEachPart(_ write: (UnsafeRawBufferPointer) -> Void)
 }
 
+/// A field that the client has not sent.
+package struct AddedField: Sendable {
+    package let name: StaticString
+    package let value: any SecretFieldValue
+
+    package init(_ name: StaticString, _ value: any SecretFieldValue) {
+        self.name = name
+        self.value = value
+    }
+}
+
 /// The parts of a request that are written anew for the next hop. Not copyable, so that using it never copies its
 /// fields.
 package struct RequestForwarding: ~Copyable, Sendable {
@@ -22,6 +33,8 @@ package struct RequestForwarding: ~Copyable, Sendable {
     package var authorization: (any SecretFieldValue)?
     /// Replaces the client's Cookie lines; nil to pass them unchanged.
     package var cookie: (any SecretFieldValue)?
+    /// Appended to the client's lines.
+    package var added: [AddedField]
     /// Appended after existing Via lines, unless it is nil.
     package var via: ViaField?
     package var connection: ConnectionOption
@@ -35,7 +48,8 @@ package struct RequestForwarding: ~Copyable, Sendable {
     package init(
         target: ArraySlice<UInt8>, host: String, framing: BodyFraming, authorization: (any SecretFieldValue)? = nil,
         via: ViaField? = nil, connection: ConnectionOption = .keepAlive, keepsExpect: Bool = false,
-        expectsContinue: Bool = false, maxForwards: UInt? = nil, cookie: (any SecretFieldValue)? = nil
+        expectsContinue: Bool = false, maxForwards: UInt? = nil, cookie: (any SecretFieldValue)? = nil,
+        added: [AddedField] = []
     ) {
         self.target = target
         self.host = host
@@ -47,6 +61,7 @@ package struct RequestForwarding: ~Copyable, Sendable {
         self.expectsContinue = expectsContinue
         self.maxForwards = maxForwards
         self.cookie = cookie
+        self.added = added
     }
 }
 
@@ -61,6 +76,7 @@ extension RequestHead {
     package func forwardedSize(_ forwarding: borrowing RequestForwarding) -> Int {
         fields.bytes.count + forwarding.target.count + 512 + (forwarding.authorization?.byteCount ?? 0)
             + (forwarding.cookie?.byteCount ?? 0)
+            + forwarding.added.reduce(0) { $0 + $1.value.byteCount + 32 }
     }
 
     /// Writes ``forwarded(_:)`` into `space` and returns its length. If that is more than `space` has, the contents of
@@ -104,6 +120,7 @@ extension RequestHead {
                 writer.field("Authorization", authorization)
             }
             if let cookie = forwarding.cookie { writer.field("Cookie", cookie) }
+            for field in forwarding.added { writer.field(field.name, field.value) }
             if forwarding.expectsContinue { writer.append("Expect: 100-continue\r\n") }
             if !keepsLength { writer.framing(forwarding.framing) }
             writer.connection(forwarding.connection, upgrade: upgrade)

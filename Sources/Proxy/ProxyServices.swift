@@ -27,6 +27,8 @@ package final class ProxyServices: Sendable {
     let tokenRenewer: TokenRenewer?
     /// Asks a person for scopes that an access token lacks.
     let scopeAsker: ScopeAsker?
+    /// Gets the identity broker's header.
+    let brokerCookies: BrokerCookies
     /// Receives the outcome of each challenge.
     let observer: ChallengeObserver?
     /// Receives a sentence about each origin whose certificate does not verify or whose revocation status is unknown,
@@ -45,7 +47,8 @@ package final class ProxyServices: Sendable {
         breaker: BreakerBoard? = nil, sessions: SessionStore? = nil,
         serverTrustDecider: (any ServerTrustDecider)? = nil, delegateCredentials: ReplacementCredentials? = nil,
         identityRefresher: IdentityRefresher? = nil, tokenRenewer: TokenRenewer? = nil,
-        scopeAsker: ScopeAsker? = nil, observer: ChallengeObserver? = nil,
+        scopeAsker: ScopeAsker? = nil, brokerCookies: BrokerCookies = .none,
+        observer: ChallengeObserver? = nil,
         untrusted: (@Sendable (_ sentence: String, _ hint: String?) -> Void)? = nil,
         pseudonym: String,
         wallClock: @escaping @Sendable () -> Int64
@@ -61,6 +64,7 @@ package final class ProxyServices: Sendable {
         self.identityRefresher = identityRefresher
         self.tokenRenewer = tokenRenewer
         self.scopeAsker = scopeAsker
+        self.brokerCookies = brokerCookies
         self.observer = observer
         self.untrusted = untrusted
         self.pseudonym = pseudonym

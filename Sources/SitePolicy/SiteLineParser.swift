@@ -46,6 +46,9 @@ struct SiteLineParser {
         if problems.isEmpty, let fault = options.sessionFault(at: pattern, publicSuffixes) {
             problem(at: fault.column, fault.message, hint: fault.hint)
         }
+        if problems.isEmpty, let fault = options.brokerFault(at: pattern) {
+            problem(at: fault.column, fault.message, hint: fault.hint)
+        }
         guard let pattern, problems.isEmpty else { return nil }
         return options.rule(file: file, line: line.number, text: string(line.scalars[...]), pattern: pattern)
     }

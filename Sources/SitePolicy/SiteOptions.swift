@@ -30,7 +30,8 @@ struct SiteOptions {
     /// The column of `plaintext=yes`.
     private(set) var plaintextColumn: Int?
     private var seen: Set<Name> = []
-    private var answer: [AuthenticationScheme]?
+    private var answer: Value.Answers?
+    private var answerColumn = 1
     private var credential: String?
     private var identity: String?
     private var domain: String?
@@ -65,7 +66,9 @@ struct SiteOptions {
         }
         let value = Value(name: name, text: halves[1], column: word.column + name.rawValue.utf8.count + 1)
         switch name {
-        case .answer: answer = try value.schemes()
+        case .answer:
+            answer = try value.answers()
+            answerColumn = word.column
         case .credential: credential = try value.storedName()
         case .identity: identity = try value.storedName()
         case .domain: domain = try value.domain()
@@ -113,9 +116,28 @@ struct SiteOptions {
         return nil
     }
 
+    /// The fault of `answer=broker`, once all words are read. `pattern` is nil if it is faulty itself.
+    func brokerFault(at pattern: SitePattern?) -> Fault? {
+        guard answer?.usesBroker == true, let pattern else { return nil }
+        guard SiteRule.brokerSites.contains(pattern.description) else {
+            return Fault(
+                column: answerColumn, message: "answer=broker is for Microsoft's sign-in pages only",
+                hint: "list \(SiteRule.brokerSites.joined(separator: " or ")), or remove the word")
+        }
+        guard intercepts else {
+            return Fault(
+                column: answerColumn, message: "answer=broker has no effect with intercept=no",
+                hint: "remove one of the two options")
+        }
+        return nil
+    }
+
     func rule(file: String, line: Int, text: String, pattern: SitePattern) -> SiteRule {
         var rule = SiteRule(file: file, line: line, text: text, pattern: pattern)
-        if let answer { rule.answer = answer }
+        if let answer {
+            rule.answer = answer.schemes
+            rule.usesBroker = answer.usesBroker
+        }
         if let credential { rule.credential = credential }
         rule.identity = identity
         rule.domain = domain
@@ -154,25 +176,32 @@ struct SiteOptions {
         let text: String
         let column: Int
 
-        /// Strongest first, independent of the order in the file.
-        func schemes() throws(Fault) -> [AuthenticationScheme] {
-            if text == "none" { return [] }
+        struct Answers {
+            /// Strongest first, independent of the order in the file.
+            var schemes: [AuthenticationScheme] = []
+            var usesBroker = false
+        }
+
+        func answers() throws(Fault) -> Answers {
+            if text == "none" { return Answers() }
             let supported = AuthenticationScheme.supported
-            var schemes: Set<AuthenticationScheme> = []
+            var words: Set<String> = []
             var itemColumn = column
             for item in text.unicodeScalars.split(separator: ",", omittingEmptySubsequences: false) {
                 let word = String(Substring(item))
-                guard let scheme = AuthenticationScheme(rawValue: word) else {
+                guard word == SiteRule.brokerWord || AuthenticationScheme(rawValue: word) != nil else {
                     throw fault(
                         "unknown scheme \(quoted(word))", at: itemColumn,
-                        hint: SpellingHint.text(for: word, among: supported.map(\.rawValue)))
+                        hint: SpellingHint.text(for: word, among: supported.map(\.rawValue) + [SiteRule.brokerWord]))
                 }
-                guard schemes.insert(scheme).inserted else {
+                guard words.insert(word).inserted else {
                     throw fault("the scheme \(quoted(word)) is given twice", at: itemColumn, hint: "keep one of them")
                 }
                 itemColumn += item.count + 1
             }
-            return supported.filter(schemes.contains)
+            return Answers(
+                schemes: supported.filter { words.contains($0.rawValue) },
+                usesBroker: words.contains(SiteRule.brokerWord))
         }
 
         func group() throws(Fault) -> String {

@@ -13,6 +13,9 @@ package struct SiteRule: Equatable, Sendable {
     package let pattern: SitePattern
     /// The schemes that may be answered, strongest first. All supported schemes by default.
     package var answer: [AuthenticationScheme] = AuthenticationScheme.supported
+    /// Whether navigation requests of the home's own clients get the header of the identity broker (`answer=broker`),
+    /// which signs the person in. Only at one of ``brokerSites``.
+    package var usesBroker = false
     package var credential = Self.defaultCredential
     /// The client identity to use; nil: the one whose issuer the server accepts.
     package var identity: String?
@@ -38,6 +41,18 @@ package struct SiteRule: Equatable, Sendable {
     package var session: SharedSessionRule?
 
     package static let defaultCredential = "enrollment"
+
+    /// The word of `answer=` for ``usesBroker``.
+    static let brokerWord = "broker"
+    /// The sites that may get the header of the identity broker: Microsoft's sign-in pages in the public cloud. The
+    /// header proves the person's primary refresh token, so that a site which receives it can sign in as that person.
+    static let brokerSites = ["https://login.microsoftonline.com"]
+
+    /// The words of `answer=`; empty for `none`.
+    package var answerWords: [String] { answer.map(\.rawValue) + (usesBroker ? [Self.brokerWord] : []) }
+
+    /// The value of `answer=` that means the same.
+    package var answerText: String { answerWords.isEmpty ? "none" : answerWords.joined(separator: ",") }
 
     /// `AllowedSites/work.sites:3`.
     package var location: String { "\(file):\(line)" }

@@ -155,8 +155,8 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
             target: changes.target, host: changes.authority, framing: framing, authorization: changes.authorization,
             via: changes.via, connection: head.upgrade != nil && !withholdsContent ? .upgrade : .keepAlive,
             keepsExpect: !withholdsContent, expectsContinue: changes.expectsContinue, maxForwards: changes.maxForwards,
-            cookie: changes.cookie)
-        let isSecret = changes.authorization != nil || changes.cookie != nil
+            cookie: changes.cookie, added: changes.added)
+        let isSecret = changes.authorization != nil || changes.cookie != nil || !changes.added.isEmpty
         send(about: head.forwardedSize(forwarding), isSecret: isSecret, method: head.method) {
             head.write(forwarding, into: $0)
         }

@@ -106,6 +106,8 @@ package struct RequestChanges: ~Copyable {
     package let authorization: AuthorizationField?
     /// Replaces the client's Cookie; nil leaves it unchanged.
     package let cookie: (any SecretFieldValue)?
+    /// Appended to the client's fields, none of which has such a name.
+    package let added: [AddedField]
     /// Appended to `Via` (RFC 9110 §7.6.3).
     package let via: ViaField
     /// Replaces Max-Forwards; nil leaves it unchanged.
@@ -113,7 +115,8 @@ package struct RequestChanges: ~Copyable {
 
     package init(
         target: ArraySlice<UInt8>, authority: String, withholdsContent: Bool, authorization: AuthorizationField?,
-        via: ViaField, maxForwards: UInt?, expectsContinue: Bool = false, cookie: (any SecretFieldValue)? = nil
+        via: ViaField, maxForwards: UInt?, expectsContinue: Bool = false, cookie: (any SecretFieldValue)? = nil,
+        added: [AddedField] = []
     ) {
         self.target = target
         self.authority = authority
@@ -123,6 +126,7 @@ package struct RequestChanges: ~Copyable {
         self.via = via
         self.maxForwards = maxForwards
         self.cookie = cookie
+        self.added = added
     }
 }
 

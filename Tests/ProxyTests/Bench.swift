@@ -27,7 +27,8 @@ final class Bench {
     init(
         sites: String = "", password: String? = nil, identities: [Identity] = [], token: String? = nil,
         standing: [Origin: [TrustException]] = [:], addresses: (client: SocketAddress, server: SocketAddress)? = nil,
-        spoolLimitBytes: Int? = nil, sessions: SessionStore? = nil, uid: UInt32 = Bench.uid
+        spoolLimitBytes: Int? = nil, sessions: SessionStore? = nil, uid: UInt32 = Bench.uid,
+        brokerCookies: BrokerCookies = .none
     ) throws {
         self.uid = uid
         var configuration = ProxyConfiguration()
@@ -36,7 +37,7 @@ final class Bench {
         let policy = try Self.policy(sites: sites, password: password, identities: identities, standing: standing)
         let shared = ProxyServices(
             configuration: configuration, policy: CurrentPolicy(policy), accessLog: nil, sessions: sessions,
-            pseudonym: "csn-test",
+            brokerCookies: brokerCookies, pseudonym: "csn-test",
             wallClock: { 1_800_000_000 })
         services = LoopServices(shared: shared, loop: loop)
         client = EmbeddedChannel(loop: loop)

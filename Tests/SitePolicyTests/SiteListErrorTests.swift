@@ -17,6 +17,8 @@ import Testing
     private static let badCookies =
         "cookies= must have names of 1 to 256 letters, digits and ! $ % & ' * + - . ^ _ ` | ~"
 
+    private static let brokerPages = "answer=broker is for Microsoft's sign-in pages only"
+
     /// A faulty line, the column of the fault, the message, and a part of the hint.
     static let faults: [(line: String, column: Int, message: String, hint: String?)] = [
         // Options.
@@ -32,7 +34,7 @@ import Testing
         ("a.example answer=ntlm,bassic", 23, #"unknown scheme "bassic""#, #"did you mean "basic"?"#),
         (
             "a.example answer=kerberos", 18, #"unknown scheme "kerberos""#,
-            "known words: certificate, negotiate, ntlm, digest, bearer, basic"
+            "known words: certificate, negotiate, ntlm, digest, bearer, basic, broker"
         ),
         ("a.example delegate=yes", 20, #"unknown value "yes" of delegate"#, "write policy"),
         ("a.example charset=latin-1", 19, #"unknown value "latin-1" of charset"#, "write utf-8 or latin1"),
@@ -50,6 +52,18 @@ import Testing
         ("a.example spn=web", 15, #""web" is not a service principal name"#, "HTTP/host"),
         ("a.example spn=HTTP/", 15, #""HTTP/" is not a service principal name"#, "HTTP/host"),
         ("a.example spn=HTTP/a b", 22, #"unknown option "b""#, nil),
+        // The identity broker's header.
+        ("a.example answer=broker", 11, brokerPages, "https://login.microsoftonline.com"),
+        ("http://login.microsoftonline.com answer=broker", 34, brokerPages, nil),
+        ("login.microsoftonline.com:8443 answer=broker", 32, brokerPages, nil),
+        ("*.login.microsoftonline.com answer=basic,broker", 29, brokerPages, nil),
+        ("*.microsoftonline.com answer=broker", 23, brokerPages, nil),
+        ("login.microsoftonline.us answer=broker", 26, brokerPages, nil),
+        ("login.microsoftonline.com answer=broker,broker", 41, #"the scheme "broker" is given twice"#, nil),
+        (
+            "login.microsoftonline.com intercept=no answer=broker", 40,
+            "answer=broker has no effect with intercept=no", "remove one"
+        ),
         // Shared sessions.
         ("a.example session=corp", 11, "session= shares no cookie", "add cookies="),
         ("a.example cookies=sid", 11, "cookies= has no effect without session=", "session=GROUP"),

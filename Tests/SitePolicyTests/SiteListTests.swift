@@ -45,6 +45,21 @@ import Testing
         #expect(list.rules[2].text == "wiki.corp.example                            # no scheme: https")
     }
 
+    /// `broker` is no scheme: alone, it permits no answer to a challenge.
+    @Test func theBrokersHeaderIsForOneSite() throws {
+        let list = try Self.list(
+            """
+            login.microsoftonline.com answer=broker
+            a.example answer=basic
+            b.example
+            """)
+        #expect(list.rules.map(\.usesBroker) == [true, false, false] && list.rules[0].answer == [])
+        #expect(list.rules.map(\.answerText).prefix(2) == ["broker", "basic"])
+        let both = try Self.list("https://LOGIN.microsoftonline.com:443 answer=broker,bearer").rules[0]
+        #expect(both.usesBroker && both.answer == [.bearer] && both.answerText == "bearer,broker")
+        #expect(try Self.list("a.example answer=none").rules[0].answerText == "none")
+    }
+
     // MARK: Matching
 
     static let layered = """

@@ -37,14 +37,17 @@ package struct Explanation: Equatable, Sendable {
 
     /// The trust exceptions for the site that are in effect.
     package let trustExceptions: [TrustException]
+    /// Whether the identity broker signs a person in at the site, if the site's line asks for that.
+    package let broker: ThreeChecks.Check?
     /// The credential of the site's line, if the breaker blocks it.
     package let blocked: [BlockedCredential]
 
     /// `now` is in seconds since 1970. `records` are those of the breaker. `ticket` checks the user's own ticket, which
-    /// is done only if the site's line permits its use.
+    /// is done only if the site's line permits its use. `broker` is that of ``BrokerReach``.
     package init(
         of origin: Origin, policy: Policy, records: BreakerStorage.Records = [:], now: Int64,
-        ticket: (_ now: Int64) -> ThreeChecks.Check = Self.userTicket
+        ticket: (_ now: Int64) -> ThreeChecks.Check = Self.userTicket,
+        broker: (_ credential: String) -> ThreeChecks.Check = { BrokerReach.check(for: $0) }
     ) {
         let verdict = policy.sites.verdict(for: origin)
         self.origin = origin
@@ -52,6 +55,11 @@ package struct Explanation: Equatable, Sendable {
         trustExceptions = policy.trustExceptions(for: origin, now: now)
         let breaker = Breaker(accounts: records)
         blocked = Self.blocked(at: origin, policy, verdict, records, now)
+        if case .answer(let rule) = verdict, rule.usesBroker {
+            self.broker = broker(rule.credential)
+        } else {
+            self.broker = nil
+        }
         switch verdict {
         case .answer(let rule):
             handling = origin.scheme == .https ? .intercept : .forward
@@ -191,6 +199,7 @@ extension Explanation: CustomStringConvertible {
             text +=
                 "session      group \(session.group): \(cookies) are added for its clients, and taken from the site\n"
         }
+        if let broker { text += "broker       \(Self.cell(broker))\n" }
         if let revocationText { text += "revocation   \(revocationText)\n" }
         for exception in trustExceptions { text += "trust        \(Self.cell(exception))\n" }
         for credential in blocked { text += "blocked      \(credential.name): \(credential.sentence)\n" }
@@ -249,6 +258,7 @@ extension Explanation: Encodable {
         case trust, fingerprint, answers, until
         case blocked, revocation
         case session, group, cookies
+        case broker
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -276,6 +286,11 @@ extension Explanation: Encodable {
                 try nested.encode(exception.answers, forKey: .answers)
                 try nested.encodeIfPresent(exception.until.map(WallClock.rfc3339), forKey: .until)
             }
+        }
+        if let broker {
+            var nested = container.nestedContainer(keyedBy: Key.self, forKey: .broker)
+            try nested.encode(broker.passed, forKey: .passed)
+            try nested.encode(broker.reason, forKey: .reason)
         }
         if !blocked.isEmpty { try container.encode(blocked, forKey: .blocked) }
         var list = container.nestedUnkeyedContainer(forKey: .schemes)

@@ -37,6 +37,9 @@ package final class PolicyKeeper: Sendable {
 
     package var home: Home { reader.home }
 
+    /// The environment of the process.
+    var environment: [String: String] { reader.environment }
+
     /// The renewals of the runtime that uses this keeper for as long as it runs; nil if there is none. Temporary ones
     /// use the same, because new tokens that cannot be stored are kept in memory.
     var signInRenewals: SignInRenewals? {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignBroker
 import CountersignChallenges
 import CountersignCryptography
 import Dispatch
@@ -25,6 +26,7 @@ package final class ProxyRuntime: Sendable {
     private let delegateCredentials: ReplacementCredentials?
     private let rejectedIdentities: RejectedIdentities
     private let signInRenewals: SignInRenewals
+    private let brokerCookies: BrokerCookieKeeper
     /// No other runtime uses the renewals, or outlives this one.
     private let ownsSignInRenewals: Bool
     private let scopeRequests: ScopeRequests?
@@ -75,13 +77,20 @@ package final class ProxyRuntime: Sendable {
         self.signInRenewals = signInRenewals
         ownsSignInRenewals = sharedRenewals == nil
         if ownsSignInRenewals { signInRenewals.completeLists() }
+        let brokerCookies = BrokerCookieKeeper(
+            broker: Broker(SessionBus(environment: keeper.environment), random: Randomness.bytes(16))
+        ) { sentence, hint in
+            logger.notice("\(sentence)", metadata: hint.map { ["hint": "\($0)"] })
+        }
+        self.brokerCookies = brokerCookies
         let services = ProxyServices(
             configuration: configuration, policy: keeper.policy, accessLog: accessLog, breaker: keeper.breaker,
             sessions: keeper.sessions,
             serverTrustDecider: serverTrustDelegate, delegateCredentials: delegateCredentials,
             identityRefresher: IdentityRefresher(
                 rejected: rejectedIdentities.identityRejected, accepted: rejectedIdentities.identityAccepted),
-            tokenRenewer: signInRenewals.renewer, scopeAsker: scopeRequests?.asker ?? scopeAsker, observer: observer,
+            tokenRenewer: signInRenewals.renewer, scopeAsker: scopeRequests?.asker ?? scopeAsker,
+            brokerCookies: brokerCookies.cookies, observer: observer,
             untrusted: { sentence, hint in
                 logger.notice("\(sentence)", metadata: hint.map { ["hint": "\($0)"] })
             },
@@ -140,6 +149,7 @@ package final class ProxyRuntime: Sendable {
         refreshTask.cancel()
         ownRenewals?.stop()
         rejectedIdentities.cancel()
+        brokerCookies.stop()
         if ownsSignInRenewals { signInRenewals.cancel() }
         await scopeRequests?.stop()
         await control?.stop()

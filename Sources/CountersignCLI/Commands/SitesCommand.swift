@@ -156,7 +156,7 @@ private struct ListedSite: Encodable {
     init(_ rule: SiteRule) {
         site = rule.pattern.description
         location = rule.location
-        answer = rule.answer.map(\.rawValue)
+        answer = rule.answerWords
         credential = rule.credential
         identity = rule.identity
         domain = rule.domain
@@ -174,9 +174,7 @@ extension SiteRule {
     /// The options that differ from their defaults, in the syntax of the list.
     fileprivate var options: String {
         var words: [String] = []
-        if answer != AuthenticationScheme.supported {
-            words.append("answer=" + answer.map(\.rawValue).joined(separator: ","))
-        }
+        if answer != AuthenticationScheme.supported || usesBroker { words.append("answer=\(answerText)") }
         if credential != "enrollment" { words.append("credential=\(credential)") }
         if let identity { words.append("identity=\(identity)") }
         if let domain { words.append("domain=\(domain)") }

@@ -64,6 +64,8 @@ final class Route {
     let isListed: Bool
     /// The session that the line shares; nil for none.
     let sharedSession: SharedSessionUse?
+    /// The identity broker's header, which the line adds to navigation requests; nil for none.
+    let brokerUse: BrokerUse?
     /// What to do about the revocation status of the origin's certificate.
     var revocation: RevocationCheck { rule?.revocation ?? .soft }
     /// The value of Host.
@@ -113,6 +115,12 @@ final class Route {
             SharedSessionUse(
                 key: SharedSession.Key(group: session.group, host: origin.host), names: session.cookies,
                 origin: "\(origin.scheme.rawValue)://\(origin.authority)", store: shared.sessions)
+        }
+        brokerUse = rule.flatMap { rule in
+            rule.usesBroker
+                ? BrokerUse(
+                    site: "\(origin.scheme.rawValue)://\(origin.authority)", credential: rule.credential,
+                    cookies: shared.brokerCookies) : nil
         }
         var context = policy.requestContext(to: origin, verdict)
         context.kdcAttempts = shared.breaker.kdcAttempts

@@ -18,6 +18,10 @@ final class Dialogue {
     var renewedToken: TokenCredential?
     /// The renewal was requested.
     var hasRenewedToken = false
+    /// What the identity broker has said about this request; nil unless it was asked.
+    var brokerCookie: BrokerCookies.Outcome?
+    /// The identity broker was asked.
+    var asksBroker = false
     /// How often a replacement was requested.
     var questionsAsked = 0
     /// The response with the challenge that was answered most recently, as far as it has been received.

@@ -45,12 +45,13 @@ extension ExchangeDriver {
         upload?.begin()
         var cookies: CookieField?
         if let use = route.sharedSession { cookies = sessionCookies(use) }
+        let added = route.brokerUse == nil ? [] : brokerFields
         stream.send(
             head,
             RequestChanges(
                 target: path, authority: route.authority, withholdsContent: isOpening,
                 authorization: authorization, via: services.shared.via, maxForwards: maxForwards,
-                expectsContinue: withholds, cookie: cookies))
+                expectsContinue: withholds, cookie: cookies, added: added))
         if withholds { return awaitInvitation(on: stream) }
         if sendsContent { return self.sendContent(to: stream) }
         stream.finish(trailers: nil)

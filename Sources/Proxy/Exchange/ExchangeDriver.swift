@@ -289,6 +289,7 @@ final class ExchangeDriver {
         case .openDialogue(let request):
             openDialogue(request)
         case .transmit(let answer, let isOpening):
+            if let use = route.brokerUse, awaitsBrokerCookie(use, before: step) { return }
             lastStep = step
             transmit(answer, isOpening: isOpening, on: connection)
         }

@@ -72,12 +72,12 @@ extension ExchangeDriver {
     }
 
     /// Two fields of one name count as a value that nothing permits.
-    private func value(_ name: String) -> String? {
+    func value(_ name: String) -> String? {
         let values = head.fields.values(named: name)
         return values.count > 1 ? values.joined(separator: ", ") : values.first
     }
 
-    private var isGroupMember: Bool {
+    var isGroupMember: Bool {
         session.hasToken || session.process.uid == getuid()
     }
 

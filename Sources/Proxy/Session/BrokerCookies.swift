@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+import CountersignHTTP1
+import NIOCore
+
+/// Gets the header with which the identity broker of the machine signs a person in at Microsoft's pages.
+package struct BrokerCookies: Sendable {
+    package enum Outcome: Sendable, Equatable {
+        /// The header's value: visible ASCII characters.
+        case cookie(Secret)
+        /// There is none, for a reason that is shown to the client and in the log.
+        case unavailable(reason: String)
+    }
+
+    /// A navigation request that the header is for.
+    package struct Request: Sendable, Equatable {
+        /// With its query.
+        package let url: String
+        /// The query has a nonce (`sso_nonce`), so that the header is for this URL alone.
+        package let hasNonce: Bool
+        /// The `credential=` of the site's line.
+        package let credential: String
+
+        package init(url: String, hasNonce: Bool, credential: String) {
+            self.url = url
+            self.hasNonce = hasNonce
+            self.credential = credential
+        }
+    }
+
+    /// Calls its last argument once, on any thread, in time for the request that waits. Must not block an event loop.
+    package let get: @Sendable (Request, @escaping @Sendable (Outcome) -> Void) -> Void
+
+    package init(get: @escaping @Sendable (Request, @escaping @Sendable (Outcome) -> Void) -> Void) { self.get = get }
+
+    /// For a program without a broker.
+    package static let none = BrokerCookies { _, done in
+        done(.unavailable(reason: "this program does not use an identity broker"))
+    }
+}
+
+/// What a route knows of the header that its site's line adds. An object, so that a route without one pays for a
+/// comparison with nil only.
+final class BrokerUse {
+    /// `https://login.microsoftonline.com`
+    private let site: String
+    private let credential: String
+    let cookies: BrokerCookies
+
+    init(site: String, credential: String, cookies: BrokerCookies) {
+        self.site = site
+        self.credential = credential
+        self.cookies = cookies
+    }
+
+    /// `path` is the request target in origin-form.
+    func request(for path: ArraySlice<UInt8>) -> BrokerCookies.Request {
+        let query = path.drop { $0 != UInt8(ascii: "?") }.dropFirst().prefix { $0 != UInt8(ascii: "#") }
+        let hasNonce = query.split(separator: UInt8(ascii: "&")).contains { pair in
+            pair.starts(with: "sso_nonce=".utf8) && pair.count > "sso_nonce=".utf8.count
+        }
+        return BrokerCookies.Request(
+            url: site + String(decoding: path, as: UTF8.self), hasNonce: hasNonce, credential: credential)
+    }
+}
+
+/// A secret that is a whole field value.
+private struct SecretField: SecretFieldValue {
+    let secret: Secret
+
+    var byteCount: Int { secret.count }
+
+    func forEachPart(_ write: (UnsafeRawBufferPointer) -> Void) { secret.withBytes { write($0) } }
+}
+
+extension ExchangeDriver {
+    private static let brokerField = "x-ms-refreshtokencredential"
+
+    /// Whether this request gets the broker's header: the origin is trusted, the client does not authenticate itself and
+    /// belongs to the home's owner or has the home's token, and a browser says that the request loads a page or a frame.
+    /// Scripts cannot say that of another request, because they cannot set these fields. A browser that does not send
+    /// them, and a page that is loaded before the person asks for it, get nothing.
+    private var getsBrokerCookie: Bool {
+        guard mayBeAnswered, acquisition.trust.answers, isGroupMember, value(Self.brokerField) == nil else {
+            return false
+        }
+        guard value("sec-fetch-mode") == "navigate", ["document", "iframe"].contains(value("sec-fetch-dest")),
+            !["sec-purpose", "purpose"].contains(where: { value($0)?.lowercased().contains("prefetch") == true })
+        else { return false }
+        return session.isStillSameUser()
+    }
+
+    /// Whether the broker is asked before `step`, which is performed when it has answered.
+    func awaitsBrokerCookie(_ use: BrokerUse, before step: Step) -> Bool {
+        guard dialogue?.asksBroker != true, getsBrokerCookie else { return false }
+        beginDialogue().asksBroker = true
+        mode = .preparing
+        connection?.pauseReading()
+        let gate = services.gate
+        let driver = NIOLoopBound(self, eventLoop: services.loop)
+        let next = NIOLoopBound(step, eventLoop: services.loop)
+        use.cookies.get(use.request(for: path)) { outcome in
+            gate.execute {
+                guard case .preparing = driver.value.mode else { return }
+                driver.value.take(outcome)
+                driver.value.drained(next.value)
+            }
+        }
+        return true
+    }
+
+    private func take(_ outcome: BrokerCookies.Outcome) {
+        beginDialogue().brokerCookie = outcome
+        if case .unavailable(let reason) = outcome { record.explain("not signed in by the identity broker: \(reason)") }
+    }
+
+    /// The broker's header, if it was asked for one and has given it. Whether the client gets it is decided again for
+    /// each connection.
+    var brokerFields: [AddedField] {
+        guard case .cookie(let secret)? = dialogue?.brokerCookie, getsBrokerCookie else { return [] }
+        return [AddedField("x-ms-RefreshTokenCredential", SecretField(secret: secret))]
+    }
+}
