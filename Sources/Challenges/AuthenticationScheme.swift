@@ -4,6 +4,8 @@
 package enum AuthenticationScheme: String, CaseIterable, Sendable {
     /// A client certificate in the TLS handshake (RFC 8446 §4.4.2, RFC 5246 §7.4.6).
     case certificate
+    /// A device certificate that signs a nonce (PKeyAuth).
+    case pkeyauth
     /// Kerberos inside SPNEGO (RFC 4559). NTLM inside SPNEGO is permitted by ``ntlm``.
     case negotiate
     /// NTLMv2 (MS-NLMP), raw or inside SPNEGO.
@@ -17,4 +19,8 @@ package enum AuthenticationScheme: String, CaseIterable, Sendable {
 
     /// The schemes that this build implements: all, strongest first.
     package static let supported = allCases
+
+    /// The schemes that a site's line permits if it does not say. PKeyAuth tells a server which device this is, so that
+    /// it must be named.
+    package static let usual = allCases.filter { $0 != .pkeyauth }
 }

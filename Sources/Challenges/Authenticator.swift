@@ -9,10 +9,11 @@ import CountersignCryptography
 //
 //   question                                              requirement
 //   Which challenges can it answer?                       schemeName, canAnswer(_:), scheme
+//   In responses with which status?                       alsoChallenges(withStatus:)
 //   How strong is it?                                     its position in the AuthenticatorTable
 //   What does an answer protect, and where is it valid?   realm(of:), scopes(of:at:challengedTarget:), bindsConnection,
 //                                                         answersEachRequest
-//   Which credentials can it use?                         usesTicket, requiresTLS, obstacle(to:_:)
+//   Which credentials can it use?                         usesTicket, usesDevice, requiresTLS, obstacle(to:_:)
 //   What answers a challenge?                             reply(to:with:_:), makeDialogue(_:_:)
 //   Is the answer bound to the server's certificate?      usesChannelBinding
 //   What does a repeated challenge mean?                  verdict(on:)
@@ -46,6 +47,8 @@ package protocol Authenticator: AnyObject, Sendable {
     var answersEachRequest: Bool { get }
     /// Whether it answers with the user's own ticket instead of an enrolled credential.
     var usesTicket: Bool { get }
+    /// Whether it answers with a certificate of this device, which proves no person.
+    var usesDevice: Bool { get }
     /// Whether answers over TLS are bound to the server's certificate (RFC 5929), which therefore must be known.
     var usesChannelBinding: Bool { get }
     /// Whether answers are sent over TLS only, even if the site's line contains `plaintext=yes`.
@@ -55,6 +58,9 @@ package protocol Authenticator: AnyObject, Sendable {
 
     /// Whether a challenge with this scheme name is complete enough to answer.
     func canAnswer(_ challenge: Challenge) -> Bool
+
+    /// Whether a response with this status is a challenge, too, if it has one with this scheme name.
+    func alsoChallenges(withStatus status: Int) -> Bool
 
     /// Why a challenge with this scheme name cannot be answered, as words that follow the name: `without a realm`,
     /// `with algorithm SHA-512`. Nil if it can be, or if there is nothing to say. Contains printable ASCII only.
@@ -218,6 +224,8 @@ extension Authenticator {
     package var bindsConnection: Bool { false }
     package var answersEachRequest: Bool { false }
     package var usesTicket: Bool { false }
+    package var usesDevice: Bool { false }
+    package func alsoChallenges(withStatus status: Int) -> Bool { false }
     package var usesChannelBinding: Bool { false }
     package var requiresTLS: Bool { false }
     package var verifiesAcceptance: Bool { false }

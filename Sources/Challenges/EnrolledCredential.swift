@@ -126,6 +126,8 @@ package enum EnrolledCredential: Equatable, Sendable {
     case password(PasswordCredential)
     case token(TokenCredential)
     case identity(named: String)
+    /// A certificate of this device that signs, or the statement that there is none.
+    case device(DeviceCredential)
     /// The user's own Kerberos ticket. Nothing is enrolled for it, and no server can lock an account because of it.
     case ticket
     /// A principal whose tickets this process obtains.
@@ -137,6 +139,7 @@ package enum EnrolledCredential: Equatable, Sendable {
         case .password(let credential): credential.reference
         case .token(let credential): credential.reference
         case .identity: nil
+        case .device(let credential): credential.reference
         case .ticket: .ticket
         case .principal(let credential): credential.reference
         }
@@ -178,7 +181,7 @@ extension EnrolledCredential {
         case .password: .password
         case .token: .token
         case .principal(let credential): if case .password = credential.proof { .principal } else { .keytab }
-        case .identity, .ticket: nil
+        case .identity, .device, .ticket: nil
         }
     }
 
@@ -187,7 +190,7 @@ extension EnrolledCredential {
         switch self {
         case .password: "a user name and password, not a token"
         case .token: "a token, not a user name and password"
-        case .identity: "an identity"
+        case .identity, .device: "an identity"
         case .ticket: "a Kerberos ticket"
         case .principal: "only for Kerberos"
         }
@@ -198,7 +201,7 @@ extension AuthenticationScheme {
     /// The kind of credential that answers a challenge of the scheme; nil if none does.
     package var credentialKind: EnrolledCredential.Kind? {
         switch self {
-        case .certificate: nil
+        case .certificate, .pkeyauth: nil
         case .bearer: .token
         case .negotiate, .ntlm, .digest, .basic: .password
         }

@@ -156,7 +156,10 @@ package struct ExchangeMachine: Sendable {
         status: Int, challengeFields: @autoclosure () -> [String], informationFields: @autoclosure () -> [String] = [],
         sent: AuthorizationField? = nil
     ) -> Action {
-        guard status == context.source.status || verifiesAcceptance(ofStatus: status) else {
+        guard
+            status == context.source.status || verifiesAcceptance(ofStatus: status)
+                || context.mayChallenge(withStatus: status)
+        else {
             return take(.responseReceived(status: status, challengeFields: [], informationFields: []))
         }
         sentField = sent
@@ -204,7 +207,7 @@ package struct ExchangeMachine: Sendable {
         switch event {
         case .started: decideStarted()
         case .responseReceived(let status, _, _) where (100..<200).contains(status) && status != 101: decideInterim()
-        case .responseReceived(let status, let fields, _) where status == context.source.status:
+        case .responseReceived(let status, let fields, _) where context.isChallenge(status: status, fields):
             decideChallenge(fields)
         case .responseReceived(let status, let fields, let information):
             decideResponse(status, fields, information)

@@ -82,6 +82,26 @@ package struct RequestContext: Sendable {
             ? .no("\(authenticator.name) is answered over https only") : nil
     }
 
+    /// Whether a response with this status may be a challenge although its status is not that of the source.
+    func mayChallenge(withStatus status: Int) -> Bool {
+        status >= 400 && source == .origin
+            && authenticators.authenticators.contains {
+                $0.alsoChallenges(withStatus: status) && permitted.contains($0.scheme)
+            }
+    }
+
+    /// Whether a response with this status and these challenge fields is a challenge.
+    func isChallenge(status: Int, _ fields: [String]) -> Bool {
+        if status == source.status { return true }
+        guard mayChallenge(withStatus: status), let challenges = try? ChallengeParser.parse(fields: fields) else {
+            return false
+        }
+        return authenticators.authenticators.contains { authenticator in
+            authenticator.alsoChallenges(withStatus: status) && permitted.contains(authenticator.scheme)
+                && challenges.contains { $0.isOf(authenticator.schemeName) }
+        }
+    }
+
     /// ``accepted``, if the site's line still permits it.
     var usableAnswer: AcceptedAnswer? {
         guard let accepted, plaintextRefusal == nil, permitted.contains(accepted.space.scheme) else { return nil }

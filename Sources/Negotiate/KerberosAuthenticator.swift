@@ -40,7 +40,7 @@ package final class KerberosAuthenticator: Authenticator {
     package func obstacle(to credential: EnrolledCredential, _ context: RequestContext) -> String? {
         switch credential {
         case .ticket, .principal: nil
-        case .password, .token, .identity: "Kerberos needs a ticket"
+        case .password, .token, .identity, .device: "Kerberos needs a ticket"
         }
     }
 

@@ -8,7 +8,7 @@ extension AuthenticatorTable {
     /// The schemes that this build answers a 401 with, strongest first. A new scheme is one line here, and its word in
     /// `AuthenticationScheme.supported`.
     package static let supported = AuthenticatorTable(
-        [KerberosAuthenticator.shared, NTLMAuthenticator.raw, NTLMAuthenticator.spnego]
+        [PKeyAuthAuthenticator.shared, KerberosAuthenticator.shared, NTLMAuthenticator.raw, NTLMAuthenticator.spnego]
             + DigestAuthenticator.strongestFirst
             + [BearerAuthenticator.shared, BasicAuthenticator.shared])
 }

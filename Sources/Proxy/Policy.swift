@@ -183,6 +183,35 @@ package final class Policy: Sendable {
         return .useCredential(principals[rule.credential].map { .principal($0) } ?? .ticket)
     }
 
+    /// The third check for a challenge that asks for this device's certificate: that of the identity which `rule`
+    /// names, or of the first one that the server accepts. If there is none, the answer says so. `now` is in seconds
+    /// since 1970.
+    package func deviceDecision(
+        for challenge: Challenge, _ rule: SiteRule, now: Int64
+    ) -> CredentialDecision {
+        guard case .open(_, _, let identities) = enrolled else {
+            if case .closed(let reason) = enrolled { return .performDefaultHandling(reason: reason) }
+            return .performDefaultHandling(reason: "the vault is closed")
+        }
+        guard let challenge = PKeyAuthChallenge(challenge) else {
+            return .performDefaultHandling(reason: "the challenge is incomplete")
+        }
+        let fitting = identities.lazy.filter { identity in
+            (rule.identity == nil || rule.identity == identity.name)
+                && identity.fits(acceptableIssuers: [], at: now) && challenge.accepts(issuer: identity.leaf.issuer)
+        }
+        let device = fitting.compactMap { identity -> DeviceCredential? in
+            guard let key = IdentityKey(identity), challenge.permits(algorithm: key.algorithm) else { return nil }
+            return DeviceCredential(
+                name: identity.name,
+                certificate: DeviceCertificate(der: identity.leaf.der, issuer: identity.leaf.issuer, key: key))
+        }.first
+        return .useCredential(.device(device ?? .none))
+    }
+
+    /// Whether there is an identity that can prove this device at a site with this rule.
+    func hasDevice(for rule: SiteRule, now: Int64) -> Bool { identity(for: nil, rule: rule, now: now).identity != nil }
+
     /// The third check for a certificate request: the identity to present, or the reason that there is none.
     package func identity(
         for request: CertificateRequest?, rule: SiteRule, now: Int64

@@ -24,7 +24,9 @@ extension SiteRule {
                     message: "\(location): http without plaintext=yes: no challenge of \(pattern) is answered",
                     hint: "list https instead, or add plaintext=yes if a password may be sent without encryption"))
         }
-        if pattern.scheme == .http, answersPlaintext, answer.allSatisfy({ $0 == .bearer || $0 == .certificate }) {
+        if pattern.scheme == .http, answersPlaintext,
+            answer.allSatisfy({ [.bearer, .certificate, .pkeyauth].contains($0) })
+        {
             remarks.append(
                 SiteRemark(
                     message: "\(location): tokens and certificates are sent over https only: no challenge of "

@@ -11,8 +11,8 @@ package struct SiteRule: Equatable, Sendable {
     /// The line's text without its line end.
     package let text: String
     package let pattern: SitePattern
-    /// The schemes that may be answered, strongest first. All supported schemes by default.
-    package var answer: [AuthenticationScheme] = AuthenticationScheme.supported
+    /// The schemes that may be answered, strongest first. The usual ones by default.
+    package var answer: [AuthenticationScheme] = AuthenticationScheme.usual
     /// Whether navigation requests of the home's own clients get the header of the identity broker (`answer=broker`),
     /// which signs the person in. Only at one of ``brokerSites``.
     package var usesBroker = false

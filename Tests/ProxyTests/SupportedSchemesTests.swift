@@ -33,13 +33,14 @@ import Testing
         let fewer = AuthenticatorTable(all.filter { $0.scheme != .bearer })
         #expect(Self.differences(fewer) == [.bearer])
         #expect(Self.differences(.supported, AuthenticationScheme.supported.filter { $0 != .digest }) == [.digest])
-        #expect(Self.differences(AuthenticatorTable([])) == [.negotiate, .ntlm, .digest, .bearer, .basic])
+        #expect(Self.differences(AuthenticatorTable([])) == [.pkeyauth, .negotiate, .ntlm, .digest, .bearer, .basic])
     }
 
     /// Two authenticators of one scheme for one challenge: the second would never be asked. NTLM inside Negotiate is
     /// asked if Kerberos, which has another keyword, fails here.
     @Test(arguments: [
-        "NTLM", "Negotiate", "Basic realm=r", "Bearer", "Bearer realm=r", "Digest realm=r, nonce=n",
+        "NTLM", "Negotiate", "PKeyAuth nonce=n, Context=c, Version=\"1.0\"", "Basic realm=r", "Bearer",
+        "Bearer realm=r", "Digest realm=r, nonce=n",
         "Digest realm=r, nonce=n, algorithm=MD5-sess",
         "Digest realm=r, nonce=n, algorithm=SHA-256", "Digest realm=r, nonce=n, algorithm=SHA-512-256, qop=auth",
     ])

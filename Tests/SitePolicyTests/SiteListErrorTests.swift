@@ -34,7 +34,7 @@ import Testing
         ("a.example answer=ntlm,bassic", 23, #"unknown scheme "bassic""#, #"did you mean "basic"?"#),
         (
             "a.example answer=kerberos", 18, #"unknown scheme "kerberos""#,
-            "known words: certificate, negotiate, ntlm, digest, bearer, basic, broker"
+            "known words: certificate, pkeyauth, negotiate, ntlm, digest, bearer, basic, broker"
         ),
         ("a.example delegate=yes", 20, #"unknown value "yes" of delegate"#, "write policy"),
         ("a.example charset=latin-1", 19, #"unknown value "latin-1" of charset"#, "write utf-8 or latin1"),

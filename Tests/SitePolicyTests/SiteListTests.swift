@@ -29,8 +29,8 @@ import Testing
             ])
         #expect(
             list.rules.map(\.answer) == [
-                [.basic], [.certificate, .ntlm], AuthenticationScheme.supported, [.ntlm], [.certificate],
-                AuthenticationScheme.supported,
+                [.basic], [.certificate, .ntlm], AuthenticationScheme.usual, [.ntlm], [.certificate],
+                AuthenticationScheme.usual,
             ])
         #expect(list.rules.map(\.domain) == [nil, "ACME", nil, nil, nil, nil])
         #expect(list.rules.map(\.charset) == [.latin1] + Array(repeating: .utf8, count: 5))

@@ -21,6 +21,18 @@ extension PrivateKey {
         }
     }
 
+    /// The RS256 signature of `message` (RFC 7518 §3.3). Throws `unsupported` unless it is an RSA key. Blocks while a
+    /// token makes the signature.
+    package func rs256Signature(of message: [UInt8]) throws(CertificateError) -> [UInt8] {
+        guard case .rsa = kind else { throw CertificateError(.unsupported, "RS256 needs an RSA key, not \(kind)") }
+        ERR_clear_error()
+        // The padding of an RSA key is that of PKCS #1 1.5 unless another one is set.
+        guard let signature = withPKEY({ Self.signature(of: message, $0) }) else {
+            throw .openSSL(.unavailable, "signing")
+        }
+        return signature
+    }
+
     /// The coordinates of the public key, 32 bytes each (RFC 7518 §6.2.1). Throws `unsupported` unless the key is on
     /// P-256.
     package func p256Coordinates() throws(CertificateError) -> (x: [UInt8], y: [UInt8]) {
@@ -40,7 +52,7 @@ extension PrivateKey {
         return (Array(point.prefix(32)), Array(point.suffix(32)))
     }
 
-    /// An ECDSA-Sig-Value (RFC 3279 §2.2.3) with SHA-256.
+    /// With SHA-256: an ECDSA-Sig-Value (RFC 3279 §2.2.3), or RSASSA-PKCS1-v1_5 (RFC 8017 §8.2).
     private static func signature(of message: [UInt8], _ key: OpaquePointer) -> [UInt8]? {
         guard let context = EVP_MD_CTX_new() else { return nil }
         defer { EVP_MD_CTX_free(context) }

@@ -31,8 +31,8 @@ package struct Explanation: Equatable, Sendable {
     package let site: ThreeChecks.Check
     /// The line that lists the site, if there is one.
     package let rule: SiteRule?
-    /// All schemes that this build supports, in the order in which they are tried: strongest first. Empty if the site
-    /// check fails.
+    /// All schemes that this build supports, in the order in which they are tried: strongest first. Those that must be
+    /// named are left out unless the line does. Empty if the site check fails.
     package let schemes: [Scheme]
 
     /// The trust exceptions for the site that are in effect.
@@ -47,7 +47,7 @@ package struct Explanation: Equatable, Sendable {
     package init(
         of origin: Origin, policy: Policy, records: BreakerStorage.Records = [:], now: Int64,
         ticket: (_ now: Int64) -> ThreeChecks.Check = Self.userTicket,
-        broker: (_ credential: String) -> ThreeChecks.Check = { BrokerReach.check(for: $0) }
+        broker: (_ credential: String) -> ThreeChecks.Check = { _ in BrokerReach.check(for: nil) }
     ) {
         let verdict = policy.sites.verdict(for: origin)
         self.origin = origin
@@ -64,7 +64,10 @@ package struct Explanation: Equatable, Sendable {
         case .answer(let rule):
             handling = origin.scheme == .https ? .intercept : .forward
             self.rule = rule
-            schemes = AuthenticationScheme.supported.map { scheme in
+            let shown = AuthenticationScheme.supported.filter {
+                AuthenticationScheme.usual.contains($0) || rule.answer.contains($0)
+            }
+            schemes = shown.map { scheme in
                 Scheme(
                     scheme: scheme,
                     checks: Self.checks(
@@ -102,6 +105,12 @@ package struct Explanation: Equatable, Sendable {
         }
         checks.challenge = .yes("may be answered here")
         if scheme == .certificate {
+            checks.credential = policy.identity(for: nil, rule: rule, now: now).check
+        } else if scheme == .pkeyauth {
+            guard origin.scheme == .https else {
+                checks.challenge = .no("PKeyAuth is answered over https only")
+                return checks
+            }
             checks.credential = policy.identity(for: nil, rule: rule, now: now).check
         } else if AuthenticatorTable.supported.authenticators(of: scheme).contains(where: \.usesTicket) {
             checks.credential =

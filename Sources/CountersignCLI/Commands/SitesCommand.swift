@@ -174,7 +174,7 @@ extension SiteRule {
     /// The options that differ from their defaults, in the syntax of the list.
     fileprivate var options: String {
         var words: [String] = []
-        if answer != AuthenticationScheme.supported || usesBroker { words.append("answer=\(answerText)") }
+        if answer != AuthenticationScheme.usual || usesBroker { words.append("answer=\(answerText)") }
         if credential != "enrollment" { words.append("credential=\(credential)") }
         if let identity { words.append("identity=\(identity)") }
         if let domain { words.append("domain=\(domain)") }

@@ -66,6 +66,8 @@ final class Route {
     let sharedSession: SharedSessionUse?
     /// The identity broker's header, which the line adds to navigation requests; nil for none.
     let brokerUse: BrokerUse?
+    /// Whether requests say that this device can answer PKeyAuth, in a field that servers which use it look for.
+    let announcesDevice: Bool
     /// What to do about the revocation status of the origin's certificate.
     var revocation: RevocationCheck { rule?.revocation ?? .soft }
     /// The value of Host.
@@ -116,6 +118,11 @@ final class Route {
                 key: SharedSession.Key(group: session.group, host: origin.host), names: session.cookies,
                 origin: "\(origin.scheme.rawValue)://\(origin.authority)", store: shared.sessions)
         }
+        announcesDevice =
+            rule.map { rule in
+                rule.answer.contains(.pkeyauth) && origin.scheme == .https
+                    && policy.hasDevice(for: rule, now: shared.wallClock())
+            } ?? false
         brokerUse = rule.flatMap { rule in
             rule.usesBroker
                 ? BrokerUse(

@@ -20,6 +20,7 @@ extension ExchangeDriver {
                     .performDefaultHandling(reason: "the decision about the origin's certificate has ended")))
         }
         let usesTicket = challenge.offer.authenticator.usesTicket
+        if challenge.offer.authenticator.usesDevice { return decideDevice(challenge) }
         let decision = usesTicket ? route.ticketDecision : credentialDecision(in: challenge.space)
         guard case .useCredential(let credential) = decision, let reference = credential.reference else {
             return run(exchange.decisionReceived(decision))
@@ -46,6 +47,16 @@ extension ExchangeDriver {
             useConnections(of: reference)
             run(exchange.decisionReceived(.useCredential(credential)))
         }
+    }
+
+    /// Proves the device. The breaker is not asked: no failure with a certificate locks an account.
+    private func decideDevice(_ challenge: CredentialRequest) {
+        guard session.isStillSameUser(), let rule else {
+            return run(exchange.decisionReceived(.performDefaultHandling(reason: "the client is no longer there")))
+        }
+        run(
+            exchange.decisionReceived(
+                policy.deviceDecision(for: challenge.offer.challenge, rule, now: services.shared.wallClock())))
     }
 
     /// The breaker's permission to use `permit`, which the exchange may have already. After `wait`, ``decide`` is

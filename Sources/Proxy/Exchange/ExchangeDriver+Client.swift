@@ -45,7 +45,9 @@ extension ExchangeDriver {
         upload?.begin()
         var cookies: CookieField?
         if let use = route.sharedSession { cookies = sessionCookies(use) }
-        let added = route.brokerUse == nil ? [] : brokerFields
+        var added: [AddedField] = []
+        if route.announcesDevice { added += deviceFields }
+        if route.brokerUse != nil { added += brokerFields }
         stream.send(
             head,
             RequestChanges(

@@ -74,13 +74,24 @@ private struct SecretField: SecretFieldValue {
     func forEachPart(_ write: (UnsafeRawBufferPointer) -> Void) { secret.withBytes { write($0) } }
 }
 
+/// A field value that is always the same.
+private struct FixedField: SecretFieldValue {
+    let value: StaticString
+
+    var byteCount: Int { value.utf8CodeUnitCount }
+
+    func forEachPart(_ write: (UnsafeRawBufferPointer) -> Void) {
+        value.withUTF8Buffer { write(UnsafeRawBufferPointer($0)) }
+    }
+}
+
 extension ExchangeDriver {
     private static let brokerField = "x-ms-refreshtokencredential"
 
-    /// Whether this request gets the broker's header: the origin is trusted, the client does not authenticate itself and
-    /// belongs to the home's owner or has the home's token, and a browser says that the request loads a page or a frame.
-    /// Scripts cannot say that of another request, because they cannot set these fields. A browser that does not send
-    /// them, and a page that is loaded before the person asks for it, get nothing.
+    /// Whether this request gets the broker's header: the origin is trusted, the client does not authenticate itself,
+    /// it belongs to the home's owner or has the home's token, and a browser says that the request loads a page or a
+    /// frame. Scripts cannot say that of another request, because they cannot set these fields. A browser that does not
+    /// send them, and a page that is loaded before the person asks for it, get nothing.
     private var getsBrokerCookie: Bool {
         guard mayBeAnswered, acquisition.trust.answers, isGroupMember, value(Self.brokerField) == nil else {
             return false
@@ -113,6 +124,12 @@ extension ExchangeDriver {
     private func take(_ outcome: BrokerCookies.Outcome) {
         beginDialogue().brokerCookie = outcome
         if case .unavailable(let reason) = outcome { record.explain("not signed in by the identity broker: \(reason)") }
+    }
+
+    /// Says that this device can answer PKeyAuth, unless the client says something about that itself.
+    var deviceFields: [AddedField] {
+        guard mayBeAnswered, acquisition.trust.answers, value("x-ms-pkeyauth") == nil else { return [] }
+        return [AddedField("x-ms-PKeyAuth", FixedField(value: "1.0"))]
     }
 
     /// The broker's header, if it was asked for one and has given it. Whether the client gets it is decided again for

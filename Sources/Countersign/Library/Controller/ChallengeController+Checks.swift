@@ -128,6 +128,7 @@ extension ChallengeController {
                 user: password.qualifiedUser(domain: rule.domain), Password(password.password, of: password.reference))
         case .token(let token): credential = .token(BearerToken(token.token, of: token.reference))
         case .identity(let name): throw no("identity \"\(name)\" can answer only a TLS certificate request, not a 401")
+        case .device: throw no("device certificates are used only by exchanges and the proxy")
         case .ticket, .principal: throw no("Kerberos tickets are used only by exchanges and the proxy")
         }
         guard let reference = credential.reference else { throw no("the credential cannot be sent") }

@@ -228,7 +228,11 @@ public struct ChallengeExchange: Sendable {
             if origin.scheme == .https, question.offer.authenticator.usesChannelBinding, channelBinding == nil {
                 return fail("the server's certificate was not passed to connected(serverCertificate:)")
             }
-            // Nobody is asked for a ticket.
+            // Nobody is asked for a device certificate,
+            if question.offer.authenticator.usesDevice {
+                return run(machine.decisionReceived(deviceDecision(question)))
+            }
+            // or for a ticket.
             if question.offer.authenticator.usesTicket {
                 return run(machine.decisionReceived(ticketDecision(in: question.space)))
             }
@@ -372,6 +376,12 @@ public struct ChallengeExchange: Sendable {
     }
 
     /// The ticket to answer with, unless the site has rejected it.
+    private func deviceDecision(_ question: CredentialRequest) -> CredentialDecision {
+        guard let rule else { return .performDefaultHandling(reason: "not on the list") }
+        return controller.keeper.policy.current.deviceDecision(
+            for: question.offer.challenge, rule, now: ChallengeController.now())
+    }
+
     private func ticketDecision(in space: AuthenticationSpace) -> CredentialDecision {
         guard let rule else { return .performDefaultHandling(reason: "not on the list") }
         let decision = controller.keeper.policy.current.ticketDecision(for: rule)
@@ -443,6 +453,7 @@ extension ProtectionSpace {
         let method: AuthenticationMethod =
             switch space.scheme {
             case .certificate: .clientCertificate
+            case .pkeyauth: .other("PKeyAuth")
             case .negotiate: .negotiate
             case .ntlm: .ntlm
             case .digest: .digest
