@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
 import CountersignJSON
 
 /// A call of a method of the identity broker on the session bus. Each takes three strings, the protocol's version, a
@@ -80,11 +81,13 @@ extension BrokerCall {
             limit: pageLimit)
     }
 
-    /// Tokens without a person.
+    /// Tokens without a person. With `renewing`, others than that access token.
     package static func token(
-        for app: BrokerClientApp, of account: BrokerAccount, claims: String? = nil
+        for app: BrokerClientApp, of account: BrokerAccount, claims: String? = nil, renewing: Secret? = nil
     ) -> BrokerCall {
-        let parameters = parameters(.silent, app, account, claims: claims)
+        let parameters = parameters(
+            .silent, app, account, claims: claims,
+            more: renewing.map { [("accessTokenToRenew", JSONValue(.secret($0)))] } ?? [])
         return BrokerCall(
             .acquireTokenSilently, .object([("account", account.object), ("authParameters", parameters)]))
     }

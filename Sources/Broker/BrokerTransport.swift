@@ -35,11 +35,11 @@ package struct Broker: Sendable {
         try await reply(to: .accounts(for: app)).accounts()
     }
 
-    /// Tokens without a person.
+    /// Tokens without a person. With `renewing`, others than that access token.
     package func token(
-        for app: BrokerClientApp, of account: BrokerAccount, claims: String? = nil
+        for app: BrokerClientApp, of account: BrokerAccount, claims: String? = nil, renewing: Secret? = nil
     ) async throws(BrokerError) -> BrokerToken {
-        try await reply(to: .token(for: app, of: account, claims: claims)).token()
+        try await reply(to: .token(for: app, of: account, claims: claims, renewing: renewing)).token()
     }
 
     /// Tokens after the person has signed in, in a window of the broker. Waits as long as that takes.

@@ -337,4 +337,9 @@ package struct SignInResult: Sendable, Equatable {
     package let tokens: TokenSet
     /// The verified ID token; nil unless `openid` was asked for.
     package let idToken: IDToken?
+
+    package init(tokens: TokenSet, idToken: IDToken?) {
+        self.tokens = tokens
+        self.idToken = idToken
+    }
 }

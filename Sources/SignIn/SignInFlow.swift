@@ -196,6 +196,8 @@ package enum SignInEvent: Equatable, Sendable {
     case redirectIgnored(reason: String, hint: String?)
     /// Another user of the machine has connected in place of the browser. Reported once.
     case connectionRefused(user: UInt32?)
+    /// The identity broker is asked for the tokens. It may show a window of its own.
+    case switchingToBroker
     /// The browser has come back. The tokens are next.
     case authorized
     case finished

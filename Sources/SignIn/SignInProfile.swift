@@ -28,6 +28,8 @@ package struct SignInProfile: Sendable {
     package let session: SessionScope?
     /// Issues a client certificate after the sign-in; nil for none.
     package let certificates: CertificateService?
+    /// Whether the identity broker of the machine issues the tokens, in place of the provider's pages.
+    package let usesBroker: Bool
 
     /// The largest document, in bytes.
     package static let maximumBytes = 64 << 10
@@ -77,6 +79,7 @@ package struct SignInProfile: Sendable {
             throw reader.invalid(
                 "compliance_service", "is not supported yet: this version asks no service whether the device complies")
         }
+        usesBroker = try reader.boolIfPresent("broker") ?? false
         try reader.finish()
         guard siteLines(name: "").count <= Self.maximumSites else {
             throw reader.invalid("sites", "and the sites of \"est\" and \"session\" are more than \(Self.maximumSites)")

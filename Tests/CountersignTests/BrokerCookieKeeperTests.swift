@@ -134,6 +134,9 @@ import Testing
         let check = BrokerReach.check(
             for: nil, environment: ["DBUS_SESSION_BUS_ADDRESS": standIn.address])
         #expect(check.passed && check.reason.hasSuffix("signed in as jdoe@corp.example"))
+        let other = BrokerReach.check(
+            for: "other@corp.example", environment: ["DBUS_SESSION_BUS_ADDRESS": standIn.address])
+        #expect(!other.passed && other.reason.contains("other@corp.example"))
         let without = BrokerReach.check(for: nil, environment: [:])
         #expect(!without.passed && without.reason.hasPrefix("there is no session bus"))
     }

@@ -283,6 +283,8 @@ extension VaultOperations {
         guard let token else { return End() }
         do {
             let profile = try SignInProfile(Array(record.profile.utf8))
+            // The broker keeps the account and the refresh token, and has no way to revoke an access token.
+            if profile.usesBroker { return End() }
             let client = try home.providerClient(now: now)
             let tokens = TokenSet(
                 accessToken: token.token, expiresAt: nil, obtainedAt: record.signedIn,

@@ -78,7 +78,8 @@ package final class ProxyRuntime: Sendable {
         ownsSignInRenewals = sharedRenewals == nil
         if ownsSignInRenewals { signInRenewals.completeLists() }
         let brokerCookies = BrokerCookieKeeper(
-            broker: Broker(SessionBus(environment: keeper.environment), random: Randomness.bytes(16))
+            broker: Broker(SessionBus(environment: keeper.environment), random: Randomness.bytes(16)),
+            account: keeper.brokerAccount
         ) { sentence, hint in
             logger.notice("\(sentence)", metadata: hint.map { ["hint": "\($0)"] })
         }

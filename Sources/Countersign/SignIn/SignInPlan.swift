@@ -71,12 +71,16 @@ package struct SignInPlan: Sendable {
         }
     }
 
-    /// The completed sign-in on its way into the vault. `former` is what the person has agreed to replace; `now` is in
+    /// The completed sign-in on its way into the vault. `broker` is what the identity broker has said, if it has issued
+    /// the tokens; `former` is what the person has agreed to replace; `now` is in
     /// seconds since 1970.
-    package func signIn(_ result: SignInResult, replacing former: ListedSignIn?, at now: Int64) -> NewSignIn {
+    package func signIn(
+        _ result: SignInResult, _ broker: BrokerSignIn.Result? = nil, replacing former: ListedSignIn?, at now: Int64
+    ) -> NewSignIn {
         NewSignIn(
             name: name, profile: profile.text, source: source, issuer: profile.issuer.text,
-            subject: result.idToken?.subject ?? "", account: result.idToken?.accountName ?? "",
+            subject: broker?.subject ?? result.idToken?.subject ?? "",
+            account: broker?.account ?? result.idToken?.accountName ?? "",
             scope: result.tokens.scope ?? "", sites: sites, signedIn: now, expires: result.tokens.expiresAt ?? 0,
             formerIssuer: former?.issuer)
     }

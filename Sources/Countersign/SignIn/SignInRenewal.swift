@@ -51,6 +51,10 @@ struct SignInRenewal: Sendable {
         // A rotated token that cannot be stored is lost if this process ends.
         try await renewals.onQueue { try vault.update { $0.touch() } }
         let profile = try SignInProfile(Array(record.profile.utf8))
+        if profile.usesBroker {
+            received = try await askBroker(profile)
+            return
+        }
         let client = try renewals.keeper.home.providerClient(now: renewals.now)
         var machine = machine(profile)
         var action = machine.start()
@@ -97,6 +101,15 @@ struct SignInRenewal: Sendable {
         }
     }
 
+    private func askBroker(_ profile: SignInProfile) async throws -> Received {
+        let broker = BrokerSignIn(profile, environment: renewals.keeper.environment, now: renewals.now)
+        let tokens = try await broker.renew(account: record.account, replacing: token.token)
+        guard tokens.accessToken.count <= VaultLimits.passwordBytes else {
+            throw CountersignError(.refused, "the identity broker sent an access token that cannot be stored")
+        }
+        return Received(tokens: tokens, isWhole: true)
+    }
+
     private func machine(_ profile: SignInProfile) -> TokenRefresh {
         let (metadata, keys) = renewals.state.withLock { ($0.metadata[record.issuer], $0.keys[record.issuer]) }
         let tokens = TokenSet(
@@ -119,6 +132,8 @@ struct SignInRenewal: Sendable {
     func revoke(_ received: Received) async -> String? {
         do {
             let profile = try SignInProfile(Array(record.profile.utf8))
+            // The broker keeps what it has issued.
+            if profile.usesBroker { return nil }
             let client = try renewals.keeper.home.providerClient(now: renewals.now)
             // A task of its own, which a cancellation does not reach.
             return await Task.detached { await client.revoke(received.tokens, of: profile).warning }.value

@@ -4,6 +4,7 @@ import CountersignChallenges
 import CountersignCryptography
 import CountersignOAuth
 import CountersignProxy
+import CountersignSignIn
 import CountersignVault
 import Dispatch
 import Logging
@@ -75,8 +76,9 @@ final class SignInRenewals: Sendable {
         let (contents, time) = (vault.contents, now())
         for record in contents.signIns.values {
             guard let due = record.renewalTime(delayedBy: delay), due <= time, time < record.expires,
-                record.ended.isEmpty, record.refreshToken != nil, !isPaused(record, at: time),
+                record.ended.isEmpty, !isPaused(record, at: time),
                 !state.withLock({ $0.running[record.name] != nil || $0.unstored[record.name] != nil }),
+                record.isRenewable,
                 let token = contents.tokens[record.name]
             else { continue }
             _ = begin(token.tagged(with: vault.tagKey).reference, .expired)
@@ -183,7 +185,7 @@ final class SignInRenewals: Sendable {
         _ lock: RenewalLock
     ) async -> TokenRenewer.Outcome {
         let name = record.name
-        guard record.ended.isEmpty, record.refreshToken != nil else {
+        guard record.ended.isEmpty, record.isRenewable else {
             if reason == .expired, record.expires > now() { return .unchanged }
             return .unavailable(reason: record.endedText)
         }
@@ -282,6 +284,14 @@ final class SignInRenewals: Sendable {
 }
 
 extension SignInRecord {
+    /// Whether the identity broker issues its tokens, and keeps the refresh token.
+    var isFromBroker: Bool {
+        refreshToken == nil && (try? SignInProfile(Array(profile.utf8)))?.usesBroker == true
+    }
+
+    /// Whether the access token can be renewed.
+    var isRenewable: Bool { refreshToken != nil || isFromBroker }
+
     /// Why a sign-in has ended that is being removed, or whose removal was interrupted.
     static let isSigningOut = "signing out was not completed; `countersign unenroll` completes it"
 

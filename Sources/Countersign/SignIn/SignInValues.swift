@@ -83,7 +83,7 @@ package struct ListedSignIn: Equatable, Sendable, Codable {
         sites = record.sites
         signedIn = record.signedIn
         expires = record.expires
-        isRenewable = record.refreshToken != nil
+        isRenewable = record.isRenewable
         ended = record.ended
         failures = record.failures
         lastFailure = record.lastFailure

@@ -55,7 +55,9 @@ struct ExplainCommand: ParsableCommand {
     static func report(_ origin: Origin, _ keeper: PolicyKeeper) throws -> PolicyReport {
         let now = Int64(time(nil))
         let records = try BreakerFile(home: keeper.home, now: { now }).read()
-        let explanation = Explanation(of: origin, policy: keeper.policy.current, records: records, now: now)
+        let explanation = Explanation(
+            of: origin, policy: keeper.policy.current, records: records, now: now,
+            broker: { BrokerReach.check(for: keeper.brokerAccount(ofCredential: $0)) })
         return PolicyReport(text: explanation.description, json: try Console.json(explanation))
     }
 }

@@ -54,6 +54,7 @@ struct SignInReporter: Sendable {
         case .redirectIgnored(let reason, let hint): Console.warning(reason, hint: hint)
         case .connectionRefused(let user):
             Console.warning(Self.refusal(of: user), hint: readsAddress ? Self.otherBrowser : nil)
+        case .switchingToBroker: Console.log("info", "asking the identity broker of this machine")
         case .authorized:
             let agent = agent == .embedded ? "window" : "browser"
             Console.log("info", "the \(agent) has come back; fetching the tokens")
@@ -101,6 +102,7 @@ struct SignInReporter: Sendable {
                 code: authorization.userCode)
         case .redirectIgnored(let reason, hint: _): Line(event: "redirect-ignored", reason: reason)
         case .connectionRefused(let user): Line(event: "connection-refused", reason: Self.refusal(of: user))
+        case .switchingToBroker: Line(event: "switching-to-broker")
         case .authorized: Line(event: "authorized")
         case .finished: Line(event: "finished")
         case .notRevoked(let reason): Line(event: "not-revoked", reason: reason)

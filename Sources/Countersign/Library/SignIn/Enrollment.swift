@@ -62,6 +62,7 @@ public final class Enrollment: Sendable {
         with agent: SignInAgent = .automatic, timeout: Duration = .seconds(600)
     ) async throws -> StoredSignIn {
         try await ending {
+            if plan.profile.usesBroker { return try await signInWithBroker() }
             let flow = try flow(agent, timeout)
             let former = try await prepare()
             return try await store(try await flow.run(), replacing: former)
@@ -76,6 +77,9 @@ public final class Enrollment: Sendable {
         with agent: SignInAgent = .automatic, timeout: Duration = .seconds(600)
     ) async throws -> AuthorizedEnrollment {
         do {
+            guard !plan.profile.usesBroker else {
+                throw SignInError(.profile, "the identity broker has no authorization response to redeem later")
+            }
             let flow = try flow(agent, timeout)
             let former = try await prepare()
             return AuthorizedEnrollment(try await flow.authorize(), flow, former, self)
@@ -86,6 +90,17 @@ public final class Enrollment: Sendable {
     }
 
     // MARK: Steps
+
+    /// Stores tokens of the identity broker. It may show a window of its own.
+    private func signInWithBroker() async throws -> StoredSignIn {
+        let former = try await prepare()
+        streams.tell(.switchingToBroker)
+        let environment = signIns.environment
+        let broker = BrokerSignIn(plan.profile, environment: environment, now: ChallengeController.now)
+        let found = try await broker.run(
+            account: nil, isInteractive: BrokerSignIn.isInteractive(environment), choose: nil)
+        return try await store(SignInResult(tokens: found.tokens, idToken: nil), found, replacing: former)
+    }
 
     private func flow(_ agent: SignInAgent, _ timeout: Duration) throws -> SignInFlow {
         SignInFlow(
@@ -111,8 +126,10 @@ public final class Enrollment: Sendable {
         }
     }
 
-    fileprivate func store(_ result: SignInResult, replacing former: ListedSignIn?) async throws -> StoredSignIn {
-        let new = plan.signIn(result, replacing: former, at: ChallengeController.now())
+    fileprivate func store(
+        _ result: SignInResult, _ broker: BrokerSignIn.Result? = nil, replacing former: ListedSignIn?
+    ) async throws -> StoredSignIn {
+        let new = plan.signIn(result, broker, replacing: former, at: ChallengeController.now())
         let stored: ListedSignIn?
         if let service = plan.profile.certificates {
             streams.tell(.certificateRequested(server: service.endpoint.description))
@@ -138,7 +155,7 @@ public final class Enrollment: Sendable {
     private func discard(_ new: NewSignIn, _ result: SignInResult) async {
         // If the vault cannot be read, they may be stored.
         do {
-            guard try await former()?.identifier != new.identifier else { return }
+            guard try await former()?.identifier != new.identifier, !plan.profile.usesBroker else { return }
             guard let reason = try await signIns.client().revoke(result.tokens, of: plan.profile).warning else {
                 return
             }

@@ -32,6 +32,8 @@ public enum EnrollmentEvent: Equatable, Sendable {
     /// A redirect was received that does not belong to this sign-in, or came from another user of the machine. The
     /// sign-in keeps waiting.
     case redirectIgnored(reason: String)
+    /// The identity broker of the machine is asked for the tokens. It may show a window of its own.
+    case switchingToBroker
     /// The person has signed in. The tokens are next.
     case authorized
     /// The provider has issued the tokens, and they are verified.
@@ -64,6 +66,7 @@ extension EnrollmentEvent {
         case .connectionRefused(let user):
             let who = user.map { "user \($0)" } ?? "another user"
             self = .redirectIgnored(reason: "\(who) of this machine has connected in place of the browser")
+        case .switchingToBroker: self = .switchingToBroker
         case .authorized: self = .authorized
         case .finished: self = .finished
         case .notRevoked(let reason): self = .tokensNotRevoked(reason: reason)

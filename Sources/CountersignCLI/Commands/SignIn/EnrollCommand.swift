@@ -27,6 +27,8 @@ struct EnrollCommand: AsyncParsableCommand {
             separate program. `device` shows a code that you enter in a browser anywhere (RFC 8628). The default is \
             the profile's, else `system` on a machine with a display, else `device`.
 
+            A profile with "broker" gets its tokens from the identity broker on the session bus instead.
+
             The URL for a browser is printed. If the browser is on another machine, paste the address of the page to which \
             the sign-in has led into the terminal.
 
@@ -52,6 +54,12 @@ struct EnrollCommand: AsyncParsableCommand {
             "The name of the sign-in and its access token. (default: the profile's, else the provider's host)",
             valueName: "name"))
     var name: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The account, for a profile whose tokens come from the identity broker. (default: the only one, else asked)",
+            valueName: "user"))
+    var account: String?
 
     @Option(help: ArgumentHelp("Also ask for this scope. May be repeated.", valueName: "scope"))
     var scope: [String] = []
@@ -83,8 +91,14 @@ struct EnrollCommand: AsyncParsableCommand {
         let plan = try SignInPlan(profile, from: source, name: name ?? again?.name)
         let environment = ProcessInfo.processInfo.environment
         let kind = userAgent ?? plan.userAgent(in: environment)
-        try profile.check(kind)
-        if kind == .embedded { try EmbeddedAgent.check(environment) }
+        let usesBroker = profile.usesBroker
+        guard usesBroker || account == nil else {
+            throw CountersignError(
+                .configuration, "--account is for profiles with \"broker\", and \(source) is none",
+                hint: "choose the account on the provider's page")
+        }
+        if !usesBroker { try profile.check(kind) }
+        if kind == .embedded, !usesBroker { try EmbeddedAgent.check(environment) }
         try Confirmation(isGiven: yes).check()
         if session == nil, try SealedVault(home: home.path).exists() { session = try access.session(creates: true) }
         let former = try session.flatMap { try plan.former(in: $0.operate) }
@@ -97,6 +111,9 @@ struct EnrollCommand: AsyncParsableCommand {
         let vault = try session ?? access.session(creates: true)
         try plan.prepare(replacing: former, in: vault.operate)
         let reporter = SignInReporter(isJSON: events, agent: kind)
+        if usesBroker {
+            return try await enroll(with: plan, former, in: vault, environment, reporter, interrupts)
+        }
         var nextLine: (@Sendable () async -> String?)?
         if kind != .embedded, let lines = TerminalLines() { nextLine = { await lines.next() } }
         // WebKit sends no plain http through a proxy with a password.
@@ -128,6 +145,63 @@ struct EnrollCommand: AsyncParsableCommand {
         vault.refreshServer()
         let stored = try? vault.signIns(.listSignIns).first { $0.name == new.name }
         reporter.stored(new, stored?.certificate)
+    }
+
+    /// Gets the tokens from the identity broker, and stores them.
+    private func enroll(
+        with plan: SignInPlan, _ former: ListedSignIn?, in vault: VaultSession, _ environment: [String: String],
+        _ reporter: SignInReporter, _ interrupts: Interrupts
+    ) async throws {
+        reporter.report(.switchingToBroker)
+        let broker = BrokerSignIn(plan.profile, environment: environment, now: Self.now)
+        let (account, limit) = (account, Duration.seconds(timeout))
+        let choose = yes ? nil : Self.accountChoice()
+        let found = try await interrupts.cancelling {
+            try await withThrowingTaskGroup(of: BrokerSignIn.Result.self) { group in
+                group.addTask {
+                    try await broker.run(
+                        account: account, isInteractive: BrokerSignIn.isInteractive(environment), choose: choose)
+                }
+                group.addTask {
+                    try await Task.sleep(for: limit)
+                    throw SignInError(
+                        .timedOut, "nobody has signed in within \(limit.components.seconds) seconds",
+                        hint: "run the command again, and complete the sign-in in the broker's window")
+                }
+                defer { group.cancelAll() }
+                guard let found = try await group.next() else { throw CancellationError() }
+                return found
+            }
+        }
+        let result = SignInResult(tokens: found.tokens, idToken: nil)
+        let new = plan.signIn(result, found, replacing: former, at: Self.now())
+        if let former, !former.subject.isEmpty, former.subject != new.subject {
+            Console.warning("\(new.account) takes the place of \(former.account), who was signed in before")
+        }
+        do {
+            try Self.store(new, found.tokens, in: vault, interrupts)
+        } catch {
+            throw interrupts.exitCode ?? error
+        }
+        vault.refreshServer()
+        let stored = try? vault.signIns(.listSignIns).first { $0.name == new.name }
+        reporter.stored(new, stored?.certificate)
+    }
+
+    /// Asks on the terminal which of the accounts it is, and returns nil if nobody answers. Nil without a terminal.
+    private static func accountChoice() -> (@Sendable ([String]) async -> Int?)? {
+        guard let lines = TerminalLines() else { return nil }
+        return { names in
+            for (index, name) in names.enumerated() {
+                Console.write("  \(index + 1)  \(Console.printable(name))\n", to: STDERR_FILENO)
+            }
+            while true {
+                Console.write("Which account? ", to: STDERR_FILENO)
+                guard let line = await lines.next() else { return nil }
+                if let number = Int(line), names.indices.contains(number - 1) { return number - 1 }
+                if let index = names.firstIndex(of: line) { return index }
+            }
+        }
     }
 
     /// Waits for the renewal of a former sign-in until the person interrupts it.

@@ -15,7 +15,9 @@ struct ProfileSummary {
         let request = profile.request
         var rows = [
             ("provider", profile.issuer.text), ("client", request.client.identifier), ("name", name),
-            ("scopes", request.scopes.joined(separator: " ")), ("user agent", agent.rawValue),
+            ("scopes", request.scopes.joined(separator: " ")),
+            profile.usesBroker
+                ? ("tokens", "from the identity broker of this machine") : ("user agent", agent.rawValue),
         ]
         if !request.resources.isEmpty { rows.append(("resources", request.resources.joined(separator: " "))) }
         for parameter in request.parameters + request.tokenParameters {

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignBroker
+import CountersignChallenges
+package import CountersignCryptography
+package import CountersignOAuth
+package import CountersignSignIn
+
+/// Tokens of the identity broker, for a profile that names it as the source of accounts. The broker keeps the refresh
+/// token, so that each renewal asks it again.
+package struct BrokerSignIn: Sendable {
+    /// What the broker has issued, and to whom.
+    package struct Result: Sendable {
+        package let tokens: TokenSet
+        /// The user name; empty if the broker does not say.
+        package let account: String
+        /// What tells the account from others; empty if the broker does not say.
+        package let subject: String
+    }
+
+    private let app: BrokerClientApp
+    private let broker: Broker
+    private let now: @Sendable () -> Int64
+
+    /// `environment` names the session bus. `now` is in seconds since 1970.
+    package init(
+        _ profile: SignInProfile, environment: [String: String], now: @escaping @Sendable () -> Int64
+    ) {
+        app = profile.brokerApp
+        broker = Broker(SessionBus(environment: environment), random: Randomness.bytes(16))
+        self.now = now
+    }
+
+    /// Whether the broker can show a window in a process with this environment.
+    package static func isInteractive(_ environment: [String: String]) -> Bool {
+        ["DISPLAY", "WAYLAND_DISPLAY"].contains { environment[$0]?.isEmpty == false }
+    }
+
+    /// Tokens of the account called `wanted`; without a name, of the only one, or of the one that `choose` returns the
+    /// index of. If the broker wants the person to sign in, it may show a window if `isInteractive`, and is waited for
+    /// as long as that takes. Throws ``BrokerError``, and ``SignInError`` if nobody chooses.
+    package func run(
+        account wanted: String?, isInteractive: Bool, choose: (@Sendable ([String]) async -> Int?)?
+    ) async throws -> Result {
+        let accounts = try await broker.accounts(for: app)
+        let account: BrokerAccount?
+        if accounts.isEmpty, isInteractive, wanted == nil {
+            account = nil
+        } else if wanted == nil, accounts.count > 1, let choose {
+            guard let index = await choose(accounts.map(\.username)), accounts.indices.contains(index) else {
+                throw SignInError(.cancelled, "no account was chosen", hint: "choose one with --account")
+            }
+            account = accounts[index]
+        } else {
+            account = try BrokerAccount.choose(among: accounts, named: wanted)
+        }
+        try Task.checkCancellation()
+        return try result(try await token(of: account, isInteractive: isInteractive), for: account)
+    }
+
+    private func token(of account: BrokerAccount?, isInteractive: Bool) async throws(BrokerError) -> BrokerToken {
+        guard let account else { return try await broker.interactiveToken(for: app, of: nil) }
+        do throws(BrokerError) {
+            return try await broker.token(for: app, of: account)
+        } catch {
+            // Nothing else is cured by a person.
+            guard error.code == .failed, isInteractive else { throw error }
+            return try await broker.interactiveToken(for: app, of: account)
+        }
+    }
+
+    /// New tokens of the account, in place of `former`. Never asks a person.
+    package func renew(account: String, replacing former: Secret) async throws -> TokenSet {
+        let accounts = try await broker.accounts(for: app)
+        let account = try BrokerAccount.choose(among: accounts, named: account.isEmpty ? nil : account)
+        return try result(try await broker.token(for: app, of: account, renewing: former), for: account).tokens
+    }
+
+    private func result(_ token: BrokerToken, for account: BrokerAccount?) throws(BrokerError) -> Result {
+        if let account, let other = token.account,
+            other.username.lowercased() != account.username.lowercased()
+        {
+            throw BrokerError(
+                .failed,
+                "the identity broker has issued a token for \(PrintableText.quote(other.username)), and not for "
+                    + PrintableText.quote(account.username))
+        }
+        guard TokenCredential.isToken(token.accessToken) else {
+            throw BrokerError(.malformedReply, "the identity broker's token has a character that Bearer cannot send")
+        }
+        let known = token.account ?? account
+        return Result(
+            tokens: TokenSet(
+                accessToken: token.accessToken, expiresAt: token.expiresAt, obtainedAt: now(), refreshToken: nil,
+                scope: token.scopes?.joined(separator: " "), idToken: nil, clientInfo: nil),
+            account: known?.username ?? "", subject: known.map { $0.homeAccountIdentifier ?? $0.username } ?? "")
+    }
+}
+
+extension SignInProfile {
+    /// The client as the broker knows it. The authority is the issuer without the version that Microsoft writes at its
+    /// end, and the redirect URI the one that native clients of the broker are registered with.
+    var brokerApp: BrokerClientApp {
+        let client = request.client.identifier
+        let version = "/v2.0"
+        let authority = issuer.text.hasSuffix(version) ? String(issuer.text.dropLast(version.count)) : issuer.text
+        return BrokerClientApp(
+            identifier: client, redirectURI: "ms-appx-web://Microsoft.AAD.BrokerPlugin/\(client)",
+            // The broker asks for what a renewal needs.
+            authority: authority, scopes: request.scopes.filter { $0 != "offline_access" })
+    }
+}
