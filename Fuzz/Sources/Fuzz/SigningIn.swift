@@ -90,7 +90,7 @@ import CountersignSignIn
 @Sendable func signInProfile(_ input: [UInt8]) {
     do {
         let profile = try SignInProfile(input)
-        precondition(profile.issuer.text.hasPrefix("https://") || profile.transport == .secureOrLoopback)
+        precondition(profile.issuer.url.origin.scheme == .https || profile.transport == .secureOrLoopback)
         precondition(profile.sites.allSatisfy { site in !site.contains { $0.isNewline || $0.isWhitespace } })
     } catch let error as OAuthError {
         check(error)
