@@ -16,6 +16,15 @@ struct DemoTests {
         #expect(try sandbox.succeed("credential", "list") == listed)
     }
 
+    @Test func demoDoesNotEndASignInOfThePerson() throws {
+        let bench = try SignInSandbox()
+        let enrolled = try bench.enroll("--name", "demo-sign-in")
+        #expect(enrolled.status == 0, "\(enrolled.said)")
+        let refused = try bench.sandbox.countersign("demo")
+        #expect(refused.status == 1 && refused.error.contains("\"demo-sign-in\""), "\(refused.said)")
+        #expect(try bench.status.count == 1)
+    }
+
     @Test func demoFitsATerminalOf80ColumnsAnd24Lines() throws {
         let sandbox = try Sandbox()
         let home = "/tmp/\(UUID().uuidString.prefix(8))"

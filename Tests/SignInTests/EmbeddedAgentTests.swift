@@ -190,8 +190,8 @@ import Testing
         var agent = try agent(
             """
             trap '' TERM
-            sleep 600 & echo $! > \(folder.file("child"))
-            say '\(Self.ready)'; hear; say '\(Self.redirect("state=good"))'; exec sleep 600
+            sleep 60 & echo $! > \(folder.file("child"))
+            say '\(Self.ready)'; hear; say '\(Self.redirect("state=good"))'; exec sleep 60
             """)
         agent.closingLimit = .milliseconds(100)
         let error = await #expect(throws: SignInError.self) { try await agent.show(page()) }
@@ -301,7 +301,7 @@ import Testing
 
     @Test func aPageThatAsksWithoutEndEndsTheSignIn() async throws {
         let agent = try agent(
-            "say '\(Self.ready)'; hear; while say '\(Self.message(1))'; do :; done; sleep 600")
+            "say '\(Self.ready)'; hear; while say '\(Self.message(1))'; do :; done; sleep 60")
         let asked = Log<PageMessage>()
         let error = await #expect(throws: SignInError.self) {
             try await agent.show(

@@ -39,7 +39,9 @@ struct DemoHome {
             guard isTaken else { return }
         }
         throw CountersignError(
-            .nameInUse, "this home already has an entry named \"\(Self.name)\", which the demo would replace",
+            .nameInUse,
+            "this home already has an entry named \"\(Self.name)\" or \"\(DemoProvider.name)\", which the demo would "
+                + "replace",
             hint: "run the demo in another home: `countersign demo --home DIR`")
     }
 
