@@ -158,7 +158,7 @@ package struct ExchangeMachine: Sendable {
     ) -> Action {
         guard
             status == context.source.status || verifiesAcceptance(ofStatus: status)
-                || context.mayChallenge(withStatus: status)
+                || mayChallenge(withStatus: status)
         else {
             return take(.responseReceived(status: status, challengeFields: [], informationFields: []))
         }
@@ -194,6 +194,12 @@ package struct ExchangeMachine: Sendable {
     /// handed back.
     package mutating func replayImpossible(reason: String) -> Action { take(.replayImpossible(reason: reason)) }
 
+    /// As in ``RequestContext``. Most responses are no errors, and the context is large: it is not touched for them.
+    @inline(__always)
+    private func mayChallenge(withStatus status: Int) -> Bool {
+        status >= 400 && context.mayChallenge(withStatus: status)
+    }
+
     private mutating func take(_ event: Event) -> Action {
         guard let action = decide(event) else {
             // No peer can cause this: each event follows an action that requested it (see the table).
@@ -207,7 +213,9 @@ package struct ExchangeMachine: Sendable {
         switch event {
         case .started: decideStarted()
         case .responseReceived(let status, _, _) where (100..<200).contains(status) && status != 101: decideInterim()
-        case .responseReceived(let status, let fields, _) where context.isChallenge(status: status, fields):
+        case .responseReceived(let status, let fields, _)
+        where status == context.source.status
+            || mayChallenge(withStatus: status) && context.isChallenge(fields, status):
             decideChallenge(fields)
         case .responseReceived(let status, let fields, let information):
             decideResponse(status, fields, information)

@@ -84,18 +84,15 @@ package struct RequestContext: Sendable {
 
     /// Whether a response with this status may be a challenge although its status is not that of the source.
     func mayChallenge(withStatus status: Int) -> Bool {
-        status >= 400 && source == .origin
+        source == .origin
             && authenticators.authenticators.contains {
                 $0.alsoChallenges(withStatus: status) && permitted.contains($0.scheme)
             }
     }
 
-    /// Whether a response with this status and these challenge fields is a challenge.
-    func isChallenge(status: Int, _ fields: [String]) -> Bool {
-        if status == source.status { return true }
-        guard mayChallenge(withStatus: status), let challenges = try? ChallengeParser.parse(fields: fields) else {
-            return false
-        }
+    /// Whether a response for which ``mayChallenge(withStatus:)`` is true and that has these challenge fields is one.
+    func isChallenge(_ fields: [String], _ status: Int) -> Bool {
+        guard let challenges = try? ChallengeParser.parse(fields: fields) else { return false }
         return authenticators.authenticators.contains { authenticator in
             authenticator.alsoChallenges(withStatus: status) && permitted.contains(authenticator.scheme)
                 && challenges.contains { $0.isOf(authenticator.schemeName) }
