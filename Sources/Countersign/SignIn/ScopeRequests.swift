@@ -75,7 +75,7 @@ package final class ScopeRequests: Sendable {
     private func begin(_ lack: ScopeAsker.Lack) -> String? {
         let name = lack.token.name
         guard !lack.scopes.isEmpty || lack.metadata != nil, let record = keeper.vault?.contents.signIns[name],
-            record.ended.isEmpty
+            record.ended.isEmpty, !record.isFromBroker
         else { return nil }
         let wish = Wish(name: name, scopes: Set(lack.scopes))
         return state.withLock { state in
