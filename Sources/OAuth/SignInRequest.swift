@@ -64,14 +64,6 @@ package struct SignInRequest: Sendable, Equatable {
         return request
     }
 
-    /// The same request, for this resource, too. Throws `configuration` for one that cannot be sent.
-    package func adding(resource: String) throws(OAuthError) -> SignInRequest {
-        var request = self
-        if !request.resources.containsExactly(resource) { request.resources.append(resource) }
-        try request.check()
-        return request
-    }
-
     var scope: String? { scopes.isEmpty ? nil : scopes.joined(separator: " ") }
 }
 

@@ -195,15 +195,6 @@ package struct SignInProfile: Sendable {
         return profile
     }
 
-    /// The same profile, with a token for this resource, too. Unchanged if the profile names no resources: then the
-    /// provider may not know the parameter (RFC 8707), and decides by the scopes.
-    package func adding(resource: String) throws(OAuthError) -> SignInProfile {
-        guard !request.resources.isEmpty else { return self }
-        var profile = self
-        profile.request = try request.adding(resource: resource)
-        return profile
-    }
-
     /// The lines for the list of sites, for a sign-in of that name.
     package func siteLines(name: String) -> [String] {
         // A site is written once, whether it gets the token, the certificate, or both.

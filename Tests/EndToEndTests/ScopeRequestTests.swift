@@ -14,12 +14,22 @@ import Testing
         let user: Countersign
         let proxy: RunningProxy
         let opened: String
+        /// A browser that is told to waits for this file.
+        let gate: String
+
+        /// A browser in which the person signs in when the test says so.
+        static let waits =
+            """
+            for _ in $(seq 600); do if [ -e "$gate" ]; then break; fi; sleep 0.1; done
+            exec curl -sSL --noproxy '*' -o /dev/null "$1"
+            """
 
         /// The provider issues the tokens t1, t2, …, of which t1 does not have the scopes `admin` and `audit`.
         init(
             _ flags: [String] = ["--ask-scopes"],
             valid: [String: String] = ["t1": "openid", "t2": "openid admin audit"],
-            origin control: [String: any Sendable] = [:], environment: [String: String] = [:],
+            origin control: [String: any Sendable] = [:], profile own: [String: any Sendable] = [:],
+            sites: [String] = [], environment: [String: String] = [:],
             browser script: String = "exec curl -sSL --noproxy '*' -o /dev/null \"$1\""
         ) throws {
             provider = try SignInProvider(["token": ["t1", "t2", "t3"]])
@@ -29,11 +39,14 @@ import Testing
             origin = try BearerOrigin(control)
             user = try Countersign()
             opened = user.folder.file("opened")
+            let fields: [String: any Sendable] = ["name": "work", "sites": [origin.url] + sites]
             let profile = try user.folder.write(
-                "profile.json", try provider.profile(["name": "work", "sites": [origin.url]]))
+                "profile.json", try provider.profile(fields.merging(own) { _, new in new }))
             let plain = try user.folder.write(
                 "plain", "#!/bin/sh\nexec curl -sSL --noproxy '*' -o /dev/null \"$1\"\n")
-            let browser = try user.folder.write("browser", "#!/bin/sh\necho \"$1\" >> '\(opened)'\n\(script)\n")
+            gate = user.folder.file("gate")
+            let browser = try user.folder.write(
+                "browser", "#!/bin/sh\necho \"$1\" >> '\(opened)'\ngate='\(gate)'\n\(script)\n")
             for path in [plain, browser] { chmod(path, 0o755) }
             let done = try user.run(["enroll", profile, "--yes"], environment: ["BROWSER": plain], seconds: 120)
             guard done.status == 0 else { throw HarnessError(done.said) }
@@ -45,6 +58,18 @@ import Testing
 
         var pages: [String] { TextFile.lines(opened) }
 
+        /// The values of a parameter in the request that the last page has made.
+        func asked(_ name: String) -> [String] {
+            let items = pages.last.flatMap { URLComponents(string: $0)?.queryItems } ?? []
+            return items.filter { $0.name == name }.compactMap(\.value)
+        }
+
+        /// The token that the site gets now.
+        func tokenInUse() throws -> String? {
+            _ = try get("/a")
+            return origin.log.requests.last?.authorization
+        }
+
         func log(has text: String) -> Bool {
             poll(seconds: 60) { self.proxy.process.errorOutput.contains(text) ? true : nil } == true
         }
@@ -53,15 +78,13 @@ import Testing
     @Test func theResponseGoesOnAndTheNextRequestSucceeds() throws {
         let bench = try Bench()
         let first = try bench.get()
-        #expect(first.status == 403 && first.proxyStatus.contains("you are being asked for it"), "\(first.said)")
+        #expect(
+            first.status == 403 && first.proxyStatus.contains("a page may open that asks you for it"), "\(first.said)")
         let seen = try poll(seconds: 60) { try bench.get().status == 200 ? true : nil }
         #expect(seen == true, "\(bench.proxy.process.errorOutput)")
         #expect(bench.pages.count == 1 && bench.pages.first?.contains("admin") == true, "\(bench.pages)")
         // Those that the token had before are asked for again.
-        let scope = bench.pages.first.flatMap {
-            URLComponents(string: $0)?.queryItems?.first { $0.name == "scope" }?.value
-        }
-        #expect(scope == "openid+offline_access+admin+audit")
+        #expect(bench.asked("scope") == ["openid+offline_access+admin+audit"])
         #expect(bench.log(has: "the access token of \"work\" has the scope admin audit now"))
         #expect(!bench.proxy.process.errorOutput.contains("t2"))
     }
@@ -80,7 +103,8 @@ import Testing
         #expect(try bench.get().status == 403)
         #expect(bench.log(has: "the scope that"), "\(bench.proxy.process.errorOutput)")
         let again = try bench.get()
-        #expect(again.status == 403 && again.proxyStatus.contains("`countersign enroll work --scope SCOPE`"))
+        #expect(
+            again.status == 403 && again.proxyStatus.contains("`countersign enroll work --scope SCOPE` asks for it"))
         #expect(bench.pages.count == 1)
         #expect(try bench.get("/a").status == 200)
     }
@@ -107,6 +131,119 @@ import Testing
         let bench = try Bench(environment: ["NOTIFY_SOCKET": "@countersign-tests-none"])
         #expect(bench.proxy.process.errorOutput.contains("--ask-scopes has no effect"))
         #expect(try bench.get().status == 403 && bench.pages.isEmpty)
+    }
+
+    // MARK: How often
+
+    private static let valid = ["t1": "openid", "t2": "openid admin audit"]
+
+    /// A page that opens again and again would train the person to agree.
+    @Test func aSiteThatVariesItsScopesOpensOnePage() throws {
+        let bench = try Bench(origin: ["scope": "first"])
+        try bench.provider.change(["error": "access_denied"])
+        #expect(try bench.get().status == 403)
+        #expect(bench.log(has: "was not obtained"), "\(bench.proxy.process.errorOutput)")
+        for scope in ["second", "third"] {
+            try bench.origin.change(["tokens": Self.valid, "scope": scope])
+            let seen = try bench.get()
+            #expect(seen.proxyStatus.contains("requires \\\"\(scope)\\\""), "\(seen.proxyStatus)")
+            #expect(seen.proxyStatus.contains("SCOPE` asks for it"), "\(seen.proxyStatus)")
+        }
+        #expect(bench.pages.count == 1)
+    }
+
+    @Test func aScopeThatTheTokenHasOpensNoPage() throws {
+        let bench = try Bench(origin: ["scope": "openid"])
+        #expect(try bench.get().status == 403)
+        #expect(bench.log(has: "has granted it before"), "\(bench.proxy.process.errorOutput)")
+        #expect(bench.pages.isEmpty)
+    }
+
+    // MARK: What stays as it is
+
+    /// The list is none of this. The provider must not be told to revoke tokens that are stored, either.
+    @Test func theTokensAreStoredThoughAListIsFaulty() throws {
+        let bench = try Bench()
+        try bench.user.folder.write("home/AllowedSites/faulty.sites", "git.corp.example answer=nonsense\n")
+        #expect(try bench.get().status == 403)
+        #expect(bench.log(has: "has the scope admin audit now"), "\(bench.proxy.process.errorOutput)")
+        #expect(bench.provider.requests.allSatisfy { !$0.contains("/revoke") }, "\(bench.provider.requests)")
+        #expect(try poll(seconds: 60) { try bench.get().status == 200 ? true : nil } == true)
+    }
+
+    /// A site decides when the page opens, and must not decide that it and others are listed again.
+    @Test func aLineThatThePersonHasRemovedStaysRemoved() throws {
+        let bench = try Bench(sites: ["https://second.corp.example"])
+        let list = "home/AllowedSites/signed-in.work.sites"
+        let lines = TextFile.lines(bench.user.folder.file(list))
+        let edited = lines.filter { !$0.contains("second.corp.example") }
+        try #require(edited.count == lines.count - 1)
+        try bench.user.folder.write(list, edited.map { "\($0)\n" }.joined())
+        #expect(try bench.get().status == 403)
+        #expect(try poll(seconds: 60) { try bench.get().status == 200 ? true : nil } == true)
+        #expect(TextFile.lines(bench.user.folder.file(list)) == edited)
+    }
+
+    /// Without an ID token, nobody would notice that the browser is signed in with another account.
+    @Test func nobodyIsAskedIfTheProviderDoesNotSayWhoSignsIn() throws {
+        let bench = try Bench(profile: ["scopes": ["offline_access"]])
+        #expect(try bench.get().status == 403)
+        #expect(bench.log(has: "does not ask for the scope openid"), "\(bench.proxy.process.errorOutput)")
+        #expect(bench.pages.isEmpty)
+    }
+
+    /// A token that lacks a scope of the one before, and one that cannot be renewed.
+    @Test(arguments: [
+        ["scope": "openid admin audit"] as [String: any Sendable], ["refresh": false],
+        ["scope": "openid offline_access"],
+    ])
+    func aTokenThatCanDoLessChangesNothing(control: [String: any Sendable]) throws {
+        let bench = try Bench()
+        try bench.provider.change(control.merging(["token": ["t2"]]) { old, _ in old })
+        #expect(try bench.get().status == 403)
+        #expect(bench.log(has: "nothing was changed"), "\(bench.proxy.process.errorOutput)")
+        #expect(try bench.tokenInUse() == "Bearer t1")
+        // The provider may end the sign-in with one of its tokens.
+        #expect(bench.provider.requests.allSatisfy { !$0.contains("/revoke") }, "\(bench.provider.requests)")
+    }
+
+    /// A renewal asks for tokens of the profile's resources.
+    @Test func theTokenIsForTheProfilesResourcesOnly() throws {
+        let resource = "https://api.corp.example/"
+        let bench = try Bench(origin: ["metadata": true, "issuer": "own"], profile: ["resources": [resource]])
+        #expect(try bench.get().status == 403)
+        #expect(try poll(seconds: 60) { try bench.get().status == 200 ? true : nil } == true)
+        #expect(bench.asked("resource") == [resource])
+    }
+
+    /// Another process is about to change the sign-in when the tokens arrive.
+    @Test func aSignInThatWasRemovedMeanwhileStaysRemoved() throws {
+        let bench = try Bench()
+        let lock = open(bench.user.folder.file("home/run/refresh-sign-in-work.lock"), O_RDWR | O_CREAT, 0o600)
+        try #require(lock >= 0 && flock(lock, LOCK_EX) == 0)
+        defer { close(lock) }
+        #expect(try bench.get().status == 403)
+        let isIssued = poll(seconds: 60) {
+            bench.provider.requests.count { $0.hasPrefix("POST /token") } == 2 ? true : nil
+        }
+        try #require(isIssued == true, "\(bench.proxy.process.errorOutput)")
+        let vault = try SealedVault(home: bench.user.home).open { throw HarnessError("there is a passphrase") }
+        try vault.update { _ = $0.removeSignIn(named: "work") }
+        flock(lock, LOCK_UN)
+        #expect(bench.log(has: "was changed meanwhile"), "\(bench.proxy.process.errorOutput)")
+        try vault.reload()
+        #expect(vault.contents.signIns.isEmpty && vault.contents.tokens.isEmpty)
+    }
+
+    /// The page stays open, and nobody comes back from it.
+    @Test func aServerStopsWhileAPageIsOpen() throws {
+        let bench = try Bench(browser: Bench.waits)
+        #expect(try bench.get().status == 403)
+        #expect(poll(seconds: 60) { bench.pages.isEmpty ? nil : true } == true, "\(bench.proxy.process.errorOutput)")
+        bench.proxy.process.send(SIGTERM)
+        #expect(bench.proxy.process.waitForExit(seconds: 60) == 0)
+        #expect(!bench.proxy.process.errorOutput.contains("was not obtained"), "\(bench.proxy.process.errorOutput)")
+        try bench.user.folder.write("gate", "")
     }
 
     // MARK: Metadata of the resource (RFC 9728)

@@ -152,10 +152,11 @@ package final class ProxyRuntime: Sendable {
         rejectedIdentities.cancel()
         brokerCookies.stop()
         if ownsSignInRenewals { signInRenewals.cancel() }
-        await scopeRequests?.stop()
+        scopeRequests?.cancel()
         await control?.stop()
         await delegateCredentials?.stop()
         await listener.stop()
+        await scopeRequests?.stop()
         if ownsSignInRenewals { await signInRenewals.stop() }
         if keeper.signInRenewals === signInRenewals, !isTemporary { keeper.signInRenewals = nil }
         await withCheckedContinuation { continuation in

@@ -12,6 +12,7 @@ Usage: bearer_origin.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http 
     metadata      true: challenges refer to the resource's metadata (RFC 9728), which says so; a text: to that address
     issuer        the provider in the metadata
     unnamed       insufficient_scope names no scope
+    scope         the scope that it names (default: "admin audit")
 
 CONTROL may change while the server runs: a POST to /control replaces it, and is not logged. /admin requires the scope
 `admin`, /malformed is an invalid request. Writes one JSON object per request to LOG.
@@ -63,7 +64,8 @@ class Handler(LoggingHandler):
         if state is None or state == "expired":
             return 401, "invalid_token", None
         if self.path.startswith("/admin") and "admin" not in state.split(" "):
-            return (401 if control.get("unauthorized") else 403), "insufficient_scope", "admin audit"
+            status = 401 if control.get("unauthorized") else 403
+            return status, "insufficient_scope", control.get("scope", "admin audit")
         return 200, None, None
 
     def challenges(self, error, scope):

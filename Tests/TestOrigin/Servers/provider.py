@@ -12,6 +12,7 @@ Usage: provider.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http witho
     fail          maps a path to the status with which it answers; "hang": does not answer; "close": closes the
                   connection
     error         at /authorize: sent instead of a code; at /token: an error code for refreshes
+    scope         the scope of the tokens (default: the one that is asked for)
     forge         "none": an unsigned ID token; "key": signed with another key; "audience", "nonce", "expired": a wrong
                   claim
     padding       how many characters are added to refresh tokens
@@ -310,6 +311,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         control = self.server.control
         access = control["token"].pop(0) if control["token"] else "canary-access-" + secrets.token_urlsafe(16)
         answer = {"access_token": access, "token_type": "Bearer", "expires_in": control["lifetime"], "scope": scope}
+        if "scope" in control:
+            answer["scope"] = control["scope"]
         if control["refresh"]:
             padding = "x" * control.get("padding", 0)
             answer["refresh_token"] = "canary-refresh-" + secrets.token_urlsafe(16) + padding

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import CountersignCryptography
+import CountersignOAuth
+import CountersignProxy
+import CountersignSignIn
+import CountersignVault
+
+/// One request to a provider for the scopes that a site requires. Only tokens of the same person that can do no less
+/// take the place of those before; the sites and the certificate of the sign-in stay as they are.
+struct ScopeRequest: Sendable {
+    let lack: ScopeAsker.Lack
+    let requests: ScopeRequests
+    let report: @Sendable (UserAgentKind, SignInEvent) -> Void
+
+    /// How long a person has to sign in.
+    private static let patience = Duration.seconds(600)
+    /// Longer than a renewal takes if every request to the provider takes its full time.
+    private static let renewalPatience = Duration.seconds(150)
+    /// How many scopes are asked for because the metadata of a resource lists them.
+    private static let maximumListedScopes = 16
+
+    private var name: String { lack.token.name }
+
+    /// Returns the scopes that were obtained.
+    func run() async throws -> [String] {
+        let record = try await requests.onQueue { try presentRecord() }
+        // What the person has agreed to; the document at its source may be another one by now.
+        let profile = try SignInProfile(Array(record.profile.utf8))
+        guard !profile.usesBroker else {
+            throw CountersignError(.refused, "the tokens of \"\(name)\" come from the identity broker")
+        }
+        guard !record.subject.isEmpty, profile.request.asksForIDToken else {
+            throw CountersignError(
+                .refused,
+                "the profile of \"\(name)\" does not ask for the scope openid, so another account could "
+                    + "take the place of yours unnoticed")
+        }
+        let kind = profile.userAgent ?? UserAgentKind.preferred(in: requests.environment)
+        guard let agent = requests.agent(kind) else {
+            throw CountersignError(.refused, "the user agent \(kind.rawValue) cannot be used by a server")
+        }
+        try profile.check(kind)
+        let client = try requests.keeper.home.providerClient(now: requests.now)
+        let granted = record.grantedScopes
+        let missing = try await missingScopes(besides: granted, profile.issuer, client)
+        let wider = try profile.adding(scopes: granted + missing)
+        // A full disk is better noticed before a person has signed in.
+        try await requests.onQueue { try vault().update { $0.touch() } }
+        requests.logger.notice(
+            "\(lack.origin) requires the scope \(missing.joined(separator: " ")): asking \(profile.issuer) for it")
+        let flow = SignInFlow(
+            wider, client: client, agent: agent, limit: Self.patience, now: requests.now,
+            report: { [report] in report(kind, $0) })
+        let result = try await flow.run()
+        try await check(result, granted + missing, record, profile, client)
+        // A cancellation does not reach it: nobody would know of the tokens.
+        try await Task.detached { try await store(result, record) }.value
+        return missing
+    }
+
+    private func vault() throws -> OpenVault {
+        guard let vault = requests.keeper.vault else {
+            throw CountersignError(.environment, HomeSnapshot.vaultIsLocked)
+        }
+        return vault
+    }
+
+    private func presentRecord() throws -> SignInRecord {
+        let vault = try vault()
+        try vault.reload()
+        guard let record = vault.contents.signIns[name], record.ended.isEmpty else {
+            throw CountersignError(.refused, "the sign-in \"\(name)\" has ended")
+        }
+        return record
+    }
+
+    /// The scopes that the challenge names, or else the metadata of the resource, without those in `granted`.
+    private func missingScopes(
+        besides granted: [String], _ issuer: Issuer, _ client: ProviderClient
+    ) async throws -> [String] {
+        var missing = lack.scopes.filter { !granted.contains($0) }
+        guard lack.scopes.isEmpty || !missing.isEmpty else {
+            throw CountersignError(.refused, "the provider has granted it before")
+        }
+        if let parameter = lack.metadata {
+            do {
+                let metadata = try await client.resourceMetadata(
+                    parameter, for: lack.origin, lack.target, issuer: issuer)
+                if missing.isEmpty {
+                    missing = Array(metadata.scopes.filter { !granted.contains($0) }.prefix(Self.maximumListedScopes))
+                }
+            } catch let error as ProtectedResourceError where !error.endsRequest && !missing.isEmpty {
+                requests.logger.info("\(error.detail)")
+            }
+        }
+        guard !missing.isEmpty else {
+            throw CountersignError(
+                .refused, "neither the challenge nor the site's metadata names a scope that the token does not have")
+        }
+        return missing
+    }
+
+    /// Throws unless the tokens are of the same person and can do no less than those before. The tokens of the same
+    /// person are not revoked: some providers end the whole sign-in with one of its tokens.
+    private func check(
+        _ result: SignInResult, _ scopes: [String], _ record: SignInRecord, _ profile: SignInProfile,
+        _ client: ProviderClient
+    ) async throws {
+        guard let subject = result.idToken?.subject else {
+            throw CountersignError(.refused, "the provider does not say who has signed in; nothing was changed")
+        }
+        guard subject == record.subject else {
+            // A cancellation would end the request at once.
+            let warning = await Task.detached { await client.revoke(result.tokens, of: profile).warning }.value
+            if let warning { requests.logger.warning("the provider has not revoked the new tokens: \(warning)") }
+            throw CountersignError(
+                .refused, "another person has signed in than \(record.account.debugDescription); nothing was changed")
+        }
+        if let granted = result.tokens.scope?.split(separator: " ").map(String.init) {
+            let refused = scopes.filter { !granted.contains($0) }
+            guard refused.isEmpty else {
+                let text = refused.joined(separator: " ")
+                throw CountersignError(.refused, "the provider has not granted \(text); nothing was changed")
+            }
+        }
+        guard record.refreshToken == nil || result.tokens.refreshToken != nil else {
+            throw CountersignError(
+                .refused, "the provider has sent no token to renew the new one; nothing was changed")
+        }
+    }
+
+    /// Replaces the tokens, unless the person has signed in or out meanwhile. Waits for a renewal.
+    private func store(_ result: SignInResult, _ record: SignInRecord) async throws {
+        let keeper = requests.keeper
+        let lock = try await RenewalLock.acquire(
+            RenewalLock.name(ofSignIn: name), of: keeper.home, patience: Self.renewalPatience, waits: {})
+        guard let lock else {
+            throw CountersignError(
+                .refused, "another process is renewing the access token, so that the new one is not stored")
+        }
+        defer { withExtendedLifetime(lock) {} }
+        try await requests.onQueue {
+            let (vault, time) = (try vault(), requests.now())
+            let token = try vault.update { contents in
+                guard var newest = contents.signIns[name], newest.isSame(as: record), newest.ended.isEmpty else {
+                    throw CountersignError(.refused, "the sign-in \"\(name)\" was changed meanwhile")
+                }
+                let tokens = SignInTokens(result.tokens)
+                newest.replaceTokens(with: tokens, of: result, at: time)
+                try contents.setSignIn(newest, accessToken: tokens.access)
+                return tokens.access
+            }
+            let tag = CredentialTag(token: token, key: vault.tagKey)
+            try? BreakerFile(home: keeper.home, now: requests.now).nameChanged(name, to: .tag(tag))
+            keeper.refresh(force: true)
+        }
+    }
+}
+
+extension SignInRecord {
+    fileprivate var grantedScopes: [String] { scope.split(separator: " ").map(String.init) }
+
+    /// The sign-in stays the same one: it keeps its identifier, to which its certificate belongs.
+    fileprivate mutating func replaceTokens(with tokens: SignInTokens, of result: SignInResult, at time: Int64) {
+        refreshToken = tokens.refresh
+        identityToken = tokens.identity
+        account = result.idToken?.accountName ?? account
+        if let new = result.tokens.scope { scope = new }
+        expires = result.tokens.expiresAt ?? 0
+        (signedIn, obtained, renewed) = (time, time, 0)
+        (failures, lastFailure) = (0, 0)
+    }
+}
+
+extension ProtectedResourceError {
+    /// The site says that a token of the provider is of no use, so that nobody is asked for one.
+    var endsRequest: Bool { code == .otherIssuer || code == .noField }
+}
