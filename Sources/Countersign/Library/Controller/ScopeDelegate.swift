@@ -20,8 +20,10 @@ public protocol ScopeDelegate: Sendable {
     /// ``SignIns/enrollment(again:addingScopes:)``; the request is then sent once more, with the new token.
     ///
     /// The request of an exchange waits for the answer; a ``ChallengeProxy`` delivers the site's response meanwhile,
-    /// and its next request gets the new token. Requests that lack the same scopes share one question. After false, the
-    /// delegate is not asked about these scopes again until the token changes.
+    /// and its next request gets the new token. Requests that lack the same scopes share one question. While it is
+    /// open, the delegate is not asked about other scopes of the same sign-in: the site's response is delivered. After
+    /// false, it is not asked about these scopes again until the token changes; it is asked about at most 16 different
+    /// sets of scopes until then.
     func obtainScopes(_ question: ScopeQuestion) async -> Bool
 }
 
@@ -51,8 +53,18 @@ final class ScopeQuestions: Sendable {
         var questions: [(lack: Lack, question: Question)] = []
     }
 
-    /// How many answers are remembered.
+    private enum Place {
+        /// The delegate has been asked about the same lack.
+        case known(Question)
+        /// The caller asks the delegate.
+        case new(Question, any ScopeDelegate)
+        case refused
+    }
+
+    /// How many questions are remembered.
     private static let capacity = 64
+    /// How many of them are about one access token: a server can require other scopes each time.
+    private static let questionsOfToken = 16
     private let state = Mutex(State())
 
     var delegate: (any ScopeDelegate)? {
@@ -60,39 +72,61 @@ final class ScopeQuestions: Sendable {
         set { state.withLock { $0.delegate = newValue } }
     }
 
-    /// Asks the delegate, and waits for nothing. Returns whether it is deciding; false also if there is none, or it has
-    /// decided about the lack before.
+    /// Asks the delegate, and waits for nothing. Returns whether it is deciding; false also if there is none, it has
+    /// decided about the lack before, or it is deciding about another lack of the sign-in.
     func begin(_ lack: Lack, at space: ProtectionSpace) -> Bool {
-        let isOpen = state.withLock { state in
-            guard state.delegate != nil else { return false }
-            return state.questions.first { $0.lack == lack }.map { !$0.question.gate.isOpen } ?? true
+        switch place(for: lack) {
+        case .known(let question): return !question.gate.isOpen
+        case .new(let question, let delegate):
+            put(question, about: lack, at: space, to: delegate)
+            return true
+        case .refused: return false
         }
-        if isOpen { Task { await ask(lack, at: space) } }
-        return isOpen
     }
 
-    /// Returns the delegate's answer; false if there is none any more, or the task is cancelled.
-    @discardableResult
+    /// Returns the delegate's answer; false if there is none any more, it is deciding about another lack of the
+    /// sign-in, or the task is cancelled.
     func ask(_ lack: Lack, at space: ProtectionSpace) async -> Bool {
-        let asking = state.withLock { state -> (question: Question, delegate: (any ScopeDelegate)?)? in
-            if let asked = state.questions.first(where: { $0.lack == lack }) { return (asked.question, nil) }
-            guard let delegate = state.delegate else { return nil }
-            if state.questions.count >= Self.capacity { state.questions.removeFirst() }
+        let asked: Question
+        switch place(for: lack) {
+        case .known(let question): asked = question
+        case .new(let question, let delegate):
+            put(question, about: lack, at: space, to: delegate)
+            asked = question
+        case .refused: return false
+        }
+        await asked.gate.wait()
+        return asked.answer.withLock { $0 }
+    }
+
+    /// One question at a time is open for each sign-in, so that open ones need not be forgotten.
+    private func place(for lack: Lack) -> Place {
+        state.withLock { state in
+            if let asked = state.questions.first(where: { $0.lack == lack }) { return .known(asked.question) }
+            guard let delegate = state.delegate,
+                !state.questions.contains(where: { $0.lack.token.name == lack.token.name && !$0.question.gate.isOpen }),
+                state.questions.count(where: { $0.lack.token == lack.token }) < Self.questionsOfToken
+            else { return .refused }
+            if state.questions.count >= Self.capacity {
+                let oldest = state.questions.firstIndex { $0.question.gate.isOpen && $0.lack.token != lack.token }
+                guard let oldest else { return .refused }
+                state.questions.remove(at: oldest)
+            }
             let question = Question()
             state.questions.append((lack, question))
-            return (question, delegate)
+            return .new(question, delegate)
         }
-        guard let (question, delegate) = asking else { return false }
-        if let delegate {
-            let asked = ScopeQuestion(protectionSpace: space, signIn: lack.token.name, scopes: lack.scopes)
-            Task {
-                let answer = await delegate.obtainScopes(asked)
-                question.answer.withLock { $0 = answer }
-                question.gate.open()
-            }
+    }
+
+    private func put(
+        _ question: Question, about lack: Lack, at space: ProtectionSpace, to delegate: any ScopeDelegate
+    ) {
+        let asked = ScopeQuestion(protectionSpace: space, signIn: lack.token.name, scopes: lack.scopes)
+        Task {
+            let answer = await delegate.obtainScopes(asked)
+            question.answer.withLock { $0 = answer }
+            question.gate.open()
         }
-        await question.gate.wait()
-        return question.answer.withLock { $0 }
     }
 }
 
