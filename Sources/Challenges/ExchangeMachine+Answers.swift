@@ -6,9 +6,9 @@ extension ExchangeMachine {
     // MARK: From the challenge to the credential request
 
     /// Handles the first challenge.
-    mutating func challenged(_ fields: [String]) -> Action {
+    mutating func challenged(_ fields: [String], _ status: Int) -> Action {
         do throws(AuthenticationError) {
-            return choose(among: try parse(fields))
+            return choose(among: try parse(fields), status)
         } catch {
             return handBack(unparsable: error)
         }
@@ -21,9 +21,11 @@ extension ExchangeMachine {
         return challenges
     }
 
-    mutating func choose(among challenges: [Challenge]) -> Action {
+    /// With a `status` that is not the source's, only schemes that challenge with it are answered.
+    mutating func choose(among challenges: [Challenge], _ status: Int) -> Action {
         checks = ThreeChecks(site: context.site)
-        let offers = context.authenticators.offers(in: challenges, permitted: context.permitted)
+        var offers = context.authenticators.offers(in: challenges, permitted: context.permitted)
+        if status != context.source.status { offers.removeAll { !$0.authenticator.alsoChallenges(withStatus: status) } }
         guard !offers.isEmpty else { return handBack(challenge: .no(nothingToAnswer(challenges))) }
         if let refusal = context.plaintextRefusal { return handBack(challenge: refusal) }
         let refusals = offers.map { context.transportRefusal(of: $0.authenticator) }

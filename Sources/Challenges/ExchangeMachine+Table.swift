@@ -24,12 +24,12 @@ extension ExchangeMachine {
     }
 
     /// A response with a challenge.
-    mutating func decideChallenge(_ fields: [String]) -> Action? {
+    mutating func decideChallenge(_ fields: [String], _ status: Int) -> Action? {
         switch state {
         case .untouched:
             return handedBack(fields)
         case .awaitingChallenge:
-            return challenged(fields)
+            return challenged(fields, status)
         case .awaitingReuse(let accepted):
             return challengedAgain(fields, accepted)
         case .awaitingToken(let pending, let answer):

@@ -35,7 +35,9 @@ extension ExchangeMachine {
 
     /// Handles a challenge to a request that carried a previously accepted answer.
     mutating func challengedAgain(_ fields: [String], _ accepted: AcceptedAnswer) -> Action {
-        guard case .answer(let answer) = accepted.preemption else { return challenged(fields) }
+        guard case .answer(let answer) = accepted.preemption else {
+            return challenged(fields, context.source.status)
+        }
         do throws(AuthenticationError) {
             let challenges = try parse(fields)
             let offer = accepted.offer
@@ -63,7 +65,7 @@ extension ExchangeMachine {
         let table = context.authenticators
         let offers = table.offers(in: challenges, permitted: context.permitted)
         let hasWeaker = offers.contains { table.isWeaker($0.authenticator, than: offer.authenticator) }
-        return hasWeaker ? sendUnanswered() : choose(among: challenges)
+        return hasWeaker ? sendUnanswered() : choose(among: challenges, context.source.status)
     }
 
     /// Sends the renewed answer in place of one that was accepted before.

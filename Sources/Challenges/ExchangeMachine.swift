@@ -200,6 +200,17 @@ package struct ExchangeMachine: Sendable {
         status >= 400 && context.mayChallenge(withStatus: status)
     }
 
+    /// Whether a response with another status than that of the source may be a challenge now: it is about the request as
+    /// the client sent it, or about an answer of a scheme that challenges with this status. An answer of another scheme
+    /// has been accepted, whatever the server wants besides.
+    private func expectsChallenge(withStatus status: Int) -> Bool {
+        switch state {
+        case .awaitingChallenge: true
+        case .awaitingVerdict(let pending, _): pending.offer.authenticator.alsoChallenges(withStatus: status)
+        default: false
+        }
+    }
+
     private mutating func take(_ event: Event) -> Action {
         guard let action = decide(event) else {
             // No peer can cause this: each event follows an action that requested it (see the table).
@@ -215,8 +226,9 @@ package struct ExchangeMachine: Sendable {
         case .responseReceived(let status, _, _) where (100..<200).contains(status) && status != 101: decideInterim()
         case .responseReceived(let status, let fields, _)
         where status == context.source.status
-            || mayChallenge(withStatus: status) && context.isChallenge(fields, status):
-            decideChallenge(fields)
+            || mayChallenge(withStatus: status) && expectsChallenge(withStatus: status)
+                && context.isChallenge(fields, status):
+            decideChallenge(fields, status)
         case .responseReceived(let status, let fields, let information):
             decideResponse(status, fields, information)
         case .decisionReceived(let decision): decideDecision(decision)

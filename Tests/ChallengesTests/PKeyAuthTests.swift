@@ -201,6 +201,43 @@ import Testing
         #expect(machine.responseReceived(status: 400, challengeFields: [Self.field]) == .deliver(.notChallenged))
     }
 
+    @Test func noOtherSchemeIsAnsweredToA400() {
+        var machine = ExchangeMachine(Self.context())
+        _ = machine.started()
+        let fields = ["Basic realm=r", "PKeyAuth nonce=n"]
+        guard case .deliver(.handedBack) = machine.responseReceived(status: 400, challengeFields: fields) else {
+            Issue.record("a password is asked for")
+            return
+        }
+        machine = ExchangeMachine(Self.context())
+        _ = machine.started()
+        guard
+            case .ask(let question) = machine.responseReceived(
+                status: 400, challengeFields: ["Basic realm=r", Self.field])
+        else {
+            Issue.record("the device is not asked for")
+            return
+        }
+        #expect(question.space.scheme == .pkeyauth)
+        // The device cannot answer, and nothing weaker is offered.
+        guard case .deliver(.handedBack) = machine.decisionReceived(.rejectProtectionSpace(reason: "no identity"))
+        else {
+            Issue.record("a password is asked for")
+            return
+        }
+    }
+
+    @Test func a400AfterAnotherSchemesAnswerIsNoRejection() {
+        var machine = ExchangeMachine(Self.context())
+        _ = machine.started()
+        _ = machine.responseReceived(status: 401, challengeFields: ["Basic realm=r"])
+        _ = machine.decisionReceived(.jdoe)
+        guard case .deliver(.accepted) = machine.responseReceived(status: 400, challengeFields: [Self.field]) else {
+            Issue.record("the password counts as rejected")
+            return
+        }
+    }
+
     @Test func itIsAnsweredOverTLSOnly() {
         var machine = ExchangeMachine(Self.context(.http))
         _ = machine.started()
