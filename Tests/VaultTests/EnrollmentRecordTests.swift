@@ -64,6 +64,23 @@ import Testing
         #expect(throws: VaultError(.invalidRecord, "")) { try contents.setEnrollment(first) }
     }
 
+    @Test func theSignInOfAnEnrolmentIsDecodedAsEncoded() throws {
+        var contents = try filled()
+        var record = Self.whole()
+        var pending = Self.pending(.requested)
+        pending.plan?.owner = EnrollmentRecord.Owner(signIn: "first")
+        record.owner = EnrollmentRecord.Owner(signIn: "second")
+        record.owner?.refusedToken = 7
+        try contents.setEnrollment(record)
+        try contents.setPendingEnrollment(pending)
+        let encoded = try VaultRecords.encode(contents)
+        let decoded = try VaultRecords.decode(encoded)
+        #expect(decoded == contents && decoded.recordCount == contents.recordCount)
+        #expect(decoded.enrollments["laptop"]?.owner == record.owner)
+        #expect(decoded.pendingEnrollments["laptop"]?.plan?.owner == pending.plan?.owner)
+        #expect(try VaultRecords.encode(decoded) == encoded)
+    }
+
     @Test(arguments: [PendingEnrollment.State.requested, .issued(chain: [[1], [2]])])
     func aPendingEnrolmentIsDecodedAsEncoded(state: PendingEnrollment.State) throws {
         var contents = try filled()
@@ -157,6 +174,14 @@ import Testing
             ("a kept identity without a chain", { $0.previous = PreviousIdentity(privateKey: Secret([1]), chain: []) }),
             ("a kept identity without a key", { $0.previous = PreviousIdentity(privateKey: Secret([]), chain: [[1]]) }),
             ("a generation past 63 bits", { $0.refusedCredential = .max }),
+            ("a sign-in without an identifier", { $0.owner = EnrollmentRecord.Owner(signIn: "") }),
+            (
+                "a refused token past 63 bits",
+                { record in
+                    record.owner = EnrollmentRecord.Owner(signIn: "a")
+                    record.owner?.refusedToken = .max
+                }
+            ),
             ("a failure before 1970", { $0.lastFailure = -1 }),
         ]
         for (what, change) in table { #expect(try refusal(change) == .invalidRecord, "\(what)") }

@@ -40,16 +40,24 @@ extension VaultOperations {
 
     /// Throws `nameInUse` if the certificate of the sign-in `name` would replace an identity that is not its own.
     private func checkIdentity(of name: String, in contents: VaultContents) throws {
-        if let former = contents.signIns[name], contents.hasOwnIdentity(former) { return }
-        // A request that a process has left behind when it was killed.
-        if contents.hasAbandonedRequest(named: name) { return }
+        let former = contents.signIns[name]
+        let hint = "choose another name with --name, or remove it with `countersign certificate remove \(name)`"
+        if let plan = contents.pendingPlan(of: name), former.map({ plan.belongs(to: $0) }) != true {
+            throw CountersignError(
+                .nameInUse,
+                "a certificate of identity \(name.debugDescription) is requested that is not that of a sign-in",
+                hint: hint)
+        }
+        let isThere = contents.hasKey(of: name) || contents.enrollments[name] != nil
         let isTaken =
-            try contents.hasKey(of: name) || contents.plan(of: name) != nil
-            || home.identityChain(named: name).readIfThere(upTo: Home.fileLimitBytes) != nil
+            isThere
+            ? former.map { contents.ownsCertificate($0) } != true
+                // A sign-in that was not stored completely may have left a file.
+            : try former?.formerSites == nil
+                && home.identityChain(named: name).readIfThere(upTo: Home.fileLimitBytes) != nil
         guard isTaken else { return }
         throw CountersignError(
-            .nameInUse, "the identity \(name.debugDescription) exists and is not that of a sign-in",
-            hint: "choose another name with --name, or remove it with `countersign certificate remove \(name)`")
+            .nameInUse, "the identity \(name.debugDescription) exists and is not that of a sign-in", hint: hint)
     }
 
     /// Waits without end for a renewal of the former sign-in, because the tokens would be lost otherwise.
@@ -72,18 +80,25 @@ extension VaultOperations {
             let record = try add(new, tokens, to: &contents, dialogue)
             stored.withLock { $0 = record }
         }
+        let service = try SignInProfile(Array(new.profile.utf8)).certificates
         if new.keepsCertificate == true {
             try vault.update { try store(&$0) }
-        } else if let service = try SignInProfile(Array(new.profile.utf8)).certificates {
-            try obtainCertificate(new, tokens.access, at: service, dialogue, store)
+        } else if let service {
+            let identityLock = try identityLock(new.name, dialogue)
+            try obtainCertificate(new, tokens.access, at: service, dialogue, identityLock, store)
+            try removeLeftFile(of: new.name, in: vault)
         } else {
+            let identityLock = try ownsIdentity(new.name, in: vault) ? identityLock(new.name, dialogue) : nil
+            defer { withExtendedLifetime(identityLock) {} }
             let isRemoved = try vault.update { contents in
-                let isOwn = contents.signIns[new.name].map { contents.hasOwnIdentity($0) } ?? false
-                if isOwn { _ = contents.removeIdentity(named: new.name) }
+                let isRemoved = contents.signIns[new.name].map { contents.removeCertificate(of: $0) } ?? false
+                if identityLock != nil, contents.hasAbandonedRequest(named: new.name) {
+                    contents.removePendingEnrollment(named: new.name)
+                }
                 try store(&contents)
-                return isOwn
+                return isRemoved
             }
-            if isRemoved { _ = try home.identityChain(named: new.name).remove() }
+            if isRemoved { try removeLeftFile(of: new.name, in: vault) }
         }
         guard let record = stored.withLock({ $0 }) else { throw CountersignError(.refused, "nothing was stored") }
         try writeSites(of: record, in: vault)
@@ -96,20 +111,18 @@ extension VaultOperations {
     /// later, the sign-in is stored, and the certificate follows.
     private func obtainCertificate(
         _ new: NewSignIn, _ token: Secret, at service: CertificateService, _ dialogue: OperationDialogue,
-        _ store: @escaping @Sendable (inout VaultContents) throws -> Void
+        _ lock: RenewalLock, _ store: @escaping @Sendable (inout VaultContents) throws -> Void
     ) throws {
         let renewal = try renewal(dialogue)
-        let contents = try opened().contents
-        try checkIdentity(of: new.name, in: contents)
-        let isReplaced = contents.signIns[new.name].map { contents.hasOwnIdentity($0) } ?? false
         var options = IdentityRenewal.Options()
         options.patienceSeconds = 0
         let signIn = SignInInProgress(
-            token: TokenCredential(name: new.name, token: token, source: .program), store: store)
+            new: new, token: TokenCredential(name: new.name, token: token, source: .program),
+            check: { try checkIdentity(of: new.name, in: $0) }, store: store)
         let plan = EnrollmentRecord(new, at: service)
         do {
             _ = try Blocking.run(isAbandoned: dialogue.isAbandoned) { [options] in
-                try await renewal.enroll(plan, replaces: isReplaced, of: signIn, options)
+                try await renewal.enroll(plan, of: signIn, options, lock)
             }
         } catch {
             if error.isCancellation { throw Self.interrupted }
@@ -120,22 +133,20 @@ extension VaultOperations {
         }
     }
 
-    /// Removes the certificate that the sign-in of that name has obtained.
-    private func removeOwnIdentity(of name: String, in vault: OpenVault) throws {
-        guard let record = vault.contents.signIns[name], let service = record.certificates else { return }
-        // The file is left if this was interrupted before.
-        let isGone = !vault.contents.hasKey(of: name) && vault.contents.plan(of: name) == nil
-        guard isGone || vault.contents.hasOwnIdentity(record) else { return }
-        let lock = try Blocking.run { [home] in
-            try await RenewalLock.acquire(name, of: home, patience: Self.renewalPatience, waits: {})
-        }
-        guard let lock else {
-            throw CountersignError(
-                .refused, "another process is renewing the certificate of \(service.endpoint.description)",
-                hint: "try again later")
-        }
-        defer { withExtendedLifetime(lock) {} }
-        _ = try removeIdentity(name)
+    /// Whether the identity of that name is the sign-in's, or a certificate is requested for it or for a sign-in that
+    /// was not stored.
+    private func ownsIdentity(_ name: String, in vault: OpenVault) throws -> Bool {
+        try vault.reload()
+        let contents = vault.contents
+        if contents.hasAbandonedRequest(named: name) { return true }
+        return contents.signIns[name].map { contents.ownsCertificate($0) || contents.ownsRequest($0) } ?? false
+    }
+
+    /// Removes the chain's file if the vault has no identity of that name.
+    private func removeLeftFile(of name: String, in vault: OpenVault) throws {
+        let contents = vault.contents
+        guard !contents.hasKey(of: name), contents.enrollments[name] == nil else { return }
+        _ = try home.identityChain(named: name).remove()
     }
 
     /// Adds the sign-in and its tokens to the vault.
@@ -161,6 +172,14 @@ extension VaultOperations {
         record.identifier = new.identifier
         record.formerSites = Array(Set(before).sorted().prefix(VaultLimits.formerSignInSites))
         try contents.setSignIn(record, accessToken: tokens.access)
+        if let former {
+            if new.keepsCertificate == true || new.isSamePerson(as: former) {
+                try contents.giveCertificate(of: former, to: new)
+            } else {
+                // Nobody's requests are answered with another person's certificate.
+                _ = contents.removeCertificate(of: former)
+            }
+        }
         return record
     }
 
@@ -173,6 +192,10 @@ extension VaultOperations {
         defer { withExtendedLifetime(lock) {} }
         try vault.reload()
         guard let record = vault.contents.signIns[name], record.formerSites != nil else { return }
+        if let identityLock = try RenewalLock.acquireIfFree(name, of: home) {
+            defer { withExtendedLifetime(identityLock) {} }
+            try removeLeftFile(of: name, in: vault)
+        }
         try writeSites(of: record, in: vault)
     }
 
@@ -191,6 +214,8 @@ extension VaultOperations {
         guard let vault, vault.contents.signIns[name] != nil else { return unknownSignIn }
         let lock = try renewalLock(name, dialogue, patience: Self.renewalPatience)
         defer { withExtendedLifetime(lock) {} }
+        let identityLock = try ownsIdentity(name, in: vault) ? identityLock(name, dialogue) : nil
+        defer { withExtendedLifetime(identityLock) {} }
         // A renewal may have replaced the tokens.
         let marked = try vault.update { contents -> SignInRecord? in
             guard var record = contents.signIns[name] else { return nil }
@@ -203,7 +228,11 @@ extension VaultOperations {
         let sites = record.sites + (record.formerSites ?? [])
         try SignInSites(home: home, name: name).set([], replacing: sites)
         try BreakerFile(home: home, now: now).nameChanged(name, to: nil)
-        try removeOwnIdentity(of: name, in: vault)
+        let isRemoved = try vault.update { $0.removeCertificate(of: record) }
+        // The file is left if this, or storing the sign-in, was interrupted before.
+        if isRemoved || record.certificates != nil || record.formerSites != nil {
+            try removeLeftFile(of: name, in: vault)
+        }
         let scope = (try? SignInProfile(Array(record.profile.utf8)))?.session
         try vault.update { contents in
             contents.removeSignIn(named: name)
@@ -228,22 +257,37 @@ extension VaultOperations {
     private func renewalLock(
         _ name: String, _ dialogue: OperationDialogue, patience: Duration
     ) throws -> RenewalLock {
-        let lock: RenewalLock?
+        guard let lock = try acquire(RenewalLock.name(ofSignIn: name), dialogue, patience) else {
+            throw CountersignError(
+                .refused, "another process is renewing the access token of \(name.debugDescription)",
+                hint: "try again; `countersign status` shows what it waits for")
+        }
+        return lock
+    }
+
+    /// Waits until no certificate of that name is being requested, and keeps others from it. The caller holds the lock
+    /// of the sign-in already.
+    private func identityLock(_ name: String, _ dialogue: OperationDialogue) throws -> RenewalLock {
+        guard let lock = try acquire(name, dialogue, Self.renewalPatience) else {
+            throw CountersignError(
+                .refused, "another process is requesting a certificate for the identity \(name.debugDescription)",
+                hint: "try again when that is done")
+        }
+        return lock
+    }
+
+    private func acquire(
+        _ name: String, _ dialogue: OperationDialogue, _ patience: Duration
+    ) throws -> RenewalLock? {
         do {
-            lock = try Blocking.run(isAbandoned: dialogue.isAbandoned) { [home] in
-                try await RenewalLock.acquire(RenewalLock.name(ofSignIn: name), of: home, patience: patience) {
+            return try Blocking.run(isAbandoned: dialogue.isAbandoned) { [home] in
+                try await RenewalLock.acquire(name, of: home, patience: patience) {
                     dialogue.report(.waitingForOtherProcess)
                 }
             }
         } catch is CancellationError {
             throw Self.interrupted
         }
-        guard let lock else {
-            throw CountersignError(
-                .refused, "another process is renewing the access token of \(name.debugDescription)",
-                hint: "try again; `countersign status` shows what it waits for")
-        }
-        return lock
     }
 
     /// Longer than a renewal takes if every request to the provider takes its full time.

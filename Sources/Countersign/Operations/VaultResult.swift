@@ -153,7 +153,8 @@ package struct ListedRequest: Equatable, Sendable, Codable {
     /// Sorted by name.
     static func all(in contents: VaultContents) -> [ListedRequest] {
         contents.pendingEnrollments.values.filter(\.isUnderway).sorted { $0.name < $1.name }.compactMap { request in
-            (request.plan ?? contents.enrollments[request.name]).map { ListedRequest(request, for: $0) }
+            if contents.hasAbandonedRequest(named: request.name) { return nil }
+            return (request.plan ?? contents.enrollments[request.name]).map { ListedRequest(request, for: $0) }
         }
     }
 }

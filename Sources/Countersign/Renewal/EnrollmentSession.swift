@@ -35,8 +35,10 @@ struct EnrollmentSession: Sendable {
 
         fileprivate var enroller: Enroller? { if case .enroller(let enroller) = self { enroller } else { nil } }
 
-        /// Whether a password or token may have been sent.
-        var hasCredential: Bool { enroller.map { $0.credential != nil || $0.token != nil } ?? false }
+        /// Whether a password may have been sent.
+        var hasPassword: Bool { enroller?.credential != nil }
+        /// Whether a token may have been sent.
+        var hasToken: Bool { enroller?.token != nil }
 
         fileprivate var kind: ESTClient.Enrollment {
             switch self {
@@ -52,13 +54,22 @@ struct EnrollmentSession: Sendable {
         var credential: PasswordCredential?
         var token: TokenCredential?
         var identity: Identity?
+        /// Why there is no token although the certificate is that of a sign-in.
+        var tokenFault: TokenFault?
 
-        /// Without those of this generation.
-        fileprivate func without(generation: UInt64) -> Enroller {
-            Enroller(
-                credential: credential.flatMap { $0.generation == generation ? nil : $0 },
-                token: token.flatMap { $0.generation == generation ? nil : $0 }, identity: identity)
+        /// Without those that the server has refused before.
+        fileprivate func usable(for record: EnrollmentRecord) -> Enroller {
+            var usable = self
+            if credential?.generation == record.refusedCredential { usable.credential = nil }
+            if let token, token.generation == record.owner?.refusedToken { usable.token = nil }
+            return usable
         }
+    }
+
+    /// Why the access token of a sign-in cannot be sent.
+    struct TokenFault: Sendable {
+        let detail: String
+        let hint: String
     }
 
     struct Answer: Sendable {
@@ -100,7 +111,10 @@ struct EnrollmentSession: Sendable {
                 return try await request(by: .current(current), prepare)
             } catch let error as EnrollmentError where error.isAboutIdentity {
                 if error.mayConcernIdentity, !hasUsableEnroller { throw error }
-                guard enroller.credential != nil || enroller.token != nil || enroller.identity != nil else {
+                guard
+                    enroller.credential != nil || enroller.token != nil || enroller.identity != nil
+                        || enroller.tokenFault != nil
+                else {
                     throw EnrollmentError(
                         error.code, error.detail,
                         hint: "enrol it again with a credential: `countersign certificate enroll "
@@ -115,19 +129,20 @@ struct EnrollmentSession: Sendable {
     /// Whether another authentication than the current certificate can be tried.
     private var hasUsableEnroller: Bool {
         guard record.credential != nil else { return enroller.identity != nil }
-        let usable = enroller.without(generation: record.refusedCredential)
+        let usable = enroller.usable(for: record)
         return usable.credential != nil || usable.token != nil
     }
 
     private func enrollerAuthentication() throws -> Authentication {
         guard let name = record.credential else { return .enroller(enroller) }
         guard enroller.credential != nil || enroller.token != nil else {
+            if let fault = enroller.tokenFault { throw CountersignError(.refused, fault.detail, hint: fault.hint) }
             throw CountersignError(
                 .unknownName,
                 "there is no credential \(name.debugDescription), which enrols identity \"\(record.name)\"",
                 hint: "add it with `countersign credential set \(name) --user …`")
         }
-        let usable = enroller.without(generation: record.refusedCredential)
+        let usable = enroller.usable(for: record)
         guard usable.credential != nil || usable.token != nil else {
             if enroller.token != nil {
                 throw CountersignError(
@@ -163,7 +178,7 @@ struct EnrollmentSession: Sendable {
             if error.rejects == .token, let token = enroller.token {
                 throw CredentialRefused(
                     generation: token.generation ?? 0, name: token.name, isToken: true, server: record.server,
-                    reason: error.detail, turnsDownRequest: error.code == .refused)
+                    reason: error.code == .unauthorized ? "" : error.detail, turnsDownRequest: error.code == .refused)
             }
             guard let credential = enroller.credential else { throw error }
             throw CredentialRefused(
@@ -267,11 +282,17 @@ struct CredentialRefused: DiagnosableError {
     /// It is the access token of a sign-in.
     let isToken: Bool
     let server: String
+    /// Empty if the server gives none.
     let reason: String
     /// Whether the server refused the certificate request as well.
     let turnsDownRequest: Bool
 
-    var detail: String { "\(server) refused the \(isToken ? "access token" : "credential") \"\(name)\": \(reason)" }
+    var detail: String { detail(naming: server) }
+
+    func detail(naming server: String) -> String {
+        let kind = isToken ? "access token" : "credential"
+        return "\(server) refused the \(kind) \"\(name)\"\(reason.isEmpty ? "" : ": \(reason)")"
+    }
 
     var hint: String? {
         isToken

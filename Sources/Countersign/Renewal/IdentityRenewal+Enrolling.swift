@@ -16,24 +16,29 @@ extension IdentityRenewal {
         _ plan: EnrollmentRecord, replaces: Bool, token: TokenKey? = nil, _ options: Options = Options(),
         confirm: AnchorConfirmation? = nil
     ) async throws -> Outcome {
-        try await enroll(plan, replaces: replaces, token: token, signIn: nil, options, confirm: confirm)
+        let lock = try await lock(plan.name, options)
+        return try await enroll(plan, token: token, signIn: nil, options, confirm: confirm, lock) { contents in
+            try check(plan.name, replaces: replaces, isInToken: token != nil, in: contents)
+        }
     }
 
     /// Obtains the certificate of a sign-in, and stores both in one step. If that fails, nothing stays pending either:
-    /// the sign-in does not exist.
+    /// the sign-in does not exist. The caller holds the identity's lock, which the renewal's result goes to.
     func enroll(
-        _ plan: EnrollmentRecord, replaces: Bool, of signIn: SignInInProgress, _ options: Options
+        _ plan: EnrollmentRecord, of signIn: SignInInProgress, _ options: Options, _ lock: RenewalLock
     ) async throws -> Outcome {
-        try await enroll(plan, replaces: replaces, token: nil, signIn: signIn, options, confirm: nil)
+        try await enroll(
+            plan, token: nil, signIn: signIn, options, confirm: nil, lock, checking: signIn.check)
     }
 
     private func enroll(
-        _ plan: EnrollmentRecord, replaces: Bool, token: TokenKey?, signIn: SignInInProgress?, _ options: Options,
-        confirm: AnchorConfirmation?
+        _ plan: EnrollmentRecord, token: TokenKey?, signIn: SignInInProgress?, _ options: Options,
+        confirm: AnchorConfirmation?, _ lock: RenewalLock, checking check: (VaultContents) throws -> Void
     ) async throws -> Outcome {
         let name = plan.name
-        let lock = try await lock(name, options)
-        let before = try begin(plan, replaces: replaces, token: token)
+        // Also while the sign-in is stored, or the request is removed.
+        defer { withExtendedLifetime(lock) {} }
+        let before = try begin(plan, token: token, signIn, checking: check)
         do {
             let outcome = try await perform(name, options, isFirst: true, confirm: confirm, signIn: signIn, lock)
             // The server decides later; the certificate follows the sign-in.
@@ -48,6 +53,7 @@ extension IdentityRenewal {
                 contents.removePendingEnrollment(named: name)
                 if let pending = before.pending, signIn != nil || pending.plan?.makesSameRequest(as: plan) != true {
                     try contents.setPendingEnrollment(pending)
+                    if contents.hasAbandonedRequest(named: name) { contents.removePendingEnrollment(named: name) }
                 }
             }
             throw error
@@ -80,18 +86,20 @@ extension IdentityRenewal {
 
     /// Stores the plan in the vault as pending, and returns what it replaced.
     private func begin(
-        _ plan: EnrollmentRecord, replaces: Bool, token: TokenKey?
+        _ plan: EnrollmentRecord, token: TokenKey?, _ signIn: SignInInProgress?,
+        checking check: (VaultContents) throws -> Void
     ) throws -> (pending: PendingEnrollment?, leafSHA256: [UInt8]?) {
         let name = plan.name
         return try vault.update { contents in
-            try check(name, replaces: replaces, isInToken: token != nil, in: contents)
+            try check(contents)
             let before = (contents.pendingEnrollments[name], contents.leafSHA256(of: name))
             var plan = plan
             plan.refusedCredential = contents.refusal(of: plan)
-            // A pending request to another server, or for other names, is not the one that the plan describes.
+            // A pending request to another server, or for other names, is not the one that the plan describes. Nor is
+            // that of another person.
             var pending =
-                if let pending = before.0, pending.plan?.makesSameRequest(as: plan) == true,
-                    pending.token?.uri == token?.uri
+                if let pending = before.0, let former = pending.plan, former.makesSameRequest(as: plan),
+                    contents.canContinue(former, with: signIn), pending.token?.uri == token?.uri
                 {
                     pending
                 } else {
@@ -109,8 +117,11 @@ extension IdentityRenewal {
 
 /// A sign-in whose certificate is requested before it is stored.
 struct SignInInProgress: Sendable {
+    let new: NewSignIn
     /// The new access token, which the vault does not have yet.
     let token: TokenCredential
+    /// Throws if the vault has another identity of that name.
+    let check: @Sendable (VaultContents) throws -> Void
     /// Stores the sign-in, in the same step as the certificate.
     let store: @Sendable (inout VaultContents) throws -> Void
 }
@@ -124,6 +135,13 @@ extension EnrollmentRecord {
 }
 
 extension VaultContents {
+    /// Whether a pending request belongs to the same owner as a new one: to no sign-in, or to the person who signs in
+    /// again.
+    fileprivate func canContinue(_ former: EnrollmentRecord, with signIn: SignInInProgress?) -> Bool {
+        guard let signIn else { return former.owner == nil }
+        return self.signIn(of: former).map { signIn.new.isSamePerson(as: $0) } ?? false
+    }
+
     /// The generation of the plan's credential that the plan's server is known to have refused; 0 if there is none.
     fileprivate func refusal(of plan: EnrollmentRecord) -> UInt64 {
         let known = [enrollments[plan.name], pendingEnrollments[plan.name]?.plan].compactMap(\.self)

@@ -89,14 +89,27 @@ extension RenewalAttempt {
         }
     }
 
+    /// Whether the identity may get its present certificate back if a site rejects the new one: not if that is another
+    /// person's, or another service has issued it.
+    private func keepsPrevious(of record: EnrollmentRecord, in contents: VaultContents) -> Bool {
+        guard let present = contents.enrollments[name] else { return record.owner == nil }
+        guard let owner = record.owner else { return present.owner == nil }
+        guard present.server == record.server else { return false }
+        guard let signIn else { return present.owner?.signIn == owner.signIn }
+        // The sign-in before, which is replaced in the same step.
+        guard let former = contents.signIn(of: present) else { return false }
+        return signIn.new.isSamePerson(as: former)
+    }
+
     private func commit(_ identity: Identity) throws {
         let time = now
         try vault.update { contents in
             var record = try record(in: contents)
             let before = StoredIdentity(named: name, in: contents, home: home).identity
-            record.previous = contents.enrollments[name]?.previous
+            let keepsPrevious = keepsPrevious(of: record, in: contents)
+            record.previous = keepsPrevious ? contents.enrollments[name]?.previous : nil
             let isKept = record.previous?.leaf?.isValid(at: time) ?? false
-            if let before, !isKept, before.leaf != identity.leaf {
+            if let before, keepsPrevious, !isKept, before.leaf != identity.leaf {
                 // A key in a token can only be restored by its token's URI, which remains that of the new certificate.
                 let isSameKey = identity.key.isInToken && identity.key.matches(before.leaf)
                 let key: Secret? =

@@ -24,6 +24,11 @@ struct RenewalAttempt: Sendable {
 
     func run(patienceSeconds: Int64) async throws -> RenewalOutcome {
         do {
+            if !isFirst, vault.contents.hasAbandonedRequest(named: name) {
+                try vault.update { contents in
+                    if contents.hasAbandonedRequest(named: name) { contents.removePendingEnrollment(named: name) }
+                }
+            }
             if case .issued = vault.contents.pendingEnrollments[name]?.state {
                 if let leaf = try await install() { return .renewed(leaf) }
             }
@@ -33,8 +38,9 @@ struct RenewalAttempt: Sendable {
             }
             return .renewed(leaf)
         } catch {
+            let isOfSignIn = (try? record())?.owner != nil
             if !error.isCancellation { try recordFailure(error) }
-            throw error
+            throw isOfSignIn ? error.withoutFingerprints : error
         }
     }
 
@@ -119,7 +125,7 @@ struct RenewalAttempt: Sendable {
                 context.report(.waiting(server: try record().server, until: retryAt))
                 try await Task.sleep(for: .seconds(retryAt - now))
             }
-            let session = try session(confirming: confirm)
+            let session = try session(confirming: confirm, tokenFault: try await renewToken())
             confirm = nil
             context.report(.asking(server: try record().server))
             let answer = try await session.request { attributes throws in try pendingKey(for: attributes) }
@@ -147,7 +153,8 @@ struct RenewalAttempt: Sendable {
             try updateRecord(in: &contents) { record in
                 record.anchors = answer.anchors.map(\.der)
                 record.serverAnchors = record.serverAnchors.rolledOver(by: answer.published, at: now)
-                if answer.authentication.hasCredential { record.refusedCredential = 0 }
+                if answer.authentication.hasPassword { record.refusedCredential = 0 }
+                if answer.authentication.hasToken { record.owner?.refusedToken = 0 }
                 // The server accepted the current identity, so the one it replaced is no longer needed.
                 if case .current = answer.authentication { record.previous = nil }
             }
@@ -160,7 +167,9 @@ struct RenewalAttempt: Sendable {
         }
     }
 
-    func session(confirming confirm: AnchorConfirmation? = nil) throws -> EnrollmentSession {
+    func session(
+        confirming confirm: AnchorConfirmation? = nil, tokenFault: EnrollmentSession.TokenFault? = nil
+    ) throws -> EnrollmentSession {
         let contents = vault.contents
         let record = try record()
         var refused: [Certificate] = []
@@ -170,13 +179,13 @@ struct RenewalAttempt: Sendable {
         let listed = listedEnroller(record, contents)
         let enroller = (record.identity ?? listed.identity).map { StoredIdentity(named: $0, in: contents, home: home) }
         if let key = enroller?.refusedPIN { try vault.update { $0.refusePIN(of: key) } }
-        let token = signIn?.token ?? record.credential.flatMap { contents.accessToken(named: $0) }
+        let token = signIn?.token ?? contents.accessToken(for: record, at: now)
         return try EnrollmentSession(
             record: record, homeAnchors: record.serverAnchors == .implicit ? try home.anchorFiles() : AnchorFiles(),
             refusing: refused, current: plan(in: contents) == nil ? try workingIdentity() : nil,
             enroller: EnrollmentSession.Enroller(
                 credential: (listed.credential ?? record.credential).flatMap { contents.credentials[$0] },
-                token: token, identity: enroller?.identity),
+                token: token, identity: enroller?.identity, tokenFault: token == nil ? tokenFault : nil),
             now: context.now, report: context.report, confirm: confirmation)
     }
 
@@ -186,7 +195,7 @@ struct RenewalAttempt: Sendable {
         _ record: EnrollmentRecord, _ contents: VaultContents
     ) -> (credential: String?, identity: String?) {
         // A faulty list permits nothing.
-        guard let name = record.credential, signIn != nil || contents.signIns[name] != nil,
+        guard signIn != nil || contents.signIn(of: record) != nil,
             let listed = try? home.sites().authentication(at: try ESTEndpoint(parsing: record.server).origin)
         else { return (nil, nil) }
         return (listed.credential, listed.identity == self.name ? nil : listed.identity)
@@ -269,13 +278,12 @@ struct RenewalAttempt: Sendable {
             try updateRecord(in: &contents) { record in
                 record.failures = record.failures == .max ? .max : record.failures + 1
                 record.lastFailure = max(0, now)
-                if let refusal, refusal.generation != 0 { record.refusedCredential = refusal.generation }
+                if let refusal { record.note(refusal) }
             }
-            if let refusal, refusal.generation != 0, var enrollment = contents.enrollments[name],
-                enrollment.server == failed.server,
+            if let refusal, var enrollment = contents.enrollments[name], enrollment.server == failed.server,
                 enrollment.credential == failed.credential
             {
-                enrollment.refusedCredential = refusal.generation
+                enrollment.note(refusal)
                 try contents.setEnrollment(enrollment)
             }
             // A request that the server has refused is not repeated with the same key.
@@ -286,7 +294,24 @@ struct RenewalAttempt: Sendable {
     }
 }
 
+extension EnrollmentRecord {
+    fileprivate mutating func note(_ refusal: CredentialRefused) {
+        guard refusal.generation != 0 else { return }
+        if refusal.isToken { owner?.refusedToken = refusal.generation } else { refusedCredential = refusal.generation }
+    }
+}
+
 extension Error {
+    /// Without advice to choose other anchors, which are those of the profile.
+    fileprivate var withoutFingerprints: any Error {
+        guard let error = self as? EnrollmentError, error.hint?.contains("--fingerprint") == true else {
+            return self
+        }
+        return EnrollmentError(
+            error.code, error.detail,
+            hint: "if the service has a new CA, ask for a profile that names it, and sign in again with that")
+    }
+
     /// Whether the server refused the certificate request, or issued a certificate that does not match it. False for
     /// errors of the connection or the authentication.
     fileprivate var isAboutRequest: Bool {

@@ -55,7 +55,8 @@ package struct RenewalState: Equatable, Sendable, Codable {
         // A failure in the future was recorded by a clock that was wrong.
         let lastFailure = record.map { $0.lastFailure > now ? 0 : $0.lastFailure } ?? 0
         let attempt = schedule.nextAttempt(failures: record?.failures ?? 0, lastFailure: lastFailure)
-        nextAttempt = max(attempt, contents?.pendingEnrollments[name]?.retryTime(at: now) ?? 0)
+        let pending = contents?.hasAbandonedRequest(named: name) == true ? nil : contents?.pendingEnrollments[name]
+        nextAttempt = max(attempt, pending?.retryTime(at: now) ?? 0)
     }
 
     private static func need(

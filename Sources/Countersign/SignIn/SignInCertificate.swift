@@ -20,19 +20,31 @@ package struct ListedCertificate: Equatable, Sendable, Codable {
     package let pendingUntil: Int64?
     /// Failed renewals since the last success.
     package let failures: UInt32
+    /// There is neither a certificate nor a request for one: the server has refused it.
+    package let isMissing: Bool?
 
-    /// Nil if the vault has no certificate of the sign-in.
+    /// Nil if the profile names no EST service, or a person has put another identity in the place of the certificate.
     init?(of record: SignInRecord, in contents: VaultContents) {
-        guard contents.hasOwnIdentity(record) else { return nil }
-        let enrollment = contents.enrollments[record.name]
-        let pending = contents.pendingEnrollments[record.name]
-        guard let plan = enrollment ?? pending?.plan else { return nil }
+        let name = record.name
+        let enrollment = contents.ownsCertificate(record) ? contents.enrollments[name] : nil
+        let isOwnRequest =
+            contents.ownsRequest(record) || enrollment != nil && contents.pendingEnrollments[name]?.plan == nil
+        let pending = isOwnRequest ? contents.pendingEnrollments[name] : nil
+        guard let plan = enrollment ?? pending?.plan else {
+            guard let service = record.certificates, !contents.hasKey(of: name), contents.plan(of: name) == nil else {
+                return nil
+            }
+            server = service.endpoint.description
+            (subject, notAfter, pendingUntil, failures, isMissing) = (nil, nil, nil, 0, true)
+            return
+        }
         let leaf = enrollment?.chain.first.flatMap { try? Certificate(der: $0) }
         server = plan.server
         subject = leaf?.subject
         notAfter = leaf?.notAfter
         pendingUntil = pending?.isUnderway == true ? pending?.retryAt : nil
         failures = plan.failures
+        isMissing = nil
     }
 }
 
@@ -48,7 +60,7 @@ struct CertificateNotIssued: DiagnosableError {
         self.server = server
         isTransient = (cause as? EnrollmentError)?.isTransient ?? false
         let diagnostic = Diagnostic.all(in: cause).first
-        reason = diagnostic?.message ?? "\(cause)"
+        reason = (cause as? CredentialRefused)?.detail(naming: "it") ?? diagnostic?.message ?? "\(cause)"
         hint = diagnostic?.hint
     }
 
@@ -61,26 +73,59 @@ extension SignInRecord {
 }
 
 extension VaultContents {
-    /// The access token of a sign-in; nil for the name of anything else.
-    func accessToken(named name: String) -> TokenCredential? { signIns[name] == nil ? nil : tokens[name] }
+    /// The sign-in that an enrolment belongs to; nil if it belongs to none, or to one that is not stored, yet or any
+    /// more.
+    func signIn(of plan: EnrollmentRecord) -> SignInRecord? {
+        signIns[plan.name].flatMap { plan.belongs(to: $0) ? $0 : nil }
+    }
 
-    /// Whether the identity with the sign-in's name was enrolled, or is being enrolled, for the sign-in: at the service
-    /// of its profile, with its access token. A person may have put another one in its place.
-    func hasOwnIdentity(_ signIn: SignInRecord) -> Bool {
+    /// Whether the identity with the sign-in's name was enrolled for the sign-in. A person may have put another one in
+    /// its place.
+    func ownsCertificate(_ signIn: SignInRecord) -> Bool { enrollments[signIn.name]?.belongs(to: signIn) ?? false }
+
+    /// Whether the certificate that is requested for the identity with the sign-in's name is the sign-in's.
+    func ownsRequest(_ signIn: SignInRecord) -> Bool {
+        pendingEnrollments[signIn.name]?.plan?.belongs(to: signIn) ?? false
+    }
+
+    /// Whether a certificate is requested for a sign-in that is not stored: the command that signs in is not done, or
+    /// was killed. It is killed if the caller holds the identity's ``RenewalLock``.
+    func hasAbandonedRequest(named name: String) -> Bool {
+        guard let plan = pendingEnrollments[name]?.plan, plan.owner != nil else { return false }
+        return signIn(of: plan) == nil
+    }
+
+    /// Removes the certificate of a sign-in, and the request for one. Another identity of that name stays, and so does
+    /// a request for one. Returns whether the identity's key was removed, so that its file has no use.
+    mutating func removeCertificate(of signIn: SignInRecord) -> Bool {
         let name = signIn.name
-        guard let server = signIn.certificates?.endpoint.description else { return false }
-        return [enrollments[name], pendingEnrollments[name]?.plan].contains { plan in
-            plan?.credential == name && plan?.server == server
+        if ownsRequest(signIn) || hasAbandonedRequest(named: name) { removePendingEnrollment(named: name) }
+        guard ownsCertificate(signIn) else { return false }
+        if pendingEnrollments[name]?.plan == nil { removePendingEnrollment(named: name) }
+        removeIdentityKey(named: name)
+        removeTokenKey(named: name)
+        removeEnrollment(named: name)
+        return true
+    }
+
+    /// Gives the certificate of a sign-in, and the request for one, to the sign-in that has taken its place.
+    mutating func giveCertificate(of former: SignInRecord, to new: NewSignIn) throws(VaultError) {
+        if ownsCertificate(former), var record = enrollments[former.name] {
+            record.owner?.signIn = new.identifier
+            try setEnrollment(record)
+        }
+        if ownsRequest(former), var pending = pendingEnrollments[former.name] {
+            pending.plan?.owner?.signIn = new.identifier
+            try setPendingEnrollment(pending)
         }
     }
 }
 
-extension VaultContents {
-    /// Whether all that there is of the identity is a request with the access token of a sign-in that is not stored,
-    /// yet or ever.
-    func hasAbandonedRequest(named name: String) -> Bool {
-        pendingEnrollments[name]?.plan?.credential == name && enrollments[name] == nil && !hasKey(of: name)
-            && !credentialNames.contains(name)
+extension NewSignIn {
+    /// Whether the same person has signed in again at the same provider.
+    func isSamePerson(as former: SignInRecord) -> Bool {
+        guard issuer == former.issuer, subject == former.subject else { return false }
+        return !subject.isEmpty || !account.isEmpty && account == former.account
     }
 }
 
@@ -91,6 +136,11 @@ extension EnrollmentRecord {
         self.init(
             name: new.name, server: service.endpoint.description, subject: Self.subject(of: new),
             keySpecification: service.key?.rawValue ?? Self.anyKey, anchors: anchors, credential: new.name)
+        owner = Owner(signIn: new.identifier)
+    }
+
+    func belongs(to signIn: SignInRecord) -> Bool {
+        name == signIn.name && owner.map { $0.signIn == signIn.identifier } ?? false
     }
 
     /// The first that a certificate can have of the account's name, the subject's, and the sign-in's.

@@ -17,7 +17,7 @@ struct SignInRenewal: Sendable {
 
     /// The vault as it is open now: after a change of the passphrase, only that one can be written. While the vault is
     /// locked, new tokens are stored nevertheless.
-    private var vault: OpenVault { renewals.keeper.vault ?? firstVault }
+    private var vault: OpenVault { renewals.openVault() ?? firstVault }
 
     /// Tokens from the provider.
     struct Received: Sendable {
@@ -55,7 +55,7 @@ struct SignInRenewal: Sendable {
             received = try await askBroker(profile)
             return
         }
-        let client = try renewals.keeper.home.providerClient(now: renewals.now)
+        let client = try renewals.home.providerClient(now: renewals.now)
         var machine = machine(profile)
         var action = machine.start()
         var hasSentToken = false
@@ -102,7 +102,7 @@ struct SignInRenewal: Sendable {
     }
 
     private func askBroker(_ profile: SignInProfile) async throws -> Received {
-        let broker = BrokerSignIn(profile, environment: renewals.keeper.environment, now: renewals.now)
+        let broker = BrokerSignIn(profile, environment: renewals.environment, now: renewals.now)
         let tokens = try await broker.renew(account: record.account, replacing: token.token)
         guard tokens.accessToken.count <= VaultLimits.passwordBytes else {
             throw CountersignError(.refused, "the identity broker sent an access token that cannot be stored")
@@ -134,7 +134,7 @@ struct SignInRenewal: Sendable {
             let profile = try SignInProfile(Array(record.profile.utf8))
             // The broker keeps what it has issued.
             if profile.usesBroker { return nil }
-            let client = try renewals.keeper.home.providerClient(now: renewals.now)
+            let client = try renewals.home.providerClient(now: renewals.now)
             // A task of its own, which a cancellation does not reach.
             return await Task.detached { await client.revoke(received.tokens, of: profile).warning }.value
         } catch {
@@ -161,7 +161,7 @@ struct SignInRenewal: Sendable {
         }
         guard let new = stored?.tagged(with: vault.tagKey) else { return nil }
         if let tag = new.tag {
-            try? BreakerFile(home: renewals.keeper.home, now: renewals.now).nameChanged(record.name, to: .tag(tag))
+            try? BreakerFile(home: renewals.home, now: renewals.now).nameChanged(record.name, to: .tag(tag))
         }
         return new
     }

@@ -7,6 +7,7 @@ import CountersignProxy
 import CountersignSignIn
 import CountersignVault
 import Dispatch
+import FoundationEssentials
 import Logging
 import Synchronization
 
@@ -16,7 +17,13 @@ import Synchronization
 /// Of the requests that need the same token, one renews it and the others wait, in this process and in others: a
 /// provider that rotates refresh tokens takes a second use of one for theft (RFC 9700 §4.14.2).
 final class SignInRenewals: Sendable {
-    let keeper: PolicyKeeper
+    let home: Home
+    /// The environment of the process.
+    let environment: [String: String]
+    /// The vault as it is open now; nil while it is locked.
+    let openVault: @Sendable () -> OpenVault?
+    /// Makes a change to the vault take effect.
+    private let changed: @Sendable () -> Void
     let logger: Logger
     /// Seconds since 1970.
     let now: @Sendable () -> Int64
@@ -50,11 +57,30 @@ final class SignInRenewals: Sendable {
     }
 
     /// `delay` is from 0 to 1; at 1, the renewal begins when half of the margin is over.
-    init(
+    convenience init(
         keeper: PolicyKeeper, logger: Logger, delay: Double = .random(in: 0..<1),
         now: @escaping @Sendable () -> Int64
     ) {
-        self.keeper = keeper
+        self.init(
+            home: keeper.home, environment: keeper.environment, openVault: { keeper.vault },
+            changed: { keeper.refresh(force: true) }, logger: logger, delay: delay, now: now)
+    }
+
+    /// For one token, without a proxy. Logs nothing.
+    convenience init(home: Home, vault: OpenVault, now: @escaping @Sendable () -> Int64) {
+        self.init(
+            home: home, environment: ProcessInfo.processInfo.environment, openVault: { vault }, changed: {},
+            logger: Logger(label: "countersign") { _ in SwiftLogNoOpLogHandler() }, delay: 0, now: now)
+    }
+
+    private init(
+        home: Home, environment: [String: String], openVault: @escaping @Sendable () -> OpenVault?,
+        changed: @escaping @Sendable () -> Void, logger: Logger, delay: Double, now: @escaping @Sendable () -> Int64
+    ) {
+        self.home = home
+        self.environment = environment
+        self.openVault = openVault
+        self.changed = changed
         self.logger = logger
         self.delay = delay
         self.now = now
@@ -72,7 +98,7 @@ final class SignInRenewals: Sendable {
 
     /// Begins to renew the tokens that are about to expire. Reads no file.
     func renewAhead() {
-        guard let vault = keeper.vault else { return }
+        guard let vault = openVault() else { return }
         let (contents, time) = (vault.contents, now())
         for record in contents.signIns.values {
             guard let due = record.renewalTime(delayedBy: delay), due <= time, time < record.expires,
@@ -87,12 +113,12 @@ final class SignInRenewals: Sendable {
 
     /// Completes the list of sites for the sign-ins for which that was interrupted. Reads no file if there are none.
     func completeLists() {
-        guard let vault = keeper.vault else { return }
+        guard let vault = openVault() else { return }
         let (signIns, time) = (vault.contents.signIns.values, now())
         for record in signIns where record.formerSites != nil {
             guard !state.withLock({ $0.listFailures.isPaused(record, at: time) }) else { continue }
             do {
-                try VaultOperations(home: keeper.home, vault: vault, now: now).finishSignIn(record.name)
+                try VaultOperations(home: home, vault: vault, now: now).finishSignIn(record.name)
                 state.withLock { $0.listFailures.forget(record.name) }
             } catch {
                 let isFirst = state.withLock { $0.listFailures.note(record, at: time) == 1 }
@@ -148,15 +174,15 @@ final class SignInRenewals: Sendable {
         }
         do {
             let lock = try await RenewalLock.acquire(
-                RenewalLock.name(ofSignIn: name), of: keeper.home, patience: Self.lockPatience, waits: {})
+                RenewalLock.name(ofSignIn: name), of: home, patience: Self.lockPatience, waits: {})
             guard let lock else {
-                let detail = RenewalLock.unstoredReason(RenewalLock.name(ofSignIn: name), of: keeper.home)
+                let detail = RenewalLock.unstoredReason(RenewalLock.name(ofSignIn: name), of: home)
                 return .unavailable(
                     reason: detail.map { "another process has the new access token of \"\(name)\": \($0)" }
                         ?? "another process is renewing the access token of \"\(name)\"")
             }
             defer { withExtendedLifetime(lock) {} }
-            guard let vault = keeper.vault else { return .unavailable(reason: HomeSnapshot.vaultIsLocked) }
+            guard let vault = openVault() else { return .unavailable(reason: HomeSnapshot.vaultIsLocked) }
             try vault.reload()
             guard let record = vault.contents.signIns[name], let token = vault.contents.tokens[name] else {
                 return .unavailable(reason: "the sign-in \"\(name)\" was removed")
@@ -174,7 +200,7 @@ final class SignInRenewals: Sendable {
             return .unavailable(reason: "the proxy is stopping")
         } catch {
             // Nothing can be recorded in a vault that cannot be read.
-            if let record = keeper.vault?.contents.signIns[name] { pause(after: record) }
+            if let record = openVault()?.contents.signIns[name] { pause(after: record) }
             return failed(name, error)
         }
     }
@@ -272,7 +298,7 @@ final class SignInRenewals: Sendable {
 
     /// Makes a change to the vault take effect in the policy.
     func applyChange() async {
-        try? await onQueue { [keeper] in keeper.refresh(force: true) }
+        try? await onQueue { [changed] in changed() }
     }
 
     /// Runs what reads or writes files, and may wait for another process, off the threads of the concurrency pool.

@@ -31,10 +31,22 @@ package struct EnrollmentRecord: Equatable, Sendable {
     package var previous: PreviousIdentity?
     /// The generation of the credential that the server refused; 0 if it refused none.
     package var refusedCredential: UInt64 = 0
+    /// The sign-in that the certificate belongs to; nil if it belongs to none.
+    package var owner: Owner?
     /// Failed attempts since the last success.
     package var failures: UInt32 = 0
     /// When the last one failed, in seconds since 1970; 0 if none did.
     package var lastFailure: Int64 = 0
+
+    /// A sign-in whose access token of the same name enrols the identity, and with which it is removed.
+    package struct Owner: Equatable, Sendable {
+        /// ``SignInRecord/identifier``, which tells it from other sign-ins of that name. Not empty.
+        package var signIn: String
+        /// The generation of the access token that the server refused; 0 if it refused none.
+        package var refusedToken: UInt64 = 0
+
+        package init(signIn: String) { self.signIn = signIn }
+    }
 
     /// The ``keySpecification`` of an identity whose key stays in a token. Each certificate is for the same key.
     package static let tokenKey = "token"

@@ -104,7 +104,8 @@ package struct VaultContents: Equatable, Sendable {
         credentials.count + tokens.count + principals.count + signIns.count + sessions.count + identityKeys.count
             + (interception == nil ? 0 : 1) + trustExceptions.count + enrollments.count + pendingEnrollments.count
             + tokenKeys.count
-            + serverAnchors.reduce(0) { $0 + $1.records.count } + pendingTokens.count + (hasOwnOrder ? 1 : 0)
+            + serverAnchors.reduce(0) { $0 + $1.records.count } + owners.reduce(0) { $0 + $1.records.count }
+            + pendingTokens.count + (hasOwnOrder ? 1 : 0)
             + (tagKey == nil ? 0 : 1)
     }
 

@@ -137,6 +137,7 @@ extension VaultLimits {
         if let previous = record.previous, !isCertificates(previous.chain, atLeast: 1) {
             return "a previous identity without a valid chain"
         }
+        if let owner = record.owner, !isValid(owner) { return "a sign-in without an identifier" }
         if record.refusedCredential > generation || record.lastFailure < 0 { return "a number out of range" }
         return nil
     }
@@ -158,6 +159,10 @@ extension VaultLimits {
 
     static func areValid(_ anchors: EnrollmentRecord.ServerAnchors) -> Bool {
         if case .own(let certificates) = anchors { isCertificates(certificates, atLeast: 1) } else { true }
+    }
+
+    static func isValid(_ owner: EnrollmentRecord.Owner) -> Bool {
+        isLine(owner.signIn, upTo: signInLineBytes) && owner.refusedToken <= generation
     }
 
     private static func isLine(_ text: String, upTo limitBytes: Int) -> Bool {

@@ -20,6 +20,8 @@ enum RecordKind: UInt8 {
     case session = 14
     case identityOrder = 16
     case tagKey = 17
+    case enrollmentOwner = 18
+    case pendingOwner = 19
 }
 
 /// Writes integers and fields one after the other. Without an output it only counts the bytes.

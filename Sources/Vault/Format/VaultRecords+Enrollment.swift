@@ -53,6 +53,12 @@ extension RecordWriter {
         }
     }
 
+    mutating func append(_ owner: EnrollmentRecord.Owner, of name: String) {
+        field(name)
+        field(owner.signIn)
+        append(owner.refusedToken)
+    }
+
     private mutating func append(certificates: [[UInt8]]) {
         append(UInt32(certificates.count))
         for certificate in certificates { append(bytes: certificate) }
@@ -116,6 +122,14 @@ extension RecordReader {
         return anchors
     }
 
+    /// The fields after the name.
+    mutating func owner() throws(VaultError) -> EnrollmentRecord.Owner {
+        var owner = EnrollmentRecord.Owner(signIn: try text())
+        owner.refusedToken = try number(UInt64.self)
+        guard VaultLimits.isValid(owner) else { throw Self.malformed("the sign-in of an enrolment") }
+        return owner
+    }
+
     private mutating func nameIfThere() throws(VaultError) -> String? {
         let name = try text()
         guard !name.isEmpty else { return nil }
@@ -149,6 +163,17 @@ extension VaultContents {
         return lists.map { kind, found in
             (kind, found.filter { $0.value != .same }.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
         }
+    }
+}
+
+extension VaultContents {
+    /// The sign-ins that enrolments belong to, in the order of the records.
+    var owners: [(kind: RecordKind, records: [(name: String, owner: EnrollmentRecord.Owner)])] {
+        let lists = [
+            (RecordKind.enrollmentOwner, enrollments.compactMapValues(\.owner)),
+            (.pendingOwner, pendingEnrollments.compactMapValues { $0.plan?.owner }),
+        ]
+        return lists.map { kind, found in (kind, found.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }) }
     }
 }
 

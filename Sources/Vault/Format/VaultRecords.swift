@@ -43,6 +43,9 @@ import CountersignCryptography
 ///     kind 16, the order in which the identities with a key were added, if that is not the order of their names: a
 ///         list of all their names
 ///     kind 17, the key of the breaker's tags: 32 bytes in a field; only in a vault that has been rekeyed
+///     kind 18, the sign-in that an enrolment of kind 5 belongs to: name, identifier of the sign-in, 8 bytes generation
+///         of the refused access token
+///     kind 19, the same for the enrolment in a record of kind 6
 ///
 /// Records are sorted by kind, then by name (kind 4: host, port and leaf; kind 14: group and host), and no two are the
 /// same in these: contents have exactly one encoding. An unknown kind is an error. Ignoring it would lose the record
@@ -141,6 +144,11 @@ enum VaultRecords {
             }
         }
         if let key = contents.tagKey { writer.record(.tagKey) { $0.field(key) } }
+        for (kind, records) in contents.owners {
+            for (name, owner) in records {
+                writer.record(kind) { $0.append(owner, of: name) }
+            }
+        }
     }
 
     private static func read(_ reader: inout RecordReader) throws(VaultError) -> VaultContents {
@@ -280,6 +288,18 @@ enum VaultRecords {
             let key = try body.secret(upTo: VaultLimits.digestBytes)
             guard key.count == VaultLimits.digestBytes else { throw RecordReader.malformed("the key of tags") }
             parts.tagKey = key
+        case .enrollmentOwner:
+            let name = try parts.name(of: kind, in: &body)
+            let owner = try body.owner()
+            guard parts.enrollments[name] != nil else { throw RecordReader.malformed("an owner without an enrolment") }
+            parts.enrollments[name]?.owner = owner
+        case .pendingOwner:
+            let name = try parts.name(of: kind, in: &body)
+            let owner = try body.owner()
+            guard parts.pendingEnrollments[name]?.plan != nil else {
+                throw RecordReader.malformed("an owner without an enrolment")
+            }
+            parts.pendingEnrollments[name]?.plan?.owner = owner
         }
         guard body.isAtEnd else { throw RecordReader.malformed("a record of kind \(code) is too long") }
     }

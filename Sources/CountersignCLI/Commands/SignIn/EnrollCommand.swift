@@ -144,6 +144,11 @@ struct EnrollCommand: AsyncParsableCommand {
         if let cookies { Self.store(cookies, in: vault) }
         vault.refreshServer()
         let stored = try? vault.signIns(.listSignIns).first { $0.name == new.name }
+        if profile.certificates != nil, let stored, stored.certificate.map({ $0.isMissing == true }) ?? true {
+            throw CountersignError(
+                .refused, "the running server has stored the sign-in without its certificate",
+                hint: "it is an earlier version: restart `countersign serve`, and run `countersign enroll \(new.name)`")
+        }
         reporter.stored(new, stored?.certificate)
     }
 
@@ -219,8 +224,8 @@ struct EnrollCommand: AsyncParsableCommand {
                 guard progress == .waitingForOtherProcess else { return }
                 Console.log(
                     "info",
-                    "another process is renewing the access token of \(new.name.debugDescription): waiting for it; "
-                        + "Ctrl-C revokes the new tokens")
+                    "another process is renewing the access token or the certificate of "
+                        + "\(new.name.debugDescription): waiting for it; Ctrl-C revokes the new tokens")
             })
         guard case .done = result else { throw VaultSession.unexpected }
     }

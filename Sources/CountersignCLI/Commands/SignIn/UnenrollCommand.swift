@@ -35,7 +35,16 @@ struct UnenrollCommand: ParsableCommand {
         let home = try homeOption.located()
         let session = try VaultAccess(home: home, secrets: secrets.input).session()
         let name = try name ?? Self.only(session.signIns(.listSignIns))
-        switch try session.perform(.removeSignIn(name: name)) {
+        let result = try session.perform(
+            .removeSignIn(name: name),
+            report: { progress in
+                guard progress == .waitingForOtherProcess else { return }
+                Console.log(
+                    "info",
+                    "another process is renewing the access token or the certificate of \(name.debugDescription): "
+                        + "waiting for it")
+            })
+        switch result {
         case .removed(count: 0, let known):
             throw CountersignError.unknown("sign-in", name, known: known, addedBy: "enroll")
         case .signedOut(let result):
@@ -185,6 +194,7 @@ struct StatusCommand: ParsableCommand {
 
 extension ListedCertificate {
     fileprivate func state(at now: Int64) -> String {
+        if isMissing == true { return "refused; sign in again to request one" }
         guard let notAfter else { return pendingUntil == nil ? "to be requested" : "the server has not decided yet" }
         if notAfter <= now { return "expired \(WallClock.rfc3339(notAfter))" }
         let renewal = pendingUntil == nil ? failures > 0 ? ", not renewed" : "" : ", renewal requested"
