@@ -115,7 +115,7 @@ import Testing
         let bench = try SignInSandbox()
         let result = try bench.enroll("--events", "--name", "work")
         let events = try events(result)
-        #expect(events.compactMap { $0["event"] } == ["started", "page", "authorized", "finished", "stored"])
+        try #require(events.compactMap { $0["event"] } == ["started", "page", "authorized", "finished", "stored"])
         #expect(events.first == ["event": "started", "issuer": bench.provider.issuer], "\(result.said)")
         #expect(events[1].keys.sorted() == ["event", "url"])
         #expect(events[1]["url"] == TextFile.lines(bench.file("browser.arguments")).last)
@@ -133,7 +133,7 @@ import Testing
         let bench = try SignInSandbox()
         let result = try bench.enroll("--events", "--user-agent", "device")
         let events = try events(result)
-        #expect(events.compactMap { $0["event"] } == ["started", "code", "finished", "stored"], "\(result.said)")
+        try #require(events.compactMap { $0["event"] } == ["started", "code", "finished", "stored"], "\(result.said)")
         let page = "\(bench.provider.issuer)/enter?user_code=WDJB-MJHT"
         #expect(events[1] == ["event": "code", "url": page, "code": "WDJB-MJHT"])
     }
@@ -148,7 +148,7 @@ import Testing
                 """)
         let ignored = try events(try bench.enroll("--events"))
         let names = ["started", "page", "redirect-ignored", "authorized", "finished", "stored"]
-        #expect(ignored.compactMap { $0["event"] } == names, "\(ignored)")
+        try #require(ignored.compactMap { $0["event"] } == names, "\(ignored)")
         #expect(ignored[2]["reason"]?.contains("does not belong to this sign-in") == true)
         #expect(ignored[2].keys.sorted() == ["event", "reason"])
         try bench.write(browser: "#!/bin/sh\nexit 1\n")
