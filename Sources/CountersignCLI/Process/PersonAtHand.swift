@@ -9,17 +9,28 @@ import Logging
 struct PersonAtHand: Sendable {
     private let environment: [String: String]
     private let hasDisplay: Bool
-    private let hasTerminal: Bool
 
     /// Nil if there is nobody: neither a display nor a terminal, or the server is a service. systemd tells a service
-    /// its process identifier, and where to report its state; programs that a service starts inherit only the rest.
+    /// its process identifier, where to report its state, and which stream is the journal's; programs that a service
+    /// starts inherit only the rest.
     init?(in environment: [String: String]) {
-        let isService = environment["SYSTEMD_EXEC_PID"] == "\(getpid())" || environment["NOTIFY_SOCKET"] != nil
+        let isService =
+            environment["SYSTEMD_EXEC_PID"] == "\(getpid())" || environment["NOTIFY_SOCKET"] != nil
+            || Self.isJournal(STDERR_FILENO, environment)
         hasDisplay = UserAgentKind.preferred(in: environment) == .system
-        hasTerminal = isatty(STDERR_FILENO) == 1
-        guard !isService, hasDisplay || hasTerminal else { return nil }
+        guard !isService, hasDisplay || Self.hasTerminal else { return nil }
         self.environment = environment
     }
+
+    /// Whether the descriptor is the stream to the journal, `device:inode`; systemd.exec(5).
+    static func isJournal(_ descriptor: Int32, _ environment: [String: String]) -> Bool {
+        guard let stream = environment["JOURNAL_STREAM"] else { return false }
+        var status = stat()
+        return fstat(descriptor, &status) == 0 && stream == "\(status.st_dev):\(status.st_ino)"
+    }
+
+    /// The terminal may be closed while the server runs.
+    private static var hasTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
     /// Asks the person for the scopes that access tokens lack.
     func scopeRequests(_ keeper: PolicyKeeper, _ logger: Logger) -> ScopeRequests {
@@ -32,7 +43,7 @@ struct PersonAtHand: Sendable {
     private func agent(_ kind: UserAgentKind) -> SignInFlow.Agent? {
         switch kind {
         case .system, .systemPrivate: hasDisplay ? SignInFlow.Agent(kind, environment: environment) : nil
-        case .device: hasTerminal ? .device : nil
+        case .device: Self.hasTerminal ? .device : nil
         case .embedded: nil
         }
     }
