@@ -22,8 +22,12 @@ extension ProviderClient {
         }
         let location = try ProtectedResourceMetadata.location(parameter, of: challenged)
         let response = await send(ProviderRequest(.metadata, location))
-        guard case .response(let document) = response else {
-            throw ProtectedResourceError(.unavailable, "\(origin) does not send the metadata of its resources")
+        let document: ProviderResponse
+        switch response {
+        case .response(let received): document = received
+        case .failure(let failure):
+            throw ProtectedResourceError(
+                .unavailable, "the metadata of \(origin)'s resources cannot be fetched: \(failure.detail)")
         }
         guard document.status == 200 else {
             throw ProtectedResourceError(
