@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChallenges
+import CountersignCryptography
 import CountersignTestOrigin
 import Synchronization
 import Testing
@@ -140,6 +142,49 @@ struct LibraryScopeTests {
         guard case (_, .ask(let later)) = try await Self.lackingScope(controller) else { return }
         _ = await controller.handle(later)
         #expect(person.asked.count == 1)
+    }
+
+    /// Decides when the test says so.
+    private final class Undecided: ScopeDelegate {
+        let gate = Gate()
+        private let questions = Mutex<[[String]]>([])
+
+        var asked: [[String]] { questions.withLock { $0 } }
+
+        func obtainScopes(_ question: ScopeQuestion) async -> Bool {
+            questions.withLock { $0.append(question.scopes) }
+            await gate.wait()
+            return false
+        }
+    }
+
+    private static func lack(_ scopes: String..., of name: String = "work") -> ScopeQuestions.Lack {
+        let token = TokenCredential(name: name, token: Secret(utf8: "token"), source: .program).reference
+        return ScopeQuestions.Lack(token: token, scopes: scopes, reason: "the token's scope is insufficient")
+    }
+
+    /// A server that requires other scopes each time has the delegate called once.
+    @Test func aSignInHasOneOpenQuestion() async throws {
+        let (questions, person) = (ScopeQuestions(), Undecided())
+        questions.delegate = person
+        #expect(questions.begin(Self.lack("a"), at: .git(.bearer)))
+        for _ in 0..<200 { #expect(questions.begin(Self.lack("a"), at: .git(.bearer))) }
+        for number in 0..<200 { #expect(!questions.begin(Self.lack("scope\(number)"), at: .git(.bearer))) }
+        #expect(questions.begin(Self.lack("b", of: "home"), at: .git(.bearer)))
+        #expect(try await eventually { person.asked.count == 2 })
+        person.gate.open()
+        #expect(try await eventually { !questions.begin(Self.lack("a"), at: .git(.bearer)) })
+        #expect(Set(person.asked) == [["a"], ["b"]])
+    }
+
+    @Test func aTokenHasAFewQuestions() async throws {
+        let (questions, person) = (ScopeQuestions(), Undecided())
+        questions.delegate = person
+        person.gate.open()
+        for number in 0..<40 {
+            #expect(await questions.ask(Self.lack("scope\(number)"), at: .git(.bearer)) == false)
+        }
+        #expect(person.asked == (0..<16).map { ["scope\($0)"] })
     }
 
     @Test func aSignInIsRepeatedWithItsProfileAndMoreScopes() async throws {
