@@ -132,24 +132,26 @@ import Testing
             return SharedCookies(scope, stored: session)
         }
         func captured(_ shared: SharedCookies) -> [String?] {
-            shared.captured(at: 1, isPublicSuffix: { _ in false }, sameSite: { _ in nil }).map(\.value.utf8Text)
+            shared.captured(at: 1, isPublicSuffix: { _ in false }, known: { _ in nil }).map(\.value.utf8Text)
         }
-        func report(_ value: String) -> String {
-            #"{"cookies":[{"domain":"127.0.0.1","httpOnly":true,"name":"sid","path":"/","sameSite":"lax","#
+        func report(_ value: String, _ host: String) -> String {
+            #"{"cookies":[{"domain":"\#(host)","httpOnly":true,"name":"sid","path":"/","sameSite":"lax","#
                 + #""secure":true,"value":"\#(value)"}],"type":"cookies"}"#
         }
-        let script = """
-            say '\(Self.ready)'; hear; say '\(report("secret-two"))'
-            say '\(Self.redirect("state=good"))'; hear; say '\(report("secret-three"))'; say '\(Self.closed)'
+        func script(_ host: String) -> String {
             """
+            say '\(Self.ready)'; hear; say '\(report("secret-two", host))'
+            say '\(Self.redirect("state=good"))'; hear; say '\(report("secret-three", host))'; say '\(Self.closed)'
+            """
+        }
         let shared = try cookies(ofHost: "127.0.0.1")
-        try await agent(script, cookies: shared).show(page())
+        try await agent(script("127.0.0.1"), cookies: shared).show(page())
         #expect(heard.first?.contains(#""captureCookies":{"host":"127.0.0.1","names":["sid"]}"#) == true)
         #expect(heard.first?.contains(#""value":"secret-one","domain":"127.0.0.1""#) == true)
         #expect(captured(shared) == ["secret-three"])
         // A host whose pages the window does not show.
         let other = try cookies(ofHost: "other.example")
-        try await agent(script, cookies: other).show(page())
+        try await agent(script("other.example"), cookies: other).show(page())
         #expect(heard.dropFirst(2).first?.contains("ookies") == false && captured(other) == [])
     }
 

@@ -42,9 +42,13 @@ import Testing
     }
 
     private func captured(_ cookies: [WebViewCookie], in shared: SharedCookies, _ known: [Cookie] = []) -> [Cookie] {
-        shared.report(cookies)
-        return shared.captured(at: Self.now, isPublicSuffix: { $0 == "example" }) { identity in
-            known.first { $0.identity == identity }?.sameSite
+        shared.report(cookies, at: Self.now)
+        return captured(in: shared, known)
+    }
+
+    private func captured(in shared: SharedCookies, _ known: [Cookie]) -> [Cookie] {
+        shared.captured(at: Self.now, isPublicSuffix: { $0 == "example" }) { identity in
+            known.first { $0.identity == identity }.map { .init(sameSite: $0.sameSite, stored: $0.stored) }
         }
     }
 
@@ -93,6 +97,19 @@ import Testing
         // What the window was given is in the vault already.
         #expect(captured([Self.reported("sid", "old")], in: shared) == [])
         #expect(captured([], in: shared) == [])
+    }
+
+    /// Another client has signed in again while the window was open.
+    @Test func aCookieThatTheVaultHasGotLaterStays() throws {
+        let shared = try Self.shared()
+        let known = [Self.cookie("sid", "other")]
+        shared.report([Self.reported("sid", "new")], at: Self.now - 1)
+        // Reported once more as it was.
+        shared.report([Self.reported("sid", "new")], at: Self.now + 1)
+        #expect(captured(in: shared, known) == [])
+        #expect(captured(in: shared, []) == [Self.cookie("sid", "new")])
+        shared.report([Self.reported("sid", "newest")], at: Self.now + 1)
+        #expect(captured(in: shared, known) == [Self.cookie("sid", "newest")])
     }
 
     @Test func aLongLifetimeIsShortened() throws {

@@ -130,7 +130,7 @@ final class VaultSession {
     func store(_ cookies: SharedCookies) throws {
         let known = try sessions().first { $0.key == cookies.key }?.cookies ?? []
         let captured = cookies.captured(at: Int64(time(nil)), isPublicSuffix: Home.isPublicSuffix) { identity in
-            known.first { $0.identity == identity }?.sameSite
+            known.first { $0.identity == identity }.map { .init(sameSite: $0.sameSite, stored: $0.stored) }
         }
         var session = SharedSession(key: cookies.key)
         for cookie in captured { session.apply(.set(cookie)) }

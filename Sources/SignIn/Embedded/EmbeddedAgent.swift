@@ -5,6 +5,7 @@ import CountersignCryptography
 import CountersignJSON
 import CountersignOAuth
 import Dispatch
+import Glibc
 import Synchronization
 
 /// A window of our own: `countersign-webview`, which notices every kind of redirect URI and leaves the provider's
@@ -156,7 +157,7 @@ private final class Visit: Sendable {
             case .failed: end(with: .cancel)
             case .foreign: break
             }
-        case .cookies(let reported): cookies?.report(reported)
+        case .cookies(let reported): cookies?.report(reported, at: Int64(time(nil)))
         case .specialURL: break
         case .closed(let reason): return .ended(error(for: reason))
         case .failed(let code, let sentence, let remedy):

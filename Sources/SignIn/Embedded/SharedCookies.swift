@@ -12,8 +12,20 @@ package final class SharedCookies: Sendable {
     let names: [String]
     /// What the window gets.
     let stored: [Cookie]
-    /// What the window has reported last.
-    private let reported = Mutex<[WebViewCookie]>([])
+    /// What the window has reported last, with the time at which it has reported each cookie first as it is.
+    private let reported = Mutex<[(cookie: WebViewCookie, since: Int64)]>([])
+
+    /// A cookie that the vault has.
+    package struct Known: Sendable {
+        let sameSite: Cookie.SameSite
+        /// In seconds since 1970.
+        let stored: Int64
+
+        package init(sameSite: Cookie.SameSite, stored: Int64) {
+            self.sameSite = sameSite
+            self.stored = stored
+        }
+    }
 
     /// `stored` is the session in the vault; nil if there is none, or if it is for the window's proxy alone to add.
     package init(_ scope: SessionScope, stored: SharedSession?) {
@@ -26,22 +38,30 @@ package final class SharedCookies: Sendable {
     /// as well, and its proxy adds it to the requests to the session's host.
     var given: [WebViewCookie] { stored.filter(\.isHostOnly).compactMap { WebViewCookie($0) } }
 
-    /// Takes a report of the window, which replaces the one before it.
-    func report(_ cookies: [WebViewCookie]) { reported.withLock { $0 = cookies } }
+    /// Takes a report of the window, which replaces the one before it. `now` is in seconds since 1970.
+    func report(_ cookies: [WebViewCookie], at now: Int64) {
+        reported.withLock { reported in
+            let before = reported
+            reported = cookies.map { cookie in (cookie, before.first { $0.cookie == cookie }?.since ?? now) }
+        }
+    }
 
-    /// The cookies that the window had in the end and did not get, for the vault. `now` is in seconds since 1970,
-    /// `isPublicSuffix` says whether anybody can register names below a domain, and `sameSite` returns the attribute of
-    /// a cookie that the vault has.
+    /// The cookies that the window had in the end and did not get, for the vault, without those that the vault has got
+    /// later from elsewhere. `now` is in seconds since 1970, `isPublicSuffix` says whether anybody can register names
+    /// below a domain, and `known` returns what the vault has.
     ///
     /// The window does not tell SameSite=None from a cookie without the attribute. Such a cookie counts as one without,
     /// which fewer requests get, unless the vault knows better.
     package func captured(
-        at now: Int64, isPublicSuffix: (String) -> Bool, sameSite: (Cookie.Identity) -> Cookie.SameSite?
+        at now: Int64, isPublicSuffix: (String) -> Bool, known: (Cookie.Identity) -> Known?
     ) -> [Cookie] {
         let given = given
-        return reported.withLock(\.self).compactMap { cookie in
-            guard names.contains(cookie.name), !given.contains(cookie) else { return nil }
-            return cookie.stored(for: key.host, at: now, isPublicSuffix, sameSite)
+        return reported.withLock(\.self).compactMap { cookie, since in
+            guard names.contains(cookie.name), !given.contains(cookie),
+                let stored = cookie.stored(for: key.host, at: now, isPublicSuffix, { known($0)?.sameSite }),
+                known(stored.identity).map({ $0.stored <= since }) ?? true
+            else { return nil }
+            return stored
         }
     }
 }
