@@ -200,9 +200,9 @@ package struct ExchangeMachine: Sendable {
         status >= 400 && context.mayChallenge(withStatus: status)
     }
 
-    /// Whether a response with another status than that of the source may be a challenge now: it is about the request as
-    /// the client sent it, or about an answer of a scheme that challenges with this status. An answer of another scheme
-    /// has been accepted, whatever the server wants besides.
+    /// Whether a response with another status than that of the source may be a challenge now: it is about the request
+    /// as the client sent it, or about an answer of a scheme that challenges with this status. An answer of another
+    /// scheme has been accepted, whatever the server wants besides.
     private func expectsChallenge(withStatus status: Int) -> Bool {
         switch state {
         case .awaitingChallenge: true
