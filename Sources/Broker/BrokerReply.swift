@@ -62,7 +62,8 @@ extension BrokerAccount {
 /// Tokens from the broker. There is never a refresh token: the broker keeps it.
 package struct BrokerToken: Equatable, Sendable {
     package let accessToken: Secret
-    /// In seconds since 1970; nil if the broker does not say.
+    /// In seconds since 1970; nil if the broker does not say. The token's own claim counts, if it can be read: some
+    /// brokers add seconds to a time in milliseconds.
     package let expiresAt: Int64?
     /// Nil if the broker does not say.
     package let scopes: [String]?
@@ -150,7 +151,8 @@ package struct BrokerReply: Sendable {
             return (
                 type,
                 BrokerToken(
-                    accessToken: token, expiresAt: milliseconds.map { $0 / 1000 }, scopes: object.scopes,
+                    accessToken: token, expiresAt: Self.expiry(of: token) ?? milliseconds.map { $0 / 1000 },
+                    scopes: object.scopes,
                     idToken: object.secret("idToken"), clientInfo: object.string("clientInfo"),
                     account: object["account"].flatMap { try? BrokerAccount($0) })
             )
@@ -158,6 +160,19 @@ package struct BrokerReply: Sendable {
         // 1 is a proof-of-possession token.
         guard read.type == nil || read.type == 0 else { throw .failed(method, "the token is not a bearer token") }
         return read.token
+    }
+
+    /// The claim `exp` of a JSON Web Token (RFC 7519 §4.1.4); nil for any other token.
+    private static func expiry(of token: Secret) -> Int64? {
+        let payload = token.withBytes { bytes -> [UInt8]? in
+            let parts = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+            guard parts.count == 3 else { return nil }
+            return Base64URL.decode(String(decoding: parts[1], as: UTF8.self))
+        }
+        guard let payload, let claims = try? JSONParser.parse(payload),
+            case .integer(let expiry)? = claims["exp"]?.content, expiry > 0
+        else { return nil }
+        return expiry
     }
 
     /// The cookie, in the form of versions up to 2.0.1 (`cookieName`, `cookieContent`) or in that of later ones (the

@@ -17,7 +17,7 @@ package struct ClientInfo: Sendable, Hashable {
     }
 
     /// Nil if the text is something else.
-    init?(_ text: String) {
+    package init?(_ text: String) {
         guard text.utf8.count <= 4096, let bytes = Base64URL.decode(text), let value = try? JSONParser.parse(bytes),
             case .string(let uid)? = value["uid"]?.content, case .string(let utid)? = value["utid"]?.content,
             Self.isIdentifier(uid), Self.isIdentifier(utid)

@@ -90,6 +90,18 @@ import Testing
         #expect(token.account?.username == "jdoe")
     }
 
+    /// One broker adds the seconds of a token's life to a time in milliseconds.
+    @Test func theTokensOwnTimeCounts() throws {
+        let payload = Base64URL.encode(#"{"exp":1800003600,"iat":1800000000}"#.utf8)
+        for (token, expected) in [
+            ("h.\(payload).s", 1_800_003_600), ("h.\(payload)", 1_800_000_003), ("h.e30.s", 1_800_000_003),
+        ] {
+            let reply = try Self.reply(
+                #"{"brokerTokenResponse":{"accessToken":"\#(token)","expiresOn":1800000003600}}"#)
+            #expect(try reply.token().expiresAt == Int64(expected), "\(token)")
+        }
+    }
+
     @Test func anotherTokenThanABearerTokenIsNotUsed() throws {
         let reply = try Self.reply(#"{"brokerTokenResponse":{"accessToken":"at","accessTokenType":1}}"#)
         let error = #expect(throws: BrokerError.self) { try reply.token() }

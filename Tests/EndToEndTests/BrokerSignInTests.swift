@@ -35,8 +35,10 @@ import Testing
         var called: [String] { broker.calls.map(\.method) }
     }
 
+    /// The last one is that of ``token``.
     private static func accounts(_ names: String...) -> [String: any Sendable] {
-        ["json": ["accounts": names.map { IdentityBroker.account($0, home: "home-\($0)") }] as [String: any Sendable]]
+        let accounts = names.map { IdentityBroker.account($0, home: $0 == names.last ? "uid.utid" : "uid.\($0)") }
+        return ["json": ["accounts": accounts] as [String: any Sendable]]
     }
 
     private static let token = IdentityBroker.token("at-@count", expires: 4_000_000_000)
@@ -85,6 +87,43 @@ import Testing
         let chosen = try bench.enroll("--account", "B@corp.example")
         #expect(chosen.status == 0 && chosen.output.contains("as b@corp.example"), "\(chosen.said)")
         #expect(bench.broker.calls.last?.parameters["username"] as? String == "b@corp.example")
+    }
+
+    @Test func aTokenOfAnotherAccountIsNotUsed() throws {
+        let bench = try Bench([
+            "getAccounts": Self.accounts("a@corp.example", "b@corp.example"), "acquireTokenSilently": Self.token,
+        ])
+        let done = try bench.enroll("--account", "a@corp.example")
+        #expect(done.status == 1 && done.error.contains("for another account than \"a@corp.example\""), "\(done.said)")
+        #expect(try bench.user.run("status", "--json").output.contains("work") == false)
+    }
+
+    @Test func aTokenWithoutAKnownOwnerIsNotStored() throws {
+        let bench = try Bench([
+            "getAccounts": ["json": ["accounts": [String]()] as [String: any Sendable]],
+            "acquireTokenInteractively": Self.token,
+        ])
+        let unknown = try bench.enroll(display: true)
+        #expect(unknown.status == 1 && unknown.error.contains("does not say whose token"), "\(unknown.said)")
+    }
+
+    @Test func aRenewalNeverTakesAnotherAccount() throws {
+        let bench = try Bench(
+            ["getAccounts": Self.accounts("a@corp.example"), "acquireTokenSilently": Self.token],
+            tokens: ["at-1": "valid", "at-2": "valid"])
+        #expect(try bench.enroll().status == 0)
+        let proxy = try bench.user.serve(environment: bench.environment)
+        #expect(try proxy.get("\(bench.origin.url)/a").status == 200)
+        // The same user name in another tenant is another account.
+        let guest = IdentityBroker.account("a@corp.example", home: "uid.guest")
+        try bench.broker.change([
+            "getAccounts": ["json": ["accounts": [guest]] as [String: any Sendable]],
+            "acquireTokenSilently": Self.token,
+        ])
+        try bench.origin.change(["tokens": ["at-2": "valid"]])
+        #expect(try proxy.get("\(bench.origin.url)/a").status == 401)
+        #expect(bench.called.count { $0 == "acquireTokenSilently" } == 1)
+        #expect(bench.origin.log.requests.last?.authorization == "Bearer at-1")
     }
 
     @Test func aPersonIsAskedOnlyWhereThereIsADisplay() throws {

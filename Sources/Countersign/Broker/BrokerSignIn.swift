@@ -12,9 +12,9 @@ package struct BrokerSignIn: Sendable {
     /// What the broker has issued, and to whom.
     package struct Result: Sendable {
         package let tokens: TokenSet
-        /// The user name; empty if the broker does not say.
+        /// The user name.
         package let account: String
-        /// What tells the account from others; empty if the broker does not say.
+        /// What tells the account from others: `uid.utid`, else the user name.
         package let subject: String
     }
 
@@ -55,7 +55,28 @@ package struct BrokerSignIn: Sendable {
             account = try BrokerAccount.choose(among: accounts, named: wanted)
         }
         try Task.checkCancellation()
-        return try result(try await token(of: account, isInteractive: isInteractive), for: account)
+        let token = try await token(of: account, isInteractive: isInteractive)
+        if let account { return try result(token, for: account) }
+        return try result(token, for: try Self.owner(of: token, among: try await broker.accounts(for: app)))
+    }
+
+    /// The account that a person has chosen in the broker's window.
+    private static func owner(
+        of token: BrokerToken, among accounts: [BrokerAccount]
+    ) throws(BrokerError) -> BrokerAccount {
+        let identifier = homeAccountIdentifier(of: token)
+        let owners = accounts.filter { account in
+            identifier.map { account.homeAccountIdentifier == $0 } ?? (account.username == token.account?.username)
+        }
+        if owners.count == 1 { return owners[0] }
+        guard accounts.count == 1, identifier == nil, token.account == nil else {
+            throw BrokerError(.failed, "the identity broker does not say whose token it has issued")
+        }
+        return accounts[0]
+    }
+
+    private static func homeAccountIdentifier(of token: BrokerToken) -> String? {
+        token.clientInfo.flatMap { ClientInfo($0)?.homeAccountIdentifier } ?? token.account?.homeAccountIdentifier
     }
 
     private func token(of account: BrokerAccount?, isInteractive: Bool) async throws(BrokerError) -> BrokerToken {
@@ -69,32 +90,43 @@ package struct BrokerSignIn: Sendable {
         }
     }
 
-    /// New tokens of the account, in place of `former`. Never asks a person.
-    package func renew(account: String, replacing former: Secret) async throws -> TokenSet {
+    /// New tokens of the account with this ``Result/subject``, in place of `former`. Never asks a person.
+    package func renew(account name: String, subject: String, replacing former: Secret) async throws -> TokenSet {
         let accounts = try await broker.accounts(for: app)
-        let account = try BrokerAccount.choose(among: accounts, named: account.isEmpty ? nil : account)
+        guard let account = accounts.first(where: { $0.subject == subject }) else {
+            throw BrokerError(
+                .noAccount, "the identity broker does not have the account \(PrintableText.quote(name)) any more",
+                hint: "sign in to the identity broker with it")
+        }
         return try result(try await broker.token(for: app, of: account, renewing: former), for: account).tokens
     }
 
-    private func result(_ token: BrokerToken, for account: BrokerAccount?) throws(BrokerError) -> Result {
-        if let account, let other = token.account,
-            other.username.lowercased() != account.username.lowercased()
-        {
+    private func result(_ token: BrokerToken, for account: BrokerAccount) throws(BrokerError) -> Result {
+        let identifier = Self.homeAccountIdentifier(of: token)
+        let isOther =
+            if let identifier, let own = account.homeAccountIdentifier { identifier != own } else {
+                token.account.map { $0.username.lowercased() != account.username.lowercased() } ?? false
+            }
+        guard !isOther else {
             throw BrokerError(
                 .failed,
-                "the identity broker has issued a token for \(PrintableText.quote(other.username)), and not for "
+                "the identity broker has issued a token for another account than "
                     + PrintableText.quote(account.username))
         }
         guard TokenCredential.isToken(token.accessToken) else {
             throw BrokerError(.malformedReply, "the identity broker's token has a character that Bearer cannot send")
         }
-        let known = token.account ?? account
         return Result(
             tokens: TokenSet(
                 accessToken: token.accessToken, expiresAt: token.expiresAt, obtainedAt: now(), refreshToken: nil,
                 scope: token.scopes?.joined(separator: " "), idToken: nil, clientInfo: nil),
-            account: known?.username ?? "", subject: known.map { $0.homeAccountIdentifier ?? $0.username } ?? "")
+            account: account.username, subject: account.subject)
     }
+}
+
+extension BrokerAccount {
+    /// What tells the account from others. The same user name can be in two tenants.
+    fileprivate var subject: String { homeAccountIdentifier ?? username }
 }
 
 extension SignInProfile {
