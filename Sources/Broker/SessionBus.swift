@@ -76,7 +76,7 @@ package struct SessionBus: BrokerTransport {
         let busCall = BusCall(call, correlation, address, deadline, cancellation)
         while true {
             if let reply = try busCall.run() { return reply }
-            // A broker that was just started may not have its object yet (linux-entra-sso, issue 33).
+            // A broker that was just started may not have its object yet (seen by linux-entra-sso).
             guard ContinuousClock.now < min(start + startLimit, deadline ?? start + startLimit) else {
                 throw .noMethod(call.method)
             }
