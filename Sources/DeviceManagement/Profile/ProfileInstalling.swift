@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Installs the configuration profiles that device management hands out during a sign-in.
+package protocol ProfileInstalling: Sendable {
+    /// Shows the profile to the person, asks, and installs it, or nothing of it.
+    ///
+    /// - Parameters:
+    ///   - document: The profile as it was delivered: an XML property list, plain or in signed CMS. At most 1 MiB; not
+    ///     checked in any way.
+    ///   - signIn: The name of the sign-in that the profile belongs to.
+    /// - Returns: A sentence about the profile that was installed, for the person.
+    /// - Throws: An error with the reason if nothing was installed, also if the person has declined.
+    func install(_ document: [UInt8], for signIn: String) async throws -> String
+}
