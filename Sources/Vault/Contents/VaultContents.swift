@@ -55,6 +55,8 @@ package struct VaultContents: Equatable, Sendable {
     package internal(set) var pendingEnrollments: [String: PendingEnrollment] = [:]
     /// By the identity's name. No identity has a key both here and in ``identityKeys``.
     package internal(set) var tokenKeys: [String: TokenKey] = [:]
+    /// By identifier.
+    package internal(set) var profiles: [String: ProfileRecord] = [:]
     /// The names of ``identityKeys`` and ``tokenKeys`` in the order in which they were added. Replacing a key keeps its
     /// place.
     package internal(set) var identityOrder: [String] = []
@@ -106,7 +108,7 @@ package struct VaultContents: Equatable, Sendable {
             + tokenKeys.count
             + serverAnchors.reduce(0) { $0 + $1.records.count } + owners.reduce(0) { $0 + $1.records.count }
             + pendingTokens.count + (hasOwnOrder ? 1 : 0)
-            + (tagKey == nil ? 0 : 1)
+            + (tagKey == nil ? 0 : 1) + profiles.count
     }
 
     /// Adds a password, or replaces the one of that name. The credential gets a new generation even if its values are

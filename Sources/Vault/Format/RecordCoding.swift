@@ -22,6 +22,7 @@ enum RecordKind: UInt8 {
     case tagKey = 17
     case enrollmentOwner = 18
     case pendingOwner = 19
+    case profile = 20
 }
 
 /// Writes integers and fields one after the other. Without an output it only counts the bytes.

@@ -46,10 +46,18 @@ import CountersignCryptography
 ///     kind 18, the sign-in that an enrolment of kind 5 belongs to: name, identifier of the sign-in, 8 bytes generation
 ///         of the refused access token
 ///     kind 19, the same for the enrolment in a record of kind 6
+///     kind 20, a configuration profile: identifier, name, organization, 1 byte whether it is signed (0 or 1) and then
+///         the signer's subject, 32 bytes SHA-256 of the signer's certificate and 1 byte whether that was trusted (0 or
+///         1), 8 bytes installed, 1 byte whether a sign-in has brought it (0 or 1) and then that sign-in's name and 1
+///         byte whether it is not stored yet (0 or 1), list of anchors: 32 bytes SHA-256 and the file or nothing, list
+///         of identities: name, 32 bytes SHA-256 of the leaf and 1 byte whether the profile has brought it (0 or 1), 1
+///         byte whether it has an enrolment (0 or 1) and then name and server, 1 byte whether files are to be changed
+///         (0 or 1) and then a list of files to write: name and bytes, a list of files to remove, 1 byte whether the
+///         record is to be removed afterwards (0 or 1)
 ///
-/// Records are sorted by kind, then by name (kind 4: host, port and leaf; kind 14: group and host), and no two are the
-/// same in these: contents have exactly one encoding. An unknown kind is an error. Ignoring it would lose the record
-/// when the vault is written again.
+/// Records are sorted by kind, then by name (kind 4: host, port and leaf; kind 14: group and host; kind 20:
+/// identifier), and no two are the same in these: contents have exactly one encoding. An unknown kind is an error.
+/// Ignoring it would lose the record when the vault is written again.
 enum VaultRecords {
     static let format: UInt16 = 1
 
@@ -149,6 +157,9 @@ enum VaultRecords {
                 writer.record(kind) { $0.append(owner, of: name) }
             }
         }
+        for (_, record) in contents.profiles.sorted(by: { $0.key < $1.key }) {
+            writer.record(.profile) { $0.append(record) }
+        }
     }
 
     private static func read(_ reader: inout RecordReader) throws(VaultError) -> VaultContents {
@@ -184,6 +195,7 @@ enum VaultRecords {
         contents.signIns = parts.signIns
         contents.sessions = parts.sessions
         contents.tagKey = parts.tagKey
+        contents.profiles = parts.profiles
         let names = (Array(parts.identityKeys.keys) + parts.tokenKeys.keys).sorted()
         contents.identityOrder = parts.identityOrder ?? names
         guard contents.identityOrder.sorted() == names else { throw RecordReader.malformed("the order of identities") }
@@ -300,6 +312,10 @@ enum VaultRecords {
                 throw RecordReader.malformed("an owner without an enrolment")
             }
             parts.pendingEnrollments[name]?.plan?.owner = owner
+        case .profile:
+            let record = try body.profile()
+            try parts.advance(to: (kind, record.identifier))
+            parts.profiles[record.identifier] = record
         }
         guard body.isAtEnd else { throw RecordReader.malformed("a record of kind \(code) is too long") }
     }
@@ -320,6 +336,7 @@ private struct DecodedRecords {
     var sessions: [SharedSession.Key: SharedSession] = [:]
     var identityOrder: [String]?
     var tagKey: Secret?
+    var profiles: [String: ProfileRecord] = [:]
     var last: (kind: RecordKind, name: String) = (.password, "")
 
     mutating func name(of kind: RecordKind, in body: inout RecordReader) throws(VaultError) -> String {
