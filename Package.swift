@@ -93,8 +93,8 @@ let package = Package(
         module(
             "SignIn",
             [
-                "Enrollment", "OAuth", "JSON", "HTTP1", "Loopback", "SitePolicy", "Certificates", "Cookies",
-                "Challenges", "Cryptography", "CCurl", "CLinux",
+                "DeviceManagement", "Enrollment", "OAuth", "JSON", "HTTP1", "Loopback", "SitePolicy", "Certificates",
+                "Cookies", "Challenges", "Cryptography", "CCurl", "CLinux",
             ]),
         module("Revocation", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "CCurl"]),
         module("TLS", ["Certificates", "Challenges", "Cryptography", "COpenSSL"], nio),
@@ -108,9 +108,9 @@ let package = Package(
         module(
             "Countersign",
             [
-                "SignIn", "OAuth", "Broker", "Proxy", "Upstream", "TLS", "NTLM", "Negotiate", "Vault", "Enrollment",
-                "Revocation", "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography", "COpenSSL",
-                "CLinux",
+                "SignIn", "DeviceManagement", "OAuth", "Broker", "Proxy", "Upstream", "TLS", "NTLM", "Negotiate",
+                "Vault", "Enrollment", "Revocation", "SitePolicy", "Certificates", "Cookies", "Challenges",
+                "Cryptography", "COpenSSL", "CLinux",
             ], nio + [logging, lifecycle], settings: internalImports),
         module(
             "CountersignURLSession", ["Countersign", "Upstream", "HTTP1", "Challenges"], nio,
@@ -132,8 +132,9 @@ let package = Package(
             name: "CountersignCLI",
             dependencies: dependencies(
                 [
-                    "Countersign", "SignIn", "Issuer", "OAuth", "JSON", "Demo", "Proxy", "Negotiate", "TLS", "Vault",
-                    "Enrollment", "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography", "CLinux",
+                    "Countersign", "SignIn", "DeviceManagement", "Issuer", "OAuth", "JSON", "Demo", "Proxy",
+                    "Negotiate", "TLS", "Vault", "Enrollment", "SitePolicy", "Certificates", "Cookies", "Challenges",
+                    "Cryptography", "CLinux",
                     "CCurl", "CQRCode",
                 ], nio + [argumentParser, logging]),
             // Resolves every function before any secret is read. The dynamic linker otherwise resolves a function in
@@ -169,7 +170,10 @@ let package = Package(
         tests("EnrollmentTests", ["Enrollment", "TestOrigin", "Certificates", "Challenges", "Cryptography"]),
         tests(
             "SignInTests",
-            ["SignIn", "Enrollment", "OAuth", "JSON", "TestOrigin", "Cookies", "Challenges", "Cryptography"]),
+            [
+                "SignIn", "DeviceManagement", "Enrollment", "OAuth", "JSON", "TestOrigin", "Cookies", "Challenges",
+                "Cryptography",
+            ]),
         tests("IssuerTests", ["Issuer", "OAuth", "JSON", "TestOrigin", "Certificates", "Cryptography"], nio),
         tests("RevocationTests", ["Revocation", "TestOrigin", "Certificates", "Cryptography"]),
         tests("UpstreamTests", ["Upstream", "HTTP1", "TLS", "Certificates", "Challenges"], nio + [embedded]),

@@ -61,6 +61,13 @@ package final class Policy: Sendable {
             } else { false }
     }
 
+    /// The same policy for other `sites`, whose certificates `authority` issues.
+    package func intercepting(_ sites: SiteList, with authority: InterceptionAuthority) -> Policy {
+        Policy(
+            sites: sites, enrolled: enrolled, principals: principals, expiryTimes: expiryTimes, originTLS: originTLS,
+            interceptionAuthority: authority, trustExceptions: trustExceptions, generation: generation)
+    }
+
     /// Whether an answer with `credential` may be kept: it does not come from the vault, or the vault is open and still
     /// has it.
     func mayKeep(_ credential: CredentialReference) -> Bool {

@@ -31,6 +31,8 @@ package final class ProxyServices: Sendable {
     let brokerCookies: BrokerCookies
     /// Receives the outcome of each challenge.
     let observer: ChallengeObserver?
+    /// Receives the responses to a window's pages.
+    let responses: ResponseObserver?
     /// Receives a sentence about each origin whose certificate does not verify or whose revocation status is unknown,
     /// and a hint, once for each certificate and reason.
     private let untrusted: (@Sendable (_ sentence: String, _ hint: String?) -> Void)?
@@ -48,7 +50,7 @@ package final class ProxyServices: Sendable {
         serverTrustDecider: (any ServerTrustDecider)? = nil, delegateCredentials: ReplacementCredentials? = nil,
         identityRefresher: IdentityRefresher? = nil, tokenRenewer: TokenRenewer? = nil,
         scopeAsker: ScopeAsker? = nil, brokerCookies: BrokerCookies = .none,
-        observer: ChallengeObserver? = nil,
+        observer: ChallengeObserver? = nil, responses: ResponseObserver? = nil,
         untrusted: (@Sendable (_ sentence: String, _ hint: String?) -> Void)? = nil,
         pseudonym: String,
         wallClock: @escaping @Sendable () -> Int64
@@ -66,6 +68,7 @@ package final class ProxyServices: Sendable {
         self.scopeAsker = scopeAsker
         self.brokerCookies = brokerCookies
         self.observer = observer
+        self.responses = responses
         self.untrusted = untrusted
         self.pseudonym = pseudonym
         via = ViaField("1.1 \(pseudonym)")

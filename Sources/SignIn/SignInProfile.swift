@@ -20,6 +20,8 @@ package struct SignInProfile: Sendable {
     package let userAgent: UserAgentKind?
     /// More origins that the sign-in's pages may be on, for an agent that restricts navigation.
     package let navigationOrigins: [Origin]
+    /// How the sign-in's pages may manage the device; nil if they may not.
+    package private(set) var specialURLs: SpecialURLSettings?
     /// The types of callbacks in messages of the provider's page that may be answered; nil if there are no messages.
     package let pageMessages: [String]?
     /// The sites that the access token is for, as `AllowedSites` writes them, without options.
@@ -70,7 +72,8 @@ package struct SignInProfile: Sendable {
             parameters: try Self.parameters("parameters", &reader),
             tokenParameters: try Self.parameters("token_parameters", &reader),
             prompt: try reader.stringIfPresent("prompt"), usesFormPost: try reader.boolIfPresent("form_post") ?? false)
-        navigationOrigins = try Self.navigationOrigins(&reader)
+        navigationOrigins = try Self.origins("navigation_hosts", &reader, upTo: Self.maximumNavigationHosts)
+        specialURLs = try SpecialURLSettings(&reader)
         pageMessages = try Self.pageMessages(&reader)
         sites = try Self.sites(&reader, upTo: Self.maximumSites)
         session = try SessionScope(&reader, issuer: issuer, sites: sites)
@@ -129,12 +132,9 @@ package struct SignInProfile: Sendable {
     }
 
     /// https only, and exact hosts.
-    private static func navigationOrigins(_ reader: inout JSONReader) throws -> [Origin] {
-        let key = "navigation_hosts"
+    static func origins(_ key: String, _ reader: inout JSONReader, upTo limit: Int) throws -> [Origin] {
         let hosts = try reader.stringsIfPresent(key) ?? []
-        guard hosts.count <= maximumNavigationHosts else {
-            throw reader.invalid(key, "has more than \(maximumNavigationHosts) entries")
-        }
+        guard hosts.count <= limit else { throw reader.invalid(key, "has more than \(limit) entries") }
         return try hosts.map { host in
             guard !host.utf8.contains(where: { "/?#@*".utf8.contains($0) }),
                 let url = try? EndpointURL("https://\(host)", key)
@@ -192,6 +192,13 @@ package struct SignInProfile: Sendable {
     package func adding(scopes: [String]) throws(OAuthError) -> SignInProfile {
         var profile = self
         profile.request = try request.adding(scopes: scopes)
+        return profile
+    }
+
+    /// The same profile, whose pages may manage the device.
+    package func enablingSpecialURLs() -> SignInProfile {
+        var profile = self
+        profile.specialURLs = specialURLs ?? .standard
         return profile
     }
 

@@ -39,6 +39,16 @@ package struct SiteList: Sendable {
         self.init(unique: rules)
     }
 
+    /// The same list, with a line for each of the `origins` that it does not have: they are intercepted, and their
+    /// challenges are not answered. An origin that cannot be listed is left out.
+    package func observing(_ origins: [Origin]) -> SiteList {
+        let lines = origins.filter { $0.scheme == .https && rule(for: $0) == nil }.map { "\($0) answer=none\n" }
+        let added = Set(lines).sorted().flatMap { line in
+            (try? SiteList(files: [("the sign-in's hosts", line)], publicSuffixes: .none))?.rules ?? []
+        }
+        return SiteList(unique: rules + added)
+    }
+
     private init(unique rules: [SiteRule]) {
         self.rules = rules
         var indexByPattern: [SitePattern: Int] = [:]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
+import CountersignDeviceManagement
 import CountersignJSON
 import CountersignTestOrigin
 import Testing
@@ -39,6 +40,7 @@ import Testing
             .pageMessage(
                 id: 7, origin: "https://login.example", body: #"{"callbacks":[{"type":"NameCallback"}]}"#),
             .pageMessagesGone, .specialURL(url: "msauth://enroll?cpurl=https://portal.example/"),
+            .profile(url: "https://mdm.example/profile", content: Secret(utf8: "PHBsaXN0Lz4=")),
         ]
         return plain + WebViewEvent.ClosedReason.allCases.map { .closed($0) }
             + WebViewEvent.FailureCode.allCases.map { .failed(code: $0, sentence: "s", remedy: "r") }
@@ -72,8 +74,12 @@ import Testing
         ]
         large.captureCookies = WebViewCookieSelection(host: "login.example", names: ["SID", "KEY"])
         large.pageMessages = PageMessageRules(origins: ["https://login.example"], types: ["NameCallback"])
+        (large.specialURLs, large.profileDownloads) = (true, true)
         let commands: [WebViewCommand] = [
-            .open(small), .open(large), .answerMessage(id: 7, answer: #"{"callbacks":[]}"#), .close, .cancel,
+            .open(small), .open(large), .answerMessage(id: 7, answer: #"{"callbacks":[]}"#),
+            .load(url: Self.page + "next", headers: []),
+            .load(url: Self.page + "install", headers: [AdditionalHeader("X-Token", "secret")]),
+            .showMessage("The profile was installed."), .close, .cancel,
         ]
         #expect(commands.map { $0.line.utf8Text ?? "" } == Self.lines("commands.jsonl").map { $0 + "\n" })
     }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignBroker
-import CountersignChallenges
+package import CountersignCertificates
+package import CountersignChallenges
 import CountersignCryptography
 import Dispatch
 import Glibc
 package import Logging
+import NIOConcurrencyHelpers
 import NIOCore
 package import NIOPosix
 package import CountersignProxy
@@ -23,6 +25,8 @@ package final class ProxyRuntime: Sendable {
     private let listener: ProxyListener
     private let control: ControlSocket?
     private let refreshTask: RepeatedTask
+    /// The CA that issues the certificates of the runtime's own interceptions; nil for the home's.
+    package let ownAuthority: InterceptionAuthority?
     private let delegateCredentials: ReplacementCredentials?
     private let rejectedIdentities: RejectedIdentities
     private let signInRenewals: SignInRenewals
@@ -41,7 +45,8 @@ package final class ProxyRuntime: Sendable {
     /// path that the control socket reports. `renewals` is the keeper of the home's certificates if the caller runs
     /// one; otherwise the runtime runs its own. `isTemporary`: another runtime uses the same keeper and outlives this
     /// one. `scopeRequests` asks the person for scopes that an access token lacks, or `scopeAsker` does. `group` has
-    /// event loops that outlive it; otherwise the runtime has `threads` of its own.
+    /// event loops that outlive it; otherwise the runtime has `threads` of its own. With `observed`, it also intercepts
+    /// these origins, with a CA of its own whose root is not stored, and reports the responses to a window's pages.
     package init(
         keeper: PolicyKeeper, configuration: ProxyConfiguration, accessLog: AccessLog?, threads: Int,
         hasControlSocket: Bool, isTemporary: Bool = false, group shared: MultiThreadedEventLoopGroup? = nil,
@@ -49,7 +54,7 @@ package final class ProxyRuntime: Sendable {
         serverTrustDelegate: (any CountersignProxy.ServerTrustDecider)? = nil,
         delegateCredentials: ReplacementCredentials? = nil, observer: ChallengeObserver? = nil,
         renewals: RenewalKeeper? = nil, scopeRequests: ScopeRequests? = nil, scopeAsker: ScopeAsker? = nil,
-        logger: Logger
+        observed: (origins: [Origin], responses: ResponseObserver)? = nil, logger: Logger
     ) async throws {
         self.scopeRequests = scopeRequests
         keeper.home.removeAbandonedFiles()
@@ -84,14 +89,16 @@ package final class ProxyRuntime: Sendable {
             logger.notice("\(sentence)", metadata: hint.map { ["hint": "\($0)"] })
         }
         self.brokerCookies = brokerCookies
+        let policy = try ObservingPolicy(keeper.policy, observed?.origins, now: Int64(time(nil)))
+        ownAuthority = policy.authority
         let services = ProxyServices(
-            configuration: configuration, policy: keeper.policy, accessLog: accessLog, breaker: keeper.breaker,
+            configuration: configuration, policy: policy.policy, accessLog: accessLog, breaker: keeper.breaker,
             sessions: keeper.sessions,
             serverTrustDecider: serverTrustDelegate, delegateCredentials: delegateCredentials,
             identityRefresher: IdentityRefresher(
                 rejected: rejectedIdentities.identityRejected, accepted: rejectedIdentities.identityAccepted),
             tokenRenewer: signInRenewals.renewer, scopeAsker: scopeRequests?.asker ?? scopeAsker,
-            brokerCookies: brokerCookies.cookies, observer: observer,
+            brokerCookies: brokerCookies.cookies, observer: observer, responses: observed?.responses,
             untrusted: { sentence, hint in
                 logger.notice("\(sentence)", metadata: hint.map { ["hint": "\($0)"] })
             },
@@ -130,6 +137,7 @@ package final class ProxyRuntime: Sendable {
                 // The other runtime does it, too.
                 if !isTemporary { signInRenewals.completeLists() }
                 keeper.refresh()
+                policy.refresh()
                 if !isTemporary { signInRenewals.renewAhead() }
             }
         }
@@ -170,6 +178,43 @@ package final class ProxyRuntime: Sendable {
         if !isTemporary { keeper.revocation.finishWaiting() }
         if ownsGroup { try? await group.shutdownGracefully() }
         await keeper.breaker.flush()
+    }
+
+    /// The policy of a runtime: the home's, or one that also intercepts the hosts of a sign-in's pages.
+    private final class ObservingPolicy: Sendable {
+        let policy: CurrentPolicy
+        let authority: InterceptionAuthority?
+        private let base: CurrentPolicy
+        private let origins: [Origin]
+        private let version: NIOLockedValueBox<Int>
+
+        init(_ base: CurrentPolicy, _ origins: [Origin]?, now: Int64) throws {
+            self.base = base
+            self.origins = origins ?? []
+            version = NIOLockedValueBox(base.version)
+            guard let origins else {
+                (policy, authority) = (base, nil)
+                return
+            }
+            let current = base.current
+            let sites = current.sites.observing(origins)
+            let made = try InterceptionAuthority.create(permitting: InterceptionStore.hosts(of: sites), at: now)
+            authority = made
+            policy = CurrentPolicy(current.intercepting(sites, with: made))
+        }
+
+        /// Takes changes of the home over. Sites that were listed meanwhile are not intercepted: the CA does not permit
+        /// them.
+        func refresh() {
+            guard let authority else { return }
+            let version = base.version
+            let isNew = self.version.withLockedValue { known in
+                defer { known = version }
+                return known != version
+            }
+            guard isNew else { return }
+            policy.replace(with: base.current.intercepting(policy.current.sites, with: authority))
+        }
     }
 
     // MARK: Control socket

@@ -73,6 +73,14 @@ struct SignInReporter: Sendable {
         case .navigationRefused(let url, let reason):
             Console.warning("the window does not go to \(url): \(reason)")
         case .messageReceived(let origin): Console.log("info", "the page of \(origin) asks a question")
+        case .specialURL(let subject): Console.log("info", "the page asks for \(subject)")
+        case .sessionOpened(let url, let installsProfile):
+            let purpose = installsProfile ? " to install a configuration profile" : ""
+            Console.log("info", "a second window shows \(url)\(purpose)")
+        case .sessionEnded: Console.log("info", "the second window is closed")
+        case .profileInstalled(let sentence): Console.log("info", "a configuration profile is installed: \(sentence)")
+        case .profileNotInstalled(let reason): Console.warning("the configuration profile is not installed: \(reason)")
+        case .unavailable(let reason): Console.warning(reason)
         case .othersOmitted: Console.warning("very much happens in the window; no more of it is shown here")
         }
     }
@@ -94,6 +102,12 @@ struct SignInReporter: Sendable {
         case .agent(.navigationRefused(let url, let reason)):
             Line(event: "navigation-refused", url: url, reason: reason)
         case .agent(.messageReceived(let origin)): Line(event: "page-message", origin: origin)
+        case .agent(.specialURL(let subject)): Line(event: "special-url", url: subject)
+        case .agent(.sessionOpened(let url, installsProfile: _)): Line(event: "second-window-opened", url: url)
+        case .agent(.sessionEnded): Line(event: "second-window-closed")
+        case .agent(.profileInstalled(let sentence)): Line(event: "profile-installed", reason: sentence)
+        case .agent(.profileNotInstalled(let reason)): Line(event: "profile-not-installed", reason: reason)
+        case .agent(.unavailable(let reason)): Line(event: "unavailable", reason: reason)
         case .agent(.othersOmitted): Line(event: "others-omitted")
         case .code(let authorization):
             Line(

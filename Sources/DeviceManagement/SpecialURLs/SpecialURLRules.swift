@@ -48,7 +48,7 @@ package struct SpecialURLRules: Sendable {
         guard origins.contains(url.origin) else {
             throw DeviceManagementError(
                 .foreignPage, "\(name) leads to \(url.origin), which is not one of the profile's hosts",
-                hint: "if the organisation uses that host, its profile must name it in navigation_hosts")
+                hint: "if the organisation uses that host, its profile must name it in the hosts of special_urls")
         }
         return url
     }

@@ -31,7 +31,7 @@ package struct WebviewRequest: Equatable, Sendable {
     }
 }
 
-/// A header field of a request. The value can be a secret, and is redacted when printed.
+/// A header field of a request, whose name is as it was given. The value can be a secret, and is redacted when printed.
 package struct AdditionalHeader: Equatable, Sendable, CustomStringConvertible, CustomReflectable {
     package let name: String
     package let value: String

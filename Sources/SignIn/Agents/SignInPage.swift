@@ -59,6 +59,16 @@ package enum UserAgentEvent: Equatable, Sendable {
     case navigationRefused(url: String, reason: String)
     /// A page of this origin waits for an answer.
     case messageReceived(origin: String)
+    /// The page has asked for something with a special URL, of which this is the scheme and the host.
+    case specialURL(String)
+    /// A second window shows a page, for the installation of a configuration profile or for something else.
+    case sessionOpened(url: String, installsProfile: Bool)
+    case sessionEnded
+    /// A configuration profile was installed; the sentence is about it.
+    case profileInstalled(String)
+    case profileNotInstalled(reason: String)
+    /// Something that the page relies on does not work here.
+    case unavailable(String)
     /// The page has caused so many events that no more are reported.
     case othersOmitted
 }

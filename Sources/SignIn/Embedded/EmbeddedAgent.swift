@@ -28,13 +28,18 @@ package struct EmbeddedAgent: UserAgent {
     private let environment: [String: String]
     private let door: Door?
     private let cookies: SharedCookies?
+    private let specialURLs: SpecialURLSupport?
 
     /// How long the window may take to report its cookies and to close.
     var closingLimit = DispatchTimeInterval.seconds(15)
 
     /// Without a `door`, the window's connections are direct. Without `cookies`, the window begins without any, and
-    /// forgets its own.
-    package init(environment: [String: String], door: Door? = nil, cookies: SharedCookies? = nil) {
+    /// forgets its own. Without `specialURLs`, pages cannot ask for device management.
+    package init(
+        environment: [String: String], door: Door? = nil, cookies: SharedCookies? = nil,
+        specialURLs: SpecialURLSupport? = nil
+    ) {
+        self.specialURLs = specialURLs
         self.environment = environment
         self.door = door
         self.cookies = cookies
@@ -50,15 +55,48 @@ package struct EmbeddedAgent: UserAgent {
     package func show(_ page: SignInPage) async throws {
         // A provider on this machine: WebKit does not send plain http through a proxy with a password.
         let isPlain = page.origins.contains { $0.scheme == .http }
-        let door = isPlain ? nil : door
+        guard let specialURLs else {
+            return try await show(page, isPlain ? nil : door, nil as SpecialURLFlow?)
+        }
+        try await show(page, isPlain ? nil : door, specialURLs)
+    }
+
+    private func show(_ page: SignInPage, _ door: Door?, _ support: SpecialURLSupport) async throws {
+        let feed = ResponseFeed()
+        var doors: SpecialURLSupport.Doors?
+        if door != nil, let open = support.openDoors { doors = try await open(support.origins(of: page), feed) }
+        if doors == nil {
+            page.report(
+                .unavailable(
+                    "no proxy sees the headers of the pages' responses: profiles whose address is in a header, and "
+                        + "tokens for their installation, do not arrive"))
+        }
+        let session = SystemSession(
+            environment: environment, page: page, origins: support.origins(of: page), door: doors?.session,
+            installer: support.installer, signIn: support.signIn, closingLimit: closingLimit)
+        let flow = SpecialURLFlow(support, page, environment: environment) { try await session.run($0) }
+        feed.connect { flow.received($0) }
+        do {
+            try await show(page, doors?.main ?? door, flow)
+        } catch {
+            feed.disconnect()
+            await doors?.close()
+            throw error
+        }
+        feed.disconnect()
+        await doors?.close()
+    }
+
+    private func show(_ page: SignInPage, _ door: Door?, _ flow: SpecialURLFlow?) async throws {
+        let isPlain = page.origins.contains { $0.scheme == .http }
         var words = [try WebViewProgram.path(in: environment)]
         if let door { words += ["--ca-bundle", door.bundle] }
         if isPlain { words.append("--loopback-http") }
         let view = try WebViewProcess(words, environment: environment)
         let cookies = cookies.flatMap { page.mayShow($0.key.host) ? $0 : nil }
-        let visit = Visit(view, page, cookies, closingLimit: closingLimit)
+        let visit = Visit(view, page, cookies, flow, closingLimit: closingLimit)
         let result = await withTaskCancellationHandler {
-            await visit.run(WebViewOpening(page, proxy: door?.proxy, cookies))
+            await visit.run(WebViewOpening(page, proxy: door?.proxy, cookies, flow))
         } onCancel: {
             visit.cancel()
         }
@@ -77,7 +115,7 @@ package struct EmbeddedAgent: UserAgent {
 private final class Visit: Sendable {
     enum Result {
         /// With the error that ends the sign-in, if it is to end.
-        case ended(SignInError?)
+        case ended((any Error)?)
         /// There was no last event.
         case vanished
     }
@@ -89,8 +127,15 @@ private final class Visit: Sendable {
     /// Whether the window was told to close.
     private let isClosing = Mutex(false)
     private let dialogue = PageDialogue()
+    private let flow: SpecialURLFlow?
+    /// Why the sign-in ends, if it is not the person who has closed the window.
+    private let failure = Mutex<(any Error)?>(nil)
 
-    init(_ view: WebViewProcess, _ page: SignInPage, _ cookies: SharedCookies?, closingLimit: DispatchTimeInterval) {
+    init(
+        _ view: WebViewProcess, _ page: SignInPage, _ cookies: SharedCookies?, _ flow: SpecialURLFlow?,
+        closingLimit: DispatchTimeInterval
+    ) {
+        self.flow = flow
         self.view = view
         self.page = page
         self.cookies = cookies
@@ -99,22 +144,44 @@ private final class Visit: Sendable {
 
     /// Ends when the window has closed, and nobody is asked a question any more.
     func run(_ opening: WebViewOpening) async -> Result {
+        async let specials: Void? = flow?.run(
+            SpecialURLFlow.View(
+                load: { [view] in view.send(.load(url: $0, headers: $1)) },
+                redirected: { [self] in redirected(to: $0) },
+                fail: { [self] in fail($0) }))
         let result = await events(opening)
         dialogue.end()
+        flow?.end()
+        _ = await specials
         await dialogue.hasEnded()
         return result
+    }
+
+    /// Closes the window. `error` ends the sign-in, unless it has ended already.
+    private func fail(_ error: any Error) {
+        guard !isClosing.withLock({ $0 }) else { return }
+        failure.withLock { $0 = $0 ?? error }
+        end(with: .cancel)
+    }
+
+    private func redirected(to url: String) {
+        switch page.redirected(to: url) {
+        case .accepted: end(with: .close)
+        case .failed: end(with: .cancel)
+        case .foreign: break
+        }
     }
 
     private func events(_ opening: WebViewOpening) async -> Result {
         while true {
             switch await view.next() {
             case .end: return .vanished
-            case .tooLong: return .ended(.protocolFault("a line is too long"))
+            case .tooLong: return .ended(SignInError.protocolFault("a line is too long"))
             case .line(let line):
                 do throws(JSONError) {
                     if let result = handle(try WebViewEvent(line), opening) { return result }
                 } catch {
-                    return .ended(.protocolFault(error.reason))
+                    return .ended(SignInError.protocolFault(error.reason))
                 }
             }
         }
@@ -139,26 +206,17 @@ private final class Visit: Sendable {
     private func handle(_ event: WebViewEvent, _ opening: WebViewOpening) -> Result? {
         switch event {
         case .ready(WebViewEvent.protocolVersion): view.send(.open(opening))
-        case .ready(let version): return .ended(.protocolFault("its version is \(version)"))
-        case .loadStarted(let url): page.report(.loadStarted(url: Self.printable(url: url)))
-        case .loadFinished(let url): page.report(.loadFinished(url: Self.printable(url: url)))
-        case .loadFailed(let url, let code, let message):
-            let message = PageText.printable(message)
-            let reason = code == .other ? message : "\(code.clause) (\(message))"
-            page.report(.loadFailed(url: Self.printable(url: url), reason: reason))
-        case .navigationRefused(let url, let why):
-            page.report(.navigationRefused(url: Self.printable(url: url), reason: why.clause))
+        case .ready(let version): return .ended(SignInError.protocolFault("its version is \(version)"))
+        case .loadStarted, .loadFinished, .loadFailed, .navigationRefused:
+            if let event = UserAgentEvent(event) { page.report(event) }
         case .pageMessage(let id, let origin, let body):
-            guard ask(id, PageMessage(origin: origin, body: body)) else { return .ended(.tooManyMessages) }
+            guard ask(id, PageMessage(origin: origin, body: body)) else { return .ended(SignInError.tooManyMessages) }
         case .pageMessagesGone: dialogue.forget()
         case .redirect(let url):
-            switch page.redirected(to: url) {
-            case .accepted: end(with: .close)
-            case .failed: end(with: .cancel)
-            case .foreign: break
-            }
+            if let flow, flow.isSpecial(url) { flow.met(url) } else { redirected(to: url) }
         case .cookies(let reported): cookies?.report(reported, at: Int64(time(nil)))
-        case .specialURL: break
+        case .specialURL(let url): flow?.met(url)
+        case .profile: page.report(.profileNotInstalled(reason: "the page was not asked for one"))
         case .closed(let reason): return .ended(error(for: reason))
         case .failed(let code, let sentence, let remedy):
             return .ended(
@@ -168,9 +226,6 @@ private final class Visit: Sendable {
         }
         return nil
     }
-
-    /// URLs are at most 16 KiB in the protocol.
-    private static func printable(url: String) -> String { PageText.printable(url, limit: 2000) }
 
     /// Puts a message to the person. Returns false if the page has sent too many.
     private func ask(_ id: Int64, _ message: PageMessage) -> Bool {
@@ -187,21 +242,23 @@ private final class Visit: Sendable {
         }
     }
 
-    private func error(for reason: WebViewEvent.ClosedReason) -> SignInError? {
-        switch reason {
+    private func error(for reason: WebViewEvent.ClosedReason) -> (any Error)? {
+        if let failure = failure.withLock({ $0 }) { return failure }
+        return switch reason {
         case .close: nil
         case .cancel, .inputEnded: SignInError(.cancelled, "the sign-in was cancelled")
-        case .window, .page: isClosing.withLock { $0 } ? nil : .windowClosed
-        case .timeLimit: .timedOut(after: page.limit)
+        case .window, .page: isClosing.withLock { $0 } ? nil : SignInError.windowClosed
+        case .timeLimit: SignInError.timedOut(after: page.limit)
         }
     }
 }
 
 extension WebViewOpening {
-    fileprivate init(_ page: SignInPage, proxy: Secret?, _ shared: SharedCookies?) {
+    fileprivate init(_ page: SignInPage, proxy: Secret?, _ shared: SharedCookies?, _ flow: SpecialURLFlow?) {
         url = page.url.description
-        redirectURIs = [page.redirect.text]
-        allowedOrigins = page.origins.map(\.pageOrigin)
+        redirectURIs = [page.redirect.text] + (flow?.redirectURIs ?? [])
+        allowedOrigins = (flow?.origins ?? page.origins).map(\.pageOrigin)
+        specialURLs = flow != nil
         timeLimitSeconds = min(max(1, page.limit.components.seconds), 86_400)
         title = "Sign in at \(page.url.origin.host)"
         self.proxy = proxy
@@ -210,6 +267,25 @@ extension WebViewOpening {
             captureCookies = WebViewCookieSelection(host: shared.key.host, names: shared.names)
         }
         pageMessages = page.messages
+    }
+}
+
+extension UserAgentEvent {
+    /// Nil for an event that is not about a page's way.
+    init?(_ event: WebViewEvent) {
+        // URLs are at most 16 KiB in the protocol.
+        func printable(url: String) -> String { PageText.printable(url, limit: 2000) }
+        switch event {
+        case .loadStarted(let url): self = .loadStarted(url: printable(url: url))
+        case .loadFinished(let url): self = .loadFinished(url: printable(url: url))
+        case .loadFailed(let url, let code, let message):
+            let message = PageText.printable(message)
+            let reason = code == .other ? message : "\(code.clause) (\(message))"
+            self = .loadFailed(url: printable(url: url), reason: reason)
+        case .navigationRefused(let url, let why):
+            self = .navigationRefused(url: printable(url: url), reason: why.clause)
+        default: return nil
+        }
     }
 }
 

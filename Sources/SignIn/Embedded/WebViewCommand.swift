@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
+import CountersignDeviceManagement
 import CountersignJSON
 
 /// A line for the standard input of `countersign-webview`. `Documentation/EmbeddedAgent.md` describes the protocol;
@@ -9,6 +10,10 @@ enum WebViewCommand: Equatable, Sendable {
     case open(WebViewOpening)
     /// `answer` is JSON text.
     case answerMessage(id: Int64, answer: String)
+    /// Loads another page. The fields go with the first request, to its origin only.
+    case load(url: String, headers: [AdditionalHeader])
+    /// Shows a sentence above the page until another page loads.
+    case showMessage(String)
     /// Ends the sign-in: the cookies are reported once more.
     case close
     /// Ends the sign-in and forgets what it did.
@@ -22,9 +27,18 @@ enum WebViewCommand: Equatable, Sendable {
         case .open(let opening): Self.object([("type", .string("open"))] + opening.members)
         case .answerMessage(let id, let answer):
             Self.object([("type", .string("answerMessage")), ("id", .integer(id)), ("answer", .string(answer))])
+        case .load(let url, let headers):
+            Self.object([("type", .string("load")), ("url", .string(url))] + Self.members(headers))
+        case .showMessage(let text): Self.object([("type", .string("showMessage")), ("text", .string(text))])
         case .close: Self.object([("type", .string("close"))])
         case .cancel: Self.object([("type", .string("cancel"))])
         }
+    }
+
+    /// None if there are no fields.
+    fileprivate static func members(_ headers: [AdditionalHeader]) -> [(String, JSONValue.Content)] {
+        guard !headers.isEmpty else { return [] }
+        return [("headers", object(headers.map { ($0.name, .secret(Secret(utf8: $0.value))) }).content)]
     }
 
     fileprivate static func object(_ members: [(String, JSONValue.Content)]) -> JSONValue {
@@ -47,6 +61,12 @@ struct WebViewOpening: Equatable, Sendable {
     var cookies: [WebViewCookie] = []
     var captureCookies: WebViewCookieSelection?
     var pageMessages: PageMessageRules?
+    /// Of the first request.
+    var headers: [AdditionalHeader] = []
+    /// URLs with a scheme of device management are reported.
+    var specialURLs = false
+    /// Configuration profiles are delivered.
+    var profileDownloads = false
 
     fileprivate var members: [(String, JSONValue.Content)] {
         var members: [(String, JSONValue.Content)] = [
@@ -70,6 +90,9 @@ struct WebViewOpening: Equatable, Sendable {
             ])
             members.append(("pageMessages", rules.content))
         }
+        members += WebViewCommand.members(headers)
+        if specialURLs { members.append(("specialURLs", .bool(true))) }
+        if profileDownloads { members.append(("profileDownloads", .bool(true))) }
         return members
     }
 

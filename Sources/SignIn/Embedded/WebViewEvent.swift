@@ -19,6 +19,8 @@ enum WebViewEvent: Equatable, Sendable {
     /// The page that posted the messages before is gone. Their answers would be ignored.
     case pageMessagesGone
     case specialURL(url: String)
+    /// A configuration profile, in Base64.
+    case profile(url: String, content: Secret)
     case closed(ClosedReason)
     case failed(code: FailureCode, sentence: String, remedy: String)
 
@@ -48,7 +50,7 @@ enum WebViewEvent: Equatable, Sendable {
     /// the line.
     init(_ line: [UInt8]) throws(JSONError) {
         let limits = JSONLimits(bytes: Self.lineBytes, depth: 8)
-        let value = try JSONParser.parse(line, limits: limits, secrets: ["value"])
+        let value = try JSONParser.parse(line, limits: limits, secrets: ["value", "content"])
         var reader = try JSONReader(value, "the event", .strict)
         self = try Self.event(&reader)
         try reader.finish()
@@ -76,6 +78,8 @@ enum WebViewEvent: Equatable, Sendable {
                 id: try reader.integer("id"), origin: try reader.string("origin"), body: try reader.string("body"))
         case "pageMessagesGone": return .pageMessagesGone
         case "specialURL": return .specialURL(url: try reader.string("url"))
+        case "profile":
+            return .profile(url: try reader.string("url"), content: try reader.secret("content"))
         case "closed": return .closed(try reader.word("reason"))
         case "failed":
             return .failed(

@@ -27,6 +27,7 @@ Usage: provider.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http witho
     typed         the password that a script on that page enters
     embed         a URL that the page /embed shows in a frame
     form_post     answers with a page that posts the response
+    first         an array: each request to /authorize is redirected to the first address in it, which is removed
     page          HTML that /authorize answers with, in place of a redirect to the address that replaces REDIRECT in it
     basic         "user:password" with which /authorize challenges (Basic)
 
@@ -234,6 +235,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_authorize(self, query, form):
         control = self.server.control
+        if control.get("first"):
+            return 302, "", [("Location", control["first"].pop(0))]
         if "request_uri" in query:
             query = self.server.pushed.pop(query["request_uri"], None)
         elif control.get("push"):

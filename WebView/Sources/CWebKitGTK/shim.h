@@ -41,6 +41,10 @@ static inline gboolean csn_is_type_supported(WebKitPolicyDecision *decision) {
     return webkit_response_policy_decision_is_mime_type_supported(WEBKIT_RESPONSE_POLICY_DECISION(decision));
 }
 
+static inline gboolean csn_is_main_response(WebKitPolicyDecision *decision) {
+    return webkit_response_policy_decision_is_main_frame_main_resource(WEBKIT_RESPONSE_POLICY_DECISION(decision));
+}
+
 // Signal `number` when the parent thread ends.
 static inline int csn_set_parent_death_signal(int number) { return prctl(PR_SET_PDEATHSIG, number, 0, 0, 0); }
 

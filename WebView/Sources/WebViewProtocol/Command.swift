@@ -10,6 +10,8 @@ package enum Command: Equatable, Sendable {
     case load(PageRequest)
     /// Answers a page's message. `answer` is JSON text.
     case answerMessage(id: Int, answer: String)
+    /// Shows a sentence above the page until another page loads.
+    case showMessage(String)
     /// Ends the sign-in and forgets what it did: no cookies are reported.
     case cancel
     /// Ends the sign-in: the cookies are reported once more.
@@ -57,7 +59,7 @@ package enum Command: Equatable, Sendable {
 
 extension Command: Codable {
     private enum Kind: String, Codable {
-        case open, load, answerMessage, cancel, close, snapshot
+        case open, load, answerMessage, showMessage, cancel, close, snapshot
     }
 
     private enum KindKey: String, CodingKey {
@@ -72,6 +74,10 @@ extension Command: Codable {
         case type, id, answer
     }
 
+    private enum MessageKey: String, CodingKey, CaseIterable {
+        case type, text
+    }
+
     private enum SnapshotKey: String, CodingKey, CaseIterable {
         case type, file
     }
@@ -84,6 +90,8 @@ extension Command: Codable {
             let members = try decoder.members(AnswerKey.self)
             self = .answerMessage(
                 id: try members.decode(Int.self, forKey: .id), answer: try members.decode(String.self, forKey: .answer))
+        case .showMessage:
+            self = .showMessage(try decoder.members(MessageKey.self).decode(String.self, forKey: .text))
         case .cancel:
             _ = try decoder.members(PlainKey.self)
             self = .cancel
@@ -109,6 +117,10 @@ extension Command: Codable {
             try members.encode(Kind.answerMessage, forKey: .type)
             try members.encode(id, forKey: .id)
             try members.encode(answer, forKey: .answer)
+        case .showMessage(let text):
+            var members = encoder.container(keyedBy: MessageKey.self)
+            try members.encode(Kind.showMessage, forKey: .type)
+            try members.encode(text, forKey: .text)
         case .cancel: try type.encode(Kind.cancel, forKey: .type)
         case .close: try type.encode(Kind.close, forKey: .type)
         case .snapshot(let file):

@@ -19,8 +19,10 @@ package enum Event: Equatable, Sendable {
     case pageMessage(id: Int, origin: String, body: String)
     /// The page that posted the messages before is gone. Their answers are ignored.
     case pageMessagesGone
-    /// A `msauth:` or `browser:` URL, complete. The load was cancelled.
+    /// A URL with a scheme of device enrolment, complete. The load was cancelled.
     case specialURL(url: String)
+    /// A configuration profile that the page has delivered. `content` is in Base64.
+    case profile(url: String, content: String)
     case snapshot(file: String)
     /// The last event of a run that ended as intended. Exit status 0.
     case closed(ClosedReason)
@@ -77,11 +79,11 @@ package enum FailureCode: String, Codable, Sendable {
 extension Event: Codable {
     private enum Kind: String, Codable {
         case ready, loadStarted, loadFinished, loadFailed, redirect, navigationRefused, cookies, pageMessage
-        case pageMessagesGone, specialURL, snapshot, closed, failed
+        case pageMessagesGone, specialURL, profile, snapshot, closed, failed
     }
 
     private enum Key: String, CodingKey {
-        case type, protocolVersion, webKit, url, code, message, why, cookies, id, origin, body, file, reason
+        case type, protocolVersion, webKit, url, code, message, why, cookies, id, origin, body, file, reason, content
         case sentence, remedy
     }
 
@@ -107,6 +109,7 @@ extension Event: Codable {
                 id: try members.decode(Int.self, forKey: .id), origin: try text(.origin), body: try text(.body))
         case .pageMessagesGone: self = .pageMessagesGone
         case .specialURL: self = .specialURL(url: try text(.url))
+        case .profile: self = .profile(url: try text(.url), content: try text(.content))
         case .snapshot: self = .snapshot(file: try text(.file))
         case .closed: self = .closed(try members.decode(ClosedReason.self, forKey: .reason))
         case .failed:
@@ -140,6 +143,7 @@ extension Event: Codable {
             try members.encode(id, forKey: .id)
         case .pageMessagesGone: try put(.pageMessagesGone)
         case .specialURL(let url): try put(.specialURL, [.url: url])
+        case .profile(let url, let content): try put(.profile, [.url: url, .content: content])
         case .snapshot(let file): try put(.snapshot, [.file: file])
         case .closed(let reason): try put(.closed, [.reason: reason.rawValue])
         case .failed(let code, let sentence, let remedy):

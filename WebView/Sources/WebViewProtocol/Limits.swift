@@ -15,7 +15,13 @@ package enum Limits {
     package static let cookies = 64
     package static let headers = 16
     /// The value of a request field.
-    package static let headerBytes = 8 * 1024
+    package static let headerBytes = 16 * 1024
+    /// A configuration profile.
+    package static let profileBytes = 1 << 20
+    /// Profiles that a window delivers.
+    package static let profiles = 8
+    /// The characters of a sentence above the page.
+    package static let messageCharacters = 500
     package static let redirectURIs = 8
     package static let allowedOrigins = 64
     package static let timeLimit: ClosedRange<Duration> = .seconds(1)...(.seconds(24 * 60 * 60))

@@ -10,7 +10,7 @@ package struct NavigationPolicy: Equatable, Sendable {
         case allow
         /// The redirect URI: cancel, and report the URL.
         case redirect
-        /// `msauth:` or `browser:`: cancel, and report the URL.
+        /// A URL with one of ``specialSchemes``: cancel, and report the URL.
         case specialURL
         /// Cancel, and report the URL without its secrets.
         case refuse(Refusal)
@@ -47,7 +47,7 @@ package struct NavigationPolicy: Equatable, Sendable {
     }
 
     /// Schemes with a meaning of their own in device enrolment.
-    package static let specialSchemes: Set<String> = ["msauth", "browser"]
+    package static let specialSchemes: Set<String> = ["msauth", "browser", "openid-vc", "companyportal"]
 
     private static let emptyDocuments: Set<String> = ["about:blank", "about:srcdoc"]
 }
@@ -60,7 +60,7 @@ package enum Refusal: String, Codable, Sendable, CaseIterable {
     case insecure
     /// A scheme that is neither http nor https, and not of a redirect URI.
     case scheme
-    /// `msauth:` or `browser:`, without permission.
+    /// A URL with a scheme of device enrolment, without permission.
     case specialURL
     /// A new window.
     case newWindow

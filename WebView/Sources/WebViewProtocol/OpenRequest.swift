@@ -22,8 +22,10 @@ package struct OpenRequest: Equatable, Sendable {
     package var userAgent: String?
     /// Pages may post messages.
     package var pageMessages: PageMessageRules?
-    /// `msauth:` and `browser:` URLs are reported as `specialURL`.
+    /// URLs with a scheme of device enrolment are reported as `specialURL`.
     package var specialURLs = false
+    /// Configuration profiles are downloaded, and reported as `profile`.
+    package var profileDownloads = false
 
     package init(url: String, redirectURIs: [String], allowedOrigins: [String], timeLimit: Duration) {
         self.url = url
@@ -36,7 +38,7 @@ package struct OpenRequest: Equatable, Sendable {
 extension OpenRequest: Codable {
     private enum Key: String, CodingKey, CaseIterable {
         case type, url, redirectURIs, allowedOrigins, timeLimitSeconds, headers, cookies, captureCookies, proxy
-        case dataFolder, title, userAgent, pageMessages, specialURLs
+        case dataFolder, title, userAgent, pageMessages, specialURLs, profileDownloads
     }
 
     package init(from decoder: any Decoder) throws {
@@ -54,6 +56,7 @@ extension OpenRequest: Codable {
         userAgent = try members.decodeIfPresent(String.self, forKey: .userAgent)
         pageMessages = try members.decodeIfPresent(PageMessageRules.self, forKey: .pageMessages)
         specialURLs = try members.decodeIfPresent(Bool.self, forKey: .specialURLs) ?? false
+        profileDownloads = try members.decodeIfPresent(Bool.self, forKey: .profileDownloads) ?? false
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -71,5 +74,6 @@ extension OpenRequest: Codable {
         try members.encodeIfPresent(userAgent, forKey: .userAgent)
         try members.encodeIfPresent(pageMessages, forKey: .pageMessages)
         if specialURLs { try members.encode(true, forKey: .specialURLs) }
+        if profileDownloads { try members.encode(true, forKey: .profileDownloads) }
     }
 }

@@ -12,6 +12,7 @@ package struct SignIn: Equatable, Sendable {
     package let title: String
     package let userAgent: String?
     package let pageMessages: PageMessagePolicy?
+    package let deliversProfiles: Bool
 
     /// - Parameter permitsLoopbackHTTP: Whether allowed origins may be `http://` on loopback.
     package init(_ request: OpenRequest, permitsLoopbackHTTP: Bool = false) throws(ProtocolError) {
@@ -46,6 +47,7 @@ package struct SignIn: Equatable, Sendable {
             }
         }
         title = request.title ?? "Sign in"
+        deliversProfiles = request.profileDownloads
         userAgent = request.userAgent
         if let rules = request.pageMessages {
             pageMessages = try PageMessagePolicy(rules, allowedOrigins: policy.allowedOrigins)

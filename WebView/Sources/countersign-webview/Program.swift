@@ -95,6 +95,8 @@ final class Program {
         case .answerMessage(let id, let answer):
             try PageMessagePolicy.checkAnswer(answer)
             try opened().answer(id: id, answer)
+        case .showMessage(let text):
+            try opened().showMessage(String(text.prefix(Limits.messageCharacters)))
         case .cancel: end(.cancel)
         case .close: end(.close)
         case .snapshot(let file):

@@ -34,7 +34,7 @@ extension SignInWindow {
         let url = Self.withoutSecrets(webkit_web_view_get_uri(view))
         switch event {
         case WEBKIT_LOAD_STARTED:
-            showFailure("")
+            showMessage("")
             if let event = progress.started(url: url) { program.report(event) }
         case WEBKIT_LOAD_COMMITTED:
             headersOrigin = nil
@@ -64,7 +64,7 @@ extension SignInWindow {
         let message = error.message.map { String(cString: $0) } ?? ""
         if let event = progress.failed(url: Self.withoutSecrets(url), code: code, message: message) {
             program.report(event)
-            showFailure("The page could not be loaded: \(message)")
+            showMessage("The page could not be loaded: \(message)")
         }
     }
 

@@ -32,6 +32,12 @@ extension SignInWindow {
             View, UnsafeMutablePointer<WebKitPolicyDecision>?, WebKitPolicyDecisionType, gpointer?
         ) -> gboolean = { _, decision, type, data in
             let window = SignInWindow.from(data)
+            if type == WEBKIT_POLICY_DECISION_TYPE_RESPONSE, csn_is_main_response(decision) != 0,
+                window.profiles.expects(csn_response(decision))
+            {
+                webkit_policy_decision_download(decision)
+                return 1
+            }
             let mayContinue =
                 type == WEBKIT_POLICY_DECISION_TYPE_RESPONSE
                 ? window.mayShow(csn_response(decision), isTypeSupported: csn_is_type_supported(decision) != 0)
@@ -101,6 +107,7 @@ extension SignInWindow {
 
     private static let downloadStarted: @convention(c) (OpaquePointer?, OpaquePointer?, gpointer?) -> Void = {
         _, download, data in
+        if SignInWindow.from(data).profiles.starts(download) { return }
         let url = webkit_uri_request_get_uri(webkit_download_get_request(download))
         SignInWindow.from(data).refused(url.map { String(cString: $0) } ?? "", .download)
         webkit_download_cancel(download)

@@ -16,6 +16,8 @@ final class SignInWindow {
     private let window: UnsafeMutablePointer<GtkWindow>?
     private let originLabel: OpaquePointer?
     private let failureLabel: OpaquePointer?
+    /// The configuration profiles of the window.
+    private(set) lazy var profiles = ProfileDownloads(of: self)
     private var reportedCookies: [Cookie]?
 
     init(_ signIn: SignIn, program: Program) {
@@ -85,8 +87,8 @@ final class SignInWindow {
         gtk_label_set_text(originLabel, origin?.description ?? "")
     }
 
-    /// Shows a sentence above the page, or nothing if it is empty.
-    func showFailure(_ sentence: String) {
+    /// Shows a sentence above the page until the next one loads, or nothing if it is empty.
+    func showMessage(_ sentence: String) {
         gtk_label_set_text(failureLabel, sentence)
         gtk_widget_set_visible(csn_widget(gpointer(failureLabel)), sentence.isEmpty ? 0 : 1)
     }

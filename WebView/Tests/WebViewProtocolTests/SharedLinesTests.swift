@@ -42,6 +42,7 @@ struct SharedLinesTests {
             .pageMessage(
                 id: 7, origin: "https://login.example", body: #"{"callbacks":[{"type":"NameCallback"}]}"#),
             .pageMessagesGone, .specialURL(url: "msauth://enroll?cpurl=https://portal.example/"),
+            .profile(url: "https://mdm.example/profile", content: "PHBsaXN0Lz4="),
         ]
         for reason in [ClosedReason.close, .cancel, .window, .page, .timeLimit, .inputEnded] {
             events.append(.closed(reason))
@@ -75,7 +76,14 @@ struct SharedLinesTests {
         ]
         large.captureCookies = CookieSelection(host: "login.example", names: ["SID", "KEY"])
         large.pageMessages = PageMessageRules(origins: ["https://login.example"], types: ["NameCallback"])
-        return [.open(small), .open(large), .answerMessage(id: 7, answer: #"{"callbacks":[]}"#), .close, .cancel]
+        large.specialURLs = true
+        large.profileDownloads = true
+        return [
+            .open(small), .open(large), .answerMessage(id: 7, answer: #"{"callbacks":[]}"#),
+            .load(PageRequest(url: page + "next")),
+            .load(PageRequest(url: page + "install", headers: ["X-Token": "secret"])),
+            .showMessage("The profile was installed."), .close, .cancel,
+        ]
     }()
 
     @Test func theCommandsAreReadAsTheLinesSay() throws {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignDeviceManagement
 import CountersignEnrollment
 import CountersignOAuth
 import CountersignSignIn
@@ -12,6 +13,7 @@ extension ChallengeError {
         switch error {
         case let error as OAuthError: code = Self.code(of: error)
         case let error as SignInError: code = Self.code(of: error)
+        case is DeviceManagementError: code = .providerRefused
         case let error as EnrollmentError: code = error.isTransient ? .providerUnreachable : .providerRefused
         case let error as CertificateNotIssued: code = error.isTransient ? .providerUnreachable : .providerRefused
         case let error as CountersignError:
@@ -57,7 +59,7 @@ extension ChallengeError {
         case .profile: .profileFaulty
         case .noAgent, .environment: .userAgentFailed
         case .timedOut: .signInTimedOut
-        case .cancelled: .signInCancelled
+        case .cancelled, .transferred: .signInCancelled
         case .unreachable: .providerUnreachable
         case .provider: .providerRefused
         }

@@ -24,6 +24,19 @@ public enum EnrollmentEvent: Equatable, Sendable {
     case navigationRefused(url: String, reason: String)
     /// A page of this origin asks the program a question. It is not answered.
     case pageQuestion(origin: String)
+    /// The page has asked for something with a special URL, of which this is the scheme and the host:
+    /// `msauth://enroll`.
+    case specialURL(String)
+    /// A second window shows a page of device management. `installsProfile`: it is to install a configuration profile.
+    case secondWindowOpened(url: String, installsProfile: Bool)
+    /// The second window is closed.
+    case secondWindowClosed
+    /// A configuration profile that the page has delivered is installed. The sentence is about it.
+    case profileInstalled(String)
+    /// A configuration profile is not installed, for this reason.
+    case profileNotInstalled(reason: String)
+    /// Something that the pages of device management may rely on does not work here.
+    case unavailable(reason: String)
     /// So many events of the page and ignored redirects were reported that the following ones are not.
     case othersOmitted
     /// Show the person this code and the address of the page on which to enter it. `pageWithCode` contains the code
@@ -57,6 +70,13 @@ extension EnrollmentEvent {
         case .agent(.loadFailed(let url, let reason)): self = .loadFailed(url: url, reason: reason)
         case .agent(.navigationRefused(let url, let reason)): self = .navigationRefused(url: url, reason: reason)
         case .agent(.messageReceived(let origin)): self = .pageQuestion(origin: origin)
+        case .agent(.specialURL(let subject)): self = .specialURL(subject)
+        case .agent(.sessionOpened(let url, let installsProfile)):
+            self = .secondWindowOpened(url: url, installsProfile: installsProfile)
+        case .agent(.sessionEnded): self = .secondWindowClosed
+        case .agent(.profileInstalled(let sentence)): self = .profileInstalled(sentence)
+        case .agent(.profileNotInstalled(let reason)): self = .profileNotInstalled(reason: reason)
+        case .agent(.unavailable(let reason)): self = .unavailable(reason: reason)
         case .agent(.othersOmitted): self = .othersOmitted
         case .code(let authorization):
             self = .code(

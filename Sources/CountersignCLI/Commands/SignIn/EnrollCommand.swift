@@ -64,6 +64,11 @@ struct EnrollCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Also ask for this scope. May be repeated.", valueName: "scope"))
     var scope: [String] = []
 
+    @Flag(
+        name: .customLong("special-urls"),
+        help: "Let the provider's pages enrol this device and install profiles, also if the profile does not say so.")
+    var specialURLs = false
+
     @Flag(help: "Do what the profile says without a prompt.")
     var yes = false
 
@@ -87,7 +92,8 @@ struct EnrollCommand: AsyncParsableCommand {
         var session: VaultSession?
         let again = try namedSignIn(access, &session)
         let (read, source) = try await SignInProfile.read(again?.source ?? self.profile, with: client)
-        let profile = try read.adding(scopes: scope)
+        let wider = try read.adding(scopes: scope)
+        let profile = specialURLs ? wider.enablingSpecialURLs() : wider
         let plan = try SignInPlan(profile, from: source, name: name ?? again?.name)
         let environment = ProcessInfo.processInfo.environment
         let kind = userAgent ?? plan.userAgent(in: environment)
@@ -118,17 +124,27 @@ struct EnrollCommand: AsyncParsableCommand {
         if kind != .embedded, let lines = TerminalLines() { nextLine = { await lines.next() } }
         // WebKit sends no plain http through a proxy with a password.
         let isBehindDoor = kind == .embedded && profile.transport == .secure
-        let door = try await isBehindDoor ? SignInDoor.open(home, access) : nil
+        let managesDevice = kind == .embedded && profile.specialURLs != nil
+        if profile.specialURLs != nil, !managesDevice {
+            Console.warning(
+                "only the user agent embedded understands URLs for device management: the provider's pages may get "
+                    + "stuck", hint: "use --user-agent embedded")
+        }
+        let door = try await isBehindDoor ? SignInDoor.open(home, access, isOwn: managesDevice) : nil
         let cookies = kind == .embedded ? profile.session.map { vault.cookies(of: $0) } : nil
+        let transfer = BrokerTransfer(profile, environment, account: account)
+        let support = await managesDevice ? specialURLSupport(for: plan, door, transfer) : nil
         let flow = SignInFlow(
-            profile, client: client, agent: Self.agent(kind, environment, door, cookies), limit: .seconds(timeout),
+            profile, client: client, agent: Self.agent(kind, environment, door, cookies, support),
+            limit: .seconds(timeout),
             now: Self.now, nextLine: nextLine, answer: PageAnswers.answer, report: reporter.report)
         let result: SignInResult
         do {
             result = try await interrupts.cancelling { try await flow.run() }
         } catch {
             await door?.close()
-            throw error
+            guard let found = transfer.result, (error as? SignInError)?.code == .transferred else { throw error }
+            return try store(found, of: plan, former, in: vault, reporter, interrupts)
         }
         await door?.close()
         let new = plan.signIn(result, replacing: former, at: Self.now())
@@ -178,6 +194,24 @@ struct EnrollCommand: AsyncParsableCommand {
                 return found
             }
         }
+        try store(found, of: plan, former, in: vault, reporter, interrupts)
+    }
+
+    /// What a window needs for device management.
+    private func specialURLSupport(
+        for plan: SignInPlan, _ door: SignInDoor?, _ transfer: BrokerTransfer
+    ) async -> SpecialURLSupport {
+        var support = SpecialURLSupport(plan.profile.specialURLs ?? .standard, signIn: plan.name)
+        if let door { support.openDoors = { try await door.observing($0, $1) } }
+        if await transfer.isPossible() { support.broker = { try await transfer.run() } }
+        return support
+    }
+
+    /// Stores the tokens that the identity broker has issued.
+    private func store(
+        _ found: BrokerSignIn.Result, of plan: SignInPlan, _ former: ListedSignIn?, in vault: VaultSession,
+        _ reporter: SignInReporter, _ interrupts: Interrupts
+    ) throws {
         let result = SignInResult(tokens: found.tokens, idToken: nil)
         let new = plan.signIn(result, found, replacing: former, at: Self.now())
         if let former, !former.subject.isEmpty, former.subject != new.subject {
@@ -258,10 +292,12 @@ struct EnrollCommand: AsyncParsableCommand {
     }
 
     private static func agent(
-        _ kind: UserAgentKind, _ environment: [String: String], _ door: SignInDoor?, _ cookies: SharedCookies?
+        _ kind: UserAgentKind, _ environment: [String: String], _ door: SignInDoor?, _ cookies: SharedCookies?,
+        _ support: SpecialURLSupport?
     ) -> SignInFlow.Agent {
         guard kind == .embedded else { return SignInFlow.Agent(kind, environment: environment) }
-        return .browser(EmbeddedAgent(environment: environment, door: door?.door, cookies: cookies))
+        return .browser(
+            EmbeddedAgent(environment: environment, door: door?.door, cookies: cookies, specialURLs: support))
     }
 
     /// Stores the session that the person has now at the provider. The sign-in is complete without it.

@@ -27,6 +27,7 @@ struct ProfileSummary {
             let hosts = profile.navigationOrigins.map(\.authority).joined(separator: " ")
             rows.append(("window", "also shows pages of \(hosts)"))
         }
+        if agent == .embedded, let special = profile.specialURLs { rows += Self.deviceManagement(special) }
         if agent == .embedded, let types = profile.pageMessages {
             rows.append(("questions", "the page may ask for \(types.joined(separator: " "))"))
         }
@@ -53,6 +54,21 @@ struct ProfileSummary {
             "  \(key)\(String(repeating: " ", count: width - key.count))  \(Console.printable(value))\n"
         }
         text = "\(Console.printable(plan.source)) signs you in:\n\(lines.joined())"
+    }
+
+    /// What the provider's pages may do to the device.
+    private static func deviceManagement(_ special: SpecialURLSettings) -> [(String, String)] {
+        var rows = [("device", "the pages may enrol it, and offer configuration profiles: special URLs are on")]
+        let hosts = special.hosts.map(\.authority).joined(separator: " ")
+        if !hosts.isEmpty { rows.append(("device", "also shows enrolment pages of \(hosts)")) }
+        let handoffs = special.handoffHosts.map(\.authority).joined(separator: " ")
+        if !handoffs.isEmpty { rows.append(("device", "\(handoffs) may open a second window")) }
+        for header in special.headers { rows.append(("device", "enrolment pages get \(header.name): \(header.value)")) }
+        for parameter in special.parameters {
+            rows.append(("device", "enrolment pages get \(parameter.name)=\(parameter.value)"))
+        }
+        if special.brokerToken == .fail { rows.append(("device", "needs a refresh token of the identity broker")) }
+        return rows
     }
 
     /// The certificate that follows the sign-in: where it comes from, what verifies the service, what the service gets.

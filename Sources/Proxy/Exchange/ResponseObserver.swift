@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import CountersignHTTP1
+
+/// Receives the heads of the responses to requests for the pages of a browser's windows, redirects included, just
+/// before the client gets them. It is called on the event loops and must not block.
+package struct ResponseObserver: Sendable {
+    package struct Response: Sendable {
+        package let origin: Origin
+        /// In the order of the response.
+        package let fields: [(name: String, value: String)]
+    }
+
+    private let tell: @Sendable (Response) -> Void
+
+    package init(tell: @escaping @Sendable (Response) -> Void) { self.tell = tell }
+
+    /// Browsers mark the requests for the page of a window (Fetch Metadata). Those for frames, scripts and images have
+    /// other marks, and their responses are not reported.
+    func delivered(_ fields: FieldLines, to request: FieldLines, from origin: Origin) {
+        guard request.values(named: "sec-fetch-dest") == ["document"] else { return }
+        tell(
+            Response(
+                origin: origin, fields: fields.lines.map { (name: fields.name(of: $0), value: fields.value(of: $0)) }))
+    }
+}

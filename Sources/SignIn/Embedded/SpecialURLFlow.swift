@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import CountersignDeviceManagement
+import CountersignOAuth
+import Synchronization
+
+/// The special URLs of one sign-in: takes what the window and its proxy report, asks the controller, and has the window
+/// do it. One after the other, in the order of the reports.
+final class SpecialURLFlow: Sendable {
+    /// The window, as far as it is used here.
+    struct View: Sendable {
+        let load: @Sendable (_ url: String, _ headers: [AdditionalHeader]) -> Void
+        /// The window was sent to a URL that may be the redirect URI.
+        let redirected: @Sendable (String) -> Void
+        /// Ends the sign-in.
+        let fail: @Sendable (any Error) -> Void
+    }
+
+    private enum Input: Sendable {
+        case response(ResponseFeed.Response)
+        case special(String)
+        case callback(String, session: Int)
+        case sessionFailed(any Error, session: Int)
+    }
+
+    /// How many special URLs a sign-in may have: the page can cause them without end.
+    static let maximumURLs = 64
+
+    /// More redirect URIs for the window to report: those by which a page asks for another browser.
+    let redirectURIs: [String]
+    /// Where the window's pages may be.
+    let origins: [Origin]
+    private let page: SignInPage
+    private let rules: SpecialURLRules
+    private let handler: any InteractiveWebviewHandler
+    private let controller: InteractiveWebviewController
+    private let inputs: AsyncStream<Input>
+    private let input: AsyncStream<Input>.Continuation
+    private let session = Mutex<(number: Int, task: Task<Void, Never>?)>((0, nil))
+    private let counts = Mutex<(urls: Int, repetitions: Int)>((0, 0))
+
+    init(
+        _ support: SpecialURLSupport, _ page: SignInPage, environment: [String: String],
+        openSession: @escaping @Sendable (AuthenticationSessionRequest) async throws -> String
+    ) {
+        self.page = page
+        let hosts = support.settings.hosts
+        origins = support.origins(of: page)
+        let isPlain = page.origins.contains { $0.scheme == .http }
+        var rules = SpecialURLRules(
+            pageOrigins: page.origins + hosts, handoffOrigins: support.settings.handoffHosts, redirect: page.redirect,
+            requestState: page.state ?? "", transport: isPlain ? .secureOrLoopback : .secure)
+        rules.headers = support.settings.headers
+        rules.parameters = support.settings.parameters.map { ($0.name, $0.value) }
+        rules.hasBroker = support.broker != nil
+        self.rules = rules
+        redirectURIs = page.redirect.switchBrowserURIs
+        let own = SignInWebviewHandler(
+            rules: rules, support: support, environment: environment, openSession: openSession)
+        handler = support.handler?(own) ?? own
+        controller = InteractiveWebviewController(handler, rules)
+        (inputs, input) = AsyncStream<Input>.makeStream()
+    }
+
+    // MARK: Reports
+
+    /// Whether a redirect that the window reports is a special URL.
+    func isSpecial(_ url: String) -> Bool {
+        redirectURIs.contains { text in (try? RedirectURI(text))?.query(of: url) != nil }
+    }
+
+    /// The window wants to go to a special URL.
+    func met(_ url: String) { input.yield(.special(url)) }
+
+    func received(_ response: ResponseFeed.Response) {
+        guard origins.contains(response.origin) else { return }
+        input.yield(.response(response))
+    }
+
+    /// The window is closed.
+    func end() { input.finish() }
+
+    /// Returns after ``end()``, when the second window is closed, too.
+    func run(_ view: View) async {
+        for await input in inputs {
+            switch input {
+            case .response(let response):
+                await perform(await controller.responseReceived(response.headers, from: response.origin), view)
+            case .special(let url): await decide(url, view)
+            case .callback(let url, let number):
+                guard session.withLock({ $0.number }) == number else { break }
+                page.report(.sessionEnded)
+                await navigate(to: url, view)
+            case .sessionFailed(let error, let number):
+                guard session.withLock({ $0.number }) == number else { break }
+                page.report(.sessionEnded)
+                view.fail(error)
+            }
+        }
+        await controller.end()
+        let task = session.withLock { session in
+            session.number += 1
+            return session.task
+        }
+        task?.cancel()
+        await task?.value
+    }
+
+    // MARK: Actions
+
+    private func decide(_ url: String, _ view: View) async {
+        let isTooMuch = counts.withLock { counts in
+            counts.urls += 1
+            return counts.urls > Self.maximumURLs
+        }
+        guard !isTooMuch else {
+            return view.fail(
+                DeviceManagementError(
+                    .malformed, "the provider's pages have opened more than \(Self.maximumURLs) special URLs"))
+        }
+        let special = try? SpecialURL(url)
+        page.report(.specialURL(special?.subject ?? "switch_browser"))
+        let before = await controller.state
+        let action = await controller.action(for: url)
+        let state = await controller.state
+        if state.brtAttemptCount > before.brtAttemptCount, !state.brtAcquired {
+            page.report(.unavailable("there is no refresh token of the broker"))
+        }
+        await perform(action, view)
+    }
+
+    private func perform(_ action: WebviewAction, _ view: View) async {
+        switch action {
+        case .noop: break
+        case .loadRequest(let request): load(request.url, request.headers, view)
+        case .openAuthenticationSession(let request): await open(request, view)
+        case .openExternalBrowser(let url, let keepsView):
+            do {
+                try await handler.openExternalBrowser(url)
+            } catch {
+                let reason = (error as? SignInError)?.detail ?? "the browser could not be opened"
+                guard keepsView else { return view.fail(error) }
+                page.report(.unavailable(reason))
+            }
+            if !keepsView {
+                view.fail(SignInError(.cancelled, "the provider's page has sent you to your browser, to go on there"))
+            }
+        case .complete(let url): complete(url, view)
+        case .fail(let error): view.fail(error)
+        case .dismiss:
+            view.fail(SignInError(.transferred, "the identity broker of this machine goes on with the sign-in"))
+        }
+    }
+
+    private func load(_ url: EndpointURL, _ headers: [AdditionalHeader], _ view: View) {
+        guard origins.contains(url.origin) else {
+            return view.fail(
+                DeviceManagementError(.foreignPage, "\(url.origin) is not one of the profile's hosts"))
+        }
+        if let fault = Self.fault(in: headers) { return view.fail(fault) }
+        view.load(url.description, headers)
+    }
+
+    /// The fields that the window would refuse.
+    static func fault(in headers: [AdditionalHeader]) -> DeviceManagementError? {
+        guard let wrong = headers.first(where: { !$0.value.utf8.allSatisfy { (0x20...0x7E).contains($0) } }) else {
+            return nil
+        }
+        return DeviceManagementError(.malformed, "the value of \(wrong.name) is not printable ASCII")
+    }
+
+    /// A session that is still open is closed.
+    private func open(_ request: AuthenticationSessionRequest, _ view: View) async {
+        if let fault = Self.fault(in: request.headers) { return view.fail(fault) }
+        let former = session.withLock { $0.task }
+        former?.cancel()
+        await former?.value
+        page.report(
+            .sessionOpened(
+                url: PageText.printable(request.url.withoutQuery), installsProfile: request.purpose == .installProfile))
+        session.withLock { session in
+            session.number += 1
+            let number = session.number
+            session.task = Task { [controller, input] in
+                do {
+                    input.yield(.callback(try await controller.run(request), session: number))
+                } catch {
+                    input.yield(.sessionFailed(error, session: number))
+                }
+            }
+        }
+    }
+
+    /// The next navigation of the window, which a second window has led to.
+    private func navigate(to url: String, _ view: View) async {
+        if rules.redirect.query(of: url) != nil { return view.redirected(url) }
+        if isSpecial(url) || (try? SpecialURL(url)) != .some(nil) { return await decide(url, view) }
+        guard let target = try? EndpointURL(String(url.prefix { $0 != "#" }), "the callback", rules.transport) else {
+            return page.report(.navigationRefused(url: "", reason: "it cannot be used"))
+        }
+        load(target, [], view)
+    }
+
+    private func complete(_ url: String, _ view: View) {
+        guard rules.redirect.query(of: url) == nil else { return view.redirected(url) }
+        let isLoop = counts.withLock { counts in
+            counts.repetitions += 1
+            return counts.repetitions > 1
+        }
+        guard !isLoop else {
+            return view.fail(
+                DeviceManagementError(
+                    .enrollmentFailed, "the provider asks for the enrolment of this device again and again",
+                    hint: "ask the organisation's administrators whether the device is enrolled there"))
+        }
+        view.load(page.url.description, [])
+    }
+}
+
+extension RedirectURI {
+    /// Those by which a page asks for another browser, and comes back from it.
+    var switchBrowserURIs: [String] {
+        ["switch_browser", "switch_browser_resume"].compactMap { appending(segment: $0)?.text }
+    }
+}
+
+extension SpecialURLSupport {
+    /// Where the pages of both windows may be, each once.
+    func origins(of page: SignInPage) -> [Origin] {
+        (settings.hosts + settings.handoffHosts).reduce(into: page.origins) { origins, origin in
+            if !origins.contains(origin) { origins.append(origin) }
+        }
+    }
+}
+
+extension EndpointURL {
+    fileprivate var withoutQuery: String { "\(origin.scheme.rawValue)://\(origin.authority)\(path)" }
+}
+
+extension SignInPage {
+    /// The `state` of the authorization request; nil if it is not in the address.
+    fileprivate var state: String? {
+        guard let query = url.query, let pairs = FormEncoding.decode(query.utf8) else { return nil }
+        return pairs.first { $0.name == "state" }?.value
+    }
+}

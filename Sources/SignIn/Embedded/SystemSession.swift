@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import CountersignCryptography
+import CountersignDeviceManagement
+import CountersignJSON
+import CountersignOAuth
+import Dispatch
+import Synchronization
+
+/// A second window, with a session of its own that it forgets, for pages to which device management sends a person.
+struct SystemSession: Sendable {
+    let environment: [String: String]
+    let page: SignInPage
+    let origins: [Origin]
+    let door: EmbeddedAgent.Door?
+    let installer: (any ProfileInstalling)?
+    let signIn: String
+    let closingLimit: DispatchTimeInterval
+
+    /// Shows the page, and returns the URL with the callback's scheme to which the window was sent. Cancelling the task
+    /// closes the window.
+    func run(_ request: AuthenticationSessionRequest) async throws -> String {
+        var words = [try WebViewProgram.path(in: environment)]
+        let isPlain = origins.contains { $0.scheme == .http }
+        if let door, !isPlain { words += ["--ca-bundle", door.bundle] }
+        if isPlain { words.append("--loopback-http") }
+        let view = try WebViewProcess(words, environment: environment)
+        let result: Result<String, any Error> = await withTaskCancellationHandler {
+            do {
+                return .success(try await events(view, request, isPlain ? nil : door?.proxy))
+            } catch {
+                return .failure(error)
+            }
+        } onCancel: {
+            view.send(.cancel)
+            view.kill(after: closingLimit)
+        }
+        _ = await view.end()
+        return try result.get()
+    }
+
+    private func opening(_ request: AuthenticationSessionRequest, _ proxy: Secret?) -> WebViewOpening {
+        var opening = WebViewOpening(
+            url: request.url.description, redirectURIs: [page.redirect.text] + page.redirect.switchBrowserURIs,
+            allowedOrigins: origins.map(\.pageOrigin),
+            timeLimitSeconds: min(max(1, page.limit.components.seconds), 86_400))
+        let host = request.url.origin.host
+        opening.title = request.purpose == .installProfile ? "Install a profile from \(host)" : "Continue at \(host)"
+        opening.proxy = proxy
+        opening.headers = request.headers
+        opening.specialURLs = true
+        opening.profileDownloads = request.purpose == .installProfile
+        return opening
+    }
+
+    private func events(
+        _ view: WebViewProcess, _ request: AuthenticationSessionRequest, _ proxy: Secret?
+    ) async throws -> String {
+        var callback: String?
+        let profiles = ProfileQueue()
+        defer { profiles.end() }
+        while true {
+            switch await view.next() {
+            case .end: throw SignInError(.environment, "the second window ended unexpectedly")
+            case .tooLong: throw SignInError.protocolFault("a line is too long")
+            case .line(let line):
+                let event: WebViewEvent
+                do {
+                    event = try WebViewEvent(line)
+                } catch {
+                    throw SignInError.protocolFault(error.reason)
+                }
+                switch event {
+                case .ready(WebViewEvent.protocolVersion): view.send(.open(opening(request, proxy)))
+                case .ready(let version): throw SignInError.protocolFault("its version is \(version)")
+                case .specialURL(let url), .redirect(let url):
+                    guard callback == nil else { break }
+                    guard url.prefix(while: { $0 != ":" }).lowercased() == request.callbackScheme else {
+                        page.report(.navigationRefused(url: "", reason: "it is not the callback of the second window"))
+                        break
+                    }
+                    callback = url
+                    view.send(.close)
+                    view.kill(after: closingLimit)
+                case .profile(_, let content): deliver(content, to: view, profiles)
+                case .closed(let reason):
+                    let isInstalled = await profiles.isInstalled()
+                    if let callback { return callback }
+                    // The person is done when the profile is installed, whether or not the page goes on.
+                    if isInstalled, reason == .window || reason == .page { return Self.installed }
+                    throw Self.error(for: reason, page.limit)
+                case .failed(_, let sentence, let remedy):
+                    throw SignInError(
+                        .environment, "the second window: \(PageText.printable(sentence))",
+                        hint: PageText.printable(remedy))
+                default:
+                    if let event = UserAgentEvent(event) { page.report(event) }
+                }
+            }
+        }
+    }
+
+    /// The URL for which a page has no script if the profile is all that the window shows.
+    private static let installed = "msauth://profileInstalled"
+
+    private static func error(for reason: WebViewEvent.ClosedReason, _ limit: Duration) -> SignInError {
+        switch reason {
+        case .timeLimit: .timedOut(after: limit)
+        case .close, .cancel, .inputEnded, .window, .page: .windowClosed
+        }
+    }
+
+    /// Has the profile installed, and says in the window what became of it. The window's events go on meanwhile.
+    private func deliver(_ content: Secret, to view: WebViewProcess, _ profiles: ProfileQueue) {
+        guard let installer else {
+            page.report(.profileNotInstalled(reason: Self.cannotInstall))
+            return view.send(.showMessage("The profile was not installed: \(Self.cannotInstall)."))
+        }
+        view.send(.showMessage("A configuration profile has arrived. Countersign asks about it in the terminal."))
+        profiles.add { [page, signIn] in
+            do {
+                guard let document = content.utf8Text.flatMap({ Base64.decode($0) }) else {
+                    throw SignInError.protocolFault("a profile is not in Base64")
+                }
+                let sentence = try await installer.install(document, for: signIn)
+                page.report(.profileInstalled(sentence))
+                view.send(.showMessage("The profile was installed. \(PageText.printable(sentence))"))
+                return true
+            } catch {
+                let reason = PageText.printable((error as? any CodedError)?.detail ?? "it failed")
+                page.report(.profileNotInstalled(reason: reason))
+                view.send(.showMessage("The profile was not installed: \(reason)."))
+                return false
+            }
+        }
+    }
+
+    static let cannotInstall = "this version cannot install configuration profiles"
+}
+
+/// The profiles of one window, which are installed one after the other.
+private final class ProfileQueue: Sendable {
+    private let last = Mutex<Task<Bool, Never>?>(nil)
+
+    func add(_ install: @escaping @Sendable () async -> Bool) {
+        last.withLock { last in
+            let former = last
+            last = Task {
+                let wasInstalled = await former?.value ?? false
+                guard !Task.isCancelled else { return wasInstalled }
+                return await install() || wasInstalled
+            }
+        }
+    }
+
+    /// Whether one was installed. Waits for those in progress.
+    func isInstalled() async -> Bool { await last.withLock { $0 }?.value ?? false }
+
+    /// An installation in progress learns that nobody waits for it any more.
+    func end() { last.withLock { $0 }?.cancel() }
+}
