@@ -62,13 +62,14 @@ package protocol RequestDescription {
 /// The time and the randomness for one answer. The modules that compute answers have no clock and no generator of their
 /// own.
 package struct AnswerInputs {
-    /// 100 ns steps since 1601, as MS-DTYP §2.3.3 defines FILETIME.
-    package let fileTime: UInt64
+    /// 100 ns steps since 1601, as MS-DTYP §2.3.3 defines FILETIME. Each access reads the clock.
+    package var fileTime: UInt64 { readClock() }
+    private let readClock: () -> UInt64
     /// Returns the given number of unpredictable bytes.
     package let random: (Int) -> [UInt8]
 
-    package init(fileTime: UInt64, random: @escaping (Int) -> [UInt8]) {
-        self.fileTime = fileTime
+    package init(fileTime: @autoclosure @escaping () -> UInt64, random: @escaping (Int) -> [UInt8]) {
+        readClock = fileTime
         self.random = random
     }
 }

@@ -17,8 +17,8 @@ import CountersignCryptography
 //   What answers a challenge?                             reply(to:with:_:), makeDialogue(_:_:)
 //   Is the answer bound to the server's certificate?      usesChannelBinding
 //   What does a repeated challenge mean?                  verdict(on:)
-//   Does another response accept the answer, and prove    verifiesAcceptance(ofStatus:), acceptance(_:)
-//   that the server knows the secret?
+//   Does another response accept the answer, and prove    verifiesAcceptance(ofStatus:hasInformation:),
+//   that the server knows the secret?                     acceptance(_:)
 //   What may be sent next time before a challenge?        preemption(after:)
 //
 // A reply has one of three forms:
@@ -94,10 +94,11 @@ package protocol Authenticator: AnyObject, Sendable {
     /// Interprets a challenge to a request that carried our answer.
     func verdict(on repeated: RepeatedChallenge) -> ChallengeVerdict
 
-    /// Whether ``acceptance(_:)`` must examine a response with this status that accepts an answer.
-    func verifiesAcceptance(ofStatus status: Int) -> Bool
+    /// Whether ``acceptance(_:)`` must examine a response with this status that accepts an answer. `hasInformation`:
+    /// whether it has information fields. A response that is not examined without them is examined with them, or never.
+    func verifiesAcceptance(ofStatus status: Int, hasInformation: Bool) -> Bool
 
-    /// Examines a response that is not a challenge. Called only if ``verifiesAcceptance(ofStatus:)``.
+    /// Examines a response that is not a challenge. Called only if ``verifiesAcceptance(ofStatus:hasInformation:)``.
     func acceptance(_ response: AcceptingResponse) -> AcceptanceVerdict
 
     /// Returns what may be sent in the same space before the next challenge, after `answer` has been accepted.
@@ -229,7 +230,7 @@ extension Authenticator {
     package var usesChannelBinding: Bool { false }
     package var requiresTLS: Bool { false }
     package var verifiesAcceptance: Bool { false }
-    package func verifiesAcceptance(ofStatus status: Int) -> Bool { verifiesAcceptance }
+    package func verifiesAcceptance(ofStatus status: Int, hasInformation: Bool) -> Bool { verifiesAcceptance }
     package func canAnswer(_ challenge: Challenge) -> Bool { true }
     package func realm(of challenge: Challenge) -> String? { challenge.realm }
 

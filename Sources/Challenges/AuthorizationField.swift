@@ -23,10 +23,10 @@ package final class AuthorizationField: Sendable {
         credentials = token68
     }
 
-    /// A scheme and `parameterBytes` bytes of parameters, which `write` initialises: Digest.
+    /// A scheme and `parameterBytes` bytes of parameters for one request, which `write` initialises: Digest.
     init(scheme: String, parameterBytes: Int, _ write: (UnsafeMutableRawBufferPointer) -> Void) {
         self.scheme = scheme
-        credentials = Secret(count: parameterBytes, fill: write)
+        credentials = Secret(count: parameterBytes, isBrief: true, fill: write)
     }
 
     /// The value of the parameter with this name, ignoring case; nil also if the field has a token68.

@@ -221,11 +221,13 @@ extension ExchangeMachine {
 
     // MARK: Acceptance
 
-    /// Whether the fields of a response that accepts our answer must be examined.
-    func verifiesAcceptance(ofStatus status: Int) -> Bool {
+    /// Whether the fields of a response that accepts our answer may have to be examined.
+    func mayVerifyAcceptance(ofStatus status: Int) -> Bool {
         switch state {
-        case .awaitingReuse(let accepted): accepted.offer.authenticator.verifiesAcceptance(ofStatus: status)
-        case .awaitingVerdict(let pending, _): pending.offer.authenticator.verifiesAcceptance(ofStatus: status)
+        case .awaitingReuse(let accepted):
+            accepted.offer.authenticator.verifiesAcceptance(ofStatus: status, hasInformation: true)
+        case .awaitingVerdict(let pending, _):
+            pending.offer.authenticator.verifiesAcceptance(ofStatus: status, hasInformation: true)
         case .ready, .untouched, .awaitingChallenge, .asked, .computingOpening, .awaitingToken, .computingReply,
             .abandoningReply, .verifyingAcceptance, .awaitingOpen, .finished:
             false
@@ -238,7 +240,8 @@ extension ExchangeMachine {
     ) -> Action {
         // A proxy in front of the origin has challenged, and our answer did not reach the origin.
         guard context.source.hasSeenAnswer(status: status) else { return finish(.notChallenged) }
-        guard verifiesAcceptance(ofStatus: status) else { return finish(accepting: pending, answer) }
+        guard pending.offer.authenticator.verifiesAcceptance(ofStatus: status, hasInformation: !information.isEmpty)
+        else { return finish(accepting: pending, answer) }
         switch acceptance(pending.offer, answer, fields, information) {
         case .accepted:
             return finish(accepting: pending, answer)

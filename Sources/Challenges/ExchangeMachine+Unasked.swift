@@ -86,7 +86,9 @@ extension ExchangeMachine {
         _ accepted: AcceptedAnswer, _ status: Int, _ fields: [String], _ information: [String]
     ) -> Action {
         guard context.source.hasSeenAnswer(status: status) else { return finish(.notChallenged) }
-        guard verifiesAcceptance(ofStatus: status), case .answer(let answer) = accepted.preemption else {
+        guard accepted.offer.authenticator.verifiesAcceptance(ofStatus: status, hasInformation: !information.isEmpty),
+            case .answer(let answer) = accepted.preemption
+        else {
             return finish(.accepted(accepted))
         }
         switch acceptance(accepted.offer, answer, fields, information) {

@@ -157,7 +157,7 @@ package struct ExchangeMachine: Sendable {
         sent: AuthorizationField? = nil
     ) -> Action {
         guard
-            status == context.source.status || verifiesAcceptance(ofStatus: status)
+            status == context.source.status || mayVerifyAcceptance(ofStatus: status)
                 || mayChallenge(withStatus: status)
         else {
             return take(.responseReceived(status: status, challengeFields: [], informationFields: []))

@@ -166,6 +166,13 @@ package enum Hex {
         }
     }
 
+    /// The eight digits of `number`, in ASCII: an array's bytes, without an array.
+    package static func withDigits<Result>(
+        of number: UInt32, _ body: (UnsafeRawBufferPointer) -> Result
+    ) -> Result {
+        withUnsafeBytes(of: digits(of: number.byteSwapped).littleEndian, body)
+    }
+
     /// The eight digits of four bytes, the lowest byte's in the two lowest, in the order in which they are written.
     /// Without a branch, which would be mispredicted for every other digit.
     private static func digits(of bytes: UInt32) -> UInt64 {

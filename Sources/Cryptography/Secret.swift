@@ -10,18 +10,17 @@ import CountersignCOpenSSL
 ///
 /// Unchecked because of the pointer: only the initialiser writes the memory, before any other thread can see it.
 package final class Secret: @unchecked Sendable {
-    private let memory: UnsafeMutableRawPointer
+    @usableFromInline let memory: UnsafeMutableRawPointer
     /// The number of bytes.
     package let count: Int
 
-    /// Allocates `count` bytes, which `fill` initialises.
-    package init(count: Int, fill: (UnsafeMutableRawBufferPointer) -> Void) {
+    /// Allocates `count` bytes, which `fill` initialises. `isBrief`: they are about to be copied to ordinary memory, such
+    /// as the buffer of a request, so the secure heap and its lock are not needed.
+    package init(count: Int, isBrief: Bool = false, fill: (UnsafeMutableRawBufferPointer) -> Void) {
         // The secure heap has a fixed size. Once it is full, secrets go to ordinary memory and are still overwritten on
         // release.
-        guard
-            let memory = CRYPTO_secure_zalloc(Swift.max(count, 1), #file, #line)
-                ?? CRYPTO_zalloc(Swift.max(count, 1), #file, #line)
-        else {
+        let secure = isBrief ? nil : CRYPTO_secure_zalloc(Swift.max(count, 1), #file, #line)
+        guard let memory = secure ?? CRYPTO_zalloc(Swift.max(count, 1), #file, #line) else {
             // Secrets are short, so a failed allocation means that the process is out of memory.
             fatalError("out of memory for a secret of \(count) bytes")
         }
@@ -51,7 +50,7 @@ package final class Secret: @unchecked Sendable {
     }
 
     /// The bytes, for as long as `body` runs.
-    package func withBytes<Result, Failure: Error>(
+    @inlinable package func withBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         try body(UnsafeRawBufferPointer(start: memory, count: count))

@@ -88,7 +88,7 @@ import CountersignUpstream
 }
 
 extension ProtectionSpaceCache {
-    fileprivate func space(for path: String, key: Key) -> Space? {
+    func space(for path: String, key: Key) -> Space? {
         snapshot(of: key).space(for: Array(path.utf8)[...])
     }
 }
@@ -107,5 +107,11 @@ extension AcceptedAnswer {
             at: origin,
             credential: CredentialReference(name: "enrollment", source: .vault(generation: 1)),
             preemption: .answer(.fixed(AuthorizationField(scheme: "Basic", credentials: Array(credentials.utf8)))))
+    }
+}
+
+extension ProtectionSpaceCache.Snapshot {
+    func space(for path: ArraySlice<UInt8>) -> ProtectionSpaceCache.Space? {
+        index(for: path).map { spaces[$0] }
     }
 }

@@ -52,7 +52,7 @@ package final class BearerAuthenticator: Authenticator {
     }
 
     /// Errors should come with status 400 or 403 (§3.1).
-    package func verifiesAcceptance(ofStatus status: Int) -> Bool { status >= 400 }
+    package func verifiesAcceptance(ofStatus status: Int, hasInformation: Bool) -> Bool { status >= 400 }
 
     package func acceptance(_ response: AcceptingResponse) -> AcceptanceVerdict {
         guard let challenges = try? ChallengeParser.parse(fields: response.challengeFields) else { return .accepted }

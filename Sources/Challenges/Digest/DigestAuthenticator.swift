@@ -33,7 +33,6 @@ package final class DigestAuthenticator: Authenticator {
 
     package var schemeName: String { Self.word }
     package var scheme: AuthenticationScheme { .digest }
-    package var verifiesAcceptance: Bool { true }
 
     package func canAnswer(_ challenge: Challenge) -> Bool {
         DigestChallenge(challenge)?.algorithm.function == function
@@ -116,19 +115,20 @@ package final class DigestAuthenticator: Authenticator {
         return .stale(.perRequest(DigestSigner(renewed, signer.secret)))
     }
 
+    /// A server need not prove anything (§3.5).
+    package func verifiesAcceptance(ofStatus status: Int, hasInformation: Bool) -> Bool { hasInformation }
+
     /// Verifies `rspauth`, and takes the next nonce (§3.5).
     package func acceptance(_ response: AcceptingResponse) -> AcceptanceVerdict {
         guard case .perRequest(let signer as DigestSigner) = response.answer else { return .accepted }
-        if !response.informationFields.isEmpty {
-            guard let information = DigestInformation(response.informationFields) else {
-                return .forged("the Authentication-Info field cannot be read")
-            }
-            if let proof = information.responseDigest, let sent = response.sent, !signer.verifies(proof, of: sent) {
-                return .forged("the server does not know the password (rspauth)")
-            }
-            if let nonce = information.nextNonce, let sent = response.sent?.parameter("nonce") {
-                signer.use(nonce, after: sent)
-            }
+        guard let information = DigestInformation(response.informationFields) else {
+            return .forged("the Authentication-Info field cannot be read")
+        }
+        if let proof = information.responseDigest, let sent = response.sent, !signer.verifies(proof, of: sent) {
+            return .forged("the server does not know the password (rspauth)")
+        }
+        if let nonce = information.nextNonce, let sent = response.sent?.parameter("nonce") {
+            signer.use(nonce, after: sent)
         }
         return .accepted
     }

@@ -15,7 +15,7 @@ final class DigestNonce: Sendable {
 
     // The field: before the target, before the digest, before the count, at the end.
     private let beforeTarget: [UInt8]
-    private static let beforeDigest = Array(", response=\"".utf8)
+    private static let beforeDigest: StaticString = ", response=\""
     private let beforeCount: [UInt8]
     private let end: [UInt8]
 
@@ -82,7 +82,7 @@ final class DigestNonce: Sendable {
     ///   - count: `nc`, eight hexadecimal digits.
     ///   - message: A2, hashed, in hexadecimal digits.
     func respond(
-        to message: UnsafeRawBufferPointer, count: [UInt8], into output: UnsafeMutableRawBufferPointer,
+        to message: UnsafeRawBufferPointer, count: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer,
         _ digest: inout RunningDigest
     ) {
         hashedFirst.withBytes { digest.update($0) }
@@ -96,12 +96,13 @@ final class DigestNonce: Sendable {
 
     /// The field of the request for `target` whose A2 is `message`, as in ``respond(to:count:into:_:)``.
     func field(
-        target: inout String, message: UnsafeRawBufferPointer, count: [UInt8], _ digest: inout RunningDigest
+        target: inout String, message: UnsafeRawBufferPointer, count: UnsafeRawBufferPointer,
+        _ digest: inout RunningDigest
     ) -> AuthorizationField {
         target.withUTF8 { target in
             let escapes = target.count(where: Self.isEscaped)
             let size =
-                beforeTarget.count + target.count + escapes + 1 + Self.beforeDigest.count + digitCount
+                beforeTarget.count + target.count + escapes + 1 + Self.beforeDigest.utf8CodeUnitCount + digitCount
                 + beforeCount.count + (hasCount ? count.count : 0) + end.count
             return AuthorizationField(scheme: DigestAuthenticator.word, parameterBytes: size) { output in
                 var output = FieldOutput(rest: output)
@@ -136,6 +137,8 @@ private struct FieldOutput {
     mutating func append(_ bytes: UnsafeRawBufferPointer) { take(bytes.count).copyMemory(from: bytes) }
 
     mutating func append(_ bytes: [UInt8]) { bytes.withUnsafeBytes { append($0) } }
+
+    mutating func append(_ text: StaticString) { text.withUTF8Buffer { append(UnsafeRawBufferPointer($0)) } }
 
     mutating func append(_ octet: UInt8) { take(1)[0] = octet }
 

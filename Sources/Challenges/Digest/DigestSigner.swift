@@ -65,9 +65,10 @@ final class DigestSigner: RequestSigner {
                         server: session.serverNonce, client: newClientNonce(), challenge, secret, &session.digest)
                 session.nonce = nonce
                 session.count &+= 1
-                return nonce.field(
-                    target: &target, message: UnsafeRawBufferPointer(message), count: Self.digits(session.count),
-                    &session.digest)
+                return Hex.withDigits(of: session.count) { count in
+                    nonce.field(
+                        target: &target, message: UnsafeRawBufferPointer(message), count: count, &session.digest)
+                }
             }
         }
     }
@@ -85,17 +86,17 @@ final class DigestSigner: RequestSigner {
         }
         var method = request.method
         method.withUTF8 { digest.update(UnsafeRawBufferPointer($0)) }
-        digest.update(Self.colon)
+        withUnsafeBytes(of: Self.colon) { digest.update($0) }
         target.withUTF8 { digest.update(UnsafeRawBufferPointer($0)) }
         if needsContent {
-            digest.update(Self.colon)
+            withUnsafeBytes(of: Self.colon) { digest.update($0) }
             digest.update(UnsafeRawBufferPointer(output))
         }
         digest.finish(digits: output)
         return true
     }
 
-    private static let colon = [UInt8(ascii: ":")]
+    private static let colon = UInt8(ascii: ":")
 
     /// Whether `proof` is the `rspauth` for the request with the field `sent`. With `auth-int` it covers the
     /// response's content, which has not arrived, so that nothing can be said.
@@ -112,14 +113,11 @@ final class DigestSigner: RequestSigner {
                     server: Array(nonce.utf8), client: clientNonce, challenge, secret, &session.digest)
                 session.digest.update(Array(":\(uri)".utf8))
                 session.digest.finish(digits: digits)
-                nonce.respond(to: UnsafeRawBufferPointer(digits), count: count, into: digits, &session.digest)
+                count.withUnsafeBytes {
+                    nonce.respond(to: UnsafeRawBufferPointer(digits), count: $0, into: digits, &session.digest)
+                }
             }
             return digits.elementsEqual(proof.lowercased().utf8)
         }
-    }
-
-    /// Eight hexadecimal digits.
-    private static func digits(_ count: UInt32) -> [UInt8] {
-        withUnsafeBytes(of: count.bigEndian) { Hex.digits($0) }
     }
 }

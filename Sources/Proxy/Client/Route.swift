@@ -26,7 +26,7 @@ final class Route {
     }
 
     /// The prepared exchanges for one request context, each made when it is first needed.
-    private final class PreparedExchanges {
+    fileprivate final class PreparedExchanges {
         private let context: RequestContext
         private lazy var withoutBody = PreparedExchange(context, hasBody: false)
         private lazy var withBody = PreparedExchange(context, hasBody: true)
@@ -38,18 +38,33 @@ final class Route {
         func exchange(hasBody: Bool) -> PreparedExchange { hasBody ? withBody : withoutBody }
     }
 
-    /// The protection spaces that earlier requests found with the credential of one slot, and the exchanges prepared
-    /// for them.
+    /// A protection space that earlier requests found, and the exchanges prepared for it.
+    final class LearnedSpace {
+        let space: ProtectionSpaceCache.Space
+        fileprivate let preparedExchanges: PreparedExchanges
+
+        fileprivate init(_ space: ProtectionSpaceCache.Space, _ context: RequestContext) {
+            self.space = space
+            var context = context
+            context.accepted = space.accepted
+            preparedExchanges = PreparedExchanges(context)
+        }
+    }
+
+    /// The protection spaces that earlier requests found with the credential of one slot.
     private final class LearnedRoute {
         let slot: UpstreamPool.Slot
         let snapshot: ProtectionSpaceCache.Snapshot
-        /// The exchanges of the space that was used last. Most requests use the same one.
-        var last: (space: ProtectionSpaceCache.Space, preparedExchanges: PreparedExchanges)?
+        private let spaces: [LearnedSpace]
 
-        init(_ slot: UpstreamPool.Slot, _ snapshot: ProtectionSpaceCache.Snapshot) {
+        init(_ slot: UpstreamPool.Slot, _ snapshot: ProtectionSpaceCache.Snapshot, _ context: RequestContext) {
             self.slot = slot
             self.snapshot = snapshot
+            spaces = snapshot.spaces.map { LearnedSpace($0, context) }
         }
+
+        /// The newest space that contains `path`.
+        func space(for path: ArraySlice<UInt8>) -> LearnedSpace? { snapshot.index(for: path).map { spaces[$0] } }
     }
 
     let origin: Origin
@@ -136,18 +151,8 @@ final class Route {
 
     /// The prepared exchange of a request whose challenges may be answered. `space` is the result of
     /// ``learnedSpace(for:in:)``.
-    func preparedExchange(hasBody: Bool, in space: ProtectionSpaceCache.Space? = nil) -> PreparedExchange {
-        guard let space,
-            let learnedRoute = space.usesTicket ? learnedTicketRoute : learnedRoute
-        else { return preparedExchanges.exchange(hasBody: hasBody) }
-        if let last = learnedRoute.last, last.space === space {
-            return last.preparedExchanges.exchange(hasBody: hasBody)
-        }
-        var context = context
-        context.accepted = space.accepted
-        let preparedExchanges = PreparedExchanges(context)
-        learnedRoute.last = (space, preparedExchanges)
-        return preparedExchanges.exchange(hasBody: hasBody)
+    func preparedExchange(hasBody: Bool, in space: LearnedSpace? = nil) -> PreparedExchange {
+        (space?.preparedExchanges ?? preparedExchanges).exchange(hasBody: hasBody)
     }
 
     /// The credential for the first challenge that comes: that of the site's line, or the one supplied to replace it.
@@ -202,13 +207,13 @@ final class Route {
     }
 
     /// The protection space that contains `path` according to earlier requests with the same credential.
-    func learnedSpace(for path: ArraySlice<UInt8>, in slot: UpstreamPool.Slot) -> ProtectionSpaceCache.Space? {
+    func learnedSpace(for path: ArraySlice<UInt8>, in slot: UpstreamPool.Slot) -> LearnedSpace? {
         learnedSpace(for: path, in: slot, &learnedRoute)
     }
 
     /// The protection space that contains `path` according to earlier requests with a Kerberos ticket, under the same
     /// trust as `slot`.
-    func learnedTicketSpace(for path: ArraySlice<UInt8>, like slot: UpstreamPool.Slot) -> ProtectionSpaceCache.Space? {
+    func learnedTicketSpace(for path: ArraySlice<UInt8>, like slot: UpstreamPool.Slot) -> LearnedSpace? {
         guard shared.acceptedAnswers.hasTickets, rule != nil else { return nil }
         return learnedSpace(for: path, in: ticketSlot(like: slot), &learnedTicketRoute)
     }
@@ -220,14 +225,15 @@ final class Route {
 
     private func learnedSpace(
         for path: ArraySlice<UInt8>, in slot: UpstreamPool.Slot, _ learnedRoute: inout LearnedRoute?
-    ) -> ProtectionSpaceCache.Space? {
+    ) -> LearnedSpace? {
         guard let tag = slot.key.credential else { return nil }
         if let learnedRoute, learnedRoute.slot === slot, shared.acceptedAnswers.isCurrent(learnedRoute.snapshot) {
-            return learnedRoute.snapshot.space(for: path)
+            return learnedRoute.space(for: path)
         }
         let snapshot = shared.acceptedAnswers.snapshot(of: ProtectionSpaceCache.Key(slot.key, tag))
-        learnedRoute = LearnedRoute(slot, snapshot)
-        return snapshot.space(for: path)
+        let learned = LearnedRoute(slot, snapshot, context)
+        learnedRoute = learned
+        return learned.space(for: path)
     }
 
     private func key(under trust: TrustOutcome, mayBeAnswered: Bool) -> UpstreamKey {

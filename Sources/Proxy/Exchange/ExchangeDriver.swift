@@ -161,20 +161,20 @@ final class ExchangeDriver {
     private static func usableSpace(
         for path: ArraySlice<UInt8>, _ slot: UpstreamPool.Slot, _ route: Route, _ session: ClientSession,
         _ services: LoopServices
-    ) -> ProtectionSpaceCache.Space? {
+    ) -> Route.LearnedSpace? {
         guard let rule = route.rule, rule.preempts, !session.hasPersistentConnection(for: slot.key) else { return nil }
         let learned = route.learnedSpace(for: path, in: slot)
         if rule.answer.contains(.negotiate), let space = route.learnedTicketSpace(for: path, like: slot),
-            !(learned?.isPreferred(to: space) ?? false), session.isStillSameUser()
+            !(learned?.space.isPreferred(to: space.space) ?? false), session.isStillSameUser()
         {
             return space
         }
-        guard let tag = slot.key.credential, let space = learned, session.isStillSameUser(),
+        guard let tag = slot.key.credential, let learned, session.isStillSameUser(),
             !route.policy.hasExpired(tag, now: services.shared.wallClock),
-            services.shared.breaker.mayPreempt(.init(space: space.accepted.space, credential: tag)),
-            !space.bindsConnection || !session.hasAuthenticatedConnection(for: slot.key)
+            services.shared.breaker.mayPreempt(.init(space: learned.space.accepted.space, credential: tag)),
+            !learned.space.bindsConnection || !session.hasAuthenticatedConnection(for: slot.key)
         else { return nil }
-        return space
+        return learned
     }
 
     // MARK: The machine
@@ -239,10 +239,10 @@ final class ExchangeDriver {
         if delivery.buffered != nil, body.hasLostItsStart {
             return run(exchange.replayImpossible(reason: body.lossReason))
         }
-        if step.needsContent, body.hasSpooledContent {
+        if body.hasSpooledContent, step.needsContent {
             return run(exchange.replayImpossible(reason: tooMuchContent))
         }
-        if step.needsContent, !body.hasEnded {
+        if !body.hasEnded, step.needsContent {
             if case .length(let count) = head.framing, count > UInt64(body.limitBytes) {
                 return run(exchange.replayImpossible(reason: tooMuchContent))
             }

@@ -19,6 +19,9 @@ package final class ProtectionSpaceCache: Sendable {
     final class Space: Sendable {
         let accepted: AcceptedAnswer
         let scope: PathScope
+        /// Properties of ``accepted``'s authenticator, which every request reads.
+        let usesTicket: Bool
+        let bindsConnection: Bool
         /// When the space was made, among all: a later one has a larger number.
         private let serial: UInt64
 
@@ -27,6 +30,8 @@ package final class ProtectionSpaceCache: Sendable {
         init(_ accepted: AcceptedAnswer, scope: PathScope) {
             self.accepted = accepted
             self.scope = scope
+            usesTicket = accepted.offer.authenticator.usesTicket
+            bindsConnection = accepted.offer.authenticator.bindsConnection
             serial = Self.made.wrappingAdd(1, ordering: .relaxed).newValue
         }
 
@@ -37,9 +42,6 @@ package final class ProtectionSpaceCache: Sendable {
             return own == others ? serial > other.serial : own > others
         }
 
-        var usesTicket: Bool { accepted.offer.authenticator.usesTicket }
-        var bindsConnection: Bool { accepted.offer.authenticator.bindsConnection }
-
         fileprivate func isReplaced(by other: Space) -> Bool {
             scope == other.scope && accepted.offer.authenticator === other.accepted.offer.authenticator
         }
@@ -48,10 +50,11 @@ package final class ProtectionSpaceCache: Sendable {
     /// The spaces of one key at one time; valid while ``ProtectionSpaceCache/isCurrent(_:)``.
     struct Snapshot {
         fileprivate let changes: UInt64
-        fileprivate let spaces: [Space]
+        /// The newest one comes last.
+        let spaces: [Space]
 
-        /// The newest space that contains `path`.
-        func space(for path: ArraySlice<UInt8>) -> Space? { spaces.last { $0.scope.contains(path) } }
+        /// Which of them is the newest one that contains `path`.
+        func index(for path: ArraySlice<UInt8>) -> Int? { spaces.lastIndex { $0.scope.contains(path) } }
     }
 
     /// Counts additions and removals.
