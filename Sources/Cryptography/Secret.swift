@@ -14,8 +14,8 @@ package final class Secret: @unchecked Sendable {
     /// The number of bytes.
     package let count: Int
 
-    /// Allocates `count` bytes, which `fill` initialises. `isBrief`: they are about to be copied to ordinary memory, such
-    /// as the buffer of a request, so the secure heap and its lock are not needed.
+    /// Allocates `count` bytes, which `fill` initialises. `isBrief`: they are about to be copied to ordinary memory,
+    /// such as the buffer of a request, so the secure heap and its lock are not needed.
     package init(count: Int, isBrief: Bool = false, fill: (UnsafeMutableRawBufferPointer) -> Void) {
         // The secure heap has a fixed size. Once it is full, secrets go to ordinary memory and are still overwritten on
         // release.
