@@ -186,9 +186,9 @@ let package = Package(
         tests(
             "CountersignTests",
             [
-                "Countersign", "CountersignURLSession", "CountersignTesting", "Demo", "TestOrigin", "Broker", "Proxy",
-                "TLS", "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates", "Challenges", "Cryptography",
-                "COpenSSL", "CCurl",
+                "Countersign", "CountersignURLSession", "CountersignTesting", "Demo", "TestOrigin", "DeviceManagement",
+                "OAuth", "Broker", "Proxy", "TLS", "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates",
+                "Challenges", "Cryptography", "COpenSSL", "CCurl",
             ], nio + [logging, lifecycle]),
         tests(
             "CommandTests",

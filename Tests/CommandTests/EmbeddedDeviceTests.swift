@@ -114,4 +114,163 @@ import Testing
         #expect(!record.isEmpty && record.allSatisfy { $0.origin == "other" })
         #expect(record.allSatisfy { $0.fields["x-intune-authtoken"] == nil }, "\(record)")
     }
+
+    /// The form that ships: other parameters, a hand-off by headers, and an end that the provider reports.
+    @Test func theShippedFormEnrolsTheDevice() throws {
+        let prefix = "x-ms-aswebauth-handoff-"
+        let mdm = try MDMServer([
+            "/enroll": [
+                .page(
+                    "Enrolment", "<p>A second window shows the profile.</p>",
+                    [
+                        ("\(prefix)url", "MDM/install"), ("\(prefix)purpose", "download-profile"),
+                        ("\(prefix)include-headers", "true"), ("\(prefix)attach-headers", "\(prefix)token"),
+                        ("\(prefix)token", "canary-handoff"),
+                    ])
+            ],
+            "/install": [
+                MDMServer.Answer.redirect(
+                    to: "msauth://profile_download_complete?continueUrl=MDM%2Fcontinue&intuneDeviceId=device-1")
+            ],
+            "/continue": [.redirect(to: "msauth://enroll?intuneRedirectUrl=MDM%2Fagain")],
+            "/again": [.redirect(to: "msauth://compliance_status?status=4")],
+        ])
+        let bench = try bench(
+            mdm, first: ["msauth://enroll?intuneRedirectUrl=MDM%2Fenroll&a=b"],
+            special: ["handoff_hosts": [mdm.host]])
+        let result = try enroll(bench)
+        #expect(result.status == 0, "\(result.said)")
+        #expect(
+            try events(result) == [
+                "started", "page", "msauth://enroll", "second-window-opened", "second-window-closed",
+                "msauth://profile_download_complete", "msauth://enroll", "msauth://compliance_status", "authorized",
+                "finished", "stored",
+            ], "\(result.said)")
+        #expect(mdm.requests("/enroll").map(\.target) == ["/enroll?in-app=true&webauthn=1&a=b"])
+        #expect(mdm.requests("/again").map(\.target) == ["/again?in-app=true&webauthn=1&intuneDeviceId=device-1"])
+        #expect(mdm.requests("/install").map { $0.fields["\(prefix)token"] } == ["canary-handoff"])
+        #expect(mdm.requests.filter { $0.path != "/install" }.allSatisfy { $0.fields["\(prefix)token"] == nil })
+        #expect(!result.said.contains("canary"), "\(result.said)")
+    }
+
+    /// In each way that a page has.
+    @Test(
+        arguments: [
+            "<script>location = 'TARGET'</script>",
+            "<a href='TARGET'>go</a><script>document.querySelector('a').click()</script>",
+            "<form method=post action='TARGET'></form><script>document.forms[0].submit()</script>",
+            "<script>window.open('TARGET')</script>",
+            "<meta http-equiv=refresh content='0; url=TARGET'>",
+        ])
+    func aPageOpensThemInEveryWay(body: String) throws {
+        let target = "msauth://compliance?cpurl=MDM%2Fportal"
+        let mdm = try MDMServer([
+            "/start": [.page("Start", body.replacingOccurrences(of: "TARGET", with: target))],
+            "/portal": [.redirect(to: "msauth://profileComplete")],
+        ])
+        let result = try enroll(bench(mdm, first: ["MDM/start"]))
+        #expect(result.status == 0, "\(result.said)")
+        #expect(mdm.requests("/portal").count == 1, "\(result.said)")
+    }
+
+    /// A frame of the page loads none, whether it is of the same origin or of another one.
+    @Test func aFrameCannotOpenThem() throws {
+        let mdm = try MDMServer([
+            "/start": [
+                .page(
+                    "Start",
+                    """
+                    <iframe src="msauth://wpj?username=a"></iframe><iframe src="MDM/frame"></iframe>
+                    <iframe src="OTHER/frame"></iframe>
+                    <script>setTimeout(() => { location = 'msauth://compliance?cpurl=MDM%2Fportal' }, 1500)</script>
+                    """)
+            ],
+            "/frame": [.redirect(to: "msauth://wpj?username=b")],
+            "/portal": [.redirect(to: "msauth://profileComplete")],
+        ])
+        let result = try enroll(bench(mdm, first: ["MDM/start"]))
+        #expect(result.status == 0, "\(result.said)")
+        let seen = try events(result)
+        #expect(mdm.requests("/frame").count == 2 && !seen.contains("msauth://wpj"), "\(result.said)")
+    }
+
+    /// The headers of what the page loads besides do not count.
+    @Test func partsOfAPageDoNotChangeItsHeaders() throws {
+        let wrong = [("X-Install-Url", "MDM/wrong"), ("X-Intune-AuthToken", "wrong")]
+        let mdm = try MDMServer([
+            "/portal": [
+                .page(
+                    "Portal",
+                    """
+                    <img src="/part"><iframe src="/frame"></iframe>
+                    <script>
+                    onload = async () => { await fetch('/data'); location = 'msauth://installProfile' }
+                    </script>
+                    """, [("X-Install-Url", "MDM/install"), Self.token])
+            ],
+            "/part": [MDMServer.Answer(404, wrong)], "/frame": [.page("Frame", "", wrong)],
+            "/data": [MDMServer.Answer(200, wrong, type: "text/plain", "x")],
+            "/install": [.redirect(to: "msauth://profileInstalled")],
+        ])
+        let result = try enroll(bench(mdm, first: ["msauth://enroll?cpurl=MDM%2Fportal"]))
+        #expect(result.status == 0, "\(result.said)")
+        #expect(mdm.requests("/frame").count == 1 && mdm.requests("/data").count == 1)
+        #expect(mdm.requests("/install").map { $0.fields["x-intune-authtoken"] } == [Self.token.1])
+        #expect(mdm.requests("/wrong").isEmpty)
+    }
+
+    @Test(
+        arguments: [
+            (
+                "msauth://installProfile?url=https%3A%2F%2Fevil.example%2F&requireASWebAuthenticationSession=true",
+                "evil.example"
+            ),
+            ("msauth://enroll?cpurl=https%3A%2F%2Fevil.example%2F", "evil.example"),
+            ("msauth://enroll?cpurl=http%3A%2F%2Fmdm.test.localhost%2F", "cpurl"),
+            ("msauth://enroll?cpurl=MDM%2Fa&cpurl=MDM%2Fb", "more than one"),
+            ("msauth://upgradeReg", "stronger registration"),
+        ])
+    func aHostilePageEndsTheSignIn(url: String, reason: String) throws {
+        let mdm = try MDMServer([:])
+        let bench = try bench(mdm, first: [url])
+        let result = try enroll(bench)
+        #expect(result.status == 1 && result.error.contains(reason), "\(result.said)")
+        #expect(mdm.requests.isEmpty)
+        #expect(try bench.status.isEmpty)
+    }
+
+    /// 64 KiB in one field: the response itself is refused, or the field is left out; the token goes nowhere.
+    @Test func aFieldOf64KiBDoesNotReachTheSecondWindow() throws {
+        let mdm = try MDMServer([
+            "/portal": [.redirect(to: "msauth://installProfile", [("X-Install-Url", "MDM/LONG"), Self.token])],
+            "/install": [.redirect(to: "msauth://profileInstalled")],
+        ])
+        let bench = try bench(mdm, first: ["msauth://enroll?cpurl=MDM%2Fportal"])
+        let result = try bench.run(
+            ["enroll", "profile.json", "--yes", "--events", "--user-agent", "embedded", "--timeout", "15"],
+            environment: ["DISPLAY": display.name, "COUNTERSIGN_WEBVIEW": try Tool.webView()])
+        #expect(result.status == 1, "\(result.said)")
+        #expect(mdm.requests.map(\.path) == ["/portal"] && !result.said.contains("xxxx"), "\(result.said)")
+    }
+
+    @Test func withoutTheSwitchNothingHappens() throws {
+        let mdm = try MDMServer(["/portal": [.redirect(to: "msauth://profileComplete")]])
+        let enroll = "msauth://enroll?cpurl=MDM%2Fportal"
+        let off = try bench(mdm, first: [enroll], special: nil)
+        let refused = try off.run(
+            ["enroll", "profile.json", "--yes", "--events", "--user-agent", "embedded", "--timeout", "10"],
+            environment: ["DISPLAY": display.name, "COUNTERSIGN_WEBVIEW": try Tool.webView()])
+        #expect(refused.status == 1 && refused.output.contains("it is for device enrolment"), "\(refused.said)")
+        #expect(mdm.requests.isEmpty)
+        // The switch permits them, on the hosts of the sign-in only.
+        let on = try bench(mdm, first: [enroll], special: nil)
+        let result = try self.enroll(on, "--special-urls")
+        #expect(result.status == 1 && result.error.contains("is not one of the profile's hosts"), "\(result.said)")
+    }
+
+    @Test func anotherUserAgentIsWarnedAbout() throws {
+        let bench = try SignInSandbox(profile: ["special_urls": ["hosts": ["mdm.example"]]])
+        let result = try bench.enroll("--user-agent", "system")
+        #expect(result.status == 0 && result.error.contains("only the user agent embedded"), "\(result.said)")
+    }
 }

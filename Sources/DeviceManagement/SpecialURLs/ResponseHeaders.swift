@@ -7,7 +7,7 @@ package struct ResponseHeaders: Equatable, Sendable {
     package static let maximumValueBytes = 16 << 10
 
     /// The names are in lower case. Fields with the same name are separate.
-    private var fields: [(name: String, value: String)] = []
+    package private(set) var fields: [(name: String, value: String)] = []
 
     package init() {}
 

@@ -154,16 +154,15 @@ final class SpecialURLFlow: Sendable {
     }
 
     private func load(_ url: EndpointURL, _ headers: [AdditionalHeader], _ view: View) {
-        guard origins.contains(url.origin) else {
-            return view.fail(
-                DeviceManagementError(.foreignPage, "\(url.origin) is not one of the profile's hosts"))
-        }
-        if let fault = Self.fault(in: headers) { return view.fail(fault) }
+        if let fault = fault(in: url, headers) { return view.fail(fault) }
         view.load(url.description, headers)
     }
 
-    /// The fields that the window would refuse.
-    static func fault(in headers: [AdditionalHeader]) -> DeviceManagementError? {
+    /// A page or fields that a window would refuse.
+    private func fault(in url: EndpointURL, _ headers: [AdditionalHeader]) -> DeviceManagementError? {
+        guard origins.contains(url.origin) else {
+            return DeviceManagementError(.foreignPage, "\(url.origin) is not one of the profile's hosts")
+        }
         guard let wrong = headers.first(where: { !$0.value.utf8.allSatisfy { (0x20...0x7E).contains($0) } }) else {
             return nil
         }
@@ -172,7 +171,7 @@ final class SpecialURLFlow: Sendable {
 
     /// A session that is still open is closed.
     private func open(_ request: AuthenticationSessionRequest, _ view: View) async {
-        if let fault = Self.fault(in: request.headers) { return view.fail(fault) }
+        if let fault = fault(in: request.url, request.headers) { return view.fail(fault) }
         let former = session.withLock { $0.task }
         former?.cancel()
         await former?.value

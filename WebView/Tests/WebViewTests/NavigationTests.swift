@@ -80,6 +80,27 @@ extension WebView {
             view.close()
         }
 
+        @Test(arguments: ["openid-vc://wallet?x=1", "companyportal://enrollment", "browser://help.example/"])
+        func eachOfTheSchemesIsReported(url: String) throws {
+            let view = try WebViewProcess.open(Self.path("302", to: url)) { $0.specialURLs = true }
+            try view.waitFor(.specialURL(url: url))
+            view.close()
+        }
+
+        @Test func aProfileIsDeliveredIfEnabled() throws {
+            let view = try WebViewProcess.open("/profile") { $0.profileDownloads = true }
+            try view.waitFor(.profile(url: server.first + "/profile", content: "eA=="))
+            view.send(.showMessage("The profile was installed."))
+            view.close()
+        }
+
+        /// Profiles are enabled, and other files are not.
+        @Test func anotherDownloadIsRefused() throws {
+            let view = try WebViewProcess.open("/attachment") { $0.profileDownloads = true }
+            #expect(try view.refusal() == .navigationRefused(url: server.first + "/attachment", why: .download))
+            view.close()
+        }
+
         @Test func aSpecialURLIsRefusedOtherwise() throws {
             let view = try WebViewProcess.open(Self.path("302", to: "msauth://enroll?cpurl=secret"))
             #expect(try view.refusal() == .navigationRefused(url: "msauth://enroll", why: .specialURL))

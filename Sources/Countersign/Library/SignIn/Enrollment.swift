@@ -22,6 +22,7 @@ public final class Enrollment: Sendable {
     let plan: SignInPlan
     let signIns: SignIns
     private let streams = EventStreams<EnrollmentEvent>()
+    private let handler = Mutex<(any InteractiveWebviewHandler)?>(nil)
 
     init(_ plan: SignInPlan, of profile: EnrollmentProfile, in signIns: SignIns) {
         self.plan = plan
@@ -31,6 +32,13 @@ public final class Enrollment: Sendable {
 
     /// The name of the sign-in and of its access token.
     public var name: String { plan.name }
+
+    /// Your program's part if the provider's pages manage the device; nil if the profile decides alone. Applies to the
+    /// sign-ins that begin afterwards.
+    public var webviewHandler: (any InteractiveWebviewHandler)? {
+        get { handler.withLock { $0 } }
+        set { handler.withLock { $0 = newValue } }
+    }
 
     /// The lines that the sign-in will add to the list of sites.
     public var siteLines: [String] { plan.sites }
@@ -63,9 +71,16 @@ public final class Enrollment: Sendable {
     ) async throws -> StoredSignIn {
         try await ending {
             if plan.profile.usesBroker { return try await signInWithBroker() }
-            let flow = try flow(agent, timeout)
+            let transfer = await transfer()
+            let flow = try flow(agent, timeout, transfer)
             let former = try await prepare()
-            return try await store(try await flow.run(), replacing: former)
+            do {
+                return try await store(try await flow.run(), replacing: former)
+            } catch let error as SignInError where error.code == .transferred {
+                guard let found = transfer?.result else { throw error }
+                return try await store(
+                    SignInResult(tokens: found.tokens, idToken: nil), found, replacing: former)
+            }
         }
     }
 
@@ -80,7 +95,7 @@ public final class Enrollment: Sendable {
             guard !plan.profile.usesBroker else {
                 throw SignInError(.profile, "the identity broker has no authorization response to redeem later")
             }
-            let flow = try flow(agent, timeout)
+            let flow = try flow(agent, timeout, nil)
             let former = try await prepare()
             return AuthorizedEnrollment(try await flow.authorize(), flow, former, self)
         } catch {
@@ -102,10 +117,31 @@ public final class Enrollment: Sendable {
         return try await store(SignInResult(tokens: found.tokens, idToken: nil), found, replacing: former)
     }
 
-    private func flow(_ agent: SignInAgent, _ timeout: Duration) throws -> SignInFlow {
+    /// The broker of the machine, if the provider's pages may manage the device and there is one.
+    private func transfer() async -> BrokerTransfer? {
+        guard plan.profile.specialURLs != nil else { return nil }
+        let transfer = BrokerTransfer(plan.profile, signIns.environment, account: nil)
+        return await transfer.isPossible() ? transfer : nil
+    }
+
+    /// What a window needs for device management; nil if its pages may not.
+    private func specialURLSupport(_ transfer: BrokerTransfer?) -> SpecialURLSupport? {
+        guard let settings = plan.profile.specialURLs else { return nil }
+        var support = SpecialURLSupport(settings, signIn: plan.name)
+        if let transfer { support.broker = { try await transfer.run() } }
+        guard let app = webviewHandler else { return support }
+        support.handler = { AppWebviewHandler(app: app, own: $0) }
+        support.installer = AppProfileInstaller(app: app)
+        return support
+    }
+
+    private func flow(
+        _ agent: SignInAgent, _ timeout: Duration, _ transfer: BrokerTransfer?
+    ) throws -> SignInFlow {
         SignInFlow(
             plan.profile, client: try signIns.client(),
-            agent: try agent.resolved(for: plan, environment: signIns.environment), limit: timeout,
+            agent: try agent.resolved(
+                for: plan, environment: signIns.environment, specialURLs: specialURLSupport(transfer)), limit: timeout,
             now: ChallengeController.now,
             report: { [streams] event in streams.tell(EnrollmentEvent(event)) })
     }

@@ -59,6 +59,15 @@ public struct EnrollmentProfile: Sendable {
         }
     }
 
+    /// Whether the provider's pages may manage the device with special URLs, if the agent is `embedded`.
+    public var permitsSpecialURLs: Bool { profile.specialURLs != nil }
+
+    /// The same profile, whose provider's pages may manage the device with special URLs: enrol it, and offer
+    /// configuration profiles. See ``InteractiveWebviewHandler``.
+    public func enablingSpecialURLs() -> EnrollmentProfile {
+        EnrollmentProfile(profile.enablingSpecialURLs(), from: source)
+    }
+
     /// The APIs that the access token is for (RFC 8707); empty if the provider decides.
     public var resources: [String] { profile.request.resources }
 
@@ -94,9 +103,10 @@ public struct CertificateServiceDescription: Equatable, Sendable {
 }
 
 extension EnrollmentProfile: Equatable {
-    /// Compares the documents, their sources and the scopes.
+    /// Compares the documents, their sources, the scopes, and whether special URLs are permitted.
     public static func == (left: Self, right: Self) -> Bool {
         left.profile.text == right.profile.text && left.source == right.source && left.scopes == right.scopes
+            && left.permitsSpecialURLs == right.permitsSpecialURLs
     }
 }
 

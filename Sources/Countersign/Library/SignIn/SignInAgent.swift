@@ -13,7 +13,7 @@ public enum SignInAgent: Sendable {
     case systemPrivate
     /// A window of `countersign-webview`, a program of its own that must be installed. Its requests go out directly.
     /// Servers are verified by the system's anchors and not by those of the home. Questions of the page are not
-    /// answered.
+    /// answered. Its pages can manage the device if the profile permits it; see ``InteractiveWebviewHandler``.
     case embedded
     /// A code that the person enters in a browser elsewhere (RFC 8628). Your program shows it: it is in
     /// ``EnrollmentEvent/code(_:page:pageWithCode:)``.
@@ -99,7 +99,9 @@ extension SignInAgent {
     }
 
     /// The agent of the flow. Throws `profile` if the provider cannot send the person back to it.
-    func resolved(for plan: SignInPlan, environment: [String: String]) throws(SignInError) -> SignInFlow.Agent {
+    func resolved(
+        for plan: SignInPlan, environment: [String: String], specialURLs: SpecialURLSupport? = nil
+    ) throws(SignInError) -> SignInFlow.Agent {
         let kind: UserAgentKind
         switch self {
         case .automatic: kind = plan.userAgent(in: environment)
@@ -110,6 +112,7 @@ extension SignInAgent {
         case .custom(let agent): return .browser(AppUserAgent(agent: agent))
         }
         try plan.profile.check(kind)
+        if kind == .embedded { return .browser(EmbeddedAgent(environment: environment, specialURLs: specialURLs)) }
         return SignInFlow.Agent(kind, environment: environment)
     }
 }

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Your program's part when the provider's pages manage the device during a sign-in with the agent `embedded`: they
+/// open *special URLs*, such as `msauth://enroll`, that are no pages. `Documentation/DeviceManagement.md` describes
+/// them.
+///
+/// Every requirement has a default, which is that of a program without a broker. Set
+/// ``Enrollment/webviewHandler`` before the sign-in, and enable special URLs in the profile or with
+/// ``EnrollmentProfile/enablingSpecialURLs()``.
+public protocol InteractiveWebviewHandler: Sendable {
+    /// Whether your program is the broker, which needs no token of one. By default, it is not.
+    var isInBrokerContext: Bool { get }
+
+    /// Whether a broker refresh token is to be obtained before `url` is acted upon. Not asked in a broker context,
+    /// after one was obtained, or after two attempts. `proposed` is the profile's wish, and the default.
+    func shouldAcquireBrokerRefreshToken(
+        for url: String, _ state: InteractiveWebviewState, proposed: Bool
+    ) -> Bool
+
+    /// Obtains a broker refresh token. The methods of the broker for Linux return none, so the default throws.
+    func acquireBrokerRefreshToken() async throws
+
+    /// Whether the sign-in goes on after the last attempt has failed with `error`. `proposed` is the profile's policy,
+    /// and the default.
+    func continuesWithoutBrokerRefreshToken(after error: any Error, proposed: Bool) -> Bool
+
+    /// Whether the broker is to go on with the sign-in, so that the window closes. `proposed` is whether there is a
+    /// broker and the device is enrolled, and the default.
+    func shouldRetryInBroker(for url: String, _ state: InteractiveWebviewState, proposed: Bool) -> Bool
+
+    /// The window's action for `url`. The page waits. `proposed` follows from the URL and the profile, and is the
+    /// default. Pages on hosts that the profile does not have are refused whatever this returns.
+    func viewAction(
+        forSpecialURL url: String, _ state: InteractiveWebviewState, proposed: WebviewAction
+    ) -> WebviewAction
+
+    /// A response to a request of the window has arrived, also one that redirects: for telemetry. Called only if a
+    /// proxy sees the window's responses. By default, nothing happens.
+    func responseReceived(_ headers: ResponseHeaders)
+
+    /// Installs a configuration profile that a page has delivered, for the sign-in of this name, and returns a sentence
+    /// about it. `document` is as it was delivered, and not verified. By default, it is refused.
+    func installProfile(_ document: [UInt8], signIn: String) async throws -> String
+
+    /// The window is about to close because the broker goes on. By default, nothing happens.
+    func dismissView()
+}
+
+extension InteractiveWebviewHandler {
+    /// False.
+    public var isInBrokerContext: Bool { false }
+
+    /// `proposed`.
+    public func shouldAcquireBrokerRefreshToken(
+        for url: String, _ state: InteractiveWebviewState, proposed: Bool
+    ) -> Bool { proposed }
+
+    /// Throws ``ChallengeError`` with the code `providerRefused`.
+    public func acquireBrokerRefreshToken() async throws {
+        throw ChallengeError(.providerRefused, "the broker for Linux issues no refresh token of its own")
+    }
+
+    /// `proposed`.
+    public func continuesWithoutBrokerRefreshToken(after error: any Error, proposed: Bool) -> Bool { proposed }
+
+    /// `proposed`.
+    public func shouldRetryInBroker(for url: String, _ state: InteractiveWebviewState, proposed: Bool) -> Bool {
+        proposed
+    }
+
+    /// `proposed`.
+    public func viewAction(
+        forSpecialURL url: String, _ state: InteractiveWebviewState, proposed: WebviewAction
+    ) -> WebviewAction { proposed }
+
+    /// Does nothing.
+    public func responseReceived(_ headers: ResponseHeaders) {}
+
+    /// Throws ``ChallengeError`` with the code `providerRefused`.
+    public func installProfile(_ document: [UInt8], signIn: String) async throws -> String {
+        throw ChallengeError(.providerRefused, "this program does not install configuration profiles")
+    }
+
+    /// Does nothing.
+    public func dismissView() {}
+}
+
+/// What is known about a sign-in in the window when a special URL appears.
+public struct InteractiveWebviewState: Equatable, Sendable {
+    /// How often a broker refresh token was asked for: at most twice.
+    public let brtAttemptCount: Int
+    /// Whether one was obtained.
+    public let brtAcquired: Bool
+    /// Those of the last response to a request for a page of the window. If a redirect led to the special URL, that is
+    /// the redirect. Empty if no proxy sees the window's responses.
+    public let responseHeaders: ResponseHeaders
+}
+
+/// The header fields of a response: at most 128, each with at most 16 KiB.
+public struct ResponseHeaders: Equatable, Sendable {
+    /// The names in lower case and the values, in order. Names may occur more than once.
+    public let fields: [ResponseHeader]
+
+    /// The value of the only field with this name, in upper or lower case; nil if there is none, if it is empty, or if
+    /// there are several.
+    public subscript(name: String) -> String? {
+        let values = fields.filter { $0.name == name.lowercased() }.map(\.value)
+        return values.count == 1 && !values[0].isEmpty ? values[0] : nil
+    }
+}
+
+/// A header field of a response.
+public struct ResponseHeader: Equatable, Sendable {
+    /// In lower case.
+    public let name: String
+    /// Without white space around it.
+    public let value: String
+}
+
+/// What the window has to do about a special URL. Later versions may add cases, so include a `default` in a `switch`.
+public enum WebviewAction: Equatable, Sendable {
+    /// Nothing: the page stays.
+    case noop
+    /// Load this page. The fields go with the first request, to its origin only.
+    case loadRequest(url: String, headers: [String: String])
+    /// Show a page in a second window.
+    case openAuthenticationSession(AuthenticationSession)
+    /// Show the address in the person's browser. Unless it `keepsView`, the sign-in ends.
+    case openExternalBrowser(url: String, keepsView: Bool)
+    /// The page has done its part. The URL is an authorization response if it is the redirect URI; otherwise the sign-in
+    /// is repeated once.
+    case complete(url: String)
+    /// The sign-in fails, with the code `providerRefused`.
+    case fail(reason: String, hint: String?)
+    /// Close the window: the sign-in goes on elsewhere. Fails the sign-in with the code `signInCancelled`.
+    case dismiss
+}
+
+/// A page for a second window.
+public struct AuthenticationSession: Equatable, Sendable {
+    /// The page, on one of the hosts that the profile has.
+    public var url: String
+    /// For the first request to the page's origin only.
+    public var headers: [String: String]
+    /// Whether the page may deliver a configuration profile.
+    public var installsProfile: Bool
+    /// The scheme of the URL that ends the session and becomes the window's next navigation.
+    public var callbackScheme: String
+
+    /// A page, with the draft's callback scheme unless another one is given.
+    public init(
+        url: String, headers: [String: String] = [:], installsProfile: Bool = false, callbackScheme: String = "msauth"
+    ) {
+        self.url = url
+        self.headers = headers
+        self.installsProfile = installsProfile
+        self.callbackScheme = callbackScheme
+    }
+}

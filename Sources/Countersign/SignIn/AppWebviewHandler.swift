@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignDeviceManagement
+import CountersignOAuth
+import CountersignSignIn
+
+/// Puts an app's handler in the place of a sign-in's own, which makes the proposals.
+struct AppWebviewHandler: CountersignDeviceManagement.InteractiveWebviewHandler {
+    let app: any Countersign.InteractiveWebviewHandler
+    let own: any CountersignDeviceManagement.InteractiveWebviewHandler
+
+    typealias State = CountersignDeviceManagement.InteractiveWebviewState
+    typealias Headers = CountersignDeviceManagement.ResponseHeaders
+    typealias Action = CountersignDeviceManagement.WebviewAction
+
+    var isInBrokerContext: Bool { app.isInBrokerContext }
+
+    func shouldAcquireBrokerRefreshToken(for url: SpecialURL, _ state: State) -> Bool {
+        app.shouldAcquireBrokerRefreshToken(
+            for: url.text, InteractiveWebviewState(state),
+            proposed: own.shouldAcquireBrokerRefreshToken(for: url, state))
+    }
+
+    func acquireBrokerRefreshToken() async throws {
+        do {
+            try await app.acquireBrokerRefreshToken()
+        } catch {
+            throw DeviceManagementError(app: error, .brokerToken)
+        }
+    }
+
+    func continuesWithoutBrokerRefreshToken(after error: any Error) -> Bool {
+        app.continuesWithoutBrokerRefreshToken(
+            after: ChallengeError(signingIn: error),
+            proposed: own.continuesWithoutBrokerRefreshToken(after: error))
+    }
+
+    func shouldRetryInBroker(for url: SpecialURL, _ state: State) -> Bool {
+        app.shouldRetryInBroker(
+            for: url.text, InteractiveWebviewState(state), proposed: own.shouldRetryInBroker(for: url, state))
+    }
+
+    func retryInBroker(for url: SpecialURL, _ state: State) async throws {
+        try await own.retryInBroker(for: url, state)
+    }
+
+    func viewAction(forSpecialURL url: String, state: State) -> Action {
+        let proposed = own.viewAction(forSpecialURL: url, state: state)
+        let offered = Countersign.WebviewAction(proposed)
+        let chosen = app.viewAction(
+            forSpecialURL: url, InteractiveWebviewState(state), proposed: offered)
+        // The public form of an action has less than the action.
+        return chosen == offered ? proposed : Action(chosen)
+    }
+
+    func responseReceived(_ headers: Headers) { app.responseReceived(ResponseHeaders(headers)) }
+
+    func openSystemWebview(_ request: AuthenticationSessionRequest) async throws -> String {
+        try await own.openSystemWebview(request)
+    }
+
+    func openExternalBrowser(_ url: String) async throws { try await own.openExternalBrowser(url) }
+
+    func dismissView() { app.dismissView() }
+}
+
+/// Passes configuration profiles to an app.
+struct AppProfileInstaller: ProfileInstalling {
+    let app: any Countersign.InteractiveWebviewHandler
+
+    func install(_ document: [UInt8], for signIn: String) async throws -> String {
+        do {
+            return try await app.installProfile(document, signIn: signIn)
+        } catch {
+            throw DeviceManagementError(app: error, .enrollmentFailed)
+        }
+    }
+}
+
+extension DeviceManagementError {
+    fileprivate init(app error: any Error, _ code: Code) {
+        let diagnostic = Diagnostic.all(in: error).first
+        self.init(code, diagnostic?.message ?? "the program's handler has failed", hint: diagnostic?.hint)
+    }
+}
+
+extension InteractiveWebviewState {
+    init(_ state: AppWebviewHandler.State) {
+        self.init(
+            brtAttemptCount: state.brtAttemptCount, brtAcquired: state.brtAcquired,
+            responseHeaders: ResponseHeaders(state.responseHeaders))
+    }
+}
+
+extension ResponseHeaders {
+    init(_ headers: AppWebviewHandler.Headers) {
+        self.init(fields: headers.fields.map { ResponseHeader(name: $0.name, value: $0.value) })
+    }
+}
+
+extension WebviewAction {
+    init(_ action: AppWebviewHandler.Action) {
+        func values(_ headers: [AdditionalHeader]) -> [String: String] {
+            Dictionary(headers.map { ($0.name, $0.value) }) { first, _ in first }
+        }
+        self =
+            switch action {
+            case .noop: .noop
+            case .loadRequest(let page): .loadRequest(url: page.url.description, headers: values(page.headers))
+            case .openAuthenticationSession(let session):
+                .openAuthenticationSession(
+                    AuthenticationSession(
+                        url: session.url.description, headers: values(session.headers),
+                        installsProfile: session.purpose == .installProfile, callbackScheme: session.callbackScheme))
+            case .openExternalBrowser(let url, let keepsView): .openExternalBrowser(url: url, keepsView: keepsView)
+            case .complete(let url): .complete(url: url)
+            case .fail(let error): .fail(reason: error.detail, hint: error.hint)
+            case .dismiss: .dismiss
+            }
+    }
+}
+
+extension CountersignDeviceManagement.WebviewAction {
+    fileprivate init(_ action: Countersign.WebviewAction) {
+        func fields(_ headers: [String: String]) -> [AdditionalHeader] {
+            headers.sorted { $0.key < $1.key }.map { AdditionalHeader($0.key, $0.value) }
+        }
+        do {
+            self =
+                switch action {
+                case .noop: .noop
+                case .loadRequest(let url, let headers):
+                    .loadRequest(
+                        WebviewRequest(try EndpointURL(url, "url", .secureOrLoopback), headers: fields(headers)))
+                case .openAuthenticationSession(let session):
+                    .openAuthenticationSession(
+                        AuthenticationSessionRequest(
+                            try EndpointURL(session.url, "url", .secureOrLoopback), headers: fields(session.headers),
+                            purpose: session.installsProfile ? .installProfile : .unknown,
+                            callbackScheme: session.callbackScheme.lowercased()))
+                case .openExternalBrowser(let url, let keepsView): .openExternalBrowser(url, keepsView: keepsView)
+                case .complete(let url): .complete(url)
+                case .fail(let reason, let hint): .fail(DeviceManagementError(.enrollmentFailed, reason, hint: hint))
+                case .dismiss: .dismiss
+                }
+        } catch {
+            self = .fail(DeviceManagementError(app: error, .malformed))
+        }
+    }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignDeviceManagement
+import CountersignOAuth
+import Synchronization
+import Testing
+
+@testable import Countersign
+
+/// An app's handler in the place of a sign-in's own.
+@Suite struct AppWebviewHandlerTests {
+    private struct Own: CountersignDeviceManagement.InteractiveWebviewHandler {
+        var action: CountersignDeviceManagement.WebviewAction = .noop
+
+        func viewAction(
+            forSpecialURL url: String, state: CountersignDeviceManagement.InteractiveWebviewState
+        ) -> CountersignDeviceManagement.WebviewAction { action }
+
+        func openSystemWebview(_ request: AuthenticationSessionRequest) async throws -> String { "callback" }
+
+        func openExternalBrowser(_ url: String) async throws {}
+    }
+
+    /// Decides nothing itself.
+    private struct Silent: Countersign.InteractiveWebviewHandler {}
+
+    private final class Deciding: Countersign.InteractiveWebviewHandler {
+        let chosen: Countersign.WebviewAction
+        let seen = Mutex<[String]>([])
+        init(_ chosen: Countersign.WebviewAction) { self.chosen = chosen }
+
+        func viewAction(
+            forSpecialURL url: String, _ state: Countersign.InteractiveWebviewState, proposed: Countersign.WebviewAction
+        ) -> Countersign.WebviewAction {
+            seen.withLock { $0.append("\(url) \(state.responseHeaders["X-A"] ?? "") \(proposed)") }
+            return chosen
+        }
+        func responseReceived(_ headers: Countersign.ResponseHeaders) {
+            seen.withLock { $0.append(headers.fields.map { "\($0.name): \($0.value)" }.joined(separator: ", ")) }
+        }
+        func acquireBrokerRefreshToken() async throws {}
+        func installProfile(_ document: [UInt8], signIn: String) async throws -> String { "\(document) \(signIn)" }
+    }
+
+    private var state: CountersignDeviceManagement.InteractiveWebviewState {
+        var state = CountersignDeviceManagement.InteractiveWebviewState()
+        state.responseHeaders = CountersignDeviceManagement.ResponseHeaders([(name: "X-A", value: "b")])
+        return state
+    }
+
+    @Test func aHandlerThatDecidesNothingChangesNothing() async throws {
+        let session = AuthenticationSessionRequest(
+            try EndpointURL("https://mdm.example/p", "p"), headers: [AdditionalHeader("A", "b")],
+            purpose: .installProfile)
+        let actions: [CountersignDeviceManagement.WebviewAction] = [
+            .noop, .dismiss, .complete("msauth://x"), .openExternalBrowser("https://a.example/", keepsView: true),
+            .loadRequest(
+                WebviewRequest(try EndpointURL("https://mdm.example/", "p"), headers: [AdditionalHeader("A", "b")])),
+            .openAuthenticationSession(session), .fail(DeviceManagementError(.notCompliant, "no")),
+        ]
+        for action in actions {
+            let handler = AppWebviewHandler(app: Silent(), own: Own(action: action))
+            #expect(handler.viewAction(forSpecialURL: "msauth://x", state: state) == action)
+        }
+        let handler = AppWebviewHandler(app: Silent(), own: Own())
+        let error = await #expect(throws: DeviceManagementError.self) { try await handler.acquireBrokerRefreshToken() }
+        #expect(error?.code == .brokerToken && error?.detail.contains("issues no refresh token") == true)
+        #expect(handler.continuesWithoutBrokerRefreshToken(after: DeviceManagementError(.brokerToken, "none")))
+        let refused = await #expect(throws: DeviceManagementError.self) {
+            _ = try await AppProfileInstaller(app: Silent()).install([1], for: "work")
+        }
+        #expect(refused?.detail == "this program does not install configuration profiles")
+    }
+
+    @Test func anAppsDecisionsAreCarriedOut() async throws {
+        let app = Deciding(.loadRequest(url: "https://app.example/", headers: ["B": "c", "A": "b"]))
+        let handler = AppWebviewHandler(app: app, own: Own(action: .complete("msauth://y")))
+        #expect(
+            handler.viewAction(forSpecialURL: "msauth://x", state: state)
+                == .loadRequest(
+                    WebviewRequest(
+                        try EndpointURL("https://app.example/", "p"),
+                        headers: [AdditionalHeader("A", "b"), AdditionalHeader("B", "c")])))
+        handler.responseReceived(state.responseHeaders)
+        #expect(app.seen.withLock { $0 } == [#"msauth://x b complete(url: "msauth://y")"#, "x-a: b"])
+        try await handler.acquireBrokerRefreshToken()
+        #expect(try await AppProfileInstaller(app: app).install([1], for: "work") == "[1] work")
+    }
+
+    @Test func anAddressThatIsNoneFails() throws {
+        let handler = AppWebviewHandler(app: Deciding(.loadRequest(url: "file:///etc", headers: [:])), own: Own())
+        guard case .fail(let error) = handler.viewAction(forSpecialURL: "msauth://x", state: state) else {
+            Issue.record("it does not fail")
+            return
+        }
+        #expect(error.code == .malformed)
+    }
+}

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import CountersignCryptography
+import CountersignDeviceManagement
+import CountersignOAuth
+import CountersignTestOrigin
+import Foundation
+import Synchronization
+import Testing
+
+@testable import CountersignSignIn
+
+/// Special URLs, with a program that says what the test wants in place of `countersign-webview`.
+@Suite struct SpecialURLAgentTests {
+    private let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    private final class Log: Sendable {
+        private let content = Mutex<[UserAgentEvent]>([])
+        var events: [UserAgentEvent] { content.withLock { $0 } }
+        func add(_ event: UserAgentEvent) { content.withLock { $0.append(event) } }
+    }
+
+    /// `main` and `second` are the scripts of the two windows, in sh.
+    private func run(
+        _ main: String, second: String = "exit 7", log: Log = Log(),
+        _ change: (inout SpecialURLSupport) -> Void = { _ in }
+    ) async throws {
+        let path = try folder.write(
+            program: "webview",
+            """
+            #!/bin/sh
+            say() { printf '%s\\n' "$1"; }
+            hear() { IFS= read -r line || exit 9; printf '%s\\n' "$line" >> "$heard"; }
+            special() { say "{\\"type\\":\\"specialURL\\",\\"url\\":\\"$1\\"}"; }
+            closed() { say "{\\"reason\\":\\"$1\\",\\"type\\":\\"closed\\"}"; exit 0; }
+            say '{"protocolVersion":1,"type":"ready","webKit":"2"}'
+            IFS= read -r line || exit 9
+            case $line in
+            *'"title":"Sign in'*) heard=\(folder.file("main")); printf '%s\\n' "$line" >> "$heard"
+            \(main)
+            ;;
+            *) heard=\(folder.file("second")); printf '%s\\n' "$line" >> "$heard"
+            \(second)
+            ;;
+            esac
+            """)
+        let profile = try SignInProfile(
+            Array(
+                """
+                {"issuer": "https://login.example", "client_id": "c",
+                "special_urls": {"hosts": ["mdm.example"], "handoff_hosts": ["mdm.example"]}}
+                """.utf8))
+        var support = SpecialURLSupport(try #require(profile.specialURLs), signIn: "work")
+        change(&support)
+        let agent = EmbeddedAgent(
+            environment: ["COUNTERSIGN_WEBVIEW": path, "PATH": "/usr/bin:/bin"], specialURLs: support)
+        let page = SignInPage(
+            url: try EndpointURL("https://login.example/authorize?state=good", "page"),
+            redirect: try RedirectURI("com.example.app:/cb"),
+            origins: [Origin(scheme: .https, host: "login.example", port: 443)], limit: .seconds(600), messages: nil,
+            report: { log.add($0) }, judge: { $0.contains("state=good") ? .accepted : .foreign },
+            answer: { _ in nil })
+        try await agent.show(page)
+    }
+
+    private func heard(_ window: String) -> [String] { TextFile.lines(folder.file(window)) }
+
+    private static let authorize = #"{"type":"load","url":"https://login.example/authorize?state=good"}"#
+    /// Waits for the end that the program is told.
+    private static let ends = "hear; case $line in *close*) closed close;; *) closed cancel;; esac"
+
+    @Test func anEnrolmentPageIsLoadedAndTheSignInIsRepeated() async throws {
+        let log = Log()
+        try await run(
+            """
+            special 'msauth://enroll?cpurl=https://mdm.example/portal'; hear
+            special 'msauth://profileInstalled'; hear
+            say '{"type":"redirect","url":"com.example.app:/cb?state=good&code=1"}'; \(Self.ends)
+            """, log: log)
+        #expect(
+            heard("main").dropFirst() == [
+                #"{"type":"load","url":"https://mdm.example/portal"}"#, Self.authorize, #"{"type":"close"}"#,
+            ])
+        #expect(heard("main")[0].contains(#""specialURLs":true"#))
+        #expect(heard("main")[0].contains(#""allowedOrigins":["https://login.example","https://mdm.example"]"#))
+        #expect(log.events.contains(.specialURL("msauth://enroll")))
+        #expect(log.events.contains { if case .unavailable = $0 { true } else { false } }, "\(log.events)")
+    }
+
+    @Test(arguments: [
+        ("msauth://enroll?cpurl=https://evil.example/", "foreignPage", "evil.example"),
+        ("msauth://enroll?cpurl=http://mdm.example/", "foreignPage", "cpurl"),
+        (
+            "msauth://installProfile?url=https://evil.example/p&requireASWebAuthenticationSession=true", "foreignPage",
+            "evil"
+        ),
+        ("msauth://wpj?username=a", "deviceRegistrationRequired", "registered"),
+        ("msauth://jit_troubleshooting", "troubleshootingRequired", "could not be enrolled"),
+        ("companyportal://enrollment", "brokerRequired", "Company Portal"),
+        ("msauth://", "malformed", "no host"),
+    ])
+    func whatCannotBeDoneEndsTheSignInWithItsReason(url: String, code: String, detail: String) async throws {
+        let error = await #expect(throws: DeviceManagementError.self) {
+            try await run("special '\(url)'; \(Self.ends)")
+        }
+        #expect(
+            error.map { "\($0.code)" } == code && error?.detail.contains(detail) == true, "\(String(describing: error))"
+        )
+        #expect(heard("main").dropFirst() == [#"{"type":"cancel"}"#] && heard("second").isEmpty)
+    }
+
+    @Test func aSecondRepetitionIsALoop() async throws {
+        let error = await #expect(throws: DeviceManagementError.self) {
+            try await run(
+                "special 'msauth://profileInstalled'; hear; special 'msauth://profileInstalled'; \(Self.ends)")
+        }
+        #expect(error?.code == .enrollmentFailed && error?.detail.contains("again and again") == true)
+        #expect(heard("main").dropFirst() == [Self.authorize, #"{"type":"cancel"}"#])
+    }
+
+    @Test func theBrowserEndsTheSignInAndAWalletDoesNot() async throws {
+        let browser = try folder.write(
+            program: "browser", "#!/bin/sh\nprintf '%s\\n' \"$1\" >> \(folder.file("opened"))\n")
+        let error = await #expect(throws: SignInError.self) {
+            try await run("special 'openid-vc://wallet?x=1'; special 'browser://help.example/page'; \(Self.ends)") {
+                $0.handler = { own in
+                    OtherBrowser(own: own, program: browser)
+                }
+            }
+        }
+        #expect(error?.code == .cancelled && error?.detail.contains("your browser") == true)
+        #expect(TextFile.lines(folder.file("opened")) == ["openid-vc://wallet?x=1", "https://help.example/page"])
+    }
+
+    /// Runs a program in place of the person's browser, and waits for it.
+    private struct OtherBrowser: InteractiveWebviewHandler {
+        let own: any InteractiveWebviewHandler
+        let program: String
+
+        func viewAction(forSpecialURL url: String, state: InteractiveWebviewState) -> WebviewAction {
+            own.viewAction(forSpecialURL: url, state: state)
+        }
+
+        func openSystemWebview(_ request: AuthenticationSessionRequest) async throws -> String { "" }
+
+        func openExternalBrowser(_ url: String) async throws {
+            _ = await (try AgentProcess([program, url], environment: [:])).status()
+        }
+    }
+
+    @Test(arguments: [(true, 1), (false, 2)])
+    func aTokenIsAskedForTwiceAtMost(succeeds: Bool, attempts: Int) async throws {
+        let asked = Mutex(0)
+        let log = Log()
+        let ask: @Sendable () throws -> Void = {
+            asked.withLock { $0 += 1 }
+            if !succeeds { throw DeviceManagementError(.brokerToken, "none") }
+        }
+        try await run(
+            """
+            special 'msauth://enroll?cpurl=https://mdm.example/portal'; hear
+            special 'msauth://enroll?cpurl=https://mdm.example/portal'; hear
+            say '{"type":"redirect","url":"com.example.app:/cb?state=good"}'; \(Self.ends)
+            """, log: log
+        ) { $0.handler = { TokenHandler(own: $0, ask: ask) } }
+        #expect(asked.withLock { $0 } == attempts)
+        #expect(log.events.contains(.unavailable("there is no refresh token of the broker")) == !succeeds)
+        #expect(heard("main").count == 4)
+    }
+
+    @Test func noTokenIsAskedForInABrokerContext() async throws {
+        try await run(
+            """
+            special 'msauth://enroll?cpurl=https://mdm.example/portal'; hear
+            say '{"type":"redirect","url":"com.example.app:/cb?state=good"}'; \(Self.ends)
+            """
+        ) { $0.handler = { TokenHandler(own: $0, isInBrokerContext: true) { Issue.record("a token was asked for") } } }
+        #expect(heard("main").count == 3)
+    }
+
+    @Test func withTheFailingPolicyTheSignInFailsWithoutAToken() async throws {
+        let profile = try SignInProfile(
+            Array(
+                """
+                {"issuer": "https://login.example", "client_id": "c",
+                "special_urls": {"hosts": ["mdm.example"], "broker_token": "fail"}}
+                """.utf8))
+        let error = await #expect(throws: DeviceManagementError.self) {
+            try await run("special 'msauth://enroll?cpurl=https://mdm.example/portal'; \(Self.ends)") {
+                if let settings = profile.specialURLs { $0.settings = settings }
+            }
+        }
+        #expect(error?.code == .brokerToken)
+        #expect(heard("main").dropFirst() == [#"{"type":"cancel"}"#])
+    }
+
+    private struct TokenHandler: InteractiveWebviewHandler {
+        let own: any InteractiveWebviewHandler
+        var isInBrokerContext = false
+        let ask: @Sendable () throws -> Void
+
+        func shouldAcquireBrokerRefreshToken(for url: SpecialURL, _ state: InteractiveWebviewState) -> Bool { true }
+
+        func acquireBrokerRefreshToken() async throws { try ask() }
+
+        func viewAction(forSpecialURL url: String, state: InteractiveWebviewState) -> WebviewAction {
+            own.viewAction(forSpecialURL: url, state: state)
+        }
+
+        func openSystemWebview(_ request: AuthenticationSessionRequest) async throws -> String { "" }
+
+        func openExternalBrowser(_ url: String) async throws {}
+    }
+
+    @Test func theBrokerGoesOnWhenTheDeviceIsEnrolled() async throws {
+        let calls = Mutex(0)
+        let called: @Sendable () async throws -> Void = { calls.withLock { $0 += 1 } }
+        let error = await #expect(throws: SignInError.self) {
+            try await run("special 'msauth://in_app_enrollment_complete?status=success'; \(Self.ends)") {
+                $0.broker = called
+            }
+        }
+        #expect(error?.code == .transferred && calls.withLock { $0 } == 1)
+        #expect(heard("main").dropFirst() == [#"{"type":"cancel"}"#])
+    }
+
+    // MARK: The second window
+
+    private static let installs =
+        "special 'msauth://installProfile?url=https://mdm.example/p&requireASWebAuthenticationSession=true'"
+
+    private struct Installer: ProfileInstalling {
+        let installed: @Sendable ([UInt8], String) throws -> String
+        func install(_ document: [UInt8], for signIn: String) async throws -> String { try installed(document, signIn) }
+    }
+
+    @Test func aProfileIsInstalledAndTheCallbackGoesToTheWindow() async throws {
+        let log = Log()
+        try await run(
+            "\(Self.installs); hear; say '{\"type\":\"redirect\",\"url\":\"com.example.app:/cb?state=good\"}'; \(Self.ends)",
+            second: """
+                say '{"content":"PHBsaXN0Lz4=","type":"profile","url":"https://mdm.example/p"}'; hear; hear
+                special 'msauth://profileInstalled'; \(Self.ends)
+                """, log: log
+        ) {
+            $0.installer = Installer { document, name in
+                "\(String(decoding: document, as: UTF8.self)) for \(name)"
+            }
+        }
+        #expect(heard("main").dropFirst() == [Self.authorize, #"{"type":"close"}"#])
+        let second = heard("second")
+        #expect(second[0].contains(#""profileDownloads":true"#) && second[0].contains(#""specialURLs":true"#))
+        #expect(second.last == #"{"type":"close"}"# && second.count == 4)
+        #expect(second.contains(#"{"type":"showMessage","text":"The profile was installed. <plist/> for work"}"#))
+        #expect(log.events.contains(.profileInstalled("<plist/> for work")))
+        #expect(log.events.contains(.sessionOpened(url: "https://mdm.example/p", installsProfile: true)))
+        #expect(log.events.contains(.sessionEnded))
+    }
+
+    @Test(arguments: [true, false])
+    func aClosedSecondWindowEndsTheSignInUnlessItsProfileIsInstalled(isInstalled: Bool) async throws {
+        func start() async throws {
+            try await run(
+                "\(Self.installs); hear; case $line in *cancel*) closed cancel;; esac; "
+                    + "say '{\"type\":\"redirect\",\"url\":\"com.example.app:/cb?state=good\"}'; \(Self.ends)",
+                second: """
+                    say '{"content":"PHBsaXN0Lz4=","type":"profile","url":"https://mdm.example/p"}'; hear; hear
+                    closed window
+                    """
+            ) {
+                $0.installer = Installer { _, _ in
+                    guard isInstalled else { throw DeviceManagementError(.malformed, "declined") }
+                    return "done"
+                }
+            }
+        }
+        if isInstalled {
+            try await start()
+        } else {
+            let error = await #expect(throws: SignInError.self) { try await start() }
+            #expect(error?.detail.contains("the window was closed") == true)
+            #expect(
+                heard("second").contains(#"{"type":"showMessage","text":"The profile was not installed: declined."}"#))
+        }
+        #expect(heard("main").count == (isInstalled ? 3 : 2))
+    }
+
+    /// The first window is closed while the second is open.
+    @Test func theSecondWindowIsClosedWithTheSignIn() async throws {
+        let error = await #expect(throws: SignInError.self) {
+            try await run(
+                "\(Self.installs); while [ ! -s \(folder.file("second")) ]; do sleep 0.05; done; closed window",
+                second: "hear; closed cancel")
+        }
+        #expect(error?.detail.contains("the window was closed") == true)
+        #expect(heard("second").last == #"{"type":"cancel"}"#)
+    }
+
+    // MARK: Headers
+
+    private final class Doors: Sendable {
+        let feed = Mutex<ResponseFeed?>(nil)
+        let closings = Mutex(0)
+
+        func send(_ fields: [(name: String, value: String)], from host: String) {
+            feed.withLock { $0 }?.received(
+                .init(
+                    origin: Origin(scheme: .https, host: host, port: 443), headers: ResponseHeaders(fields)))
+        }
+    }
+
+    /// Shows a page to a main window that runs `main` after the proxy has seen `responses`.
+    private func run(_ main: String, after responses: @escaping @Sendable (Doors) -> Void) async throws -> Doors {
+        let doors = Doors()
+        let go = folder.file("go")
+        let path = try folder.write(
+            program: "webview",
+            """
+            #!/bin/sh
+            say() { printf '%s\\n' "$1"; }
+            say '{"protocolVersion":1,"type":"ready","webKit":"2"}'
+            IFS= read -r line; printf '%s\\n' "$line" >> \(folder.file("seen"))
+            case $line in
+            *'"title":"Sign in'*)
+            say '{"type":"loadStarted","url":"https://login.example/"}'
+            count=0
+            while [ ! -e \(go) ] && [ $count -lt 1200 ]; do sleep 0.05; count=$((count + 1)); done
+            \(main)
+            IFS= read -r line; say '{"reason":"cancel","type":"closed"}';;
+            *) say '{"reason":"window","type":"closed"}';;
+            esac
+            """)
+        let profile = try SignInProfile(
+            Array(
+                """
+                {"issuer": "https://login.example", "client_id": "c",
+                "special_urls": {"hosts": ["mdm.example"], "handoff_hosts": ["mdm.example"]}}
+                """.utf8))
+        var support = SpecialURLSupport(try #require(profile.specialURLs), signIn: "work")
+        support.openDoors = { origins, feed in
+            #expect(origins.map(\.host) == ["login.example", "mdm.example"])
+            doors.feed.withLock { $0 = feed }
+            return SpecialURLSupport.Doors(
+                main: EmbeddedAgent.Door(proxy: Secret(utf8: "http://a:b@127.0.0.1:1"), bundle: "/main"),
+                session: EmbeddedAgent.Door(proxy: Secret(utf8: "http://a:b@127.0.0.1:2"), bundle: "/session")
+            ) { doors.closings.withLock { $0 += 1 } }
+        }
+        let agent = EmbeddedAgent(
+            environment: ["COUNTERSIGN_WEBVIEW": path, "PATH": "/usr/bin:/bin"],
+            door: EmbeddedAgent.Door(proxy: Secret(utf8: "http://a:b@127.0.0.1:3"), bundle: "/plain"),
+            specialURLs: support)
+        let page = SignInPage(
+            url: try EndpointURL("https://login.example/authorize", "page"),
+            redirect: try RedirectURI("com.example.app:/cb"),
+            origins: [Origin(scheme: .https, host: "login.example", port: 443)], limit: .seconds(600), messages: nil,
+            report: { event in
+                guard case .loadStarted = event else { return }
+                responses(doors)
+                _ = FileManager.default.createFile(atPath: go, contents: nil)
+            }, judge: { _ in .foreign }, answer: { _ in nil })
+        await #expect(throws: (any Error).self) { try await agent.show(page) }
+        return doors
+    }
+
+    private var second: String { TextFile.lines(folder.file("seen")).last ?? "" }
+
+    /// Not those of an earlier response, or of a host that is not the sign-in's.
+    @Test func theHeadersOfTheLastResponseDecide() async throws {
+        let doors = try await run("say '{\"type\":\"specialURL\",\"url\":\"msauth://installProfile\"}'") { doors in
+            doors.send(
+                [("X-Install-Url", "https://mdm.example/old"), ("X-Intune-AuthToken", "old")], from: "mdm.example")
+            doors.send(
+                [("x-install-url", "https://mdm.example/new"), ("X-Intune-AuthToken", "secret")], from: "mdm.example")
+            doors.send([("X-Install-Url", "https://mdm.example/evil")], from: "evil.example")
+        }
+        #expect(second.contains(#""url":"https://mdm.example/new""#), "\(second)")
+        #expect(second.contains(#""headers":{"X-Intune-AuthToken":"secret"}"#), "\(second)")
+        #expect(second.contains("127.0.0.1:2") && !second.contains("specialURLs\":false"))
+        #expect(TextFile.lines(folder.file("seen"))[0].contains("127.0.0.1:1"))
+        #expect(doors.closings.withLock { $0 } == 1)
+    }
+
+    @Test func handoffHeadersOpenTheSecondWindow() async throws {
+        _ = try await run("") { doors in
+            doors.send([("x-ms-aswebauth-handoff-url", "https://mdm.example/no")], from: "login.example")
+            doors.send(
+                [
+                    ("x-ms-aswebauth-handoff-url", "https://mdm.example/install"),
+                    ("x-ms-aswebauth-handoff-include-headers", "true"),
+                    ("x-ms-aswebauth-handoff-attach-headers", "x-ms-aswebauth-handoff-token,cookie"),
+                    ("x-ms-aswebauth-handoff-token", "secret"), ("cookie", "a=b"),
+                    ("x-ms-aswebauth-handoff-purpose", "download-profile"),
+                ], from: "mdm.example")
+        }
+        #expect(second.contains(#""url":"https://mdm.example/install""#), "\(second)")
+        #expect(second.contains(#""headers":{"x-ms-aswebauth-handoff-token":"secret"}"#), "\(second)")
+        #expect(second.contains(#""profileDownloads":true"#))
+    }
+
+    @Test func aHeaderThatNoRequestCanHaveEndsTheSignIn() async throws {
+        _ = try await run("say '{\"type\":\"specialURL\",\"url\":\"msauth://installProfile\"}'") { doors in
+            doors.send(
+                [("X-Install-Url", "https://mdm.example/new"), ("X-Intune-AuthToken", "se\u{e9}cret")],
+                from: "mdm.example")
+        }
+        #expect(TextFile.lines(folder.file("seen")).count == 1)
+    }
+}
