@@ -41,6 +41,9 @@ final class SignInWindow {
         let failure = gtk_label_new("")
         failureLabel = csn_label(failure)
         gtk_label_set_wrap(failureLabel, 1)
+        for setMargin in [gtk_widget_set_margin_start, gtk_widget_set_margin_end, gtk_widget_set_margin_bottom] {
+            setMargin(failure, 6)
+        }
         gtk_widget_set_visible(failure, 0)
         gtk_box_append(csn_box(box), failure)
         gtk_widget_set_vexpand(csn_widget(view), 1)

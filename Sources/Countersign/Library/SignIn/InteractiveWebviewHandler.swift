@@ -127,8 +127,8 @@ public enum WebviewAction: Equatable, Sendable {
     case openAuthenticationSession(AuthenticationSession)
     /// Show the address in the person's browser. Unless it `keepsView`, the sign-in ends.
     case openExternalBrowser(url: String, keepsView: Bool)
-    /// The page has done its part. The URL is an authorization response if it is the redirect URI; otherwise the sign-in
-    /// is repeated once.
+    /// The page has done its part. The URL is an authorization response if it is the redirect URI; otherwise the
+    /// sign-in is repeated once.
     case complete(url: String)
     /// The sign-in fails, with the code `providerRefused`.
     case fail(reason: String, hint: String?)
