@@ -28,6 +28,11 @@ package struct ClientInfo: Sendable, Hashable {
     /// `homeAccountId`: `uid.utid`.
     package var homeAccountIdentifier: String { "\(uid).\(utid)" }
 
+    /// The account in its tenant: the part of a `homeAccountId` before the dot, or all of it if there is none.
+    package static func accountIdentifier(of homeAccount: String) -> String {
+        String(homeAccount.prefix { $0 != "." })
+    }
+
     private static func isIdentifier(_ text: String) -> Bool {
         (1...200).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
     }

@@ -34,7 +34,8 @@ package struct OAuthError: CodedError {
         case invalidGrant
         /// The client is unknown to the provider, or its secret is wrong: `invalid_client`.
         case invalidClient
-        /// An app protection policy must be applied first: `protection_policy_required`.
+        /// An app protection policy must be applied first: `unauthorized_client` with the `suberror`
+        /// `protection_policy_required`, whatever the status. A browser does not help, and no token is discarded.
         case protectionPolicyRequired
         /// Any other error code of the provider: ``OAuthError/ProviderCode``.
         case refused
@@ -66,11 +67,14 @@ package struct OAuthError: CodedError {
         package let suberror: String?
         /// `claims`, as received: what the next request has to ask for. Is not part of any message.
         package let claims: String?
+        /// `adi`: the name of the account that a protection policy is for. Is not part of any message.
+        package let account: String?
 
-        package init(error: String, suberror: String? = nil, claims: String? = nil) {
+        package init(error: String, suberror: String? = nil, claims: String? = nil, account: String? = nil) {
             self.error = error
             self.suberror = suberror
             self.claims = claims
+            self.account = account
         }
     }
 

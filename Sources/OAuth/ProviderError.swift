@@ -10,6 +10,8 @@ struct ProviderError: Equatable {
     let description: String?
     /// The claims that the provider wants the next request to ask for, as JSON.
     let claims: String?
+    /// `adi`: the name of the account that the error is about.
+    let account: String?
 
     /// The longest `claims` that are kept, in bytes.
     static let maximumClaimsBytes = 16 * 1024
@@ -18,7 +20,7 @@ struct ProviderError: Equatable {
     /// just sent: texts that repeat them are not shown.
     init?(
         error: String, suberror: String? = nil, description: String? = nil, claims: String? = nil,
-        hiding secrets: [Secret] = []
+        account: String? = nil, hiding secrets: [Secret] = []
     ) {
         guard !error.isEmpty, error.utf8.count <= 200,
             error.utf8.allSatisfy({ (0x20...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C })
@@ -27,6 +29,16 @@ struct ProviderError: Equatable {
         self.suberror = suberror.flatMap { $0.isEmpty ? nil : ProviderText.code($0, hiding: secrets) }
         self.description = description.map { ProviderText.sentence($0, hiding: secrets) }
         self.claims = claims.flatMap { $0.utf8.count <= Self.maximumClaimsBytes ? $0 : nil }
+        self.account = account.flatMap { Self.isAccount($0) ? $0 : nil }
+    }
+
+    private static func isAccount(_ text: String) -> Bool {
+        (1...256).contains(text.utf8.count) && text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F }
+    }
+
+    /// An app protection policy must be applied. The two words belong together; either means something else alone.
+    private var requiresProtectionPolicy: Bool {
+        error == "unauthorized_client" && suberror == "protection_policy_required"
     }
 
     /// From the body of a response of any status: providers do not agree on it. Nil if it has no `error`.
@@ -40,7 +52,7 @@ struct ProviderError: Equatable {
         }
         self.init(
             error: error, suberror: text("suberror"), description: text("error_description"), claims: text("claims"),
-            hiding: secrets)
+            account: text("adi"), hiding: secrets)
     }
 
     /// The error for a response that is not a success. `secrets` are those of the request.
@@ -48,7 +60,7 @@ struct ProviderError: Equatable {
         _ response: ProviderResponse, at purpose: ProviderRequest.Purpose, hiding secrets: [Secret] = []
     ) -> OAuthError {
         let isOutage = response.status >= 500 || response.status == 429 || response.status == 408
-        if let reported = ProviderError(response, hiding: secrets), !isOutage {
+        if let reported = ProviderError(response, hiding: secrets), !isOutage || reported.requiresProtectionPolicy {
             return reported.error(from: purpose.place, retryAfter: response.retryAfter)
         }
         if isOutage {
@@ -65,13 +77,12 @@ struct ProviderError: Equatable {
         let more = (suberror.map { ", \($0)" } ?? "") + (description.map { ": \($0)" } ?? "")
         return OAuthError(
             code, fault, "\(place) reports \(error)\(more)", hint: hint,
-            providerCode: OAuthError.ProviderCode(error: error, suberror: suberror, claims: claims),
+            providerCode: OAuthError.ProviderCode(error: error, suberror: suberror, claims: claims, account: account),
             retryAfter: retryAfter)
     }
 
     private var meaning: (OAuthError.Code, OAuthError.Fault, hint: String?) {
-        // Whatever error it comes with: unauthorized_client at sign-in, invalid_grant at a refresh.
-        if suberror == "protection_policy_required" {
+        if requiresProtectionPolicy {
             return (.protectionPolicyRequired, .person, "apply the organisation's protection policy first")
         }
         return switch error {

@@ -23,6 +23,8 @@ package struct SignInRequest: Sendable, Equatable {
     package var usesFormPost: Bool
     /// Push the request if the provider can (RFC 9126). A provider that requires it gets it in any case.
     package var usesPushedAuthorization: Bool
+    /// Ask for ``ClientInfo`` with `client_info=1`, unless the profile's own parameters have it.
+    package var asksForClientInfo = false
 
     package struct Parameter: Sendable, Hashable {
         package let name: String
@@ -62,6 +64,11 @@ package struct SignInRequest: Sendable, Equatable {
         for scope in more where !request.scopes.containsExactly(scope) { request.scopes.append(scope) }
         try request.check()
         return request
+    }
+
+    /// `client_info=1`, if it is asked for and `own` does not have it.
+    func clientInfo(besides own: [Parameter]) -> String? {
+        asksForClientInfo && !own.contains { $0.name == "client_info" } ? "1" : nil
     }
 
     var scope: String? { scopes.isEmpty ? nil : scopes.joined(separator: " ") }

@@ -45,6 +45,7 @@ extension SignInRequest {
         var parameters = parameters
         for resource in resources { parameters.append("resource", resource) }
         parameters.append("claims", ifPresent: claims?.serialized)
+        parameters.append("client_info", ifPresent: clientInfo(besides: tokenParameters))
         for parameter in tokenParameters { parameters.append(parameter.name, parameter.value) }
         return client.request(.token, metadata.tokenEndpoint, parameters)
     }

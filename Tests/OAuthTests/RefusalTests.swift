@@ -12,7 +12,8 @@ import Testing
         (nil, OAuthError.Code.invalidGrant, true), ("", .invalidGrant, true), ("bad_token", .invalidGrant, true),
         ("token_expired", .invalidGrant, true), ("basic_action", .interactionRequired, false),
         ("consent_required", .interactionRequired, false),
-        ("protection_policy_required", .protectionPolicyRequired, false),
+        // It belongs to another error.
+        ("protection_policy_required", .interactionRequired, false),
     ])
     func onlyATokenThatIsNotValidIsDiscarded(suberror: String?, code: OAuthError.Code, discards: Bool) throws {
         let more = suberror.map { ",\"suberror\":\"\($0)\"" } ?? ""

@@ -73,8 +73,13 @@ import Testing
             #expect(found?.providerCode == .init(error: "invalid_grant", suberror: "bad_token"))
         }
         let policy = #"{"error":"unauthorized_client","suberror":"protection_policy_required","adi":"jo"}"#
-        #expect(error { _ = try read(policy, 400) }?.code == .protectionPolicyRequired)
-        #expect(error { _ = try read(policy, 200) }?.code == .protectionPolicyRequired)
+        for status in [200, 400, 401, 403, 429, 500, 503] {
+            let found = error { _ = try read(policy, status) }
+            #expect(found?.code == .protectionPolicyRequired, "\(status)")
+            #expect(found?.providerCode?.account == "jo" && found?.isTransient == false)
+        }
+        let alone = #"{"error":"unauthorized_client","suberror":"other"}"#
+        #expect(error { _ = try read(alone, 400) }?.code == .refused)
         #expect(error { _ = try read(#"{"error":"unauthorized_client"}"#, 400) }?.code == .refused)
         #expect(error { _ = try read(#"{"error":"invalid_client"}"#, 401) }?.fault == .profile)
     }
