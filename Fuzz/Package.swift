@@ -34,7 +34,7 @@ let package = Package(
         module("SitePolicy", ["Challenges", "Cryptography"]),
         module("JSON", ["SitePolicy", "Cryptography"]),
         module("OAuth", ["JSON", "SitePolicy", "Challenges", "Cryptography"]),
-        module("DeviceManagement", ["OAuth", "SitePolicy", "Challenges", "Cryptography"]),
+        module("DeviceManagement", ["OAuth", "JSON", "SitePolicy", "Challenges", "Cryptography"]),
         module("Negotiate", ["SPNEGO", "Challenges", "Cryptography", "CGSSAPI"]),
         module("Certificates", ["Cryptography", "COpenSSL"]),
         module("Cookies", ["Cryptography"]),
@@ -43,8 +43,8 @@ let package = Package(
         module(
             "SignIn",
             [
-                "Enrollment", "OAuth", "JSON", "HTTP1", "Loopback", "SitePolicy", "Certificates", "Cookies",
-                "Challenges", "Cryptography", "CCurl", "CLinux",
+                "DeviceManagement", "Enrollment", "OAuth", "JSON", "HTTP1", "Loopback", "SitePolicy", "Certificates",
+                "Cookies", "Challenges", "Cryptography", "CCurl", "CLinux",
             ]),
         .executableTarget(
             name: "Fuzz",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CountersignChallenges
 import CountersignDeviceManagement
+import CountersignJSON
 import CountersignOAuth
 
 /// A profile that is accepted has an identifier, and payloads with an identifier each.
@@ -46,6 +47,30 @@ private func verify(_ action: WebviewAction, _ home: Origin) {
     case .noop, .complete, .dismiss: break
     }
 }
+
+/// Whatever a compliance service replies, texts are fit for a terminal, and pages are on the profile's hosts.
+@Sendable func complianceReply(_ input: [UInt8]) {
+    guard let service = complianceService else { return }
+    do throws(DeviceManagementError) {
+        let reply = try ComplianceReply(input, from: service)
+        precondition(reply.page.map { service.pageOrigins.contains($0.origin) } ?? true)
+        precondition((1...300).contains(reply.interval) && reply.rules.count <= 64)
+        for text in [reply.title, reply.message].compactMap({ $0 }) + reply.rules.map(\.title) {
+            precondition(!text.isEmpty || !reply.rules.isEmpty)
+            precondition(text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control })
+        }
+    } catch {
+        check(error)
+    }
+}
+
+private let complianceService: ComplianceService? = {
+    let text = #"{"compliance_service": {"url": "https://mdm.example/comply"}}"#
+    guard let document = try? JSONParser.parse(Array(text.utf8)),
+        var reader = try? JSONReader(document, "the profile", .strict)
+    else { return nil }
+    return try? ComplianceService(&reader, origins: [], .secure)
+}()
 
 /// Errors are printed in terminals and logs.
 private func check(_ error: DeviceManagementError) {

@@ -22,7 +22,7 @@ private let targets: [String: @Sendable ([UInt8]) -> Void] = [
     "sign-in-profile": signInProfile,
     "protected-resource": protectedResource,
     "configuration-profile": configurationProfile,
-    "special-url": specialURL,
+    "special-url": specialURL, "compliance-reply": complianceReply,
     "authentication-info": authenticationInfo,
     "keytab": keytab,
     "ocsp-response": ocspResponse,
