@@ -102,6 +102,7 @@ extension VaultContents {
     package mutating func removeSignIn(named name: String) -> Bool {
         guard signIns.removeValue(forKey: name) != nil else { return false }
         tokens[name] = nil
+        compliance[name] = nil
         advance()
         return true
     }
@@ -172,7 +173,7 @@ extension RecordWriter {
         if let former = record.formerSites { append(lines: former) }
     }
 
-    private mutating func append(lines: [String]) {
+    mutating func append(lines: [String]) {
         append(UInt32(lines.count))
         for line in lines { field(line) }
     }
@@ -204,7 +205,7 @@ extension RecordReader {
         return record
     }
 
-    private mutating func lines(upTo limit: Int) throws(VaultError) -> [String] {
+    mutating func lines(upTo limit: Int) throws(VaultError) -> [String] {
         let count = try number(UInt32.self)
         guard count <= limit else { throw Self.malformed("a sign-in with \(count) sites") }
         var lines: [String] = []

@@ -63,6 +63,10 @@ package struct VaultContents: Equatable, Sendable {
     /// The key of the tags by which the breaker identifies a user name and password; nil in a vault that was never
     /// rekeyed, in which it is derived from the data key.
     package internal(set) var tagKey: Secret?
+    /// By name. ``signIns`` has a sign-in of the same name for each.
+    package internal(set) var compliance: [String: ComplianceRecord] = [:]
+    /// By name.
+    package internal(set) var wipes: [String: WipeRecord] = [:]
 
     package init() {
         self.init(generation: 1, credentials: [:], identityKeys: [:], interception: nil)
@@ -108,7 +112,7 @@ package struct VaultContents: Equatable, Sendable {
             + tokenKeys.count
             + serverAnchors.reduce(0) { $0 + $1.records.count } + owners.reduce(0) { $0 + $1.records.count }
             + pendingTokens.count + (hasOwnOrder ? 1 : 0)
-            + (tagKey == nil ? 0 : 1) + profiles.count
+            + (tagKey == nil ? 0 : 1) + profiles.count + compliance.count + wipes.count
     }
 
     /// Adds a password, or replaces the one of that name. The credential gets a new generation even if its values are

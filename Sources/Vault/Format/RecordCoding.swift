@@ -23,6 +23,8 @@ enum RecordKind: UInt8 {
     case enrollmentOwner = 18
     case pendingOwner = 19
     case profile = 20
+    case compliance = 21
+    case wipe = 22
 }
 
 /// Writes integers and fields one after the other. Without an output it only counts the bytes.

@@ -54,6 +54,10 @@ import CountersignCryptography
 ///         byte whether it has an enrolment (0 or 1) and then name and server, 1 byte whether files are to be changed
 ///         (0 or 1) and then a list of files to write: name and bytes, a list of files to remove, 1 byte whether the
 ///         record is to be removed afterwards (0 or 1)
+///     kind 21, whether the device complies, of a sign-in of kind 13: name, home account, 1 byte status (0 to 5),
+///         title, message, page, 8 bytes checked
+///     kind 22, a wipe that has begun: name, identifier of the sign-in, 8 bytes begun, list of lines for sites, group
+///         and host of a shared session, both empty if there is none
 ///
 /// Records are sorted by kind, then by name (kind 4: host, port and leaf; kind 14: group and host; kind 20:
 /// identifier), and no two are the same in these: contents have exactly one encoding. An unknown kind is an error.
@@ -160,6 +164,12 @@ enum VaultRecords {
         for (_, record) in contents.profiles.sorted(by: { $0.key < $1.key }) {
             writer.record(.profile) { $0.append(record) }
         }
+        for (_, record) in contents.compliance.sorted(by: { $0.key < $1.key }) {
+            writer.record(.compliance) { $0.append(record) }
+        }
+        for (_, record) in contents.wipes.sorted(by: { $0.key < $1.key }) {
+            writer.record(.wipe) { $0.append(record) }
+        }
     }
 
     private static func read(_ reader: inout RecordReader) throws(VaultError) -> VaultContents {
@@ -196,6 +206,8 @@ enum VaultRecords {
         contents.sessions = parts.sessions
         contents.tagKey = parts.tagKey
         contents.profiles = parts.profiles
+        contents.compliance = parts.compliance
+        contents.wipes = parts.wipes
         let names = (Array(parts.identityKeys.keys) + parts.tokenKeys.keys).sorted()
         contents.identityOrder = parts.identityOrder ?? names
         guard contents.identityOrder.sorted() == names else { throw RecordReader.malformed("the order of identities") }
@@ -316,6 +328,13 @@ enum VaultRecords {
             let record = try body.profile()
             try parts.advance(to: (kind, record.identifier))
             parts.profiles[record.identifier] = record
+        case .compliance:
+            let name = try parts.name(of: kind, in: &body)
+            guard parts.signIns[name] != nil else { throw RecordReader.malformed("compliance without a sign-in") }
+            parts.compliance[name] = try body.compliance(named: name)
+        case .wipe:
+            let name = try parts.name(of: kind, in: &body)
+            parts.wipes[name] = try body.wipe(named: name)
         }
         guard body.isAtEnd else { throw RecordReader.malformed("a record of kind \(code) is too long") }
     }
@@ -337,6 +356,8 @@ private struct DecodedRecords {
     var identityOrder: [String]?
     var tagKey: Secret?
     var profiles: [String: ProfileRecord] = [:]
+    var compliance: [String: ComplianceRecord] = [:]
+    var wipes: [String: WipeRecord] = [:]
     var last: (kind: RecordKind, name: String) = (.password, "")
 
     mutating func name(of kind: RecordKind, in body: inout RecordReader) throws(VaultError) -> String {
