@@ -2,6 +2,7 @@
 
 import CountersignCertificates
 import CountersignChallenges
+import CountersignCookies
 import CountersignCryptography
 import NIOConcurrencyHelpers
 import CountersignSitePolicy
@@ -27,6 +28,11 @@ package final class Policy: Sendable {
     package let principals: [String: PrincipalCredential]
     /// When the access tokens of sign-ins expire, by their names, in seconds since 1970.
     package let expiryTimes: [String: Int64]
+    /// Why the credentials and identities of these names do not answer although they are enrolled: the device does not
+    /// comply with the policy of their organisation. Neither ``enrolled`` nor ``principals`` has them.
+    package let withheld: [String: String]
+    /// The shared sessions that are withheld with them.
+    package let withheldSessions: Set<SharedSession.Key>
     /// For connections to origins; contains the trust anchors.
     package let originTLS: TLSClientContext
     /// Issues the leaf certificates that intercepted clients receive. Nil if no site is intercepted or the vault is
@@ -42,7 +48,9 @@ package final class Policy: Sendable {
 
     package init(
         sites: SiteList, enrolled: EnrolledMaterial, principals: [String: PrincipalCredential] = [:],
-        expiryTimes: [String: Int64] = [:], originTLS: TLSClientContext, interceptionAuthority: InterceptionAuthority?,
+        expiryTimes: [String: Int64] = [:], withheld: [String: String] = [:],
+        withheldSessions: Set<SharedSession.Key> = [], originTLS: TLSClientContext,
+        interceptionAuthority: InterceptionAuthority?,
         trustExceptions: [Origin: [TrustException]] = [:],
         generation: UInt64
     ) {
@@ -50,6 +58,8 @@ package final class Policy: Sendable {
         self.enrolled = enrolled
         self.principals = principals
         self.expiryTimes = expiryTimes
+        self.withheld = withheld
+        self.withheldSessions = withheldSessions
         self.originTLS = originTLS
         self.interceptionAuthority = interceptionAuthority
         self.trustExceptions = trustExceptions
@@ -173,6 +183,7 @@ package final class Policy: Sendable {
         if let named, isUsable(named) { return .useCredential(named) }
         // The breaker refuses it. Without it, a weaker scheme would be answered.
         if let rejected = stored.first { return .useCredential(rejected) }
+        if let reason = withheld[rule.credential] { return .performDefaultHandling(reason: reason) }
         let state = named.map { "is \($0.isNot)" }
         return .rejectProtectionSpace(
             reason: state.map { "credential \"\(rule.credential)\" \($0)" }
@@ -200,6 +211,7 @@ package final class Policy: Sendable {
             if case .closed(let reason) = enrolled { return .performDefaultHandling(reason: reason) }
             return .performDefaultHandling(reason: "the vault is closed")
         }
+        if let reason = withheldReason(for: rule) { return .performDefaultHandling(reason: reason) }
         guard let challenge = PKeyAuthChallenge(challenge) else {
             return .performDefaultHandling(reason: "the challenge is incomplete")
         }
@@ -235,8 +247,19 @@ package final class Policy: Sendable {
         case .identity(let identity, fitting: 1): return (identity, .yes("identity \"\(identity.name)\""))
         case .identity(let identity, let count):
             return (identity, .yes("identity \"\(identity.name)\", 1 of \(count); set identity="))
-        case .none(let reason): return (nil, .no(reason))
+        case .none(let reason): return (nil, .no(withheldReason(for: rule) ?? reason))
         }
+    }
+
+    /// Why the identity for a site with this rule is withheld; nil if that is not so.
+    private func withheldReason(for rule: SiteRule) -> String? {
+        guard !withheld.isEmpty else { return nil }
+        return withheld[rule.identity ?? rule.credential]
+    }
+
+    /// Whether `reason`, for which a challenge is not answered, is that something is withheld.
+    func isWithheld(because reason: String) -> Bool {
+        !withheld.isEmpty && withheld.values.contains { reason.hasSuffix($0) }
     }
 
     /// All three checks for a certificate request of a listed origin.

@@ -25,6 +25,19 @@ package struct ProviderClient: Sendable {
         self.limit = limit
     }
 
+    /// A request with this client's time limit.
+    func exchange(_ url: EndpointURL, body: Secret?) -> WebExchange {
+        var exchange = WebExchange(url.origin, target: url.target)
+        exchange.body = body
+        exchange.limit = limit
+        return exchange
+    }
+
+    /// Runs it with this client's anchors.
+    func run(_ exchange: WebExchange) async throws(EnrollmentError) -> WebExchange.Response {
+        try await exchange.run(anchors, refusing: refused, now: now)
+    }
+
     package func send(_ request: ProviderRequest) async -> ProviderOutcome {
         var exchange = WebExchange(request.url.origin, target: request.url.target)
         exchange.body = request.body

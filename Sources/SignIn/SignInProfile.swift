@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
+import CountersignDeviceManagement
 import CountersignJSON
 import CountersignOAuth
 import CountersignSitePolicy
@@ -30,6 +31,8 @@ package struct SignInProfile: Sendable {
     package let session: SessionScope?
     /// Issues a client certificate after the sign-in; nil for none.
     package let certificates: CertificateService?
+    /// Knows whether the device complies with the organisation's policy; nil for none.
+    package let compliance: ComplianceService?
     /// Whether the identity broker of the machine issues the tokens, in place of the provider's pages.
     package let usesBroker: Bool
 
@@ -78,10 +81,14 @@ package struct SignInProfile: Sendable {
         sites = try Self.sites(&reader, upTo: Self.maximumSites)
         session = try SessionScope(&reader, issuer: issuer, sites: sites)
         certificates = try CertificateService(&reader)
-        if reader.valueIfPresent("compliance_service") != nil {
-            throw reader.invalid(
-                "compliance_service", "is not supported yet: this version asks no service whether the device complies")
+        compliance = try ComplianceService(&reader, origins: [issuer.url.origin] + navigationOrigins, transport)
+        request.asksForClientInfo = compliance != nil
+        if let claims = reader.valueIfPresent("claims") {
+            request = try claims.position.locating { [request] () throws(OAuthError) in
+                try request.adding(claims: claims)
+            }
         }
+        if compliance?.sendsCapability == true { request = try request.adding(claims: ClaimsRequest.protection) }
         usesBroker = try reader.boolIfPresent("broker") ?? false
         try reader.finish()
         guard siteLines(name: "").count <= Self.maximumSites else {

@@ -88,12 +88,4 @@ import Testing
         let many = (0..<17).map { "\"b\($0).example\"" }.joined(separator: ", ")
         #expect(Self.fault { try Self.profile(#", "sites": [\#(many)]"#) }.contains("more than 16"))
     }
-
-    /// Nobody would ask the service, although the organisation relies on it.
-    @Test func aComplianceServiceIsRefused() {
-        let fault = Self.fault {
-            try Self.profile(outside: #", "compliance_service": "https://mdm.corp.example""#)
-        }
-        #expect(fault.contains("\"compliance_service\" is not supported yet"), "\(fault)")
-    }
 }

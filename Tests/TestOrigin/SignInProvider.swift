@@ -59,6 +59,16 @@ package final class SignInProvider: Sendable {
         }
     }
 
+    /// The `claims` and `client_info` of the token requests so far.
+    package var tokenParameters: [(claims: String?, clientInfo: String?)] {
+        TextFile.lines(log).compactMap { line in
+            guard let entry = try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any],
+                entry["path"] as? String == "/token"
+            else { return nil }
+            return (entry["claims"] as? String, entry["client_info"] as? String)
+        }
+    }
+
     /// Whether the last request with each query had a session; by the names in the query.
     package var sessions: [String: Bool] {
         var found: [String: Bool] = [:]

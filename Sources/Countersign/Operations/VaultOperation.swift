@@ -56,6 +56,11 @@ package enum VaultOperation: Equatable, Sendable, Codable {
     case storeSignIn(NewSignIn)
     /// Returns `signedOut`, or `removed` if there is none of that name.
     case removeSignIn(name: String)
+    /// Asks the compliance service of a sign-in's profile to register, enrol and apply the policy; `languages` is the
+    /// value of `Accept-Language`. Returns `compliance`, or `removed` if there is no sign-in of that name.
+    case remediateCompliance(name: String, isSilent: Bool, languages: String, seconds: Int64)
+    /// As `removeSignIn`, completed whatever happens. Returns `signedOut`, or `removed` if there is none of that name.
+    case wipe(name: String)
     /// The shared sessions of all groups, without the values of their cookies. Returns `sessions`.
     case listSessions
     /// The secret is ``SessionValues``. With `replaces`, the session loses all other cookies. Returns `done`.
@@ -150,7 +155,8 @@ extension VaultOperation {
         "importIdentity",
         "removeIdentity", "repairIdentity", "refreshIdentity", "checkEnrollment", "enrollIdentity", "listSignIns",
         "checkSignIn",
-        "storeSignIn", "removeSignIn", "listSessions", "storeSession", "clearSessions", "ensureAuthority",
+        "storeSignIn", "removeSignIn", "remediateCompliance", "wipe", "listSessions", "storeSession", "clearSessions",
+        "ensureAuthority",
         "rotateAuthority", "report", "runProxy",
     ]
 
@@ -158,7 +164,9 @@ extension VaultOperation {
     /// another server.
     package var isLong: Bool {
         switch self {
-        case .runProxy, .enrollIdentity, .refreshIdentity, .storeSignIn, .removeSignIn, .report(.test): true
+        case .runProxy, .enrollIdentity, .refreshIdentity, .storeSignIn, .removeSignIn, .remediateCompliance, .wipe,
+            .report(.test):
+            true
         case .listNames, .listCredentials, .setCredential, .setToken, .setPrincipal, .removeCredential,
             .listTrustExceptions, .addTrustException, .removeTrustExceptions, .listIdentities, .showIdentity,
             .listRenewalStates, .importIdentity, .removeIdentity, .repairIdentity, .checkEnrollment, .listSignIns,
@@ -193,6 +201,8 @@ extension VaultOperation {
         case .checkSignIn: "checkSignIn"
         case .storeSignIn: "storeSignIn"
         case .removeSignIn: "removeSignIn"
+        case .remediateCompliance: "remediateCompliance"
+        case .wipe: "wipe"
         case .listSessions: "listSessions"
         case .storeSession: "storeSession"
         case .clearSessions: "clearSessions"
@@ -223,6 +233,9 @@ extension VaultOperation {
         case .enrollIdentity(let request): "enrolled identity \(request.name.debugDescription)"
         case .storeSignIn(let new): "stored sign-in \(new.name.debugDescription)"
         case .removeSignIn(let name): "removed sign-in \(name.debugDescription)"
+        case .remediateCompliance(let name, _, _, _):
+            "asked the compliance service of sign-in \(name.debugDescription)"
+        case .wipe(let name): "wiped sign-in \(name.debugDescription)"
         case .storeSession(let new, _):
             "stored the session of group \(new.group.debugDescription) at \(new.host.debugDescription)"
         case .clearSessions(let group, let host):

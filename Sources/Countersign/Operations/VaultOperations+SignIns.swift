@@ -17,6 +17,7 @@ extension VaultOperations {
     private func listed(_ record: SignInRecord) -> ListedSignIn {
         ListedSignIn(
             record, certificate: (vault?.contents).flatMap { ListedCertificate(of: record, in: $0) },
+            compliance: vault?.contents.compliance[record.name].map { ListedCompliance($0) },
             unstored: RenewalLock.unstoredReason(RenewalLock.name(ofSignIn: record.name), of: home))
     }
 
@@ -31,11 +32,18 @@ extension VaultOperations {
                     .nameInUse, "credential \(name.debugDescription) exists and is no sign-in",
                     hint: "choose another name with --name, or remove it with `countersign credential remove \(name)`")
             }
+            guard contents.wipes[name] == nil else { throw Self.isBeingWiped(name) }
             if obtainsCertificate { try checkIdentity(of: name, in: contents) }
             contents.touch()
             return contents.signIns[name]
         }
         return .signIns(former.map { [listed($0)] } ?? [])
+    }
+
+    private static func isBeingWiped(_ name: String) -> CountersignError {
+        CountersignError(
+            .nameInUse, "\(name.debugDescription) is being wiped",
+            hint: "complete that with `countersign wipe \(name)`, or choose another name with --name")
     }
 
     /// Throws `nameInUse` if the certificate of the sign-in `name` would replace an identity that is not its own.
@@ -143,7 +151,7 @@ extension VaultOperations {
     }
 
     /// Removes the chain's file if the vault has no identity of that name.
-    private func removeLeftFile(of name: String, in vault: OpenVault) throws {
+    func removeLeftFile(of name: String, in vault: OpenVault) throws {
         let contents = vault.contents
         guard !contents.hasKey(of: name), contents.enrollments[name] == nil else { return }
         _ = try home.identityChain(named: name).remove()
@@ -171,7 +179,15 @@ extension VaultOperations {
             expires: new.expires)
         record.identifier = new.identifier
         record.formerSites = Array(Set(before).sorted().prefix(VaultLimits.formerSignInSites))
+        guard contents.wipes[new.name] == nil else { throw Self.isBeingWiped(new.name) }
         try contents.setSignIn(record, accessToken: tokens.access)
+        // The provider has issued a token, so the device complies.
+        if let homeAccount = new.homeAccount {
+            try contents.setCompliance(
+                ComplianceRecord(name: new.name, homeAccount: homeAccount, checked: new.signedIn))
+        } else {
+            contents.removeCompliance(of: new.name)
+        }
         if let former {
             if new.keepsCertificate == true || new.isSamePerson(as: former) {
                 try contents.giveCertificate(of: former, to: new)
@@ -254,7 +270,7 @@ extension VaultOperations {
     }
 
     /// Waits until no token of the sign-in is being renewed, and keeps others from it.
-    private func renewalLock(
+    func renewalLock(
         _ name: String, _ dialogue: OperationDialogue, patience: Duration
     ) throws -> RenewalLock {
         guard let lock = try acquire(RenewalLock.name(ofSignIn: name), dialogue, patience) else {
@@ -291,7 +307,7 @@ extension VaultOperations {
     }
 
     /// Longer than a renewal takes if every request to the provider takes its full time.
-    private static let renewalPatience = Duration.seconds(150)
+    static let renewalPatience = Duration.seconds(150)
     private static let withoutEnd = Duration.seconds(1 << 40)
 
     private static let interrupted = CountersignError(.refused, "the command was interrupted")

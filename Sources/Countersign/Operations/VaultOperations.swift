@@ -78,6 +78,9 @@ package struct VaultOperations: Sendable {
             }
             return try storeSignIn(new, tokens, dialogue)
         case .removeSignIn(let name): return try removeSignIn(name, dialogue)
+        case .remediateCompliance(let name, let isSilent, let languages, let seconds):
+            return try remediate(name, isSilent: isSilent, languages: languages, seconds: seconds, dialogue)
+        case .wipe(let name): return try wipe(name, dialogue)
         case .listSessions: return .sessions(sessions())
         case .storeSession(let new, let replaces):
             return try storeSession(new, try Self.needed(secret), replaces: replaces)

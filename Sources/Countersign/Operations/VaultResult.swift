@@ -29,6 +29,7 @@ package enum VaultResult: Equatable, Sendable, Codable {
     /// Sorted by name.
     case signIns([ListedSignIn])
     case signedOut(SignedOut)
+    case compliance(ComplianceReport)
     /// Sorted by group and host.
     case sessions([ListedSession])
     /// DER.

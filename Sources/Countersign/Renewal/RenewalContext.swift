@@ -42,13 +42,15 @@ package enum RenewalProgress: Equatable, Sendable, Codable {
     case notVerified(server: String)
     /// The new certificate is in use, but its chain could not be written to the file.
     case fileNotWritten(reason: String)
+    /// A person has to open this page.
+    case pageToOpen(url: String)
 }
 
 extension RenewalProgress {
     /// The result short of the expected, for a warning.
     package var warning: String? {
         switch self {
-        case .waitingForOtherProcess, .asking, .waiting: nil
+        case .waitingForOtherProcess, .asking, .waiting, .pageToOpen: nil
         case .attributesNotRead(let server, let reason):
             "the CSR attributes of \(server) are unreadable, so the request is made without them: \(reason)"
         case .attributesNotSupplied(let server, let names):

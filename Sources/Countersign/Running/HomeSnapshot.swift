@@ -2,7 +2,9 @@
 
 import CountersignCertificates
 import CountersignChallenges
+import CountersignCookies
 import CountersignProxy
+import CountersignSignIn
 import CountersignSitePolicy
 import CountersignTLS
 import CountersignVault
@@ -44,6 +46,7 @@ struct HomeSnapshot: Sendable {
         let tokens: [String: TokenCredential]?
         let principals: [String: PrincipalCredential]?
         let expiryTimes: [String: Int64]
+        let withheld: [String: String]
         let identities: [Identity]
         let issuing: [Certificate]?
         let lockReason: String?
@@ -54,7 +57,7 @@ struct HomeSnapshot: Sendable {
         PolicyInputs(
             rules: sites.rules, anchors: anchors, root: root, credentials: vault?.contents.credentials,
             tokens: vault?.contents.tokens, principals: vault?.contents.principals, expiryTimes: expiryTimes,
-            identities: identities,
+            withheld: withheld, identities: identities,
             issuing: interceptionAuthority?.issuing, lockReason: lockReason, trustExceptions: trustExceptions)
     }
 
@@ -80,17 +83,21 @@ struct HomeSnapshot: Sendable {
     mutating func makePolicy() -> Policy {
         generation += 1
         applied = policyInputs
+        let withheld = withheld
         let enrolled: Policy.EnrolledMaterial =
             if let lockReason {
                 .closed(reason: lockReason)
             } else {
-                .open(credentials: taggedCredentials, tokens: taggedTokens, identities: identities)
+                .open(
+                    credentials: taggedCredentials, tokens: taggedTokens.filter { withheld[$0.key] == nil },
+                    identities: identities.filter { !isWithheld($0) })
             }
         let exceptions = Dictionary(grouping: trustExceptions) { Origin(scheme: .https, host: $0.host, port: $0.port) }
         return Policy(
             sites: isAnswering ? sites : .empty, enrolled: enrolled,
             principals: lockReason == nil ? taggedPrincipals : [:],
-            expiryTimes: lockReason == nil ? expiryTimes : [:], originTLS: originTLS,
+            expiryTimes: lockReason == nil ? expiryTimes : [:], withheld: lockReason == nil ? withheld : [:],
+            withheldSessions: withheldSessions, originTLS: originTLS,
             interceptionAuthority: interceptionAuthority,
             trustExceptions: exceptions.mapValues { exceptions in
                 exceptions.map { TrustException(leaf: $0.leafSHA256, until: $0.until, answers: $0.answers) }
@@ -118,6 +125,29 @@ struct HomeSnapshot: Sendable {
             if record.ended == SignInRecord.isSigningOut { return 0 }
             return record.expires == 0 ? .max : record.expires
         }
+    }
+
+    /// Why the enrolments of these names answer no challenge; almost always empty.
+    private var withheld: [String: String] { vault?.contents.withheld ?? [:] }
+
+    /// Whether the identity belongs to an enrolment that is withheld. A person's own identity of that name does not.
+    private func isWithheld(_ identity: Identity) -> Bool {
+        guard withheld[identity.name] != nil, let contents = vault?.contents else { return false }
+        return contents.signIns[identity.name].map { contents.ownsCertificate($0) } ?? false
+    }
+
+    private var withheldSessions: Set<SharedSession.Key> {
+        guard let contents = vault?.contents else { return [] }
+        let fromWipes = contents.wipes.values.filter { !$0.sessionGroup.isEmpty }.map {
+            SharedSession.Key(group: $0.sessionGroup, host: $0.sessionHost)
+        }
+        return Set(
+            fromWipes
+                + withheld.keys.compactMap { name in
+                    contents.signIns[name].flatMap { try? SignInProfile(Array($0.profile.utf8)) }?.session.map {
+                        SharedSession.Key(group: $0.group, host: $0.host.text)
+                    }
+                })
     }
 
     private var taggedPrincipals: [String: PrincipalCredential] {

@@ -135,7 +135,10 @@ package final class ProxyRuntime: Sendable {
         refreshTask = group.next().scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
             queue.async {
                 // The other runtime does it, too.
-                if !isTemporary { signInRenewals.completeLists() }
+                if !isTemporary {
+                    signInRenewals.completeWipes()
+                    signInRenewals.completeLists()
+                }
                 keeper.refresh()
                 policy.refresh()
                 if !isTemporary { signInRenewals.renewAhead() }

@@ -77,12 +77,14 @@ package struct SignInPlan: Sendable {
     package func signIn(
         _ result: SignInResult, _ broker: BrokerSignIn.Result? = nil, replacing former: ListedSignIn?, at now: Int64
     ) -> NewSignIn {
-        NewSignIn(
+        var new = NewSignIn(
             name: name, profile: profile.text, source: source, issuer: profile.issuer.text,
             subject: broker?.subject ?? result.idToken?.subject ?? "",
             account: broker?.account ?? result.idToken?.accountName ?? "",
             scope: result.tokens.scope ?? "", sites: sites, signedIn: now, expires: result.tokens.expiresAt ?? 0,
             formerIssuer: former?.issuer)
+        if profile.compliance != nil { new.homeAccount = result.tokens.clientInfo?.homeAccountIdentifier ?? "" }
+        return new
     }
 
     package static func signIns(_ result: VaultResult) throws -> [ListedSignIn] {

@@ -2,6 +2,7 @@
 
 import CountersignChallenges
 import CountersignCryptography
+import CountersignDeviceManagement
 import CountersignOAuth
 import CountersignSignIn
 import CountersignVault
@@ -158,6 +159,7 @@ struct SignInRenewal: Sendable {
             }
             newest.take(received.tokens)
             try contents.setSignIn(newest, accessToken: received.tokens.accessToken)
+            try contents.noteCompliance(of: record.name, at: renewals.now())
             return contents.tokens[record.name]
         }
         guard let new = stored?.tagged(with: vault.tagKey) else { return nil }
@@ -167,14 +169,29 @@ struct SignInRenewal: Sendable {
         return new
     }
 
-    func noteFailure(_ received: Received?) throws {
+    /// With `outcome`, the device does not comply, and no challenge of the sign-in is answered any more.
+    func noteFailure(_ received: Received?, _ outcome: ComplianceOutcome? = nil) throws {
         let time = renewals.now()
         try vault.update { contents in
             var newest = try newest(received, in: contents)
             newest.failures = newest.failures &+ 1
             newest.lastFailure = time
             try contents.updateSignIn(newest)
+            if let outcome { try contents.note(outcome, of: record.name, at: time) }
         }
+    }
+
+    /// Asks the compliance service, and opens no browser. Nil if the profile names none.
+    func remediateSilently() async -> ComplianceOutcome? {
+        guard let profile = try? SignInProfile(Array(record.profile.utf8)),
+            let client = try? renewals.home.providerClient(now: renewals.now),
+            let flow = ComplianceFlow(
+                profile, client: client, languages: PreferredLanguages.field(in: renewals.environment),
+                limit: ComplianceFlow.silentLimit, now: renewals.now)
+        else { return nil }
+        let isValid = record.expires == 0 || record.expires > renewals.now()
+        return await flow.remediate(
+            record.complianceAccount(in: vault.contents), token: isValid ? token.token : nil, show: nil)
     }
 
     /// Ends the sign-in, and discards its refresh token: the provider calls it invalid, or the vault can never store

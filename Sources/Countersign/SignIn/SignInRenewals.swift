@@ -2,6 +2,7 @@
 
 import CountersignChallenges
 import CountersignCryptography
+import CountersignDeviceManagement
 import CountersignOAuth
 import CountersignProxy
 import CountersignSignIn
@@ -40,7 +41,12 @@ final class SignInRenewals: Sendable {
     /// one would be no better.
     private static let invalidInterval: Int64 = 300
 
+    /// Seconds between two attempts to complete a wipe.
+    private static let wipeInterval: Int64 = 60
+
     struct State: Sendable {
+        /// When wipes were completed last, or could not be, in seconds since 1970.
+        var lastWipe: Int64 = 0
         /// Renewals in progress, by name.
         var running: [String: Task<TokenRenewer.Outcome, Never>] = [:]
         /// No renewal begins any more.
@@ -101,7 +107,9 @@ final class SignInRenewals: Sendable {
         guard let vault = openVault() else { return }
         let (contents, time) = (vault.contents, now())
         for record in contents.signIns.values {
-            guard let due = record.renewalTime(delayedBy: delay), due <= time, time < record.expires,
+            // Requests do not ask for a token that is withheld.
+            let isWithheld = contents.compliance[record.name].map { !$0.isCompliant } ?? false
+            guard let due = record.renewalTime(delayedBy: delay), due <= time, time < record.expires || isWithheld,
                 record.ended.isEmpty, !isPaused(record, at: time),
                 !state.withLock({ $0.running[record.name] != nil || $0.unstored[record.name] != nil }),
                 record.isRenewable,
@@ -221,7 +229,19 @@ final class SignInRenewals: Sendable {
         if isPaused(record, at: now()) { return outcome(of: record, reason, "the last attempt to renew it has failed") }
         let renewal = SignInRenewal(record: record, token: token, firstVault: vault, renewals: self)
         lock.reserve()
-        let (received, failure) = await renewal.ask()
+        var (received, failure) = await renewal.ask()
+        var refusal: ComplianceOutcome?
+        if let error = failure as? OAuthError, error.code == .protectionPolicyRequired, received == nil {
+            // A person is never asked from here.
+            refusal = await renewal.remediateSilently()
+            if let compliant = refusal, compliant.status == .compliant {
+                (received, failure) = await renewal.ask()
+                refusal = nil
+                if let error = failure as? OAuthError, error.code == .protectionPolicyRequired {
+                    refusal = NotCompliant.stillRefused(compliant, account: record.account).outcome
+                }
+            }
+        }
         if let received {
             do {
                 let stored = try await onQueue { try renewal.store(received) }
@@ -252,10 +272,67 @@ final class SignInRenewals: Sendable {
             return outcome(of: record, reason, "the proxy is stopping")
         case let error:
             pause(after: record)
-            try? await onQueue { try renewal.noteFailure(received) }
+            if let refusal {
+                try? await onQueue { [received] in try renewal.noteFailure(received, refusal) }
+                await applyChange()
+                let reason = openVault()?.contents.compliance[name]?.reason ?? refusal.title
+                logger.warning("the access token of \"\(name)\" cannot be renewed: \(reason)")
+                return .unavailable(reason: reason)
+            }
+            try? await onQueue { [received] in try renewal.noteFailure(received) }
             let detail = error.map(Self.text) ?? "the provider sent no access token"
             logger.warning("the access token of \"\(name)\" cannot be renewed: \(detail)")
             return outcome(of: record, reason, detail)
+        }
+    }
+
+    /// Asks for a new token after a remediation, and returns why there is none. Nil also if none is needed.
+    func renew(afterRemediating name: String) async -> (any Error)? {
+        do {
+            let lock = try await RenewalLock.acquire(
+                RenewalLock.name(ofSignIn: name), of: home, patience: Self.lockPatience, waits: {})
+            guard let lock, let vault = openVault() else {
+                throw CountersignError(.refused, "another process is renewing the access token of \"\(name)\"")
+            }
+            defer { withExtendedLifetime(lock) {} }
+            try vault.reload()
+            guard let record = vault.contents.signIns[name], let token = vault.contents.tokens[name],
+                record.ended.isEmpty, record.isRenewable
+            else { return nil }
+            let renewal = SignInRenewal(
+                record: record, token: token.tagged(with: vault.tagKey), firstVault: vault, renewals: self)
+            lock.reserve()
+            let (received, failure) = await renewal.ask()
+            if let received { _ = try await onQueue { try renewal.store(received) } }
+            if let error = failure as? OAuthError, error.code == .invalidGrant {
+                try await onQueue { try renewal.end(because: error.detail) }
+            }
+            state.withLock { $0.failures.forget(name) }
+            return failure
+        } catch {
+            return error
+        }
+    }
+
+    /// Completes the wipes that were interrupted. Reads no file if there are none.
+    func completeWipes() {
+        guard let vault = openVault(), !vault.contents.wipes.isEmpty else { return }
+        let time = now()
+        let isDue = state.withLock { state in
+            guard time - state.lastWipe >= Self.wipeInterval else { return false }
+            state.lastWipe = time
+            return true
+        }
+        guard isDue else { return }
+        do {
+            for (name, result) in try VaultOperations(home: home, vault: vault, now: now).completeWipes(.silent) {
+                logger.notice("completed the wipe of \"\(name)\"")
+                guard let warning = result.warning else { continue }
+                logger.warning("the provider has not revoked the tokens of \"\(name)\": \(warning)")
+            }
+            changed()
+        } catch {
+            logger.warning("a wipe cannot be completed: \(Self.text(error))")
         }
     }
 

@@ -25,6 +25,8 @@ package struct NewSignIn: Equatable, Sendable, Codable {
     package var formerIssuer: String?
     /// The certificate of the sign-in that it replaces stays; nil if the profile's EST service issues a new one.
     package var keepsCertificate: Bool?
+    /// `homeAccountId`, empty if the provider has not said, for a profile with a compliance service; else nil.
+    package var homeAccount: String?
 
     package init(
         name: String, profile: String, source: String, issuer: String, subject: String, account: String, scope: String,
@@ -69,8 +71,16 @@ package struct ListedSignIn: Equatable, Sendable, Codable {
     package let unstored: String?
     /// The client certificate of the sign-in; nil if it has none.
     package let certificate: ListedCertificate?
+    /// Whether the device complies; nil if the profile names no compliance service.
+    package let compliance: ListedCompliance?
+    /// The profile's document, for a profile with a compliance service; else nil.
+    package let profileText: String?
 
-    init(_ record: SignInRecord, certificate: ListedCertificate?, unstored: String?) {
+    init(
+        _ record: SignInRecord, certificate: ListedCertificate?, compliance: ListedCompliance?, unstored: String?
+    ) {
+        self.compliance = compliance
+        profileText = compliance == nil ? nil : record.profile
         self.certificate = certificate
         name = record.name
         identifier = record.identifier

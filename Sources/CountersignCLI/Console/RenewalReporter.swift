@@ -32,6 +32,7 @@ final class RenewalReporter: Sendable {
         case .waiting(let server, let until):
             Console.log("info", "\(server) has deferred its decision; next poll at \(WallClock.rfc3339(until))")
             if isTerminal { count(down: until, server) }
+        case .pageToOpen(let url): Console.log("info", "open this page: \(url)")
         case .attributesNotRead, .attributesNotSupplied, .notVerified, .fileNotWritten:
             // A server that defers its decision is asked for its attributes at each poll.
             let isNew = warnings.withLock { warnings in progress.warning.map { warnings.insert($0).inserted } ?? false }

@@ -17,6 +17,8 @@ final class VaultSession {
     private let creates: Bool
     private var server: VaultServer?
     private var local: VaultOperations?
+    /// The names of the wipes that this command has completed although it is for something else.
+    private(set) var completedWipes: Set<String> = []
 
     init(access: VaultAccess, creates: Bool, server: VaultServer?) {
         self.access = access
@@ -39,7 +41,25 @@ final class VaultSession {
         let vault = creates ? try access.openOrCreate() : try access.openIfThere()
         let operations = VaultOperations(home: access.home, vault: vault, now: { Int64(time(nil)) })
         local = operations
+        completeWipes(operations)
         return operations
+    }
+
+    /// Completes what an earlier `countersign wipe` could not, because it was killed.
+    private func completeWipes(_ operations: VaultOperations) {
+        do {
+            for (name, result) in try operations.completeWipes() {
+                completedWipes.insert(name)
+                Console.log("info", "completed the wipe of \(name.debugDescription), which was interrupted")
+                guard let warning = result.warning else { continue }
+                Console.warning(
+                    "the provider has not revoked the tokens: \(warning)", hint: UnenrollCommand.unrevoked)
+            }
+        } catch {
+            for diagnostic in Diagnostic.all(in: error) {
+                Console.warning("a wipe cannot be completed: \(diagnostic.message)", hint: diagnostic.hint)
+            }
+        }
     }
 
     /// Performs one operation. `report` receives the progress of a renewal. Opens the vault in this process if the

@@ -128,9 +128,11 @@ final class Route {
         verdict = policy.sites.verdict(for: origin)
         rule = if case .answer(let rule) = verdict { rule } else { nil }
         isListed = rule != nil
-        sharedSession = rule?.session.map { session in
-            SharedSessionUse(
-                key: SharedSession.Key(group: session.group, host: origin.host), names: session.cookies,
+        sharedSession = rule?.session.flatMap { session in
+            let key = SharedSession.Key(group: session.group, host: origin.host)
+            guard !policy.withheldSessions.contains(key) else { return nil }
+            return SharedSessionUse(
+                key: key, names: session.cookies,
                 origin: "\(origin.scheme.rawValue)://\(origin.authority)", store: shared.sessions)
         }
         announcesDevice =
@@ -139,7 +141,7 @@ final class Route {
                     && policy.hasDevice(for: rule, now: shared.wallClock())
             } ?? false
         brokerUse = rule.flatMap { rule in
-            rule.usesBroker
+            rule.usesBroker && policy.withheld[rule.credential] == nil
                 ? BrokerUse(
                     site: "\(origin.scheme.rawValue)://\(origin.authority)", credential: rule.credential,
                     cookies: shared.brokerCookies) : nil

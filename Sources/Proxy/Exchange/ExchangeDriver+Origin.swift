@@ -146,6 +146,7 @@ extension ExchangeDriver: OriginStreamDelegate {
             return respond(
                 OwnResponse(status: 502, detail: "the origin's response was lost", proxyError: "connection_terminated"))
         }
+        if let notice = withheldNotice(for: response) { return respond(notice) }
         mode = .delivering
         if let use = route.sharedSession { noteSessionCookies(response.head.fields, use) }
         if head.hasBody { body.stopKeeping() }
@@ -160,6 +161,23 @@ extension ExchangeDriver: OriginStreamDelegate {
         } else {
             stream?.resumeReading()
         }
+    }
+
+    /// In place of a challenge that is not answered because the device does not comply, for a client that shows no
+    /// pages: one line that says so. Its challenges are those of the origin.
+    private func withheldNotice(for response: BufferedResponse) -> OwnResponse? {
+        guard response.head.status == 401, !policy.withheld.isEmpty, route.isListed, let reason = record.reason,
+            policy.isWithheld(because: reason), !showsPages
+        else { return nil }
+        var notice = OwnResponse(status: 401, detail: "not answered: \(reason)")
+        notice.extraFields = response.head.fields.values(of: .wwwAuthenticate).map { ("WWW-Authenticate", $0) }
+        return notice
+    }
+
+    /// Whether the client is a browser, or says that it accepts HTML.
+    private var showsPages: Bool {
+        value("accept")?.lowercased().contains("text/html") == true
+            || value("user-agent")?.contains("Mozilla") == true
     }
 
     private func changes(

@@ -36,6 +36,17 @@ package struct SignInPage: Sendable {
         answers = answer
     }
 
+    /// A page of the profile's compliance service, from which nobody is sent back: the service says when the person is
+    /// done.
+    package init(
+        compliance url: EndpointURL, of profile: SignInProfile, limit: Duration,
+        report: @escaping @Sendable (UserAgentEvent) -> Void
+    ) {
+        self.init(
+            url: url, redirect: profile.redirect, origins: profile.compliance?.pageOrigins ?? [], limit: limit,
+            messages: nil, report: report, judge: { _ in .foreign }, answer: { _ in nil })
+    }
+
     package func report(_ event: UserAgentEvent) { reports(event) }
 
     /// The page was sent to `url`, which has the form of the redirect URI, with its query. After `accepted` and

@@ -29,6 +29,8 @@ Usage: provider.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http witho
     form_post     answers with a page that posts the response
     first         an array: each request to /authorize is redirected to the first address in it, which is removed
     page          HTML that /authorize answers with, in place of a redirect to the address that replaces REDIRECT in it
+    policy        a file without which no token is issued: a protection policy is required
+    policy_status the status of that answer (default: 400)
     basic         "user:password" with which /authorize challenges (Basic)
 
 CONTROL may change while the server runs: a POST to /control replaces it, and is not logged. Writes one JSON object for
@@ -41,6 +43,7 @@ import html
 import http.cookies
 import http.server
 import json
+import os
 import secrets
 import ssl
 import sys
@@ -113,6 +116,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         entry = {"method": self.command, "path": url.path, "grant": form.get("grant_type"), "query": sorted(query)}
         if url.path == "/authorize":
             entry["parameters"] = {name: query[name] for name in query if name not in ("state", "nonce")}
+        if url.path == "/token":
+            entry["claims"], entry["client_info"] = form.get("claims"), form.get("client_info")
         if url.path == "/revoke":
             entry["hint"] = form.get("token_type_hint")
         self.url, self.session = self.path, self.cookie() in self.server.sessions
@@ -280,6 +285,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         grant = form.get("grant_type")
         if form.get("client_id") != CLIENT:
             return 401, {"error": "invalid_client"}, ()
+        policy = self.server.control.get("policy")
+        if policy and not os.path.exists(policy):
+            refusal = {
+                "error": "unauthorized_client", "suberror": "protection_policy_required", "adi": "jdoe@acme.example",
+                "error_description": "a protection policy is required",
+            }
+            return self.server.control.get("policy_status", 400), refusal, ()
         if grant == "authorization_code":
             asked = self.server.codes.pop(form.get("code"), None)
             challenge = b64(hashlib.sha256(form.get("code_verifier", "").encode()).digest())
@@ -320,6 +332,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             padding = "x" * control.get("padding", 0)
             answer["refresh_token"] = "canary-refresh-" + secrets.token_urlsafe(16) + padding
             self.server.refresh_tokens[answer["refresh_token"]] = (family, scope)
+        info = b64(json.dumps({"uid": "object-1", "utid": "tenant-1"}).encode())
+        answer["client_info"] = info
         if "openid" in scope.split(" "):
             answer["id_token"] = self.identity(nonce, access)
         return answer

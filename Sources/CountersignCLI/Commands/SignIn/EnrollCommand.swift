@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Countersign
+import CountersignDeviceManagement
 import CountersignOAuth
 import CountersignSignIn
 import CountersignVault
@@ -138,9 +139,22 @@ struct EnrollCommand: AsyncParsableCommand {
             profile, client: client, agent: Self.agent(kind, environment, door, cookies, support),
             limit: .seconds(timeout),
             now: Self.now, nextLine: nextLine, answer: PageAnswers.answer, report: reporter.report)
+        let languages = PreferredLanguages.field(in: environment)
+        let remediation = ComplianceFlow(
+            profile, client: client, languages: languages, limit: .seconds(timeout), now: Self.now)
+        let show = ComplianceFlow.show(
+            in: Self.agent(kind, environment, door, nil, nil), for: profile, limit: .seconds(timeout),
+            report: SignInReporter(isJSON: events, agent: kind, readsAddress: false).report)
         let result: SignInResult
         do {
-            result = try await interrupts.cancelling { try await flow.run() }
+            result = try await interrupts.cancelling {
+                do {
+                    return try await flow.run()
+                } catch let error as OAuthError where error.code == .protectionPolicyRequired {
+                    guard let remediation else { throw error }
+                    return try await Self.signIn(again: flow, after: error, remediation, show)
+                }
+            }
         } catch {
             await door?.close()
             guard let found = transfer.result, (error as? SignInError)?.code == .transferred else { throw error }
@@ -166,6 +180,24 @@ struct EnrollCommand: AsyncParsableCommand {
                 hint: "it is an earlier version: restart `countersign serve`, and run `countersign enroll \(new.name)`")
         }
         reporter.stored(new, stored?.certificate)
+    }
+
+    /// The provider requires a protection policy before it issues the first token: has it applied, and signs in again.
+    private static func signIn(
+        again flow: SignInFlow, after error: OAuthError, _ remediation: ComplianceFlow,
+        _ show: @escaping ComplianceFlow.Show
+    ) async throws -> SignInResult {
+        let account = error.providerCode?.account
+        Console.log("info", "the provider requires the organisation's policy on this device first")
+        let outcome = await remediation.remediate(
+            ComplianceAccount(identifier: nil, user: account), token: nil, show: show)
+        guard outcome.status == .compliant else { throw NotCompliant(outcome, account: account) }
+        if outcome.restarts { Console.warning(ComplianceCommand.restart) }
+        do {
+            return try await flow.run()
+        } catch let error as OAuthError where error.code == .protectionPolicyRequired {
+            throw NotCompliant.stillRefused(outcome, account: account)
+        }
     }
 
     /// Gets the tokens from the identity broker, and stores them.

@@ -40,6 +40,11 @@ struct ProfileSummary {
             rows.append(("sites", "none; a line with credential=\(name) answer=bearer uses the access token"))
         }
         rows += Self.certificate(of: plan, list)
+        if let service = profile.compliance {
+            rows.append(("compliance", "\(service.url) says whether this device complies with a policy"))
+            if service.takesAccessToken { rows.append(("compliance", "it gets the access token")) }
+            if service.sendsCapability { rows.append(("compliance", "the provider is told that policies are applied")) }
+        }
         if let session = profile.session {
             let cookies = session.cookies.joined(separator: ", ")
             rows.append(("session", "\(cookies) of \(session.site), for all clients of group \(session.group)"))

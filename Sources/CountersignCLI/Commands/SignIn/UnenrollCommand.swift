@@ -81,7 +81,7 @@ struct UnenrollCommand: ParsableCommand {
         Console.write("\(page)\n", to: STDERR_FILENO)
     }
 
-    private static func only(_ signIns: [ListedSignIn]) throws -> String {
+    static func only(_ signIns: [ListedSignIn]) throws -> String {
         guard let first = signIns.first, signIns.count == 1 else {
             throw CountersignError.unknown(
                 signIns.isEmpty ? "there is no sign-in" : "there are several sign-ins; name one",
@@ -100,7 +100,8 @@ struct StatusCommand: ParsableCommand {
             STATE is `valid until` the time at which the access token expires; it is renewed before that if the \
             provider permits it. `at risk` says that another process has new tokens and cannot store them; if it ends \
             before it can, the sign-in is lost. The second table shows the client certificates that sign-ins have \
-            brought, and until when they are valid. Exit status 1 if a sign-in has ended.
+            brought, and until when they are valid. Exit status 1 if a sign-in has ended, or if the device does not comply \
+            with the policy of its organisation.
 
             EXAMPLES:
               countersign status
@@ -138,7 +139,8 @@ struct StatusCommand: ParsableCommand {
                     "there is no sign-in", in: home, hint: "`countersign enroll PROFILE` signs you in")
             }
         }
-        if signIns.contains(where: { $0.hasEnded(at: now) }) { throw ExitCode.failure }
+        let isAnyUnused = signIns.contains { $0.hasEnded(at: now) || $0.compliance?.isCompliant == false }
+        if isAnyUnused { throw ExitCode.failure }
     }
 
     private struct Report: Encodable {
@@ -159,8 +161,10 @@ struct StatusCommand: ParsableCommand {
         let hasEnded: Bool
         let state: String
         let certificate: CertificateRow?
+        let compliance: ComplianceRow?
 
         init(_ signIn: ListedSignIn, now: Int64) {
+            compliance = signIn.compliance.map { ComplianceRow($0) }
             name = signIn.name
             issuer = signIn.issuer
             account = signIn.account.isEmpty ? nil : signIn.account
@@ -211,6 +215,9 @@ extension ListedSignIn {
     fileprivate func state(at now: Int64) -> String {
         if let unstored { return "at risk until new tokens can be stored: \(unstored)" }
         if !ended.isEmpty { return "ended: \(ended)" }
+        if let compliance, !compliance.isCompliant {
+            return "not used: \(compliance.status), \(compliance.title); `countersign compliance remediate \(name)`"
+        }
         if hasEnded(at: now) { return "expired \(WallClock.rfc3339(expires))" }
         if failures > 0 { return "not renewed since \(WallClock.rfc3339(lastFailure))" }
         if expires == 0 { return "valid" }

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignDeviceManagement
+import CountersignOAuth
+import CountersignVault
+import FoundationEssentials
+
+/// Whether the device complies with the policy of a sign-in's organisation, for display.
+package struct ListedCompliance: Equatable, Sendable, Codable {
+    /// The part of the `homeAccountId` before the dot; nil if the provider has not said.
+    package let account: String?
+    /// The name of a ``ComplianceStatus``.
+    package let status: String
+    /// Of the organisation; empty for a device that complies.
+    package let title: String
+    package let message: String
+    /// Where a person brings compliance about; nil if no page is known.
+    package let page: String?
+    /// In seconds since 1970.
+    package let checked: Int64
+
+    package var isCompliant: Bool { status == ComplianceStatus.compliant.name }
+
+    init(_ record: ComplianceRecord) {
+        let account = ClientInfo.accountIdentifier(of: record.homeAccount)
+        self.account = account.isEmpty ? nil : account
+        status = (ComplianceStatus(rawValue: record.status) ?? .serviceFailure).name
+        title = record.title
+        message = record.message
+        page = record.page.isEmpty ? nil : record.page
+        checked = record.checked
+    }
+}
+
+/// What a remediation has brought about.
+package struct ComplianceReport: Equatable, Sendable, Codable {
+    package let status: String
+    package let title: String
+    package let message: String
+    package let page: String?
+    package let rules: [Rule]
+    package let hasNoPolicy: Bool
+    /// The organisation wants the program to start again.
+    package let restarts: Bool
+    /// Why there is no new access token although the device complies; nil if there is one, or none is needed.
+    package let tokenFailure: String?
+
+    package struct Rule: Equatable, Sendable, Codable {
+        package let title: String
+        package let description: String
+        package let moreInformation: String?
+    }
+
+    package var isCompliant: Bool { status == ComplianceStatus.compliant.name }
+
+    init(_ outcome: ComplianceOutcome, tokenFailure: String? = nil) {
+        status = outcome.status.name
+        title = outcome.title
+        message = outcome.message
+        page = outcome.page?.description
+        rules = outcome.rules.map {
+            Rule(title: $0.title, description: $0.description, moreInformation: $0.moreInformation)
+        }
+        hasNoPolicy = outcome.hasNoPolicy
+        restarts = outcome.restarts
+        self.tokenFailure = tokenFailure
+    }
+}
+
+extension ComplianceRecord {
+    /// The state after an outcome. Texts that are too long for the vault are cut.
+    mutating func take(_ outcome: ComplianceOutcome, at time: Int64) {
+        status = outcome.status.rawValue
+        checked = time
+        title = outcome.status == .compliant ? "" : Self.line(outcome.title)
+        message = outcome.status == .compliant ? "" : Self.line(outcome.message)
+        page = outcome.page?.description ?? ""
+    }
+
+    private static func line(_ text: String) -> String {
+        let text = text.filter { !$0.isNewline && $0 != "\t" }
+        return VaultLimits.isSignInLine(text) ? text : String(text.prefix(500))
+    }
+
+    /// Why no challenge of the sign-in is answered: for `Proxy-Status`, the log and `explain`. Nil if that is not so.
+    var reason: String? {
+        guard !isCompliant else { return nil }
+        let status = ComplianceStatus(rawValue: status)?.name ?? ""
+        let text = title.hasSuffix(".") ? "\(title) \(message)" : "\(title). \(message)"
+        let open = page.isEmpty ? "" : "open \(page) or "
+        return "the device does not comply with the policy of \"\(name)\" (\(status)): \(text) To continue, \(open)"
+            + "run `countersign compliance remediate \(name)`"
+    }
+}
+
+extension VaultContents {
+    /// The device complies: the provider has issued a token, or the compliance service says so.
+    mutating func noteCompliance(of name: String, at time: Int64) throws(VaultError) {
+        guard var record = compliance[name], !record.isCompliant else { return }
+        record.take(ComplianceOutcome(.compliant), at: time)
+        try setCompliance(record)
+    }
+
+    /// Why the credential, identity and session of these names are not used, although the vault has them.
+    var withheld: [String: String] {
+        guard !compliance.isEmpty || !wipes.isEmpty else { return [:] }
+        var reasons: [String: String] = [:]
+        for record in compliance.values { reasons[record.name] = record.reason }
+        for wipe in wipes.values where signIns[wipe.name].map({ $0.identifier == wipe.identifier }) ?? true {
+            reasons[wipe.name] = "\"\(wipe.name)\" is being wiped; `countersign wipe \(wipe.name)` completes that"
+        }
+        return reasons
+    }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+/// The compliance service of an organisation; Servers/compliance_service.py lists what `control` may contain.
+package final class ComplianceServer: Sendable {
+    package let port: Int
+    /// The file that it creates when the device complies: the provider's `policy`.
+    package let policy: String
+    private let log: String
+    private let folder: TemporaryFolder
+    private let process: ChildProcess
+
+    package init(_ control: [String: any Sendable] = [:]) throws {
+        folder = try TemporaryFolder("compliance")
+        log = folder.file("requests")
+        policy = folder.file("applied")
+        process = try ChildProcess(
+            try Tool.python(), [Tool.server("compliance_service.py"), try Self.json(control), log, policy],
+            capture: folder.file("server"))
+        port = try Int(process.line(after: "listening ")) ?? 0
+    }
+
+    package var url: String { "http://127.0.0.1:\(port)/compliance" }
+
+    /// Changes the service's behaviour from the next request on.
+    package func change(_ control: [String: any Sendable]) throws {
+        let done = try Command.run(
+            Tool.path("curl"),
+            [
+                "-q", "-sS", "--noproxy", "*", "--data-binary", try Self.json(control),
+                "http://127.0.0.1:\(port)/control",
+            ], in: folder)
+        guard done.status == 0 else { throw HarnessError("the service did not change: \(done.said)") }
+    }
+
+    /// A request that the service has received.
+    package struct Request: Decodable, Sendable {
+        /// `remediate`, `status` or `page`.
+        package let action: String
+        package let language: String?
+        package let token: Bool?
+        package let silent: Bool?
+        package let account: String?
+        package let user: String?
+    }
+
+    package var requests: [Request] {
+        TextFile.lines(log).compactMap { try? JSONDecoder().decode(Request.self, from: Data($0.utf8)) }
+    }
+
+    private static func json(_ control: [String: any Sendable]) throws -> String {
+        String(decoding: try JSONSerialization.data(withJSONObject: control), as: UTF8.self)
+    }
+}
