@@ -4,6 +4,7 @@ import CountersignCertificates
 import CountersignCookies
 import CountersignCryptography
 import CountersignTestOrigin
+import CountersignVault
 import Foundation
 import Testing
 
@@ -327,6 +328,15 @@ struct VaultServerTests {
             var shared = SharedSession(key: SharedSession.Key(group: "corp", host: "login.example"))
             shared.apply(.set(cookie))
             let session = (listed: ListedSession(shared), values: SessionValues.encoded([cookie]))
+            let leaf = try Certificate(der: Array(try #require(chain.first)))
+            var profile = NewProfile(
+                record: ProfileRecord(
+                    identifier: "example.corp", name: "Corp", organization: "", signer: nil, installed: 1))
+            profile.record.identities = [
+                .init(name: "profiled", leafSHA256: leaf.sha256Fingerprint, isBrought: true)
+            ]
+            profile.chains = [chain]
+            let profileKeys = ProfileKeys.encoded([try ClientPKI.pkcs8(ofPEM: key)])
             return [
                 (.listNames, nil), (.listCredentials, nil),
                 (.setCredential(name: "socket", user: "jdoe"), Secret(utf8: "canary-socket")),
@@ -357,6 +367,8 @@ struct VaultServerTests {
                 (.wipe(name: "signed-in"), nil),
                 (.storeSession(session.listed, replaces: false), session.values), (.listSessions, nil),
                 (.clearSessions(group: "corp", host: nil), nil),
+                (.installProfile(profile), profileKeys), (.listProfiles, nil),
+                (.removeProfile(identifier: "example.corp"), nil),
                 (.runProxy(spoolBytes: 0), nil),
                 (.ensureAuthority, nil), (.rotateAuthority, nil), (.report(.explain(url: "https://localhost:1")), nil),
                 (.report(.test(url: "https://localhost:1")), nil), (.removeIdentity(name: "socket"), nil),

@@ -9,6 +9,11 @@ enum PKCS12File {
     static func read(_ bytes: [UInt8], password: Secret?) throws(CertificateError) -> IdentityContents {
         ERR_clear_error()
         guard let file = PKCS12(bytes, library: nil) else { throw .openSSL(.malformed, "not PKCS#12") }
+        guard !file.hasCostlyMAC, !PKCS12Cost.isExcessive(bytes) else {
+            throw CertificateError(
+                .unsupported,
+                "the file's password is to be hashed more than \(PKCS12Cost.largestCount) times, which takes too long")
+        }
         let passphrase = try passphrase(for: file, password: password)
         if let contents = try file.contents(passphrase) { return contents }
         let reasons = OpenSSLErrors.drain()
@@ -57,6 +62,16 @@ private final class PKCS12 {
 
     var hasMAC: Bool { PKCS12_mac_present(file) == 1 }
 
+    /// Whether checking the MAC would take too long.
+    var hasCostlyMAC: Bool {
+        guard hasMAC else { return false }
+        var count: UnsafePointer<ASN1_INTEGER>?
+        PKCS12_get0_mac(nil, nil, nil, &count, file)
+        // Nil means once, and a number that does not fit is negative.
+        guard let count else { return false }
+        return !(0...PKCS12Cost.largestCount).contains(ASN1_INTEGER_get(count))
+    }
+
     func isAuthentic(_ passphrase: Passphrase) -> Bool {
         passphrase.withText { text, length in PKCS12_verify_mac(file, text, length) == 1 }
     }
@@ -81,6 +96,37 @@ private final class PKCS12 {
         var certificates: [Certificate] = []
         for x509 in found { certificates.append(try Certificate(der: derBytes { i2d_X509(x509, $0) })) }
         return IdentityContents(certificates: certificates, key: try PrivateKey.copy(of: key))
+    }
+}
+
+/// How often a password is hashed (RFC 8018 §4.2). The file says so, and OpenSSL takes any number.
+enum PKCS12Cost {
+    /// Some seconds.
+    static let largestCount = 10_000_000
+
+    /// Whether parameters of an encryption have a larger count: a SEQUENCE that begins with the salt, an OCTET STRING,
+    /// and the count, an INTEGER. Looked for in all bytes, because the parameters are at several depths. Does not see
+    /// those that are themselves encrypted.
+    static func isExcessive(_ bytes: [UInt8]) -> Bool {
+        bytes.indices.contains { start in
+            guard bytes[start] == DERItem.sequence, let salt = header(in: bytes, at: start, of: DERItem.sequence),
+                let count = header(in: bytes, at: salt.start, of: DERItem.octetString)?.end,
+                let number = header(in: bytes, at: count, of: DERItem.integer), number.end <= salt.end
+            else { return false }
+            let digits = bytes[number.start..<number.end].drop { $0 == 0 }
+            return digits.count > 4 || digits.reduce(0) { $0 << 8 | Int($1) } > largestCount
+        }
+    }
+
+    /// Where the content of the value at `position` starts and ends; nil if it is of another type, or longer than 255
+    /// bytes.
+    private static func header(in bytes: [UInt8], at position: Int, of tag: UInt8) -> (start: Int, end: Int)? {
+        guard position + 2 < bytes.count, bytes[position] == tag else { return nil }
+        let isLong = bytes[position + 1] == 0x81
+        guard isLong || bytes[position + 1] < 0x80 else { return nil }
+        let start = position + (isLong ? 3 : 2)
+        let end = start + Int(bytes[start - 1])
+        return end <= bytes.count ? (start, end) : nil
     }
 }
 

@@ -51,7 +51,8 @@ extension VaultOperations {
         let vault = try opened()
         // A sign-in of that name at another time is not this one. It cannot be stored while the wipe goes on.
         let isThere = vault.contents.signIns[wipe.name].map { $0.identifier == wipe.identifier } ?? false
-        var result = SignedOut(isRevoked: true, warning: nil, page: nil, userAgent: nil, sites: wipe.sites)
+        var result = SignedOut(
+            isRevoked: true, warning: nil, page: nil, userAgent: nil, sites: wipe.sites, profiles: [])
         if isThere, case .signedOut(let done) = try removeSignIn(wipe.name, dialogue) { result = done }
         if !isThere || vault.contents.signIns[wipe.name] == nil {
             try SignInSites(home: home, name: wipe.name).set([], replacing: wipe.sites)

@@ -93,6 +93,43 @@ package struct HomeFile: Sendable {
         if isDurable { Self.syncFolder(above: path) }
     }
 
+    /// New contents in a temporary file beside this one, for ``Prepared/commit()``.
+    func prepared(with bytes: [UInt8], mode: mode_t = 0o644) throws(CountersignError) -> Prepared {
+        try Self.makeFolders(above: path)
+        let (temporary, file) = try temporaryFile(mode)
+        let prepared = Prepared(file: self, temporary: temporary, descriptor: file)
+        try write(bytes, to: file)
+        guard fchmod(file, mode) == 0, fsync(file) == 0 else { throw .system(errno, "cannot write \(name)") }
+        return prepared
+    }
+
+    /// Contents that have their room on the disk already. They are discarded with this object, unless they are
+    /// committed.
+    final class Prepared {
+        private let file: HomeFile
+        private var temporary: String?
+        private let descriptor: Int32
+
+        fileprivate init(file: HomeFile, temporary: String, descriptor: Int32) {
+            self.file = file
+            self.temporary = temporary
+            self.descriptor = descriptor
+        }
+
+        deinit {
+            if let temporary { _ = unlink(temporary) }
+            close(descriptor)
+        }
+
+        /// Replaces the file's contents, atomically.
+        func commit() throws(CountersignError) {
+            guard let temporary else { return }
+            guard rename(temporary, file.path) == 0 else { throw .system(errno, "cannot write \(file.name)") }
+            self.temporary = nil
+            HomeFile.syncFolder(above: file.path)
+        }
+    }
+
     private static let temporarySuffix = ".new"
 
     /// Creates a file beside this one. It is locked, so that ``removeAbandoned(in:)`` can tell that it is being
@@ -207,7 +244,7 @@ package struct HomeFile: Sendable {
         try makeFolder(folder(of: path), mode: 0o755)
     }
 
-    private static func syncFolder(above path: String) {
+    fileprivate static func syncFolder(above path: String) {
         let folder = open(folder(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard folder >= 0 else { return }
         _ = fsync(folder)

@@ -67,6 +67,12 @@ package enum VaultOperation: Equatable, Sendable, Codable {
     case storeSession(ListedSession, replaces: Bool)
     /// The sessions of one group, or one host, or both; all if both are nil. Returns `removed`, with the groups.
     case clearSessions(group: String?, host: String?)
+    /// The installed configuration profiles. Returns `profiles`.
+    case listProfiles
+    /// The secret is ``ProfileKeys``; nil if the profile has no identity. Returns `profileInstalled`.
+    case installProfile(NewProfile)
+    /// Returns `profileRemoved`, or `removed` if there is none with that identifier.
+    case removeProfile(identifier: String)
     /// The interception CA's root, which is created if there is none. Returns `root`.
     case ensureAuthority
     /// Replaces the interception CA. Returns `root`.
@@ -156,8 +162,7 @@ extension VaultOperation {
         "removeIdentity", "repairIdentity", "refreshIdentity", "checkEnrollment", "enrollIdentity", "listSignIns",
         "checkSignIn",
         "storeSignIn", "removeSignIn", "remediateCompliance", "wipe", "listSessions", "storeSession", "clearSessions",
-        "ensureAuthority",
-        "rotateAuthority", "report", "runProxy",
+        "listProfiles", "installProfile", "removeProfile", "ensureAuthority", "rotateAuthority", "report", "runProxy",
     ]
 
     /// Whether it may take much longer than reading and writing files: it lasts as long as a command, or waits for
@@ -165,13 +170,13 @@ extension VaultOperation {
     package var isLong: Bool {
         switch self {
         case .runProxy, .enrollIdentity, .refreshIdentity, .storeSignIn, .removeSignIn, .remediateCompliance, .wipe,
-            .report(.test):
+            .installProfile, .report(.test):
             true
         case .listNames, .listCredentials, .setCredential, .setToken, .setPrincipal, .removeCredential,
             .listTrustExceptions, .addTrustException, .removeTrustExceptions, .listIdentities, .showIdentity,
             .listRenewalStates, .importIdentity, .removeIdentity, .repairIdentity, .checkEnrollment, .listSignIns,
-            .checkSignIn, .listSessions, .storeSession, .clearSessions, .ensureAuthority, .rotateAuthority,
-            .report(.explain):
+            .checkSignIn, .listSessions, .storeSession, .clearSessions, .listProfiles, .removeProfile,
+            .ensureAuthority, .rotateAuthority, .report(.explain):
             false
         }
     }
@@ -206,6 +211,9 @@ extension VaultOperation {
         case .listSessions: "listSessions"
         case .storeSession: "storeSession"
         case .clearSessions: "clearSessions"
+        case .listProfiles: "listProfiles"
+        case .installProfile: "installProfile"
+        case .removeProfile: "removeProfile"
         case .ensureAuthority: "ensureAuthority"
         case .rotateAuthority: "rotateAuthority"
         case .report: "report"
@@ -217,8 +225,8 @@ extension VaultOperation {
     var change: String? {
         switch self {
         case .listNames, .listCredentials, .listTrustExceptions, .listIdentities, .showIdentity, .listRenewalStates,
-            .checkEnrollment, .listSignIns, .checkSignIn, .listSessions, .ensureAuthority, .report, .repairIdentity,
-            .runProxy:
+            .checkEnrollment, .listSignIns, .checkSignIn, .listSessions, .listProfiles, .ensureAuthority, .report,
+            .repairIdentity, .runProxy:
             nil
         case .setCredential(let name, _), .setToken(let name), .setPrincipal(let name, _, _):
             "set credential \(name.debugDescription)"
@@ -240,6 +248,8 @@ extension VaultOperation {
             "stored the session of group \(new.group.debugDescription) at \(new.host.debugDescription)"
         case .clearSessions(let group, let host):
             "removed the sessions of group \((group ?? "*").debugDescription) at \((host ?? "*").debugDescription)"
+        case .installProfile(let new): "installed profile \(new.record.identifier.debugDescription)"
+        case .removeProfile(let identifier): "removed profile \(identifier.debugDescription)"
         case .rotateAuthority: "replaced the interception CA"
         }
     }

@@ -188,6 +188,11 @@ extension VaultOperations {
         } else {
             contents.removeCompliance(of: new.name)
         }
+        // The profiles that it has brought have waited for it.
+        for var profile in contents.profiles.values where profile.owner?.signIn == new.name {
+            profile.owner?.isPending = false
+            try contents.setProfile(profile)
+        }
         if let former {
             if new.keepsCertificate == true || new.isSamePerson(as: former) {
                 try contents.giveCertificate(of: former, to: new)
@@ -244,6 +249,7 @@ extension VaultOperations {
         let sites = record.sites + (record.formerSites ?? [])
         try SignInSites(home: home, name: name).set([], replacing: sites)
         try BreakerFile(home: home, now: now).nameChanged(name, to: nil)
+        let profiles = try removeProfiles(of: name, dialogue)
         let isRemoved = try vault.update { $0.removeCertificate(of: record) }
         // The file is left if this, or storing the sign-in, was interrupted before.
         if isRemoved || record.certificates != nil || record.formerSites != nil {
@@ -262,7 +268,7 @@ extension VaultOperations {
         return .signedOut(
             SignedOut(
                 isRevoked: end.warning == nil, warning: end.warning, page: end.page, userAgent: end.userAgent,
-                sites: record.sites))
+                sites: record.sites, profiles: profiles))
     }
 
     private var unknownSignIn: VaultResult {
@@ -283,7 +289,7 @@ extension VaultOperations {
 
     /// Waits until no certificate of that name is being requested, and keeps others from it. The caller holds the lock
     /// of the sign-in already.
-    private func identityLock(_ name: String, _ dialogue: OperationDialogue) throws -> RenewalLock {
+    func identityLock(_ name: String, _ dialogue: OperationDialogue) throws -> RenewalLock {
         guard let lock = try acquire(name, dialogue, Self.renewalPatience) else {
             throw CountersignError(
                 .refused, "another process is requesting a certificate for the identity \(name.debugDescription)",
@@ -292,7 +298,7 @@ extension VaultOperations {
         return lock
     }
 
-    private func acquire(
+    func acquire(
         _ name: String, _ dialogue: OperationDialogue, _ patience: Duration
     ) throws -> RenewalLock? {
         do {
@@ -310,7 +316,7 @@ extension VaultOperations {
     static let renewalPatience = Duration.seconds(150)
     private static let withoutEnd = Duration.seconds(1 << 40)
 
-    private static let interrupted = CountersignError(.refused, "the command was interrupted")
+    static let interrupted = CountersignError(.refused, "the command was interrupted")
 
     private struct End: Sendable {
         /// Why the tokens were not revoked; nil if they were.

@@ -31,6 +31,8 @@ package struct VaultOperations: Sendable {
         _ operation: VaultOperation, secret: Secret? = nil, _ dialogue: OperationDialogue = .silent,
         confirm: AnchorConfirmation? = nil
     ) throws -> VaultResult {
+        // An operation on profiles that cannot be completed says so itself.
+        try? finishProfiles()
         switch operation {
         case .listNames:
             return .names(
@@ -85,6 +87,9 @@ package struct VaultOperations: Sendable {
         case .storeSession(let new, let replaces):
             return try storeSession(new, try Self.needed(secret), replaces: replaces)
         case .clearSessions(let group, let host): return try clearSessions(group: group, host: host)
+        case .listProfiles: return .profiles(profiles())
+        case .installProfile(let new): return try installProfile(new, secret, dialogue)
+        case .removeProfile(let identifier): return try removeProfile(identifier, dialogue)
         case .ensureAuthority, .rotateAuthority: return try authority(operation)
         case .report, .runProxy:
             throw CountersignError(.refused, "only a running server has a policy")

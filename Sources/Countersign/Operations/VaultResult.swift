@@ -32,6 +32,12 @@ package enum VaultResult: Equatable, Sendable, Codable {
     case compliance(ComplianceReport)
     /// Sorted by group and host.
     case sessions([ListedSession])
+    /// Sorted by identifier, without the contents of files.
+    case profiles([ProfileRecord])
+    /// A profile is installed. `leaf` is the certificate of its enrolment, DER, and `pendingUntil` is when a server
+    /// that has not decided yet is asked again, in seconds since 1970; both are nil if it has no enrolment.
+    case profileInstalled(leaf: Data?, pendingUntil: Int64?)
+    case profileRemoved(RemovedProfile)
     /// DER.
     case root(Data)
     case report(PolicyReport)

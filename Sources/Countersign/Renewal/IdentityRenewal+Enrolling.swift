@@ -31,27 +31,41 @@ extension IdentityRenewal {
             plan, token: nil, signIn: signIn, options, confirm: nil, lock, checking: signIn.check)
     }
 
+    /// Obtains the certificate that a configuration profile enrols, and stores both in one step. If that fails, nothing
+    /// stays pending either. The caller holds the identity's lock.
+    func enroll(
+        _ plan: EnrollmentRecord, of profile: ProfileInProgress, _ options: Options, _ lock: RenewalLock
+    ) async throws -> Outcome {
+        try await enroll(
+            plan, token: nil, signIn: nil, profile: profile, options, confirm: nil, lock, checking: profile.check)
+    }
+
     private func enroll(
-        _ plan: EnrollmentRecord, token: TokenKey?, signIn: SignInInProgress?, _ options: Options,
-        confirm: AnchorConfirmation?, _ lock: RenewalLock, checking check: (VaultContents) throws -> Void
+        _ plan: EnrollmentRecord, token: TokenKey?, signIn: SignInInProgress?, profile: ProfileInProgress? = nil,
+        _ options: Options, confirm: AnchorConfirmation?, _ lock: RenewalLock,
+        checking check: (VaultContents) throws -> Void
     ) async throws -> Outcome {
         let name = plan.name
         // Also while the sign-in is stored, or the request is removed.
         defer { withExtendedLifetime(lock) {} }
         let before = try begin(plan, token: token, signIn, checking: check)
+        let isStoredAlong = signIn != nil || profile != nil
         do {
-            let outcome = try await perform(name, options, isFirst: true, confirm: confirm, signIn: signIn, lock)
-            // The server decides later; the certificate follows the sign-in.
-            if let signIn, case .pending = outcome { try vault.update { try signIn.store(&$0) } }
+            let outcome = try await perform(
+                name, options, isFirst: true, confirm: confirm, signIn: signIn, profile: profile, lock)
+            // The server decides later; the certificate follows the sign-in, or the profile.
+            if case .pending = outcome, let store = signIn?.store ?? profile?.store {
+                try vault.update { try store(&$0) }
+            }
             return outcome
         } catch {
             // If this fails as well, the vault keeps a key that no server has seen, which is harmless.
             _ = try? vault.update { contents in
                 guard contents.leafSHA256(of: name) == before.leafSHA256,
-                    signIn != nil || contents.pendingEnrollments[name]?.isUnderway != true
+                    isStoredAlong || contents.pendingEnrollments[name]?.isUnderway != true
                 else { return }
                 contents.removePendingEnrollment(named: name)
-                if let pending = before.pending, signIn != nil || pending.plan?.makesSameRequest(as: plan) != true {
+                if let pending = before.pending, isStoredAlong || pending.plan?.makesSameRequest(as: plan) != true {
                     try contents.setPendingEnrollment(pending)
                     if contents.hasAbandonedRequest(named: name) { contents.removePendingEnrollment(named: name) }
                 }
@@ -123,6 +137,18 @@ struct SignInInProgress: Sendable {
     /// Throws if the vault has another identity of that name.
     let check: @Sendable (VaultContents) throws -> Void
     /// Stores the sign-in, in the same step as the certificate.
+    let store: @Sendable (inout VaultContents) throws -> Void
+}
+
+/// A configuration profile whose certificate is requested before it is stored.
+struct ProfileInProgress: Sendable {
+    /// Authenticates the request; the vault does not have it yet.
+    let identity: Identity?
+    /// The anchors that the profile brings.
+    let anchors: [Certificate]
+    /// Throws if the profile cannot be stored.
+    let check: @Sendable (VaultContents) throws -> Void
+    /// Stores the profile, in the same step as the certificate.
     let store: @Sendable (inout VaultContents) throws -> Void
 }
 

@@ -125,13 +125,13 @@ package struct IdentityRenewal: Sendable {
 
     func perform(
         _ name: String, _ options: Options, isFirst: Bool, confirm: AnchorConfirmation? = nil,
-        signIn: SignInInProgress? = nil, _ lock: RenewalLock
+        signIn: SignInInProgress? = nil, profile: ProfileInProgress? = nil, _ lock: RenewalLock
     ) async throws -> Outcome {
         home.removeAbandonedFiles()
         do {
             let attempt = RenewalAttempt(
                 context: context, name: name, reusesKey: options.reusesKey, isFirst: isFirst, confirm: confirm,
-                signIn: signIn)
+                signIn: signIn, profile: profile)
             let outcome = try await attempt.run(patienceSeconds: options.patienceSeconds)
             if case .renewed = outcome { lock.record(.done) }
             return outcome

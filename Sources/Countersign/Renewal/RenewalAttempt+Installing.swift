@@ -130,6 +130,7 @@ extension RenewalAttempt {
             try contents.setEnrollment(record)
             contents.removePendingEnrollment(named: name)
             try signIn?.store(&contents)
+            try profile?.store(&contents)
         }
         do {
             try context.repairFile(of: name)

@@ -10,7 +10,7 @@ extension RenewalAttempt {
     /// that need it. Returns why the token cannot be used, in case the server asks for it.
     func renewToken() async throws -> EnrollmentSession.TokenFault? {
         let record = try record()
-        guard signIn == nil, record.owner != nil else { return nil }
+        guard signIn == nil, profile == nil, record.owner != nil else { return nil }
         guard let owner = vault.contents.signIn(of: record) else {
             return fault("the sign-in \"\(name)\" is not the one that has brought the certificate")
         }

@@ -17,6 +17,8 @@ struct RenewalAttempt: Sendable {
     let confirm: AnchorConfirmation?
     /// The sign-in that a first request belongs to; nil if it belongs to none.
     var signIn: SignInInProgress?
+    /// The configuration profile that a first request belongs to; nil if it belongs to none.
+    var profile: ProfileInProgress?
 
     var vault: OpenVault { context.vault }
     var home: Home { context.home }
@@ -180,12 +182,18 @@ struct RenewalAttempt: Sendable {
         let enroller = (record.identity ?? listed.identity).map { StoredIdentity(named: $0, in: contents, home: home) }
         if let key = enroller?.refusedPIN { try vault.update { $0.refusePIN(of: key) } }
         let token = signIn?.token ?? contents.accessToken(for: record, at: now)
+        var homeAnchors = AnchorFiles()
+        if record.serverAnchors == .implicit {
+            homeAnchors = try home.anchorFiles()
+            for anchor in profile?.anchors ?? [] { try homeAnchors.add(Array(anchor.pem.utf8), from: "the profile") }
+        }
         return try EnrollmentSession(
-            record: record, homeAnchors: record.serverAnchors == .implicit ? try home.anchorFiles() : AnchorFiles(),
+            record: record, homeAnchors: homeAnchors,
             refusing: refused, current: plan(in: contents) == nil ? try workingIdentity() : nil,
             enroller: EnrollmentSession.Enroller(
                 credential: (listed.credential ?? record.credential).flatMap { contents.credentials[$0] },
-                token: token, identity: enroller?.identity, tokenFault: token == nil ? tokenFault : nil),
+                token: token, identity: profile?.identity ?? enroller?.identity,
+                tokenFault: token == nil ? tokenFault : nil),
             now: context.now, report: context.report, confirm: confirmation)
     }
 

@@ -49,6 +49,7 @@ struct HomeReader: Sendable {
             snapshot.lockReason = HomeSnapshot.vaultIsLocked
             vaultError = error
         }
+        finishProfiles(of: snapshot)
         try readIdentities(into: &snapshot)
         for fault in snapshot.faults { report(fault) }
         try renewInterceptionAuthority(need, in: &snapshot)
@@ -74,6 +75,7 @@ struct HomeReader: Sendable {
                         throw VaultError(.passphraseNeeded, "the vault requires a passphrase")
                     }
                 }
+                finishProfiles(of: snapshot)
                 snapshot.readContents = snapshot.vault?.contents
             }
             let before = snapshot.faults
@@ -120,6 +122,15 @@ struct HomeReader: Sendable {
         let vault = home.vault
         if creating { return try vault.openOrCreate(again: again, passphrase: passphrase) }
         return try vault.exists() ? try vault.open(again: again, passphrase: passphrase) : nil
+    }
+
+    /// Completes what a killed command has left of a configuration profile. The files that this changes are read when
+    /// the home is looked at next.
+    private func finishProfiles(of snapshot: HomeSnapshot) {
+        guard let vault = snapshot.vault else { return }
+        attempt("a configuration profile is not complete") {
+            try VaultOperations(home: home, vault: vault, now: now).finishProfiles()
+        }
     }
 
     private func readIdentities(into snapshot: inout HomeSnapshot) throws {

@@ -112,6 +112,8 @@ package struct SignedOut: Equatable, Sendable, Codable {
     package let userAgent: String?
     /// The sites that are no longer listed.
     package let sites: [String]
+    /// The configuration profiles that were removed with the sign-in; nil from an earlier version.
+    package let profiles: [RemovedProfile]?
 }
 
 /// The tokens of a sign-in as one secret: for each of access, refresh and ID token, four bytes length and the token.

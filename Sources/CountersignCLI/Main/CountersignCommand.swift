@@ -29,9 +29,7 @@ struct CountersignCommand: ParsableCommand {
         subcommands: [
             ServeCommand.self, ExecCommand.self, EnvCommand.self, DemoCommand.self, ExplainCommand.self,
             TestCommand.self, EnrollCommand.self, StatusCommand.self, UnenrollCommand.self,
-            ComplianceCommand.self, WipeCommand.self,
-            SessionCommand.self, SitesCommand.self, CredentialCommand.self, CertificateCommand.self, TrustCommand.self,
-            CACommand.self,
-            VaultCommand.self,
+            ComplianceCommand.self, WipeCommand.self, SessionCommand.self, ProfileCommand.self, SitesCommand.self,
+            CredentialCommand.self, CertificateCommand.self, TrustCommand.self, CACommand.self, VaultCommand.self,
         ])
 }

@@ -3,9 +3,9 @@
 import CountersignCryptography
 
 /// A configuration profile that is installed, with exactly what it has brought. Its keys are records of their own.
-package struct ProfileRecord: Equatable, Sendable {
+package struct ProfileRecord: Equatable, Sendable, Codable {
     /// Who has signed the profile.
-    package struct Signer: Equatable, Sendable {
+    package struct Signer: Equatable, Sendable, Codable {
         /// The subject of the signing certificate.
         package var subject: String
         /// SHA-256 of the signing certificate's DER, 32 bytes.
@@ -21,7 +21,7 @@ package struct ProfileRecord: Equatable, Sendable {
     }
 
     /// The sign-in that has brought the profile.
-    package struct Owner: Equatable, Sendable {
+    package struct Owner: Equatable, Sendable, Codable {
         package var signIn: String
         /// The sign-in is not stored yet: if it never is, the profile is removed.
         package var isPending: Bool
@@ -33,7 +33,7 @@ package struct ProfileRecord: Equatable, Sendable {
     }
 
     /// A trust anchor that the profile contains.
-    package struct Anchor: Equatable, Sendable {
+    package struct Anchor: Equatable, Sendable, Codable {
         /// SHA-256 of the certificate's DER, 32 bytes.
         package var sha256: [UInt8]
         /// The file that the profile has brought, such as `Certs/anchors/corp.pem`; nil if the anchor was there before.
@@ -46,7 +46,7 @@ package struct ProfileRecord: Equatable, Sendable {
     }
 
     /// An identity that the profile contains.
-    package struct ContainedIdentity: Equatable, Sendable {
+    package struct ContainedIdentity: Equatable, Sendable, Codable {
         package var name: String
         /// SHA-256 of the leaf's DER, 32 bytes.
         package var leafSHA256: [UInt8]
@@ -61,7 +61,7 @@ package struct ProfileRecord: Equatable, Sendable {
     }
 
     /// The enrolment over EST that the profile has started.
-    package struct Enrollment: Equatable, Sendable {
+    package struct Enrollment: Equatable, Sendable, Codable {
         /// The identity's name.
         package var name: String
         /// `https://host[:port][/label]`.
@@ -75,8 +75,8 @@ package struct ProfileRecord: Equatable, Sendable {
 
     /// The changes to files that belong to the present state of the vault. They are made after the vault is written,
     /// and made again if that was interrupted.
-    package struct Journal: Equatable, Sendable {
-        package struct File: Equatable, Sendable {
+    package struct Journal: Equatable, Sendable, Codable {
+        package struct File: Equatable, Sendable, Codable {
             /// Relative to the home.
             package var name: String
             package var bytes: [UInt8]

@@ -134,7 +134,8 @@ struct EnrollCommand: AsyncParsableCommand {
         let door = try await isBehindDoor ? SignInDoor.open(home, access, isOwn: managesDevice) : nil
         let cookies = kind == .embedded ? profile.session.map { vault.cookies(of: $0) } : nil
         let transfer = BrokerTransfer(profile, environment, account: account)
-        let support = await managesDevice ? specialURLSupport(for: plan, door, transfer) : nil
+        let installer = SignInProfileInstaller(session: vault, home: home, signIn: plan.name)
+        let support = await managesDevice ? specialURLSupport(for: plan, door, transfer, installer) : nil
         let flow = SignInFlow(
             profile, client: client, agent: Self.agent(kind, environment, door, cookies, support),
             limit: .seconds(timeout),
@@ -157,8 +158,16 @@ struct EnrollCommand: AsyncParsableCommand {
             }
         } catch {
             await door?.close()
-            guard let found = transfer.result, (error as? SignInError)?.code == .transferred else { throw error }
-            return try store(found, of: plan, former, in: vault, reporter, interrupts)
+            guard let found = transfer.result, (error as? SignInError)?.code == .transferred else {
+                installer.rollBack()
+                throw error
+            }
+            do {
+                return try store(found, of: plan, former, in: vault, reporter, interrupts)
+            } catch {
+                installer.rollBack()
+                throw error
+            }
         }
         await door?.close()
         let new = plan.signIn(result, replacing: former, at: Self.now())
@@ -169,6 +178,7 @@ struct EnrollCommand: AsyncParsableCommand {
             try Self.store(new, result.tokens, in: vault, interrupts)
         } catch {
             await Self.discard(new, result.tokens, of: profile, client, vault)
+            installer.rollBack()
             throw interrupts.exitCode ?? error
         }
         if let cookies { Self.store(cookies, in: vault) }
@@ -231,9 +241,10 @@ struct EnrollCommand: AsyncParsableCommand {
 
     /// What a window needs for device management.
     private func specialURLSupport(
-        for plan: SignInPlan, _ door: SignInDoor?, _ transfer: BrokerTransfer
+        for plan: SignInPlan, _ door: SignInDoor?, _ transfer: BrokerTransfer, _ installer: SignInProfileInstaller
     ) async -> SpecialURLSupport {
         var support = SpecialURLSupport(plan.profile.specialURLs ?? .standard, signIn: plan.name)
+        support.installer = installer
         if let door { support.openDoors = { try await door.observing($0, $1) } }
         if await transfer.isPossible() { support.broker = { try await transfer.run() } }
         return support

@@ -4,6 +4,7 @@ import ArgumentParser
 import Countersign
 import CountersignCryptography
 import CountersignSignIn
+import CountersignVault
 import FoundationEssentials
 import Glibc
 
@@ -13,9 +14,9 @@ struct UnenrollCommand: ParsableCommand {
         commandName: "unenroll",
         abstract: "Sign out, and remove what the profile of a sign-in has brought.",
         discussion: """
-            Revokes the tokens at the provider (RFC 7009), and removes them, the profile's sites, and the certificate \
-            that the profile's EST service has issued, with its key and anchors, from the home, even if the provider \
-            cannot be reached. If the command is interrupted, run it again. Your browser stays \
+            Revokes the tokens at the provider (RFC 7009), and removes them, the profile's sites, the certificate that \
+            the profile's EST service has issued, with its key and anchors, and the configuration profiles that the \
+            sign-in has installed, from the home, even if the provider cannot be reached. If the command is interrupted, run it again. Your browser stays \
             signed in: if the provider has a page to sign out there, the command offers to open it, or prints its \
             address on a machine without a display or a terminal.
 
@@ -49,6 +50,7 @@ struct UnenrollCommand: ParsableCommand {
             throw CountersignError.unknown("sign-in", name, known: known, addedBy: "enroll")
         case .signedOut(let result):
             Console.result("signed out: \"\(name)\" removed\n")
+            for profile in result.profiles ?? [] { ProfileCommand.Remove.report(profile) }
             if let warning = result.warning {
                 Console.warning(
                     "the provider has not revoked the tokens: \(warning)", hint: Self.unrevoked)
@@ -100,8 +102,8 @@ struct StatusCommand: ParsableCommand {
             STATE is `valid until` the time at which the access token expires; it is renewed before that if the \
             provider permits it. `at risk` says that another process has new tokens and cannot store them; if it ends \
             before it can, the sign-in is lost. The second table shows the client certificates that sign-ins have \
-            brought, and until when they are valid. Exit status 1 if a sign-in has ended, or if the device does not comply \
-            with the policy of its organisation.
+            brought, and until when they are valid; the third, the configuration profiles. Exit status 1 if a sign-in \
+            has ended, or if the device does not comply with the policy of its organisation.
 
             EXAMPLES:
               countersign status
@@ -114,10 +116,12 @@ struct StatusCommand: ParsableCommand {
 
     func run() throws {
         let home = try homeOption.located()
-        let signIns = try VaultAccess(home: home, secrets: secrets.input).session().signIns(.listSignIns)
+        let session = try VaultAccess(home: home, secrets: secrets.input).session()
+        let signIns = try session.signIns(.listSignIns)
+        let profiles = try session.profiles().filter { $0.owner != nil }
         let now = Int64(time(nil))
         if output.json {
-            try Console.result(json: Report(signIns: signIns.map { Row($0, now: now) }))
+            try Console.result(json: Report(signIns: signIns.map { Row($0, profiles, now: now) }))
         } else {
             output.show(
                 ["NAME", "ACCOUNT", "PROVIDER", "STATE"],
@@ -133,6 +137,12 @@ struct StatusCommand: ParsableCommand {
                         name, Console.printable(certificate.subject ?? "-"), certificate.server,
                         certificate.state(at: now),
                     ]
+                })
+            if !profiles.isEmpty { Console.result("\n") }
+            output.show(
+                ["NAME", "PROFILE", "IDENTIFIER", "INSTALLED"],
+                profiles.map {
+                    [$0.owner?.signIn ?? "", Console.printable($0.name), $0.identifier, Day.text($0.installed)]
                 })
             if signIns.isEmpty {
                 ListOptions.empty(
@@ -162,8 +172,10 @@ struct StatusCommand: ParsableCommand {
         let state: String
         let certificate: CertificateRow?
         let compliance: ComplianceRow?
+        /// The identifiers of the configuration profiles that it has brought.
+        let profiles: [String]
 
-        init(_ signIn: ListedSignIn, now: Int64) {
+        init(_ signIn: ListedSignIn, _ known: [ProfileRecord], now: Int64) {
             compliance = signIn.compliance.map { ComplianceRow($0) }
             name = signIn.name
             issuer = signIn.issuer
@@ -178,6 +190,7 @@ struct StatusCommand: ParsableCommand {
             hasEnded = signIn.hasEnded(at: now)
             state = signIn.state(at: now)
             certificate = signIn.certificate.map { CertificateRow($0, now: now) }
+            profiles = known.filter { $0.owner?.signIn == signIn.name }.map(\.identifier)
         }
     }
 
