@@ -57,6 +57,9 @@ public struct ChallengeError: Error, Sendable {
         case providerUnreachable
         /// The provider refused, or sent something that is not valid.
         case providerRefused
+        /// The provider issues no token before the organisation's protection policy is applied: remediate
+        /// ``ChallengeError/accountID`` with a ``ComplianceManager``, and sign in again.
+        case protectionPolicyRequired
         /// There is no sign-in of that name.
         case signInMissing
     }
@@ -91,6 +94,8 @@ public struct ChallengeError: Error, Sendable {
     public let listLine: String?
     /// How to correct the error.
     public let hint: String?
+    /// The account that a protection policy is for, with the code `protectionPolicyRequired`; otherwise nil.
+    public internal(set) var accountID: String?
     /// Overrides the fault that the code implies.
     private let blamed: Fault?
 
@@ -126,7 +131,7 @@ public struct ChallengeError: Error, Sendable {
             .peer
         case .siteNotAllowed, .methodNotAnswered, .nothingToAnswerWith, .homeMissing, .homeFaulty, .listFaulty,
             .vaultLocked, .vaultFaulty, .certificateFaulty, .profileFaulty, .nameInUse, .signInCancelled, .signInDenied,
-            .signInTimedOut:
+            .signInTimedOut, .protectionPolicyRequired:
             .configuration
         }
     }

@@ -48,9 +48,9 @@ extension ChallengeError {
         case .cancelled: .signInCancelled
         case .unavailable, .unreachable, .connectionFailed: .providerUnreachable
         case .unsupportedProvider, .issuerMismatch, .malformedResponse, .stateMismatch, .mixedUp, .wrongRedirect,
-            .interactionRequired, .invalidGrant, .invalidClient, .protectionPolicyRequired, .refused, .invalidIDToken,
-            .accountChanged:
+            .interactionRequired, .invalidGrant, .invalidClient, .refused, .invalidIDToken, .accountChanged:
             .providerRefused
+        case .protectionPolicyRequired: .protectionPolicyRequired
         }
     }
 

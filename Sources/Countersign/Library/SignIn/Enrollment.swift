@@ -64,6 +64,7 @@ public final class Enrollment: Sendable {
     /// - `userAgentFailed`, `signInCancelled`, `signInDenied`, `signInTimedOut`: the person was not signed in.
     /// - `providerUnreachable`, `providerRefused`: the provider is at fault, or does not know the client; or the
     ///   profile's EST service has issued no certificate.
+    /// - `protectionPolicyRequired`: apply the policy with a ``ComplianceManager``, and sign in again.
     /// - the codes of the home and the vault, before the person is asked if possible.
     @discardableResult
     public func signIn(
@@ -100,7 +101,7 @@ public final class Enrollment: Sendable {
             return AuthorizedEnrollment(try await flow.authorize(), flow, former, self)
         } catch {
             streams.finish()
-            throw try Self.converted(error)
+            throw try converted(error)
         }
     }
 
@@ -207,14 +208,20 @@ public final class Enrollment: Sendable {
         do {
             return try await body()
         } catch {
-            throw try Self.converted(error)
+            throw try converted(error)
         }
     }
 
     /// Throws `CancellationError` in place of the error that a cancellation has caused.
-    private static func converted(_ error: any Error) throws -> ChallengeError {
+    private func converted(_ error: any Error) throws -> ChallengeError {
         try Task.checkCancellation()
-        return ChallengeError(signingIn: error)
+        var converted = ChallengeError(signingIn: error)
+        if let error = error as? OAuthError, error.code == .protectionPolicyRequired {
+            let account = error.providerCode?.account ?? plan.name
+            converted.accountID = account
+            if plan.profile.compliance != nil { signIns.waitingForPolicy.withLock { $0[account] = plan } }
+        }
+        return converted
     }
 }
 

@@ -16,6 +16,10 @@ public struct EnrollmentProfile: Sendable {
         self.source = source
     }
 
+    /// The service that says whether this device complies with the organisation's policy; nil for none. It gets the
+    /// access token if the profile says so.
+    public var complianceService: String? { profile.compliance?.url.description }
+
     /// Reads a document that the program has, of at most 64 KiB. `source` says where it came from; the user sees it.
     /// Throws ``ChallengeError`` with the code `profileFaulty`, and line and column in its text.
     public init(_ document: some Sequence<UInt8>, source: String) throws(ChallengeError) {

@@ -25,6 +25,8 @@ public final class SignIns: Sendable {
     private let source: Source
     /// The vault, once it was opened without a controller.
     private let vault = Mutex<OpenVault?>(nil)
+    /// The plans of the sign-ins that require a protection policy first, by the account.
+    let waitingForPolicy = Mutex<[String: SignInPlan]>([:])
     /// Runs operations on the vault one at a time.
     private let queue = DispatchQueue(label: "countersign.sign-ins")
 
@@ -123,7 +125,9 @@ public final class SignIns: Sendable {
     /// Runs `body` with the vault on a thread that may block; nil if the home has none and `creates` is not set. Throws
     /// ``ChallengeError``, or `CancellationError` if the task was cancelled.
     func onVault<Value: Sendable>(
-        creates: Bool, _ body: @escaping @Sendable (SignInPlan.Vault?) throws -> Value
+        creates: Bool, isAbandoned gaveUp: @escaping @Sendable () -> Bool = { false },
+        report: @escaping @Sendable (RenewalProgress) -> Void = { _ in },
+        _ body: @escaping @Sendable (SignInPlan.Vault?) throws -> Value
     ) async throws -> Value {
         let isAbandoned = Atomic(false)
         let result: Result<Value, any Error> = await withTaskCancellationHandler {
@@ -131,7 +135,10 @@ public final class SignIns: Sendable {
                 queue.async { [self] in
                     continuation.resume(
                         returning: Result {
-                            try body(try door(creates: creates) { isAbandoned.load(ordering: .relaxed) })
+                            try body(
+                                try door(
+                                    creates: creates, report: report,
+                                    isAbandoned: { isAbandoned.load(ordering: .relaxed) || gaveUp() }))
                         })
                 }
             }
@@ -148,12 +155,15 @@ public final class SignIns: Sendable {
     }
 
     /// Operations on the vault. Ones that ask the provider end early if `isAbandoned` returns true.
-    private func door(creates: Bool, isAbandoned: @escaping @Sendable () -> Bool) throws -> SignInPlan.Vault? {
+    private func door(
+        creates: Bool, report: @escaping @Sendable (RenewalProgress) -> Void,
+        isAbandoned: @escaping @Sendable () -> Bool
+    ) throws -> SignInPlan.Vault? {
         guard let vault = try opened(creates: creates).flatMap(current) else { return nil }
         let operations = VaultOperations(home: home, vault: vault, now: ChallengeController.now)
         return { operation, secret in
             try operations.perform(
-                operation, secret: secret, OperationDialogue(report: { _ in }, isAbandoned: isAbandoned))
+                operation, secret: secret, OperationDialogue(report: report, isAbandoned: isAbandoned))
         }
     }
 

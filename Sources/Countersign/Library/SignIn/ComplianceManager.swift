@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignDeviceManagement
+import CountersignOAuth
+import CountersignSignIn
+import FoundationEssentials
+import Synchronization
+
+/// Has the policies of organisations applied on this device, so that their providers issue tokens.
+///
+/// While a device does not comply, no challenge of the sign-in is answered. Remediations run one at a time: another
+/// account waits, and a call for an account that waits or runs already gets the result of that one.
+public final class ComplianceManager: Sendable {
+    private let signIns: SignIns
+    private let delegate: (any ComplianceDelegate)?
+    private let languages: String
+    private let queue = Mutex(Queue())
+
+    private struct Queue {
+        /// Those that wait or run, by account; a silent one does not stand in for one that may ask a person.
+        var tasks: [Key: Task<ComplianceResult, any Error>] = [:]
+        var last: Task<Void, Never>?
+    }
+
+    private struct Key: Hashable {
+        let account: String
+        let isSilent: Bool
+    }
+
+    /// `languages` are those of the person, best first, such as `de-CH`; by default, those of the process's locale.
+    public init(_ signIns: SignIns, delegate: (any ComplianceDelegate)? = nil, languages: [String]? = nil) {
+        self.signIns = signIns
+        self.delegate = delegate
+        self.languages =
+            languages.map { $0.filter(Self.isTag).joined(separator: ", ") }.flatMap { $0.isEmpty ? nil : $0 }
+            ?? PreferredLanguages.field(in: signIns.environment)
+    }
+
+    /// RFC 5646, so that nothing else gets into the request.
+    private static func isTag(_ text: String) -> Bool {
+        (1...35).contains(text.utf8.count)
+            && text.utf8.allSatisfy {
+                ($0 | 0x20) &- UInt8(ascii: "a") < 26 || $0 &- UInt8(ascii: "0") < 10 || $0 == UInt8(ascii: "-")
+            }
+    }
+
+    /// Registers, enrols and applies the policy for an account in one call, and then gets its sign-in a new token.
+    ///
+    /// `accountID` is the part of the `homeAccountId` before the dot, the name of the sign-in, or
+    /// ``ChallengeError/accountID`` of an enrollment that requires a policy first. `silent`: no page is
+    /// opened; if a person has something to do, the status is
+    /// ``ComplianceResult/Status-swift.enum/interactionRequired``, and the caller decides whether to call this again,
+    /// not silently. `agent` shows the page. The result also goes to the delegate.
+    ///
+    /// Throws ``ChallengeError``: `signInMissing` if there is no sign-in of that account whose profile names a
+    /// compliance service, `userAgentFailed`, and the codes of the home and the vault. Throws `CancellationError` if
+    /// the task is cancelled; the remediation goes on then if others wait for it.
+    public func remediate(
+        accountID: String, silent: Bool, with agent: SignInAgent = .automatic
+    ) async throws -> ComplianceResult {
+        let key = Key(account: accountID, isSilent: silent)
+        let task = queue.withLock { queue in
+            if let running = queue.tasks[key] { return running }
+            let before = queue.last
+            let task = Task { [self] in
+                await before?.value
+                defer { self.queue.withLock { $0.tasks[key] = nil } }
+                return try await run(accountID, silent: silent, agent)
+            }
+            queue.tasks[key] = task
+            queue.last = Task { _ = await task.result }
+            return task
+        }
+        let result = try await task.value
+        try Task.checkCancellation()
+        return result
+    }
+
+    private func run(_ accountID: String, silent: Bool, _ agent: SignInAgent) async throws -> ComplianceResult {
+        let missing = ChallengeError(
+            .signInMissing, "there is no sign-in of this account with a compliance service",
+            hint: "list them with `countersign compliance status`")
+        let found = try await signIns.onVault(creates: false) { vault -> ListedSignIn? in
+            guard let vault else { return nil }
+            let all = try SignInPlan.signIns(vault(.listSignIns, nil)).filter { $0.compliance != nil }
+            return all.first { $0.compliance?.account == accountID } ?? all.first { $0.name == accountID }
+        }
+        guard let found, let text = found.profileText else {
+            guard let plan = signIns.waitingForPolicy.withLock({ $0[accountID] }) else { throw missing }
+            return try await remediate(plan, accountID, silent: silent, agent)
+        }
+        let plan: SignInPlan
+        do {
+            plan = try SignInPlan(SignInProfile(Array(text.utf8)), from: found.source, name: found.name)
+        } catch {
+            throw ChallengeError(signingIn: error)
+        }
+        let pages = try Pages(plan, agent, signIns.environment)
+        let operation = VaultOperation.remediateCompliance(
+            name: found.name, isSilent: silent, languages: languages,
+            seconds: ComplianceFlow.usualLimit.components.seconds)
+        do {
+            let report = try await signIns.onVault(
+                creates: false, isAbandoned: { pages.wasClosed },
+                report: { progress in
+                    if case .pageToOpen(let url) = progress { pages.open(url) }
+                }
+            ) { vault -> ComplianceReport in
+                guard let vault, case .compliance(let report) = try vault(operation, nil) else { throw missing }
+                return report
+            }
+            await pages.close()
+            return await delivered(report, accountID, found.name)
+        } catch {
+            await pages.close()
+            throw error
+        }
+    }
+
+    /// Before the first token: there is no stored sign-in yet.
+    private func remediate(
+        _ plan: SignInPlan, _ accountID: String, silent: Bool, _ agent: SignInAgent
+    ) async throws -> ComplianceResult {
+        let profile = plan.profile
+        guard
+            let flow = ComplianceFlow(
+                profile, client: try signIns.client(), languages: languages, now: ChallengeController.now)
+        else { throw ChallengeError(.profileFaulty, "the profile names no compliance service") }
+        let resolved: SignInFlow.Agent
+        do {
+            resolved = try agent.resolved(for: plan, environment: signIns.environment)
+        } catch {
+            throw ChallengeError(signingIn: error)
+        }
+        let show = ComplianceFlow.show(in: resolved, for: profile, report: { _ in })
+        let outcome = await flow.remediate(
+            ComplianceAccount(identifier: nil, user: accountID), token: nil, show: silent ? nil : show)
+        if outcome.status == .compliant { signIns.waitingForPolicy.withLock { $0[accountID] = nil } }
+        return await delivered(ComplianceReport(outcome), accountID, plan.name)
+    }
+
+    private func delivered(_ report: ComplianceReport, _ accountID: String, _ name: String) async -> ComplianceResult {
+        let result = ComplianceResult(report, accountID: accountID, name: name)
+        if report.restarts { await delegate?.saveState(before: result) }
+        await delegate?.remediated(result)
+        return result
+    }
+
+    /// The page of a remediation, in the agent.
+    private final class Pages: Sendable {
+        private let profile: SignInProfile
+        private let agent: SignInFlow.Agent
+        private let state = Mutex<(task: Task<Void, Never>?, wasClosed: Bool)>((nil, false))
+
+        init(_ plan: SignInPlan, _ agent: SignInAgent, _ environment: [String: String]) throws {
+            profile = plan.profile
+            do {
+                self.agent = try agent.resolved(for: plan, environment: environment)
+            } catch {
+                throw ChallengeError(signingIn: error)
+            }
+        }
+
+        var wasClosed: Bool { state.withLock { $0.wasClosed } }
+
+        func open(_ text: String) {
+            guard let url = try? EndpointURL(text, "the page", profile.transport),
+                profile.compliance?.pageOrigins.contains(url.origin) == true
+            else { return }
+            let show = ComplianceFlow.show(in: agent, for: profile, report: { _ in })
+            let task = Task.detached { [self] in
+                do {
+                    try await show(url)
+                } catch {
+                    if !Task.isCancelled { state.withLock { $0.wasClosed = true } }
+                }
+            }
+            state.withLock { $0.task = task }
+        }
+
+        func close() async {
+            let task = state.withLock { $0.task }
+            task?.cancel()
+            await task?.value
+        }
+    }
+}
+
+/// Hears about remediations.
+public protocol ComplianceDelegate: Sendable {
+    /// A remediation has ended.
+    func remediated(_ result: ComplianceResult) async
+
+    /// The organisation wants programs to start again, so that its policy takes effect: save what must not be lost. The
+    /// library itself needs no restart, and does not end the program.
+    func saveState(before result: ComplianceResult) async
+}
+
+extension ComplianceDelegate {
+    /// Does nothing.
+    public func saveState(before result: ComplianceResult) async {}
+}
+
+/// The end of a remediation.
+public struct ComplianceResult: Sendable, Hashable {
+    /// Whether the device complies, or why that is not known. Later versions may add cases, so include a `default` in
+    /// a `switch`.
+    public enum Status: String, Sendable, Hashable {
+        /// The token was asked for again.
+        case compliant
+        /// Show title and message. There is no token.
+        case notCompliant
+        /// The service cannot be reached.
+        case networkFailure
+        /// The service does not answer as it should.
+        case serviceFailure
+        /// The person has refused, or closed the page.
+        case userCancelled
+        /// A person has something to do: remediate again, not silently.
+        case interactionRequired
+    }
+
+    /// As given to ``ComplianceManager/remediate(accountID:silent:with:)``.
+    public let accountID: String
+    /// The name of the sign-in.
+    public let signIn: String
+    /// Whether the device complies.
+    public let status: Status
+    /// For the person, in their language if the service has it; never empty.
+    public let title: String
+    /// For the person, in their language if the service has it; never empty.
+    public let message: String
+    /// Where the person brings compliance about; nil if no page is known.
+    public let page: String?
+    /// No protection policy is assigned to the account, so that it will not get a token.
+    public let hasNoPolicy: Bool
+    /// Why there is no new access token although the device complies; nil if there is one.
+    public let tokenFailure: String?
+
+    init(_ report: ComplianceReport, accountID: String, name: String) {
+        self.accountID = accountID
+        signIn = name
+        status = Status(rawValue: report.status) ?? .serviceFailure
+        title = report.title
+        message = report.message
+        page = report.page
+        hasNoPolicy = report.hasNoPolicy
+        tokenFailure = report.tokenFailure
+    }
+}

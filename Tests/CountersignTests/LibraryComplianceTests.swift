@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignTestOrigin
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Countersign
+
+/// An app whose provider requires a protection policy.
+struct LibraryComplianceTests {
+    private final class Delegate: ComplianceDelegate {
+        let heard = Mutex<[String]>([])
+        func remediated(_ result: ComplianceResult) async { heard.withLock { $0.append("\(result.status)") } }
+        func saveState(before result: ComplianceResult) async { heard.withLock { $0.append("save") } }
+    }
+
+    private static func profile(_ service: ComplianceServer) -> [String: any Sendable] {
+        let compliance: [String: any Sendable] = ["url": service.url]
+        return ["compliance_service": compliance]
+    }
+
+    @Test func anAppRemediatesBeforeTheFirstToken() async throws {
+        let service = try ComplianceServer(["restart": true])
+        let home = try EnrollmentHome(["policy": service.policy])
+        let agent = SignInAgent.custom(EnrollmentHome.Browser(home))
+        let enrollment = try home.enrollment(Self.profile(service))
+        #expect(enrollment.profile.complianceService == service.url)
+        let error = await #expect(throws: ChallengeError.self) { try await enrollment.signIn(with: agent) }
+        #expect(error?.code == .protectionPolicyRequired && error?.accountID == "jdoe@acme.example")
+
+        let delegate = Delegate()
+        let manager = ComplianceManager(home.signIns, delegate: delegate, languages: ["de-CH", "x\r\ny"])
+        let silent = try await manager.remediate(accountID: "jdoe@acme.example", silent: true, with: agent)
+        #expect(silent.status == .interactionRequired && silent.title == "Anmelden" && !silent.message.isEmpty)
+        #expect(silent.page?.hasPrefix("http://127.0.0.1:\(service.port)/page") == true)
+        let done = try await manager.remediate(accountID: "jdoe@acme.example", silent: false, with: agent)
+        #expect(done.status == .compliant && done.title == "Alles bereit")
+        #expect(delegate.heard.withLock { $0 } == ["interactionRequired", "save", "compliant"])
+        #expect(service.requests[0].language == "de-CH")
+        #expect(try await enrollment.signIn(with: agent).account == "jdoe@acme.example")
+
+        // Now the account has its identifier, and its sign-in gets a new token.
+        let token = try home.vault.tokens["work"]
+        let again = try await manager.remediate(accountID: "object-1", silent: false, with: agent)
+        #expect(again.status == .compliant && again.signIn == "work" && again.tokenFailure == nil)
+        #expect(try home.vault.tokens["work"]?.token != token?.token)
+        await #expect(throws: ChallengeError.self) {
+            try await manager.remediate(accountID: "somebody", silent: true, with: agent)
+        }
+    }
+
+    /// The page is closed only when the other call has been made.
+    private final class Waiting: UserAgent {
+        let home: EnrollmentHome
+        let isCalled = Mutex(false)
+        init(_ home: EnrollmentHome) { self.home = home }
+        func show(_ page: SignInPage) async throws {
+            while !isCalled.withLock({ $0 }) { await Task.yield() }
+            try await EnrollmentHome.Browser(home).show(page)
+        }
+    }
+
+    @Test func aRepeatedCallForAnAccountJoinsTheFirst() async throws {
+        let service = try ComplianceServer()
+        let home = try EnrollmentHome()
+        try await home.signIn(Self.profile(service))
+        let delegate = Delegate()
+        let manager = ComplianceManager(home.signIns, delegate: delegate)
+        let agent = Waiting(home)
+        async let first = manager.remediate(accountID: "object-1", silent: false, with: .custom(agent))
+        while service.requests.isEmpty { await Task.yield() }
+        async let second = manager.remediate(accountID: "object-1", silent: false, with: .custom(agent))
+        agent.isCalled.withLock { $0 = true }
+        let results = try await [first, second]
+        #expect(results[0] == results[1] && results[0].status == .compliant)
+        #expect(service.requests.count { $0.action == "remediate" } == 1)
+        #expect(delegate.heard.withLock { $0 } == ["compliant"])
+    }
+}
