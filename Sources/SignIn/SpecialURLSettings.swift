@@ -37,9 +37,12 @@ package struct SpecialURLSettings: Equatable, Sendable {
     private static let maximumHeaders = 8
     private static let maximumParameters = 16
     private static let maximumHeaderBytes = 4096
-    /// Fields that the window sets itself, or that identify the person.
+    /// What a window accepts of a request: its limits are a little higher.
+    static let maximumRequestHeaders = 16
+    static let maximumRequestBytes = 60 << 10
+    /// Fields that the window sets itself.
     private static let reserved: Set<String> = [
-        "authorization", "connection", "content-length", "cookie", "host", "origin", "proxy-authorization", "referer",
+        "connection", "content-length", "cookie", "host", "origin", "proxy-authorization", "referer",
         "transfer-encoding", "upgrade", "user-agent",
     ]
 
@@ -60,7 +63,7 @@ package struct SpecialURLSettings: Equatable, Sendable {
         hosts = try SignInProfile.origins("hosts", &reader, upTo: Self.maximumHosts)
         handoffHosts = try SignInProfile.origins("handoff_hosts", &reader, upTo: Self.maximumHosts)
         headers = try Self.members("headers", &reader, upTo: Self.maximumHeaders) { name, value in
-            guard !name.isEmpty, name.utf8.allSatisfy(Self.isToken), !Self.reserved.contains(name.lowercased()) else {
+            guard Self.isName(name), name.lowercased() != "authorization" else {
                 return "is not the name of a field that can be added"
             }
             guard value.utf8.count <= Self.maximumHeaderBytes, value.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
@@ -95,6 +98,11 @@ package struct SpecialURLSettings: Equatable, Sendable {
             }
             return (member.name, text)
         }
+    }
+
+    /// Whether the window accepts a field of this name.
+    static func isName(_ name: String) -> Bool {
+        !name.isEmpty && name.utf8.allSatisfy(isToken) && !reserved.contains(name.lowercased())
     }
 
     /// RFC 9110 §5.6.2.

@@ -46,7 +46,7 @@ package struct SiteRule: Equatable, Sendable {
     static let brokerWord = "broker"
     /// The sites that may get the header of the identity broker: Microsoft's sign-in pages in the public cloud. The
     /// header proves the person's primary refresh token, so that a site which receives it can sign in as that person.
-    static let brokerSites = ["https://login.microsoftonline.com"]
+    package static let brokerSites = ["https://login.microsoftonline.com"]
 
     /// The words of `answer=`; empty for `none`.
     package var answerWords: [String] { answer.map(\.rawValue) + (usesBroker ? [Self.brokerWord] : []) }

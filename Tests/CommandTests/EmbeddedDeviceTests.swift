@@ -99,17 +99,18 @@ import Testing
         #expect(!result.said.contains("canary"), "\(result.said)")
     }
 
-    /// The token does not follow a redirect to another origin, which WebKit's would.
-    @Test func theTokenDoesNotFollowARedirectToAnotherOrigin() throws {
+    /// WebKit's would.
+    @Test func theTokenDoesNotFollowARedirect() throws {
         let mdm = try MDMServer([
             "/portal": [.redirect(to: "msauth://installProfile", [("x-install-url", "MDM/install"), Self.token])],
-            "/install": [.redirect(to: "OTHER/record")],
+            "/install": [.redirect(to: "MDM/next")], "/next": [.redirect(to: "OTHER/record")],
             "/record": [.page("Elsewhere", "<script>location = 'msauth://profileComplete'</script>")],
         ])
         let bench = try bench(mdm, first: ["msauth://compliance?cpurl=MDM%2Fportal"])
         let result = try enroll(bench)
         #expect(result.status == 0, "\(result.said)")
         #expect(mdm.requests("/install").map { $0.fields["x-intune-authtoken"] } == [Self.token.1])
+        #expect(mdm.requests("/next").map { $0.fields["x-intune-authtoken"] } == [nil])
         let record = mdm.requests("/record")
         #expect(!record.isEmpty && record.allSatisfy { $0.origin == "other" })
         #expect(record.allSatisfy { $0.fields["x-intune-authtoken"] == nil }, "\(record)")
@@ -181,11 +182,14 @@ import Testing
                     "Start",
                     """
                     <iframe src="msauth://wpj?username=a"></iframe><iframe src="MDM/frame"></iframe>
+                    <object data="msauth://wpj?username=c"></object><embed src="msauth://wpj?username=d">
+                    <object data="MDM/object"></object>
                     <iframe src="OTHER/frame"></iframe>
                     <script>setTimeout(() => { location = 'msauth://compliance?cpurl=MDM%2Fportal' }, 1500)</script>
                     """)
             ],
             "/frame": [.redirect(to: "msauth://wpj?username=b")],
+            "/object": [.redirect(to: "msauth://wpj?username=e")],
             "/portal": [.redirect(to: "msauth://profileComplete")],
         ])
         let result = try enroll(bench(mdm, first: ["MDM/start"]))

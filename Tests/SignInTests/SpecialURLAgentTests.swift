@@ -151,6 +151,32 @@ import Testing
         }
     }
 
+    @Test func aBurstOpensTheBrowserOnce() async throws {
+        let browser = try folder.write(
+            program: "browser", "#!/bin/sh\nprintf '%s\\n' \"$1\" >> \(folder.file("opened"))\n")
+        let script = """
+            i=0
+            while [ $i -lt 100 ]; do special "browser://evil.example/$i"; i=$((i + 1)); done
+            \(Self.ends)
+            """
+        await #expect(throws: (any Error).self) {
+            try await run(script) { $0.handler = { OtherBrowser(own: $0, program: browser) } }
+        }
+        #expect(TextFile.lines(folder.file("opened")) == ["https://evil.example/0"])
+    }
+
+    @Test func aWalletIsAskedForAFewTimesOnly() async throws {
+        let browser = try folder.write(
+            program: "browser", "#!/bin/sh\nprintf '%s\\n' \"$1\" >> \(folder.file("opened"))\n")
+        let error = await #expect(throws: DeviceManagementError.self) {
+            try await run("for i in 1 2 3 4 5 6; do special \"openid-vc://$i\"; done; \(Self.ends)") {
+                $0.handler = { OtherBrowser(own: $0, program: browser) }
+            }
+        }
+        #expect(error?.detail.contains("without end") == true)
+        #expect(TextFile.lines(folder.file("opened")).count == 4)
+    }
+
     @Test(arguments: [(true, 1), (false, 2)])
     func aTokenIsAskedForTwiceAtMost(succeeds: Bool, attempts: Int) async throws {
         let asked = Mutex(0)
@@ -299,6 +325,29 @@ import Testing
         #expect(heard("second").last == #"{"type":"cancel"}"#)
     }
 
+    /// The question about a profile ends with the sign-in.
+    @Test(arguments: ["window", "timeLimit"])
+    func aQuestionAboutAProfileDoesNotKeepAnEndedSignIn(reason: String) async throws {
+        await #expect(throws: SignInError.self) {
+            try await run(
+                "\(Self.installs); while [ ! -s \(folder.file("asked")) ]; do sleep 0.05; done; closed \(reason)",
+                second: """
+                    say '{"content":"PHBsaXN0Lz4=","type":"profile","url":"https://mdm.example/p"}'; hear
+                    echo asked > \(folder.file("asked")); hear; closed cancel
+                    """
+            ) { $0.installer = PatientInstaller() }
+        }
+        #expect(heard("second").last == #"{"type":"cancel"}"#)
+    }
+
+    /// Waits for an answer that does not come.
+    private struct PatientInstaller: ProfileInstalling {
+        func install(_ document: [UInt8], for signIn: String) async throws -> String {
+            try await Task.sleep(for: .seconds(86_400))
+            return ""
+        }
+    }
+
     // MARK: Headers
 
     private final class Doors: Sendable {
@@ -313,7 +362,10 @@ import Testing
     }
 
     /// Shows a page to a main window that runs `main` after the proxy has seen `responses`.
-    private func run(_ main: String, after responses: @escaping @Sendable (Doors) -> Void) async throws -> Doors {
+    @discardableResult
+    private func run(
+        _ main: String, failing detail: String = "closed", after responses: @escaping @Sendable (Doors) -> Void
+    ) async throws -> Doors {
         let doors = Doors()
         let go = folder.file("go")
         let path = try folder.write(
@@ -361,7 +413,8 @@ import Testing
                 responses(doors)
                 _ = FileManager.default.createFile(atPath: go, contents: nil)
             }, judge: { _ in .foreign }, answer: { _ in nil })
-        await #expect(throws: (any Error).self) { try await agent.show(page) }
+        let error = await #expect(throws: (any Error).self) { try await agent.show(page) }
+        #expect("\(error.map { "\($0)" } ?? "")".contains(detail), "\(String(describing: error))")
         return doors
     }
 
@@ -378,7 +431,7 @@ import Testing
         }
         #expect(second.contains(#""url":"https://mdm.example/new""#), "\(second)")
         #expect(second.contains(#""headers":{"X-Intune-AuthToken":"secret"}"#), "\(second)")
-        #expect(second.contains("127.0.0.1:2") && !second.contains("specialURLs\":false"))
+        #expect(second.contains("127.0.0.1:2"))
         #expect(TextFile.lines(folder.file("seen"))[0].contains("127.0.0.1:1"))
         #expect(doors.closings.withLock { $0 } == 1)
     }
@@ -398,10 +451,13 @@ import Testing
         #expect(second.contains(#""url":"https://mdm.example/install""#), "\(second)")
         #expect(second.contains(#""headers":{"x-ms-aswebauth-handoff-token":"secret"}"#), "\(second)")
         #expect(second.contains(#""profileDownloads":true"#))
+        #expect(TextFile.lines(folder.file("seen")).count == 2)
     }
 
     @Test func aHeaderThatNoRequestCanHaveEndsTheSignIn() async throws {
-        _ = try await run("say '{\"type\":\"specialURL\",\"url\":\"msauth://installProfile\"}'") { doors in
+        _ = try await run(
+            "say '{\"type\":\"specialURL\",\"url\":\"msauth://installProfile\"}'", failing: "not printable ASCII"
+        ) { doors in
             doors.send(
                 [("X-Install-Url", "https://mdm.example/new"), ("X-Intune-AuthToken", "se\u{e9}cret")],
                 from: "mdm.example")

@@ -3,6 +3,7 @@
 import CountersignBroker
 import CountersignCryptography
 package import CountersignSignIn
+import CountersignSitePolicy
 import Glibc
 import Synchronization
 
@@ -11,10 +12,15 @@ package final class BrokerTransfer: Sendable {
     private let profile: SignInProfile
     private let environment: [String: String]
     private let account: String?
+    private let choose: (@Sendable ([String]) async -> Int?)?
     private let found = Mutex<BrokerSignIn.Result?>(nil)
 
-    /// `account` is the user name at the broker; nil for the only account.
-    package init(_ profile: SignInProfile, _ environment: [String: String], account: String?) {
+    /// `account` is the user name at the broker; nil for the only account, or the one that `choose` chooses.
+    package init(
+        _ profile: SignInProfile, _ environment: [String: String], account: String?,
+        choose: (@Sendable ([String]) async -> Int?)? = nil
+    ) {
+        self.choose = choose
         self.profile = profile
         self.environment = environment
         self.account = account
@@ -23,9 +29,10 @@ package final class BrokerTransfer: Sendable {
     /// The broker's tokens, once ``run()`` has returned.
     package var result: BrokerSignIn.Result? { found.withLock { $0 } }
 
-    /// Whether there is a broker on the session bus that answers. A bus without one costs no time; a broker has five
-    /// seconds.
+    /// Whether the provider is one whose tokens the broker has, and there is a broker on the session bus that answers.
+    /// A bus without one costs no time; a broker has five seconds.
     package func isPossible() async -> Bool {
+        guard SiteRule.brokerSites.contains("https://\(profile.issuer.url.origin.authority)") else { return false }
         let environment = environment
         return await Task.detached {
             do throws(BrokerError) {
@@ -43,7 +50,7 @@ package final class BrokerTransfer: Sendable {
     package func run() async throws {
         let broker = BrokerSignIn(profile, environment: environment) { Int64(time(nil)) }
         let result = try await broker.run(
-            account: account, isInteractive: BrokerSignIn.isInteractive(environment), choose: nil)
+            account: account, isInteractive: BrokerSignIn.isInteractive(environment), choose: choose)
         found.withLock { $0 = result }
     }
 }

@@ -2,7 +2,8 @@
 
 /// Installs the configuration profiles that device management hands out during a sign-in.
 package protocol ProfileInstalling: Sendable {
-    /// Shows the profile to the person, asks, and installs it, or nothing of it.
+    /// Shows the profile to the person, asks, and installs it, or nothing of it. If its task is cancelled while the
+    /// person is asked, it ends at once, and throws.
     ///
     /// - Parameters:
     ///   - document: The profile as it was delivered: an XML property list, plain or in signed CMS. At most 1 MiB; not

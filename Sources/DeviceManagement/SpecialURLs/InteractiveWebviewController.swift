@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
+import CountersignCryptography
 
 /// The steps between the web view and its handler, in their order. It has the session's state, and owns the window of
 /// the current system session.
@@ -12,6 +13,7 @@ package actor InteractiveWebviewController {
     private let rules: SpecialURLRules
     package private(set) var state = InteractiveWebviewState()
     private var lastHeaders = ResponseHeaders()
+    private var lastResponder: Origin?
     private var session: Task<String, any Error>?
 
     package init(_ handler: any InteractiveWebviewHandler, _ rules: SpecialURLRules) {
@@ -22,6 +24,7 @@ package actor InteractiveWebviewController {
     /// A response has arrived in the view. The result is an action if its headers ask for a second window.
     package func responseReceived(_ headers: ResponseHeaders, from origin: Origin) -> WebviewAction {
         lastHeaders = headers
+        lastResponder = origin
         handler.responseReceived(headers)
         switch BrowserHandoff(of: headers, from: origin, rules) {
         case .none, .ignored: return .noop
@@ -33,6 +36,7 @@ package actor InteractiveWebviewController {
     /// The view is about to go to `url`, which is special. Returns the view's action.
     package func action(for url: String) async -> WebviewAction {
         state.responseHeaders = lastHeaders
+        state.responder = lastResponder
         let special: SpecialURL?
         do {
             special = try SpecialURL(url)
@@ -50,11 +54,20 @@ package actor InteractiveWebviewController {
         do {
             try await handler.retryInBroker(for: special, state)
         } catch {
-            return .fail(error as? DeviceManagementError ?? handler.genericError)
+            return .fail(failure(error))
         }
         state.isTransferredToBroker = true
         handler.dismissView()
         return .dismiss
+    }
+
+    /// An error of the handler's, with its text.
+    private func failure(_ error: any Error) -> DeviceManagementError {
+        switch error {
+        case let error as DeviceManagementError: error
+        case let error as any CodedError: DeviceManagementError(.brokerRequired, error.detail, hint: error.hint)
+        default: handler.genericError
+        }
     }
 
     /// Returns the error that ends the sign-in, if any.
@@ -71,7 +84,7 @@ package actor InteractiveWebviewController {
                 guard state.brtAttemptCount == InteractiveWebviewState.maximumBRTAttempts || error is CancellationError
                 else { continue }
                 guard !handler.continuesWithoutBrokerRefreshToken(after: error) else { return nil }
-                return error as? DeviceManagementError ?? handler.genericError
+                return failure(error)
             }
         }
         return nil

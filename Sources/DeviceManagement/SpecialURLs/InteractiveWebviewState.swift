@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChallenges
+
 /// What is known about a sign-in in the web view when a special URL appears.
 package struct InteractiveWebviewState: Equatable, Sendable {
     /// At most this many attempts to obtain a broker refresh token are made in a session: one, and one more.
@@ -11,6 +13,8 @@ package struct InteractiveWebviewState: Equatable, Sendable {
     package var brtAcquired = false
     /// Those of the response before the special URL. If a redirect led to it, that is the redirect.
     package var responseHeaders = ResponseHeaders()
+    /// Whose response that was; nil if there was none.
+    package var responder: Origin?
     /// The identifier that device management has given to this device in this session.
     package var deviceIdentifier: String?
     /// Whether the broker goes on with the sign-in.

@@ -98,6 +98,8 @@ package enum SpecialURLViewActionResolver {
     ) throws(DeviceManagementError) -> WebviewAction {
         let header = "X-Install-Url"
         let page: EndpointURL
+        // A frame may have opened the URL, so the token goes where its own response says, or back to its origin.
+        var mayHaveToken = true
         if let text = state.responseHeaders[header] {
             page = try rules.page(text, header)
         } else {
@@ -106,9 +108,10 @@ package enum SpecialURLViewActionResolver {
             guard try url.parameter("requireASWebAuthenticationSession")?.lowercased() == "true" else {
                 return .loadRequest(WebviewRequest(page))
             }
+            mayHaveToken = page.origin == state.responder
         }
         let token = "X-Intune-AuthToken"
-        let headers = state.responseHeaders[token].map { [AdditionalHeader(token, $0)] } ?? []
+        let headers = mayHaveToken ? state.responseHeaders[token].map { [AdditionalHeader(token, $0)] } ?? [] : []
         return .openAuthenticationSession(
             AuthenticationSessionRequest(page, headers: headers, purpose: .installProfile))
     }

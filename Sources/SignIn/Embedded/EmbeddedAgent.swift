@@ -72,7 +72,7 @@ package struct EmbeddedAgent: UserAgent {
                         + "tokens for their installation, do not arrive"))
         }
         let session = SystemSession(
-            environment: environment, page: page, origins: support.origins(of: page), door: doors?.session,
+            environment: environment, page: page, origins: support.origins(of: page), door: doors?.session ?? door,
             installer: support.installer, signIn: support.signIn, closingLimit: closingLimit)
         let flow = SpecialURLFlow(support, page, environment: environment) { try await session.run($0) }
         feed.connect { flow.received($0) }
@@ -159,9 +159,7 @@ private final class Visit: Sendable {
 
     /// Closes the window. `error` ends the sign-in, unless it has ended already.
     private func fail(_ error: any Error) {
-        guard !isClosing.withLock({ $0 }) else { return }
-        failure.withLock { $0 = $0 ?? error }
-        end(with: .cancel)
+        end(with: .cancel, error)
     }
 
     private func redirected(to url: String) {
@@ -191,10 +189,12 @@ private final class Visit: Sendable {
     func cancel() { end(with: .cancel) }
 
     /// Also ends a question at once: the person cannot answer it any more, and may be typing with the echo off.
-    private func end(with command: WebViewCommand) {
+    private func end(with command: WebViewCommand, _ error: (any Error)? = nil) {
         dialogue.end()
+        flow?.end()
         let isFirst = isClosing.withLock { isClosing in
             defer { isClosing = true }
+            if !isClosing, let error { failure.withLock { $0 = error } }
             return !isClosing
         }
         guard isFirst else { return }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
+import CountersignCryptography
 import CountersignDeviceManagement
 import CountersignOAuth
 import Synchronization
@@ -38,7 +39,14 @@ final class SpecialURLFlow: Sendable {
     private let inputs: AsyncStream<Input>
     private let input: AsyncStream<Input>.Continuation
     private let session = Mutex<(number: Int, task: Task<Void, Never>?)>((0, nil))
-    private let counts = Mutex<(urls: Int, repetitions: Int)>((0, 0))
+    private let counts = Mutex<(urls: Int, repetitions: Int, external: Int)>((0, 0, 0))
+    /// Whether the sign-in has its result. What was reported before and is not carried out yet, is not any more.
+    private let isOver = Mutex(false)
+    /// The page of the second window that is open.
+    private let openPage = Mutex<String?>(nil)
+
+    /// How often the desktop is asked to open something that is not a page for the window.
+    private static let maximumExternal = 4
 
     init(
         _ support: SpecialURLSupport, _ page: SignInPage, environment: [String: String],
@@ -71,30 +79,39 @@ final class SpecialURLFlow: Sendable {
     }
 
     /// The window wants to go to a special URL.
-    func met(_ url: String) { input.yield(.special(url)) }
+    func met(_ url: String) {
+        let count = counts.withLock { counts in
+            counts.urls += 1
+            return counts.urls
+        }
+        if count <= Self.maximumURLs + 1 { input.yield(.special(url)) }
+    }
 
     func received(_ response: ResponseFeed.Response) {
         guard origins.contains(response.origin) else { return }
         input.yield(.response(response))
     }
 
-    /// The window is closed.
-    func end() { input.finish() }
+    /// The sign-in has its result, or the window is closed.
+    func end() {
+        isOver.withLock { $0 = true }
+        input.finish()
+    }
 
     /// Returns after ``end()``, when the second window is closed, too.
     func run(_ view: View) async {
-        for await input in inputs {
+        for await input in inputs where !isOver.withLock({ $0 }) {
             switch input {
             case .response(let response):
                 await perform(await controller.responseReceived(response.headers, from: response.origin), view)
             case .special(let url): await decide(url, view)
             case .callback(let url, let number):
                 guard session.withLock({ $0.number }) == number else { break }
-                page.report(.sessionEnded)
+                sessionEnded()
                 await navigate(to: url, view)
             case .sessionFailed(let error, let number):
                 guard session.withLock({ $0.number }) == number else { break }
-                page.report(.sessionEnded)
+                sessionEnded()
                 view.fail(error)
             }
         }
@@ -110,17 +127,10 @@ final class SpecialURLFlow: Sendable {
     // MARK: Actions
 
     private func decide(_ url: String, _ view: View) async {
-        let isTooMuch = counts.withLock { counts in
-            counts.urls += 1
-            return counts.urls > Self.maximumURLs
-        }
-        guard !isTooMuch else {
-            return view.fail(
-                DeviceManagementError(
-                    .malformed, "the provider's pages have opened more than \(Self.maximumURLs) special URLs"))
-        }
+        guard counts.withLock({ $0.urls }) <= Self.maximumURLs else { return view.fail(Self.tooMany) }
         let special = try? SpecialURL(url)
-        page.report(.specialURL(special?.subject ?? "switch_browser"))
+        let kind = isSpecial(url) ? "switch_browser" : "\(url.prefix { $0 != ":" }): (malformed)"
+        page.report(.specialURL(special?.subject ?? PageText.printable(kind)))
         let before = await controller.state
         let action = await controller.action(for: url)
         let state = await controller.state
@@ -136,6 +146,11 @@ final class SpecialURLFlow: Sendable {
         case .loadRequest(let request): load(request.url, request.headers, view)
         case .openAuthenticationSession(let request): await open(request, view)
         case .openExternalBrowser(let url, let keepsView):
+            let count = counts.withLock { counts in
+                counts.external += 1
+                return counts.external
+            }
+            guard count <= Self.maximumExternal else { return view.fail(Self.tooMany) }
             do {
                 try await handler.openExternalBrowser(url)
             } catch {
@@ -153,6 +168,10 @@ final class SpecialURLFlow: Sendable {
         }
     }
 
+    private static let tooMany = DeviceManagementError(
+        .malformed, "the provider's pages ask for device management without end",
+        hint: "ask the organisation's administrators; nothing more was opened")
+
     private func load(_ url: EndpointURL, _ headers: [AdditionalHeader], _ view: View) {
         if let fault = fault(in: url, headers) { return view.fail(fault) }
         view.load(url.description, headers)
@@ -163,15 +182,35 @@ final class SpecialURLFlow: Sendable {
         guard origins.contains(url.origin) else {
             return DeviceManagementError(.foreignPage, "\(url.origin) is not one of the profile's hosts")
         }
-        guard let wrong = headers.first(where: { !$0.value.utf8.allSatisfy { (0x20...0x7E).contains($0) } }) else {
-            return nil
+        guard headers.count <= SpecialURLSettings.maximumRequestHeaders,
+            headers.reduce(url.description.utf8.count, { $0 + $1.name.utf8.count + $1.value.utf8.count })
+                <= SpecialURLSettings.maximumRequestBytes
+        else { return DeviceManagementError(.malformed, "the page asks for a request that is too large") }
+        for header in headers {
+            guard SpecialURLSettings.isName(header.name) else {
+                return DeviceManagementError(
+                    .malformed, "\(PrintableText.quote(header.name)) is not a field that can be added to a request")
+            }
+            guard header.value.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
+                return DeviceManagementError(.malformed, "the value of \(header.name) is not printable ASCII")
+            }
         }
-        return DeviceManagementError(.malformed, "the value of \(wrong.name) is not printable ASCII")
+        return nil
     }
 
     /// A session that is still open is closed.
     private func open(_ request: AuthenticationSessionRequest, _ view: View) async {
         if let fault = fault(in: request.url, request.headers) { return view.fail(fault) }
+        // A page that waits for the second window may be loaded again and again.
+        let address = request.url.description
+        guard openPage.withLock({ $0 }) != address else { return }
+        let isTooMuch = counts.withLock { counts in
+            counts.urls += 1
+            return counts.urls > Self.maximumURLs
+        }
+        guard !isTooMuch else { return view.fail(Self.tooMany) }
+        if openPage.withLock({ $0 }) != nil { sessionEnded() }
+        openPage.withLock { $0 = address }
         let former = session.withLock { $0.task }
         former?.cancel()
         await former?.value
@@ -189,6 +228,11 @@ final class SpecialURLFlow: Sendable {
                 }
             }
         }
+    }
+
+    private func sessionEnded() {
+        openPage.withLock { $0 = nil }
+        page.report(.sessionEnded)
     }
 
     /// The next navigation of the window, which a second window has led to.

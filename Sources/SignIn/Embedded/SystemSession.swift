@@ -26,16 +26,19 @@ struct SystemSession: Sendable {
         if let door, !isPlain { words += ["--ca-bundle", door.bundle] }
         if isPlain { words.append("--loopback-http") }
         let view = try WebViewProcess(words, environment: environment)
+        let profiles = ProfileQueue()
         let result: Result<String, any Error> = await withTaskCancellationHandler {
             do {
-                return .success(try await events(view, request, isPlain ? nil : door?.proxy))
+                return .success(try await events(view, request, isPlain ? nil : door?.proxy, profiles))
             } catch {
                 return .failure(error)
             }
         } onCancel: {
+            profiles.end()
             view.send(.cancel)
             view.kill(after: closingLimit)
         }
+        profiles.end()
         _ = await view.end()
         return try result.get()
     }
@@ -55,11 +58,9 @@ struct SystemSession: Sendable {
     }
 
     private func events(
-        _ view: WebViewProcess, _ request: AuthenticationSessionRequest, _ proxy: Secret?
+        _ view: WebViewProcess, _ request: AuthenticationSessionRequest, _ proxy: Secret?, _ profiles: ProfileQueue
     ) async throws -> String {
         var callback: String?
-        let profiles = ProfileQueue()
-        defer { profiles.end() }
         while true {
             switch await view.next() {
             case .end: throw SignInError(.environment, "the second window ended unexpectedly")
@@ -85,6 +86,7 @@ struct SystemSession: Sendable {
                     view.kill(after: closingLimit)
                 case .profile(_, let content): deliver(content, to: view, profiles)
                 case .closed(let reason):
+                    if [.cancel, .timeLimit, .inputEnded].contains(reason) { profiles.end() }
                     let isInstalled = await profiles.isInstalled()
                     if let callback { return callback }
                     // The person is done when the profile is installed, whether or not the page goes on.
@@ -141,22 +143,30 @@ struct SystemSession: Sendable {
 
 /// The profiles of one window, which are installed one after the other.
 private final class ProfileQueue: Sendable {
-    private let last = Mutex<Task<Bool, Never>?>(nil)
+    private let state = Mutex<(tasks: [Task<Bool, Never>], hasEnded: Bool)>(([], false))
 
     func add(_ install: @escaping @Sendable () async -> Bool) {
-        last.withLock { last in
-            let former = last
-            last = Task {
-                let wasInstalled = await former?.value ?? false
-                guard !Task.isCancelled else { return wasInstalled }
-                return await install() || wasInstalled
-            }
+        state.withLock { state in
+            guard !state.hasEnded else { return }
+            let former = state.tasks.last
+            state.tasks.append(
+                Task {
+                    let wasInstalled = await former?.value ?? false
+                    guard !Task.isCancelled else { return wasInstalled }
+                    return await install() || wasInstalled
+                })
         }
     }
 
     /// Whether one was installed. Waits for those in progress.
-    func isInstalled() async -> Bool { await last.withLock { $0 }?.value ?? false }
+    func isInstalled() async -> Bool { await state.withLock { $0.tasks.last }?.value ?? false }
 
-    /// An installation in progress learns that nobody waits for it any more.
-    func end() { last.withLock { $0 }?.cancel() }
+    /// Cancels those in progress, and begins no other.
+    func end() {
+        let tasks = state.withLock { state in
+            state.hasEnded = true
+            return state.tasks
+        }
+        for task in tasks { task.cancel() }
+    }
 }

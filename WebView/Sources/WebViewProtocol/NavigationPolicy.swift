@@ -41,9 +41,10 @@ package struct NavigationPolicy: Equatable, Sendable {
         return .refuse(origin.scheme == "http" ? .insecure : .origin)
     }
 
-    /// A Content-Security-Policy (CSP3 §6.4.3) for every document: frames load from the allowed origins only.
+    /// A Content-Security-Policy (CSP3 §6.4.3) for every document: frames load from the allowed origins only. There are
+    /// no `object` and `embed` elements, whose navigations are like those of frames.
     package var contentSecurityPolicy: String {
-        "frame-src " + allowedOrigins.map(\.description).joined(separator: " ")
+        "frame-src " + allowedOrigins.map(\.description).joined(separator: " ") + "; object-src 'none'"
     }
 
     /// Schemes with a meaning of their own in device enrolment.

@@ -22,10 +22,10 @@ extension SignInWindow {
         program.report(.navigationRefused(url: PageURL(text)?.withoutSecrets ?? "", why: why))
     }
 
-    /// WebKit would send the fields of the first request to other origins, too. This load starts again without them.
+    /// WebKit would send the fields of the first request with a redirect, too. This load starts again without them.
     private func isRedirectWithHeaders(_ text: String, isRedirect: Bool) -> Bool {
-        guard isRedirect, let headersOrigin, PageURL(text).flatMap(Origin.init) != headersOrigin else { return false }
-        self.headersOrigin = nil
+        guard isRedirect, hasHeaders else { return false }
+        hasHeaders = false
         webkit_web_view_load_uri(view, text)
         return true
     }
@@ -37,7 +37,7 @@ extension SignInWindow {
             showMessage("")
             if let event = progress.started(url: url) { program.report(event) }
         case WEBKIT_LOAD_COMMITTED:
-            headersOrigin = nil
+            hasHeaders = false
             bridge.forget()
             showOrigin(webkit_web_view_get_uri(view).map { String(cString: $0) } ?? "")
         case WEBKIT_LOAD_FINISHED:

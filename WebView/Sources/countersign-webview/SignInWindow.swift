@@ -11,8 +11,8 @@ final class SignInWindow {
     let view: UnsafeMutablePointer<WebKitWebView>?
     let bridge: MessageBridge
     var progress = LoadProgress()
-    /// Where the fields of the load in progress may go.
-    var headersOrigin: Origin?
+    /// Whether the first request of the load in progress has fields of its own.
+    var hasHeaders = false
     private let window: UnsafeMutablePointer<GtkWindow>?
     private let originLabel: OpaquePointer?
     private let failureLabel: OpaquePointer?
@@ -65,11 +65,10 @@ final class SignInWindow {
     }
 
     func load(_ page: PageRequest) {
-        guard !page.headers.isEmpty else {
-            headersOrigin = nil
+        hasHeaders = !page.headers.isEmpty
+        guard hasHeaders else {
             return webkit_web_view_load_uri(view, page.url)
         }
-        headersOrigin = PageURL(page.url).flatMap(Origin.init)
         let request = webkit_uri_request_new(page.url)
         let headers = webkit_uri_request_get_http_headers(request)
         for (name, value) in page.headers { soup_message_headers_replace(headers, name, value) }

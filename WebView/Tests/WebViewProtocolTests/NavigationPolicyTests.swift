@@ -118,7 +118,9 @@ struct NavigationPolicyTests {
     }
 
     @Test func framesLoadFromTheAllowedOriginsOnly() {
-        #expect(Self.policy.contentSecurityPolicy == "frame-src https://login.example https://idp.example:8443")
+        #expect(
+            Self.policy.contentSecurityPolicy
+                == "frame-src https://login.example https://idp.example:8443; object-src 'none'")
     }
 
     @Test(arguments: [

@@ -143,6 +143,17 @@ extension WebView {
             #expect(requests.map(\.userAgent) == ["Agent/1", "Agent/1"])
         }
 
+        @Test func fieldsDoNotFollowARedirectAtTheSameOrigin() throws {
+            let mark = server.mark
+            let view = try WebViewProcess.open(Self.path("302", to: server.first + "/")) {
+                $0.headers = ["X-Token": "secret"]
+            }
+            try view.loaded(server.first + "/")
+            view.close()
+            let requests = server.requests(since: mark).filter { $0.path.hasPrefix("/302") || $0.path == "/" }
+            #expect(requests.map(\.token) == ["secret", nil])
+        }
+
         @Test func aPageThatAsksForAPasswordIsShownWithout() throws {
             let mark = server.mark
             let view = try WebViewProcess.open("/basic")

@@ -99,7 +99,7 @@ struct EnrollCommand: AsyncParsableCommand {
         let environment = ProcessInfo.processInfo.environment
         let kind = userAgent ?? plan.userAgent(in: environment)
         let usesBroker = profile.usesBroker
-        guard usesBroker || account == nil else {
+        guard usesBroker || profile.specialURLs != nil || account == nil else {
             throw CountersignError(
                 .configuration, "--account is for profiles with \"broker\", and \(source) is none",
                 hint: "choose the account on the provider's page")
@@ -133,7 +133,9 @@ struct EnrollCommand: AsyncParsableCommand {
         }
         let door = try await isBehindDoor ? SignInDoor.open(home, access, isOwn: managesDevice) : nil
         let cookies = kind == .embedded ? profile.session.map { vault.cookies(of: $0) } : nil
-        let transfer = BrokerTransfer(profile, environment, account: account)
+        // The terminal is read when the question comes: profiles and pages ask there, too.
+        let choose: @Sendable ([String]) async -> Int? = { names in await Self.accountChoice()?(names) }
+        let transfer = BrokerTransfer(profile, environment, account: account, choose: yes ? nil : choose)
         let installer = SignInProfileInstaller(session: vault, home: home, signIn: plan.name)
         let support = await managesDevice ? specialURLSupport(for: plan, door, transfer, installer) : nil
         let flow = SignInFlow(
