@@ -71,49 +71,74 @@ extension JSONValue {
     /// The text without white space. Only characters that RFC 8259 §7 requires are escaped. A secret is written as the
     /// string that it is.
     package var serialized: String {
-        var text = ""
-        write(to: &text)
-        return text
+        var bytes: [UInt8] = []
+        write { bytes += $0 }
+        return String(decoding: bytes, as: UTF8.self)
     }
 
-    private func write(to text: inout String) {
+    /// The same with a zero byte at its end, as a C string. For a value that contains a secret, which gets into no
+    /// other memory.
+    package var serializedSecret: Secret {
+        var count = 0
+        write { count += $0.count }
+        return Secret(count: count + 1) { room in
+            var offset = 0
+            write { part in
+                UnsafeMutableRawBufferPointer(rebasing: room[offset...]).copyMemory(from: part)
+                offset += part.count
+            }
+        }
+    }
+
+    /// Hands the parts of the text to `emit`, in order.
+    private func write(_ emit: (UnsafeRawBufferPointer) -> Void) {
         switch content {
-        case .null: text += "null"
-        case .bool(let value): text += value ? "true" : "false"
-        case .integer(let value): text += String(value)
-        case .number(let number): text += number
-        case .string(let string): Self.write(string, to: &text)
-        case .secret(let secret): Self.write(secret.utf8Text ?? "", to: &text)
+        case .null: Self.write("null", emit)
+        case .bool(let value): Self.write(value ? "true" : "false", emit)
+        case .integer(let value): Self.write(String(value), emit)
+        case .number(let number): Self.write(number, emit)
+        case .string(var string): string.withUTF8 { Self.quote(UnsafeRawBufferPointer($0), emit) }
+        case .secret(let secret): secret.withBytes { Self.quote($0, emit) }
         case .array(let values):
-            text += "["
+            Self.write("[", emit)
             for (index, value) in values.enumerated() {
-                if index > 0 { text += "," }
-                value.write(to: &text)
+                if index > 0 { Self.write(",", emit) }
+                value.write(emit)
             }
-            text += "]"
+            Self.write("]", emit)
         case .object(let members):
-            text += "{"
+            Self.write("{", emit)
             for (index, member) in members.enumerated() {
-                if index > 0 { text += "," }
-                Self.write(member.name, to: &text)
-                text += ":"
-                member.value.write(to: &text)
+                if index > 0 { Self.write(",", emit) }
+                var name = member.name
+                name.withUTF8 { Self.quote(UnsafeRawBufferPointer($0), emit) }
+                Self.write(":", emit)
+                member.value.write(emit)
             }
-            text += "}"
+            Self.write("}", emit)
         }
     }
 
-    private static func write(_ string: String, to text: inout String) {
-        text += "\""
-        for scalar in string.unicodeScalars {
-            switch scalar {
-            case "\"": text += "\\\""
-            case "\\": text += "\\\\"
-            case "\u{00}"..."\u{1F}":
-                text += "\\u00" + (scalar.value < 16 ? "0" : "") + String(scalar.value, radix: 16)
-            default: text.unicodeScalars.append(scalar)
+    private static func write(_ text: String, _ emit: (UnsafeRawBufferPointer) -> Void) {
+        var text = text
+        text.withUTF8 { emit(UnsafeRawBufferPointer($0)) }
+    }
+
+    /// `bytes` are UTF-8.
+    private static func quote(_ bytes: UnsafeRawBufferPointer, _ emit: (UnsafeRawBufferPointer) -> Void) {
+        write("\"", emit)
+        var start = 0
+        for (index, byte) in bytes.enumerated() {
+            guard byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") || byte < 0x20 else { continue }
+            emit(UnsafeRawBufferPointer(rebasing: bytes[start..<index]))
+            start = index + 1
+            if byte < 0x20 {
+                write("\\u00" + (byte < 16 ? "0" : "") + String(byte, radix: 16), emit)
+            } else {
+                write("\\" + String(Unicode.Scalar(byte)), emit)
             }
         }
-        text += "\""
+        emit(UnsafeRawBufferPointer(rebasing: bytes[start...]))
+        write("\"", emit)
     }
 }

@@ -122,6 +122,14 @@ import Testing
         #expect(try parse(" " + text).serialized == text)
     }
 
+    @Test func aSecretIsWrittenAsTheStringThatItIs() throws {
+        let value = try JSONParser.parse(
+            Array(#"{"a":"x\"\\\n\u0001é","b":["x"]}"#.utf8), secrets: ["a"])
+        let text = #"{"a":"x\"\\\u000a\u0001é","b":["x"]}"#
+        #expect(value.serialized == text)
+        #expect(value.serializedSecret == Secret(utf8: text + "\0"))
+    }
+
     /// Texts that are changed at random: what is accepted here, Foundation accepts with the same result, and what is
     /// written is read again.
     @Test func whatIsAcceptedFoundationAcceptsToo() throws {
