@@ -19,6 +19,7 @@ package struct BrokerCall: Equatable, Sendable {
         case getAccounts
         case acquireTokenSilently
         case acquireTokenInteractively
+        /// Is not called: its request is not known.
         case cancelInteractiveFlow
         case acquirePrtSsoCookie
         case removeAccount

@@ -28,10 +28,14 @@ package struct BrokerError: CodedError {
     package let code: Code
     package let detail: String
     package let hint: String?
+    /// The detail without text of the broker, which may name an account: for responses.
+    package let summary: String
 
-    package init(_ code: Code, _ detail: String, hint: String? = nil) {
+    /// Without a `summary`, the detail.
+    package init(_ code: Code, _ detail: String, summary: String? = nil, hint: String? = nil) {
         self.code = code
         self.detail = detail
+        self.summary = summary ?? detail
         self.hint = hint
     }
 
@@ -63,12 +67,18 @@ package struct BrokerError: CodedError {
     }
 
     static func malformed(_ method: BrokerCall.Method, _ reason: String) -> BrokerError {
-        BrokerError(.malformedReply, "the identity broker's reply to \(method.rawValue) cannot be used: \(reason)")
+        let summary = "the identity broker's reply to \(method.rawValue) cannot be used"
+        return BrokerError(.malformedReply, "\(summary): \(reason)", summary: summary)
     }
 
     static func failed(_ method: BrokerCall.Method, _ reason: String) -> BrokerError {
-        BrokerError(.failed, "the identity broker failed at \(method.rawValue): \(reason)")
+        let summary = "the identity broker failed at \(method.rawValue)"
+        return BrokerError(.failed, "\(summary): \(reason)", summary: summary)
     }
+
+    /// Too many calls are blocked by a bus that accepts no connection.
+    static let tooManyCalls = BrokerError(
+        .noBus, "too many calls wait for the session bus", hint: "restart the session bus, or the desktop session")
 
     static let unknownObject = "org.freedesktop.DBus.Error.UnknownObject"
 

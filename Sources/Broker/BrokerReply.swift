@@ -13,6 +13,8 @@ package struct BrokerAccount: Equatable, Sendable {
     package let homeAccountIdentifier: String?
     /// The person's name, for display.
     package let name: String?
+    /// What tells the account from others. The same user name can be in two tenants.
+    package var subject: String { homeAccountIdentifier ?? username }
 
     /// `what` names the object in errors. Throws ``JSONError`` for an object without a user name.
     init(_ value: JSONValue, _ what: String = "an account") throws(JSONError) {
@@ -45,6 +47,7 @@ extension BrokerAccount {
                 throw BrokerError(
                     .noAccount,
                     "the identity broker has \(accounts.count) accounts, and none of them was chosen: \(names)",
+                    summary: "the identity broker has \(accounts.count) accounts, and none of them was chosen",
                     hint: "choose one with `countersign enroll --account USER`, and name that sign-in with credential=")
             }
             return first
@@ -53,6 +56,20 @@ extension BrokerAccount {
         guard let account = accounts.first(where: { $0.username.lowercased() == wanted }) else {
             throw BrokerError(
                 .noAccount, "the identity broker has no account \(PrintableText.quote(username))",
+                summary: "the identity broker does not have the account", hint: "sign in to the identity broker with it"
+            )
+        }
+        return account
+    }
+
+    /// The account of the sign-in called `name`, whose ``subject`` is this. Throws `noAccount` if there is none.
+    package static func find(
+        _ subject: String, of name: String, among accounts: [BrokerAccount]
+    ) throws(BrokerError) -> BrokerAccount {
+        guard let account = accounts.first(where: { $0.subject == subject }) else {
+            throw BrokerError(
+                .noAccount,
+                "the identity broker does not have the account of the sign-in \(PrintableText.quote(name)) any more",
                 hint: "sign in to the identity broker with it")
         }
         return account

@@ -42,7 +42,9 @@ package struct Broker: Sendable {
         try await reply(to: .token(for: app, of: account, claims: claims, renewing: renewing)).token()
     }
 
-    /// Tokens after the person has signed in, in a window of the broker. Waits as long as that takes.
+    /// Tokens after the person has signed in, in a window of the broker. Waits as long as that takes. If the task is
+    /// cancelled, the window stays: the request of `cancelInteractiveFlow` is not known, and another program has seen
+    /// the broker end after that call.
     package func interactiveToken(
         for app: BrokerClientApp, of account: BrokerAccount?, claims: String? = nil
     ) async throws(BrokerError) -> BrokerToken {

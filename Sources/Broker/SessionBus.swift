@@ -8,14 +8,11 @@ import Glibc
 import Synchronization
 
 /// Calls the broker over the D-Bus session bus. Each call has a connection and a thread of its own, so that nothing is
-/// left behind when the broker or the bus restarts; calls are rare. libdbus-1 is loaded by the first one.
+/// left behind when the broker or the bus restarts; calls are rare. A call with a limit ends with it, even if the bus
+/// accepts no connection. libdbus-1 is loaded by the first one.
 package struct SessionBus: BrokerTransport {
     private let address: String?
     private let environment: String
-
-    /// How long to wait for a broker that the bus has just started and that does not have its object yet.
-    private static let startLimit = Duration.seconds(5)
-    private static let queue = DispatchQueue(label: "countersign.broker", attributes: .concurrent)
 
     /// The bus of the user's session, as `environment` names it (D-Bus specification, "Well-known Message Bus
     /// Instances"). No bus is started.
@@ -45,18 +42,13 @@ package struct SessionBus: BrokerTransport {
 
     package func reply(to call: BrokerCall, correlation: String) async throws(BrokerError) -> [UInt8] {
         guard let address else { throw .noBus(environment) }
-        let cancellation = Cancellation()
+        let attempt = BusAttempt(call, correlation, address)
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                Self.queue.async {
-                    continuation.resume(
-                        returning: Result { () throws(BrokerError) in
-                            try Self.reply(to: call, correlation, at: address, cancellation)
-                        })
-                }
+                attempt.start { continuation.resume(returning: $0) }
             }
         } onCancel: {
-            cancellation.cancel()
+            attempt.cancel()
         }
         return try result.get()
     }
@@ -64,20 +56,102 @@ package struct SessionBus: BrokerTransport {
     /// The same for a caller that may block. Does not end when a task is cancelled.
     package func replyBlocking(to call: BrokerCall, correlation: String) throws(BrokerError) -> [UInt8] {
         guard let address else { throw .noBus(environment) }
-        return try Self.reply(to: call, correlation, at: address, Cancellation())
+        let done = DispatchSemaphore(value: 0)
+        let result = Mutex<Result<[UInt8], BrokerError>>(.failure(.timedOut(call.method)))
+        BusAttempt(call, correlation, address).start { outcome in
+            result.withLock { $0 = outcome }
+            done.signal()
+        }
+        done.wait()
+        return try result.withLock { $0 }.get()
+    }
+}
+
+/// One call on a thread of its own, with an end in time: libdbus cannot be stopped while it connects, and a bus that
+/// accepts no connection blocks it for as long as that bus lives. The thread is left behind then.
+private final class BusAttempt: Sendable {
+    typealias Outcome = Result<[UInt8], BrokerError>
+
+    private let call: BrokerCall
+    private let correlation: String
+    private let address: String
+    private let cancellation = Cancellation()
+    private let state = Mutex(State())
+
+    private struct State {
+        var done: (@Sendable (Outcome) -> Void)?
+        var isConnected = false
+    }
+
+    private static let calls = DispatchQueue(label: "countersign.broker", attributes: .concurrent)
+    private static let deadlines = DispatchQueue(label: "countersign.broker.deadlines")
+    private static let running = Atomic(0)
+    /// The most threads at a time. Without a limit, a bus that hangs would take all that the system has.
+    private static let threadLimit = 32
+    /// How long to wait for a broker that the bus has just started and that does not have its object yet.
+    private static let startLimit = Duration.seconds(5)
+    /// How long a connection may take if the call has no limit.
+    private static let connectionLimit = Duration.seconds(20)
+    /// By how much the thread is faster than its deadline. It knows better what has happened.
+    private static let grace = Duration.milliseconds(500)
+
+    init(_ call: BrokerCall, _ correlation: String, _ address: String) {
+        self.call = call
+        self.correlation = correlation
+        self.address = address
+    }
+
+    /// `done` is called once, on any thread.
+    func start(_ done: @escaping @Sendable (Outcome) -> Void) {
+        state.withLock { $0.done = done }
+        if cancellation.isCancelled { return end(.failure(.cancelled(call.method))) }
+        guard Self.running.add(1, ordering: .relaxed).newValue <= Self.threadLimit else {
+            Self.running.subtract(1, ordering: .relaxed)
+            return end(.failure(.tooManyCalls))
+        }
+        Self.calls.async { [self] in
+            let outcome = Outcome { () throws(BrokerError) in try reply() }
+            Self.running.subtract(1, ordering: .relaxed)
+            end(outcome)
+        }
+        let limit = call.limit ?? Self.connectionLimit
+        let seconds = (limit + Self.grace) / Duration.seconds(1)
+        Self.deadlines.asyncAfter(deadline: .now() + seconds) { [weak self] in self?.limitReached() }
+    }
+
+    /// Ends the call at once. A thread that waits for a reply ends soon after that.
+    func cancel() {
+        cancellation.cancel()
+        end(.failure(.cancelled(call.method)))
+    }
+
+    private func limitReached() {
+        if call.limit == nil, state.withLock({ $0.isConnected }) { return }
+        cancellation.cancel()
+        end(.failure(.timedOut(call.method)))
+    }
+
+    private func end(_ outcome: Outcome) {
+        let done = state.withLock { state in
+            defer { state.done = nil }
+            return state.done
+        }
+        if let done { return done(outcome) }
+        // It came too late.
+        if case .success(var bytes) = outcome { bytes.wipe() }
     }
 
     /// Blocks.
-    private static func reply(
-        to call: BrokerCall, _ correlation: String, at address: String, _ cancellation: Cancellation
-    ) throws(BrokerError) -> [UInt8] {
+    private func reply() throws(BrokerError) -> [UInt8] {
         let start = ContinuousClock.now
         let deadline = call.limit.map { start + $0 }
-        let busCall = BusCall(call, correlation, address, deadline, cancellation)
+        let busCall = BusCall(call, correlation, address, deadline, cancellation) { [self] in
+            state.withLock { $0.isConnected = true }
+        }
         while true {
             if let reply = try busCall.run() { return reply }
             // A broker that was just started may not have its object yet (seen by linux-entra-sso).
-            guard ContinuousClock.now < min(start + startLimit, deadline ?? start + startLimit) else {
+            guard ContinuousClock.now < min(start + Self.startLimit, deadline ?? start + Self.startLimit) else {
                 throw .noMethod(call.method)
             }
             usleep(100_000)
@@ -101,19 +175,22 @@ private struct BusCall {
     private let address: String
     private let deadline: ContinuousClock.Instant?
     private let cancellation: Cancellation
+    /// Called once the bus has accepted the connection.
+    private let connected: () -> Void
 
     /// How often a waiting thread looks whether its call was cancelled.
     private static let pollMilliseconds: Int32 = 50
 
     init(
         _ call: BrokerCall, _ correlation: String, _ address: String, _ deadline: ContinuousClock.Instant?,
-        _ cancellation: Cancellation
+        _ cancellation: Cancellation, connected: @escaping () -> Void
     ) {
         self.call = call
         self.correlation = correlation
         self.address = address
         self.deadline = deadline
         self.cancellation = cancellation
+        self.connected = connected
     }
 
     /// Nil if the broker is there, but not the object that has the methods.
@@ -125,6 +202,7 @@ private struct BusCall {
             throw .noBus(PrintableText.longer(String(decoding: text, as: UTF8.self)))
         }
         defer { csn_dbus_close(connection) }
+        connected()
         // The bus accepts nothing before this call.
         do throws(BrokerError) {
             _ = try reply(
@@ -136,11 +214,17 @@ private struct BusCall {
             guard error.code == .failed || error.code == .noMethod else { throw error }
             throw .noBus("it does not accept this program")
         }
-        return try reply(
-            on: connection,
-            to: csn_dbus_call(
+        return try reply(on: connection, to: callBroker(on: connection))
+    }
+
+    /// libdbus copies the request into its message, and does not overwrite that.
+    private func callBroker(on connection: OpaquePointer) -> OpaquePointer? {
+        call.request.serializedSecret.withBytes { request in
+            csn_dbus_call(
                 connection, BrokerCall.busName, BrokerCall.objectPath, BrokerCall.interface, call.method.rawValue,
-                BrokerCall.protocolVersion, correlation, call.request.serialized, CSN_DBUS_NO_LIMIT))
+                BrokerCall.protocolVersion, correlation, request.bindMemory(to: CChar.self).baseAddress,
+                CSN_DBUS_NO_LIMIT)
+        }
     }
 
     private func reply(on connection: OpaquePointer, to pending: OpaquePointer?) throws(BrokerError) -> [UInt8]? {

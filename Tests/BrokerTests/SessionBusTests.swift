@@ -104,6 +104,19 @@ import Testing
         #expect(error?.code == .timedOut)
     }
 
+    /// libdbus waits for such a bus without end.
+    @Test func aBusThatAcceptsNoConnectionIsGivenUp() async throws {
+        let socket = try FullSocket()
+        let bus = SessionBus(environment: ["DBUS_SESSION_BUS_ADDRESS": socket.address])
+        let call = BrokerCall(.getAccounts, BrokerCall.accounts(for: Self.app).request, limit: .milliseconds(300))
+        let error = await #expect(throws: BrokerError.self) { try await bus.reply(to: call, correlation: "c") }
+        #expect(error?.code == .timedOut)
+        #expect(throws: BrokerError(.timedOut, "")) { try bus.replyBlocking(to: call, correlation: "c") }
+        let endless = Task { try await bus.reply(to: .interactiveToken(for: Self.app, of: nil), correlation: "c") }
+        endless.cancel()
+        await #expect(throws: BrokerError(.cancelled, "")) { try await endless.value }
+    }
+
     @Test func aCallEndsWhenItsTaskIsCancelled() async throws {
         let standIn = try IdentityBroker(["acquireTokenInteractively": ["never": true]])
         let broker = Self.broker(standIn.address)

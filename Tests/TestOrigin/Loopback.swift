@@ -35,6 +35,19 @@ package enum Loopback {
 
     static func connect(path: String) throws -> Int32 {
         let descriptor = socket(AF_UNIX, streamType, 0)
+        guard with(path: path, { Foundation.connect(descriptor, $0, $1) }) == 0 else {
+            close(descriptor)
+            throw HarnessError("no server listens on \"\(path)\": \(String(cString: strerror(errno)))")
+        }
+        return descriptor
+    }
+
+    static func bind(_ descriptor: Int32, path: String) -> Bool {
+        with(path: path) { Foundation.bind(descriptor, $0, $1) } == 0
+    }
+
+    /// The result of `body` for the address `path`; -1 if that is too long.
+    private static func with(path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let bytes = Array(path.utf8)
@@ -43,18 +56,12 @@ package enum Loopback {
             place.copyBytes(from: bytes)
             return true
         }
-        let done =
-            fits
-            ? withUnsafePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { raw in
-                    Foundation.connect(descriptor, raw, socklen_t(MemoryLayout<sockaddr_un>.size))
-                }
-            } : -1
-        guard done == 0 else {
-            close(descriptor)
-            throw HarnessError("no server listens on \"\(path)\": \(String(cString: strerror(errno)))")
+        guard fits else { return -1 }
+        return withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
         }
-        return descriptor
     }
 
     /// SOCK_STREAM with SOCK_CLOEXEC.

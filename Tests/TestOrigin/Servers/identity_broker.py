@@ -5,10 +5,11 @@ Usage: python3 -m dbusmock --session --template identity_broker.py --parameters 
 
 Prints `ready`. The control file, which is read at each call, is a JSON object from a method's name to its reply:
 
-    {"json": VALUE}             the value as text
+    {"json": VALUE}             the value as text; "first": VALUE is another one for the first call
     {"text": TEXT}              the text
     {"error": [NAME, MESSAGE]}  a D-Bus error
     {"never": true}             no reply at all
+    {"wait": true}              the reply that is there after the next change of the file
 
 `@count` in a reply is replaced by how often the method was called. A method without an entry is unknown. Each call is
 one JSON object in the log.
@@ -17,6 +18,7 @@ one JSON object in the log.
 import json
 
 import dbus
+from gi.repository import GLib
 
 BUS_NAME = "com.microsoft.identity.broker1"
 MAIN_OBJ = "/com/microsoft/identity/broker1"
@@ -39,8 +41,15 @@ def answer(method, version, correlation, request, reply, fail):
             "method": method, "version": str(version), "correlation": str(correlation),
             "request": json.loads(request),
         }) + "\n")
+    respond(method, reply, fail)
+
+
+def respond(method, reply, fail):
     with open(files["control"], encoding="utf-8") as control:
         wanted = json.load(control).get(method)
+    if wanted is not None and wanted.get("wait"):
+        GLib.timeout_add(10, respond, method, reply, fail)
+        return
     if wanted is None:
         wanted = {"error": ["org.freedesktop.DBus.Error.UnknownMethod", f"no method {method}"]}
     if wanted.get("never"):
@@ -48,7 +57,8 @@ def answer(method, version, correlation, request, reply, fail):
     if "error" in wanted:
         name, message = wanted["error"]
         return fail(dbus.exceptions.DBusException(message, name=name))
-    text = json.dumps(wanted["json"]) if "json" in wanted else wanted["text"]
+    value = wanted["first"] if "first" in wanted and counts[method] == 1 else wanted.get("json")
+    text = wanted["text"] if value is None else json.dumps(value)
     reply(text.replace("@count", str(counts[method])))
 
 
