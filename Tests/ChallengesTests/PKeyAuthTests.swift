@@ -119,6 +119,29 @@ import Testing
         #expect(payload.hasSuffix(#""nonce":"a\"\\\u0009é"}"#), "\(payload)")
     }
 
+    @Test(arguments: [
+        (
+            ["PKeyAuth nonce=n, Context=c, Version=1.0", "Basic realm=r"],
+            "the origin did not accept the device's answer"
+        ), ([], "the origin did not accept the device's answer"),
+        (
+            ["Negotiate, Basic realm=r"],
+            "the origin asks for Negotiate, Basic after the device's answer, and a request carries one answer"
+        ),
+    ])
+    func theReasonSaysWhatTheServerWantsAfterTheDevice(fields: [String], reason: String) throws {
+        var machine = ExchangeMachine(Self.context())
+        _ = machine.started()
+        _ = machine.responseReceived(status: 401, challengeFields: [Self.field])
+        _ = machine.decisionReceived(.useCredential(.device(Self.device())))
+        guard case .deliver(.handedBack(let checks)) = machine.responseReceived(status: 401, challengeFields: fields)
+        else {
+            Issue.record("the challenge is not handed back")
+            return
+        }
+        #expect(checks.failure == reason)
+    }
+
     @Test func nothingSecretIsPrinted() {
         let field = AuthorizationField(scheme: "PKeyAuth", credentials: [1])
         #expect("\(field)" == "PKeyAuth (secret)")

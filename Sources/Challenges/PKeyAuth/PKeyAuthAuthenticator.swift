@@ -3,8 +3,9 @@
 import CountersignCryptography
 
 /// PKeyAuth, with which Microsoft's sign-in servers ask a device for its certificate where TLS cannot: the device signs
-/// a nonce. There is no public specification; this is what the open-source clients of Microsoft for iOS and Android do.
-/// It proves the device and not a person, so that nothing is locked by a failure.
+/// a nonce. MS-PKAP describes it for redirects to `urn:http-auth:PKeyAuth`; as a challenge, it is what the open-source
+/// clients of Microsoft for iOS and Android answer. It proves the device and not a person, so that nothing is locked by
+/// a failure.
 ///
 /// Over TLS only. A server that knows clients by the request field `x-ms-PKeyAuth: 1.0` challenges with status 401 or
 /// 400.
@@ -50,7 +51,14 @@ package final class PKeyAuthAuthenticator: Authenticator {
 
     /// The device was not accepted, which says nothing about a person's credential.
     package func verdict(on repeated: RepeatedChallenge) -> ChallengeVerdict {
-        .handBack("the \(repeated.source.name) did not accept the device's answer")
+        let source = repeated.source.name
+        guard !repeated.challenges.isEmpty, !repeated.challenges.contains(where: { $0.isOf(schemeName) }) else {
+            return .handBack("the \(source) did not accept the device's answer")
+        }
+        // Both would be in the same field.
+        let schemes = repeated.challenges.prefix(5).map { String($0.scheme.prefix(32)) }.joined(separator: ", ")
+        return .handBack(
+            "the \(source) asks for \(schemes) after the device's answer, and a request carries one answer")
     }
 
     package func isAsked(again answered: Challenge, by challenges: [Challenge]) -> Bool {
