@@ -33,6 +33,8 @@ package final class Policy: Sendable {
     package let withheld: [String: String]
     /// The shared sessions that are withheld with them.
     package let withheldSessions: Set<SharedSession.Key>
+    /// The accounts at the identity broker of the sign-ins whose tokens come from it, by the sign-ins' names.
+    package let brokerAccounts: [String: BrokerCookies.Account]
     /// For connections to origins; contains the trust anchors.
     package let originTLS: TLSClientContext
     /// Issues the leaf certificates that intercepted clients receive. Nil if no site is intercepted or the vault is
@@ -49,10 +51,9 @@ package final class Policy: Sendable {
     package init(
         sites: SiteList, enrolled: EnrolledMaterial, principals: [String: PrincipalCredential] = [:],
         expiryTimes: [String: Int64] = [:], withheld: [String: String] = [:],
-        withheldSessions: Set<SharedSession.Key> = [], originTLS: TLSClientContext,
-        interceptionAuthority: InterceptionAuthority?,
-        trustExceptions: [Origin: [TrustException]] = [:],
-        generation: UInt64
+        withheldSessions: Set<SharedSession.Key> = [], brokerAccounts: [String: BrokerCookies.Account] = [:],
+        originTLS: TLSClientContext, interceptionAuthority: InterceptionAuthority?,
+        trustExceptions: [Origin: [TrustException]] = [:], generation: UInt64
     ) {
         self.sites = sites
         self.enrolled = enrolled
@@ -60,6 +61,7 @@ package final class Policy: Sendable {
         self.expiryTimes = expiryTimes
         self.withheld = withheld
         self.withheldSessions = withheldSessions
+        self.brokerAccounts = brokerAccounts
         self.originTLS = originTLS
         self.interceptionAuthority = interceptionAuthority
         self.trustExceptions = trustExceptions
@@ -226,6 +228,31 @@ package final class Policy: Sendable {
                 certificate: DeviceCertificate(der: identity.leaf.der, issuer: identity.leaf.issuer, key: key))
         }.first
         return .useCredential(.device(device ?? .none))
+    }
+
+    /// The account with which the identity broker signs a person in at a site with this rule. A line that names a
+    /// credential never gets another account than that one's.
+    package func brokerAccount(for rule: SiteRule) -> BrokerCookies.Account {
+        if case .closed(let reason) = enrolled { return .none(reason: reason) }
+        if let account = brokerAccounts[rule.credential] { return account }
+        guard rule.namesCredential else { return .only }
+        return .none(reason: "credential \"\(rule.credential)\" is not a sign-in of the identity broker")
+    }
+
+    /// Whether a header of `account` may still be used.
+    package func mayUse(_ account: BrokerCookies.Account) -> Bool {
+        guard case .open = enrolled else { return false }
+        return switch account {
+        case .only: true
+        case .signIn(let name, _, _): brokerAccounts[name] == account
+        case .none: false
+        }
+    }
+
+    /// Whether a challenge that asks for this device's certificate is answered at a site with this rule, be it without
+    /// a certificate.
+    func answersDevice(for rule: SiteRule) -> Bool {
+        if case .open = enrolled { rule.answer.contains(.pkeyauth) } else { false }
     }
 
     /// Whether there is an identity that can prove this device at a site with this rule.

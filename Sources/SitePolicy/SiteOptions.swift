@@ -138,7 +138,10 @@ struct SiteOptions {
             rule.answer = answer.schemes
             rule.usesBroker = answer.usesBroker
         }
-        if let credential { rule.credential = credential }
+        if let credential {
+            rule.credential = credential
+            rule.namesCredential = true
+        }
         rule.identity = identity
         rule.domain = domain
         if let charset { rule.charset = charset }

@@ -17,6 +17,8 @@ package struct SiteRule: Equatable, Sendable {
     /// which signs the person in. Only at one of ``brokerSites``.
     package var usesBroker = false
     package var credential = Self.defaultCredential
+    /// Whether the line names the credential.
+    package var namesCredential = false
     /// The client identity to use; nil: the one whose issuer the server accepts.
     package var identity: String?
     /// The domain for user names without one.

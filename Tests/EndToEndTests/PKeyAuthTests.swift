@@ -104,6 +104,24 @@ import Testing
         }
     }
 
+    /// It could not follow the redirect that a server sends to one that says it.
+    @Test func aBrowserDoesNotSayThatItHasADevice() throws {
+        let bench = try Bench(Self.knowsES256)
+        for mode in ["navigate", "cors"] {
+            #expect(try bench.get(flags: ["-H", "Sec-Fetch-Mode: \(mode)"]).status == 403)
+        }
+        #expect(bench.origin.requests.map(\.announced) == [[], []])
+    }
+
+    /// Content that does not fit into memory is kept until the origin has challenged.
+    @Test func theFirstRequestMayBeALargeUpload() throws {
+        let bench = try Bench(Self.knowsES256)
+        let body = try bench.user.folder.write("body", [UInt8](repeating: 0x61, count: 5_000_000))
+        let seen = try bench.get("/token", flags: ["-X", "PUT", "--data-binary", "@\(body)"])
+        #expect(seen.status == 200 && seen.text.hasPrefix("ES256"), "\(seen.said)")
+        #expect(bench.origin.requests.last?.body == 5_000_000)
+    }
+
     @Test func aClientThatSpeaksForItselfIsLeftAlone() throws {
         let bench = try Bench(Self.knowsES256)
         let field = "Authorization: Bearer own"

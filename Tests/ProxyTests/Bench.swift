@@ -28,15 +28,18 @@ final class Bench {
         sites: String = "", password: String? = nil, identities: [Identity] = [], token: String? = nil,
         standing: [Origin: [TrustException]] = [:], addresses: (client: SocketAddress, server: SocketAddress)? = nil,
         spoolLimitBytes: Int? = nil, sessions: SessionStore? = nil, uid: UInt32 = Bench.uid,
-        brokerCookies: BrokerCookies = .none
+        brokerCookies: BrokerCookies = .none, brokerAccounts: [String: BrokerCookies.Account] = [:],
+        lockReason: String? = nil, accessLog: AccessLog? = nil
     ) throws {
         self.uid = uid
         var configuration = ProxyConfiguration()
         if let spoolLimitBytes { configuration.spoolLimitBytes = spoolLimitBytes }
         configuration.clientToken = token.map { Secret(utf8: $0) }
-        let policy = try Self.policy(sites: sites, password: password, identities: identities, standing: standing)
+        let policy = try Self.policy(
+            sites: sites, password: password, identities: identities, standing: standing,
+            brokerAccounts: brokerAccounts, lockReason: lockReason)
         let shared = ProxyServices(
-            configuration: configuration, policy: CurrentPolicy(policy), accessLog: nil, sessions: sessions,
+            configuration: configuration, policy: CurrentPolicy(policy), accessLog: accessLog, sessions: sessions,
             brokerCookies: brokerCookies, pseudonym: "csn-test",
             wallClock: { 1_800_000_000 })
         services = LoopServices(shared: shared, loop: loop)
@@ -48,7 +51,8 @@ final class Bench {
 
     /// A policy as in ``init(sites:password:identities:token:exceptions:addresses:)``.
     static func policy(
-        sites: String, password: String?, identities: [Identity] = [], standing: [Origin: [TrustException]] = [:]
+        sites: String, password: String?, identities: [Identity] = [], standing: [Origin: [TrustException]] = [:],
+        brokerAccounts: [String: BrokerCookies.Account] = [:], lockReason: String? = nil
     ) throws -> Policy {
         var credentials: [String: PasswordCredential] = [:]
         if let password {
@@ -57,7 +61,8 @@ final class Bench {
         }
         return Policy(
             sites: try SiteList(files: [("t.sites", sites)]),
-            enrolled: .open(credentials: credentials, identities: identities),
+            enrolled: lockReason.map { .closed(reason: $0) } ?? .open(credentials: credentials, identities: identities),
+            brokerAccounts: brokerAccounts,
             originTLS: try TLSClientContext(
                 verifier: ChainVerifier(anchors: try TrustAnchors(system: false)), now: { 1_800_000_000 }),
             interceptionAuthority: nil, trustExceptions: standing, generation: 1)
@@ -77,6 +82,15 @@ final class Bench {
         let (channel, connection) = try self.origin()
         let key = UpstreamKey(origin: origin, trust: .verified, credential: nil, principal: uid, settings: 1)
         services.pool.slot(for: key).giveBack(connection, now: services.now)
+        return channel
+    }
+
+    /// A connection to `origin`, whose certificate does not verify, and which the client accepts.
+    func untrustedConnection(to origin: Origin, leaf: [UInt8]) throws -> EmbeddedChannel {
+        let (channel, connection) = try self.origin()
+        let key = UpstreamKey(
+            origin: origin, trust: TrustOutcome.client(leaf: leaf).key, credential: nil, principal: uid, settings: 1)
+        self.connection.session.bind(connection, for: key)
         return channel
     }
 

@@ -17,6 +17,7 @@ import Testing
         https://login.microsoftonline.com:8443 answer=none
         https://other.example answer=none
         """
+    private static let account = BrokerCookies.Account.signIn(name: "work", subject: "uid.utid", identifier: "1")
     private static let navigation = "Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n"
 
     /// A broker that answers when the test says so.
@@ -38,8 +39,14 @@ import Testing
         let bench: Bench
         private var channels: [Origin: EmbeddedChannel] = [:]
 
-        init(uid: UInt32 = getuid(), token: String? = nil) throws {
-            bench = try Bench(sites: sites, token: token, uid: uid, brokerCookies: broker.cookies)
+        init(
+            sites: String = sites, uid: UInt32 = getuid(), token: String? = nil,
+            accounts: [String: BrokerCookies.Account] = ["work": account], lockReason: String? = nil,
+            accessLog: AccessLog? = nil
+        ) throws {
+            bench = try Bench(
+                sites: sites, token: token, uid: uid, brokerCookies: broker.cookies, brokerAccounts: accounts,
+                lockReason: lockReason, accessLog: accessLog)
         }
 
         func origin(_ origin: Origin = page) throws -> EmbeddedChannel {
@@ -86,7 +93,7 @@ import Testing
         #expect(answer.hasPrefix("HTTP/1.1 200") && !answer.contains("jwt") && !answer.contains("Proxy-Status"))
         #expect(
             stage.broker.requests == [
-                .init(url: "https://login.microsoftonline.com/common", hasNonce: false, credential: "work")
+                .init(url: "https://login.microsoftonline.com/common", hasNonce: false, account: Self.account)
             ])
         #expect(try stage.request(fields, method: "POST").received.contains(Self.field))
     }
@@ -164,6 +171,91 @@ import Testing
             answer.contains(
                 "\r\nProxy-Status: countersign; details=\"not signed in by the identity broker: "
                     + "there is no session bus\"\r\n"))
+    }
+
+    // MARK: The account
+
+    private static func unavailable(_ reason: String) -> String {
+        "\r\nProxy-Status: countersign; details=\"not signed in by the identity broker: \(reason)\"\r\n"
+    }
+
+    /// Whatever the reason: the broker's only account is not a substitute.
+    @Test(arguments: [
+        (nil, [:], "credential \\\"work\\\" is not a sign-in of the identity broker"),
+        (
+            nil, ["work": BrokerCookies.Account.none(reason: "the sign-in has ended")], "the sign-in has ended"
+        ), ("the vault is locked", [:], "the vault is locked"),
+        ("the vault is locked", ["work": account], "the vault is locked"),
+    ])
+    func aNamedCredentialGetsNoOtherAccount(
+        lockReason: String?, accounts: [String: BrokerCookies.Account], reason: String
+    ) throws {
+        let stage = try Stage(accounts: accounts, lockReason: lockReason)
+        try stage.send(Self.navigation)
+        #expect(stage.broker.requests.isEmpty)
+        let received = try stage.origin().sent()
+        #expect(received.hasPrefix("GET /common HTTP/1.1\r\n") && !received.contains("RefreshTokenCredential"))
+        try stage.origin().receive("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        let answer = try stage.bench.answer()
+        #expect(answer.contains(Self.unavailable(reason)), "\(answer)")
+    }
+
+    @Test func aLineWithoutACredentialIsForTheOnlyAccount() throws {
+        let line = "https://login.microsoftonline.com answer=broker"
+        let stage = try Stage(sites: line, accounts: [:])
+        #expect(try stage.request().received.contains(Self.field))
+        #expect(stage.broker.requests.map(\.account) == [.only])
+        // Unless a sign-in has the name that is meant then.
+        let named = try Stage(sites: line, accounts: ["enrollment": Self.account])
+        #expect(try named.request().received.contains(Self.field))
+        #expect(named.broker.requests.map(\.account) == [Self.account])
+    }
+
+    @Test func aHeaderMayBeUsedAsLongAsItsAccountIsThere() throws {
+        let open = try Bench.policy(sites: "", password: nil, brokerAccounts: ["work": Self.account])
+        #expect(open.mayUse(Self.account) && open.mayUse(.only))
+        #expect(!open.mayUse(.signIn(name: "work", subject: "uid.utid", identifier: "2")))
+        #expect(!open.mayUse(.signIn(name: "play", subject: "uid.utid", identifier: "1")))
+        #expect(!open.mayUse(.none(reason: "")))
+        let locked = try Bench.policy(
+            sites: "", password: nil, brokerAccounts: ["work": Self.account], lockReason: "locked")
+        #expect(!locked.mayUse(Self.account) && !locked.mayUse(.only))
+    }
+
+    // MARK: Places where it must not get
+
+    /// A server whose certificate does not verify, with a client that accepts it.
+    @Test func anUntrustedServerDoesNotGetTheHeader() throws {
+        let stage = try Stage()
+        let leaf = [UInt8](repeating: 7, count: 32)
+        let origin = try stage.bench.untrustedConnection(to: Self.page, leaf: leaf)
+        let pin = String(repeating: "07", count: 32)
+        try stage.bench.send(
+            "GET https://login.microsoftonline.com/common HTTP/1.1\r\nHost: login.microsoftonline.com\r\n"
+                + "Countersign-Trust: sha256:\(pin)\r\n\(Self.navigation)\r\n")
+        let received = try origin.sent()
+        #expect(received.hasPrefix("GET /common HTTP/1.1\r\n") && !received.contains("RefreshTokenCredential"))
+        #expect(stage.broker.requests.isEmpty)
+    }
+
+    @Test func theHeaderIsNotLogged() throws {
+        let path = "/tmp/countersign-broker-\(getpid())-\(UInt32.random(in: 0...UInt32.max)).log"
+        defer { unlink(path) }
+        let stage = try Stage(accessLog: AccessLog(path: path) { _ in })
+        let secret = "eyJ-canary"
+        #expect(try stage.request(path: "/x?q=1", answering: .cookie(Secret(utf8: secret))).received.contains(secret))
+        _ = try stage.request(path: "/y?sso_nonce=n-canary", answering: .unavailable(reason: "there is no bus"))
+        let lines = try Self.lines(path)
+        #expect(lines.count == 2 && lines[1].contains("there is no bus"), "\(lines)")
+        #expect(lines.allSatisfy { !$0.contains("canary") && !$0.contains("/x") })
+    }
+
+    private static func lines(_ path: String) throws -> [Substring] {
+        let file = try #require(fopen(path, "r"))
+        defer { fclose(file) }
+        var bytes = [UInt8](repeating: 0, count: 1 << 16)
+        let count = fread(&bytes, 1, bytes.count, file)
+        return String(decoding: bytes[..<count], as: UTF8.self).split(separator: "\n")
     }
 
     @Test func aClientThatHasGoneIsForgotten() throws {

@@ -3,24 +3,35 @@
 import CountersignBroker
 package import CountersignChallenges
 import CountersignCryptography
+package import CountersignProxy
 import FoundationEssentials
 
 /// Whether the identity broker can sign a person in now.
 package enum BrokerReach {
-    /// Asks the broker for its accounts, and blocks until it has answered: a few seconds at most. `account` is the user
-    /// name; nil for the only account.
+    /// Asks the broker for its accounts, and blocks until it has answered: a few seconds at most.
     package static func check(
-        for account: String?, environment: [String: String] = ProcessInfo.processInfo.environment
+        for account: BrokerCookies.Account, environment: [String: String] = ProcessInfo.processInfo.environment
     ) -> ThreeChecks.Check {
+        if case .none(let reason) = account { return .no(reason) }
         do throws(BrokerError) {
             let accounts = try Broker.accountsBlocking(
                 on: SessionBus(environment: environment), for: .browser, within: .seconds(5),
                 random: Randomness.bytes(16))
-            let found = try BrokerAccount.choose(among: accounts, named: account)
-            let name = PrintableText.plain(found.username)
+            let name = PrintableText.plain(try account.chosen(among: accounts).username)
             return .yes("navigation requests of the home's own clients are signed in as \(name)")
         } catch {
             return .no(error.detail)
+        }
+    }
+}
+
+extension BrokerCookies.Account {
+    /// The account in the broker's list. Throws `noAccount` if there is none.
+    func chosen(among accounts: [BrokerAccount]) throws(BrokerError) -> BrokerAccount {
+        switch self {
+        case .only: try BrokerAccount.choose(among: accounts, named: nil)
+        case .signIn(let name, let subject, _): try BrokerAccount.find(subject, of: name, among: accounts)
+        case .none(let reason): throw BrokerError(.noAccount, reason)
         }
     }
 }

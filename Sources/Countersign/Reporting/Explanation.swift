@@ -43,11 +43,12 @@ package struct Explanation: Equatable, Sendable {
     package let blocked: [BlockedCredential]
 
     /// `now` is in seconds since 1970. `records` are those of the breaker. `ticket` checks the user's own ticket, which
-    /// is done only if the site's line permits its use. `broker` is that of ``BrokerReach``.
+    /// is done only if the site's line permits its use. `broker` is that of ``BrokerReach``; without it, the broker is
+    /// not asked.
     package init(
         of origin: Origin, policy: Policy, records: BreakerStorage.Records = [:], now: Int64,
         ticket: (_ now: Int64) -> ThreeChecks.Check = Self.userTicket,
-        broker: (_ credential: String) -> ThreeChecks.Check = { _ in BrokerReach.check(for: nil) }
+        broker: ((BrokerCookies.Account) -> ThreeChecks.Check)? = nil
     ) {
         let verdict = policy.sites.verdict(for: origin)
         self.origin = origin
@@ -56,7 +57,7 @@ package struct Explanation: Equatable, Sendable {
         let breaker = Breaker(accounts: records)
         blocked = Self.blocked(at: origin, policy, verdict, records, now)
         if case .answer(let rule) = verdict, rule.usesBroker {
-            self.broker = broker(rule.credential)
+            self.broker = broker?(policy.brokerAccount(for: rule))
         } else {
             self.broker = nil
         }

@@ -47,6 +47,7 @@ struct HomeSnapshot: Sendable {
         let principals: [String: PrincipalCredential]?
         let expiryTimes: [String: Int64]
         let withheld: [String: String]
+        let brokerAccounts: [String: BrokerCookies.Account]
         let identities: [Identity]
         let issuing: [Certificate]?
         let lockReason: String?
@@ -57,7 +58,7 @@ struct HomeSnapshot: Sendable {
         PolicyInputs(
             rules: sites.rules, anchors: anchors, root: root, credentials: vault?.contents.credentials,
             tokens: vault?.contents.tokens, principals: vault?.contents.principals, expiryTimes: expiryTimes,
-            withheld: withheld, identities: identities,
+            withheld: withheld, brokerAccounts: brokerAccounts, identities: identities,
             issuing: interceptionAuthority?.issuing, lockReason: lockReason, trustExceptions: trustExceptions)
     }
 
@@ -97,7 +98,8 @@ struct HomeSnapshot: Sendable {
             sites: isAnswering ? sites : .empty, enrolled: enrolled,
             principals: lockReason == nil ? taggedPrincipals : [:],
             expiryTimes: lockReason == nil ? expiryTimes : [:], withheld: lockReason == nil ? withheld : [:],
-            withheldSessions: withheldSessions, originTLS: originTLS,
+            withheldSessions: withheldSessions, brokerAccounts: lockReason == nil ? brokerAccounts : [:],
+            originTLS: originTLS,
             interceptionAuthority: interceptionAuthority,
             trustExceptions: exceptions.mapValues { exceptions in
                 exceptions.map { TrustException(leaf: $0.leafSHA256, until: $0.until, answers: $0.answers) }
@@ -148,6 +150,17 @@ struct HomeSnapshot: Sendable {
                         SharedSession.Key(group: $0.group, host: $0.host.text)
                     }
                 })
+    }
+
+    /// The accounts of the sign-ins whose tokens come from the identity broker.
+    private var brokerAccounts: [String: BrokerCookies.Account] {
+        (vault?.contents.signIns ?? [:]).filter { $0.value.isFromBroker }.mapValues { record in
+            let name = "the sign-in \"\(record.name)\""
+            if let reason = withheld[record.name] { return .none(reason: reason) }
+            guard record.ended.isEmpty else { return .none(reason: "\(name) has ended") }
+            guard !record.subject.isEmpty else { return .none(reason: "\(name) does not say whose it is") }
+            return .signIn(name: record.name, subject: record.subject, identifier: record.identifier)
+        }
     }
 
     private var taggedPrincipals: [String: PrincipalCredential] {

@@ -37,14 +37,6 @@ package final class PolicyKeeper: Sendable {
 
     package var home: Home { reader.home }
 
-    /// The user name at the identity broker of the sign-in with this name; nil if it is none of the broker's.
-    @Sendable package func brokerAccount(ofCredential name: String) -> String? {
-        guard let record = vault?.contents.signIns[name], record.isFromBroker, !record.account.isEmpty else {
-            return nil
-        }
-        return record.account
-    }
-
     /// The environment of the process.
     var environment: [String: String] { reader.environment }
 

@@ -84,7 +84,7 @@ package final class ProxyRuntime: Sendable {
         if ownsSignInRenewals { signInRenewals.completeLists() }
         let brokerCookies = BrokerCookieKeeper(
             broker: Broker(SessionBus(environment: keeper.environment), random: Randomness.bytes(16)),
-            account: keeper.brokerAccount
+            mayUse: { [policy = keeper.policy] in policy.current.mayUse($0) }
         ) { sentence, hint in
             logger.notice("\(sentence)", metadata: hint.map { ["hint": "\($0)"] })
         }
@@ -141,6 +141,7 @@ package final class ProxyRuntime: Sendable {
                 }
                 keeper.refresh()
                 policy.refresh()
+                brokerCookies.forget()
                 if !isTemporary { signInRenewals.renewAhead() }
             }
         }

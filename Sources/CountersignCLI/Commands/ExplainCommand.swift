@@ -57,7 +57,7 @@ struct ExplainCommand: ParsableCommand {
         let records = try BreakerFile(home: keeper.home, now: { now }).read()
         let explanation = Explanation(
             of: origin, policy: keeper.policy.current, records: records, now: now,
-            broker: { BrokerReach.check(for: keeper.brokerAccount(ofCredential: $0)) })
+            broker: { BrokerReach.check(for: $0) })
         return PolicyReport(text: explanation.description, json: try Console.json(explanation))
     }
 }

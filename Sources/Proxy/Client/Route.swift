@@ -143,7 +143,7 @@ final class Route {
         brokerUse = rule.flatMap { rule in
             rule.usesBroker && policy.withheld[rule.credential] == nil
                 ? BrokerUse(
-                    site: "\(origin.scheme.rawValue)://\(origin.authority)", credential: rule.credential,
+                    site: "\(origin.scheme.rawValue)://\(origin.authority)", account: policy.brokerAccount(for: rule),
                     cookies: shared.brokerCookies) : nil
         }
         var context = policy.requestContext(to: origin, verdict)
@@ -180,6 +180,7 @@ final class Route {
     private(set) lazy var answersChallenges: Bool = {
         guard let rule, origin.scheme == .https || rule.answersPlaintext else { return false }
         if rule.answer.contains(.negotiate), case .useCredential = ticketDecision { return true }
+        if origin.scheme == .https, policy.answersDevice(for: rule) { return true }
         guard !Set(rule.answer).isDisjoint(with: AuthenticatorTable.supported.schemes),
             case .useCredential = credentialDecision
         else { return false }

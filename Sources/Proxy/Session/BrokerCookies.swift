@@ -13,19 +13,29 @@ package struct BrokerCookies: Sendable {
         case unavailable(reason: String)
     }
 
+    /// The account at the identity broker that signs a person in.
+    package enum Account: Sendable, Hashable {
+        /// The only one that the broker has.
+        case only
+        /// That of the sign-in called `name`. The broker knows the account by `subject`; `identifier` is another one
+        /// for each sign-in of that name.
+        case signIn(name: String, subject: String, identifier: String)
+        /// None, for a reason that is shown to the client and in the log.
+        case none(reason: String)
+    }
+
     /// A navigation request that the header is for.
     package struct Request: Sendable, Equatable {
         /// With its query.
         package let url: String
         /// The query has a nonce (`sso_nonce`), so that the header is for this URL alone.
         package let hasNonce: Bool
-        /// The `credential=` of the site's line.
-        package let credential: String
+        package let account: Account
 
-        package init(url: String, hasNonce: Bool, credential: String) {
+        package init(url: String, hasNonce: Bool, account: Account) {
             self.url = url
             self.hasNonce = hasNonce
-            self.credential = credential
+            self.account = account
         }
     }
 
@@ -45,12 +55,12 @@ package struct BrokerCookies: Sendable {
 final class BrokerUse {
     /// `https://login.microsoftonline.com`
     private let site: String
-    private let credential: String
+    let account: BrokerCookies.Account
     let cookies: BrokerCookies
 
-    init(site: String, credential: String, cookies: BrokerCookies) {
+    init(site: String, account: BrokerCookies.Account, cookies: BrokerCookies) {
         self.site = site
-        self.credential = credential
+        self.account = account
         self.cookies = cookies
     }
 
@@ -61,7 +71,7 @@ final class BrokerUse {
             pair.starts(with: "sso_nonce=".utf8) && pair.count > "sso_nonce=".utf8.count
         }
         return BrokerCookies.Request(
-            url: site + String(decoding: path, as: UTF8.self), hasNonce: hasNonce, credential: credential)
+            url: site + String(decoding: path, as: UTF8.self), hasNonce: hasNonce, account: account)
     }
 }
 
@@ -106,6 +116,10 @@ extension ExchangeDriver {
     func awaitsBrokerCookie(_ use: BrokerUse, before step: Step) -> Bool {
         guard dialogue?.asksBroker != true, getsBrokerCookie else { return false }
         beginDialogue().asksBroker = true
+        if case .none(let reason) = use.account {
+            take(.unavailable(reason: reason))
+            return false
+        }
         mode = .preparing
         connection?.pauseReading()
         let gate = services.gate
@@ -126,9 +140,12 @@ extension ExchangeDriver {
         if case .unavailable(let reason) = outcome { record.explain("not signed in by the identity broker: \(reason)") }
     }
 
-    /// Says that this device can answer PKeyAuth, unless the client says something about that itself.
+    /// Says that this device can answer PKeyAuth, unless the client says something about that itself, or is a browser:
+    /// a page's request is answered with a redirect to `urn:http-auth:PKeyAuth` then (MS-PKAP §3.2.5.1.2), which a
+    /// browser cannot follow. Browsers say of each request how it came about (Fetch Metadata).
     var deviceFields: [AddedField] {
-        guard mayBeAnswered, acquisition.trust.answers, value("x-ms-pkeyauth") == nil else { return [] }
+        guard mayBeAnswered, acquisition.trust.answers, value("x-ms-pkeyauth") == nil, value("sec-fetch-mode") == nil
+        else { return [] }
         return [AddedField("x-ms-PKeyAuth", FixedField(value: "1.0"))]
     }
 
