@@ -36,9 +36,11 @@ import Testing
     }
 
     /// The last one is that of ``token``.
-    private static func accounts(_ names: String...) -> [String: any Sendable] {
+    private static func accounts(_ names: String...) -> [String: any Sendable] { ["json": list(names)] }
+
+    private static func list(_ names: [String]) -> [String: any Sendable] {
         let accounts = names.map { IdentityBroker.account($0, home: $0 == names.last ? "uid.utid" : "uid.\($0)") }
-        return ["json": ["accounts": accounts] as [String: any Sendable]]
+        return ["accounts": accounts]
     }
 
     private static let token = IdentityBroker.token("at-@count", expires: 4_000_000_000)
@@ -126,6 +128,31 @@ import Testing
         #expect(bench.origin.log.requests.last?.authorization == "Bearer at-1")
     }
 
+    /// The person chooses it in the broker's window.
+    @Test func aBrokerWithoutAccountsAsksThePerson() throws {
+        let bench = try Bench([
+            "getAccounts": ["first": ["accounts": [String]()], "json": Self.list(["new@corp.example"])],
+            "acquireTokenInteractively": Self.token,
+        ])
+        let done = try bench.enroll(display: true)
+        #expect(done.status == 0 && done.output.contains("as new@corp.example"), "\(done.said)")
+        #expect(bench.called == ["getAccounts", "acquireTokenInteractively", "getAccounts"])
+        let asked = try #require(bench.broker.calls.dropFirst().first)
+        #expect(asked.request["account"] == nil && asked.parameters["username"] == nil)
+        let proxy = try bench.user.serve(environment: bench.environment)
+        #expect(try proxy.get("\(bench.origin.url)/a").status == 200)
+    }
+
+    @Test func thePersonIsWaitedForUntilTheTimeout() throws {
+        let bench = try Bench([
+            "getAccounts": Self.accounts("jdoe@corp.example"), "acquireTokenSilently": Self.signInNeeded,
+            "acquireTokenInteractively": ["never": true],
+        ])
+        let done = try bench.enroll("--timeout", "2", display: true)
+        #expect(done.status == 1 && done.error.contains("nobody has signed in within 2 seconds"), "\(done.said)")
+        #expect(!bench.called.contains("cancelInteractiveFlow"))
+    }
+
     @Test func aPersonIsAskedOnlyWhereThereIsADisplay() throws {
         let bench = try Bench([
             "getAccounts": Self.accounts("jdoe@corp.example"), "acquireTokenSilently": Self.signInNeeded,
@@ -143,6 +170,28 @@ import Testing
         #expect(try proxy.get("\(bench.origin.url)/a").status == 401)
         #expect(bench.called.filter { $0 == "acquireTokenInteractively" }.count == 1)
         #expect(bench.called.last == "acquireTokenSilently")
+    }
+
+    @Test func aRenewalThatTheEndOfTheProxyEndsIsNoFailure() throws {
+        let bench = try Bench([
+            "getAccounts": Self.accounts("jdoe@corp.example"),
+            // It expires soon, so that the proxy renews it at once.
+            "acquireTokenSilently": IdentityBroker.token("at-1", expires: Int64(Date().timeIntervalSince1970) + 5),
+        ])
+        #expect(try bench.enroll().status == 0)
+        try bench.broker.change([
+            "getAccounts": Self.accounts("jdoe@corp.example"), "acquireTokenSilently": ["never": true],
+        ])
+        let proxy = try bench.user.serve(environment: bench.environment)
+        let isAsking = try poll(seconds: 60) { () -> Bool? in
+            if bench.called.count == 2 { _ = try proxy.get("\(bench.origin.url)/a", flags: ["--max-time", "1"]) }
+            return bench.called.suffix(2) == ["getAccounts", "acquireTokenSilently"] && bench.called.count > 2
+                ? true : nil
+        }
+        #expect(isAsking == true, "\(bench.called)")
+        proxy.process.send(SIGTERM)
+        #expect(proxy.process.waitForExit(seconds: 60) == 0)
+        #expect(!proxy.process.errorOutput.contains("cannot be renewed"), "\(proxy.process.errorOutput)")
     }
 
     @Test func withoutABrokerNothingIsStored() throws {

@@ -38,8 +38,39 @@ package struct BrokerSignIn: Sendable {
 
     /// Tokens of the account called `wanted`; without a name, of the only one, or of the one that `choose` returns the
     /// index of. If the broker wants the person to sign in, it may show a window if `isInteractive`, and is waited for
-    /// as long as that takes. Throws ``BrokerError``, and ``SignInError`` if nobody chooses.
+    /// until `limit`. Its window stays open after that, and if the task is cancelled. Throws ``BrokerError``,
+    /// ``SignInError`` if nobody chooses or signs in, and `CancellationError` if the task is cancelled.
     package func run(
+        account wanted: String?, isInteractive: Bool, limit: Duration, choose: (@Sendable ([String]) async -> Int?)?
+    ) async throws -> Result {
+        try await withThrowingTaskGroup(of: Result.self) { group in
+            defer { group.cancelAll() }
+            group.addTask {
+                try await Self.cancelling {
+                    try await run(account: wanted, isInteractive: isInteractive, choose: choose)
+                }
+            }
+            group.addTask {
+                try await Task.sleep(for: limit)
+                throw SignInError(
+                    .timedOut, "nobody has signed in within \(limit.components.seconds) seconds",
+                    hint: "sign in again, and complete that in the broker's window")
+            }
+            guard let result = try await group.next() else { throw CancellationError() }
+            return result
+        }
+    }
+
+    /// Runs `body`. A call to the broker that a cancellation has ended is a `CancellationError`.
+    private static func cancelling<Value>(_ body: () async throws -> Value) async throws -> Value {
+        do {
+            return try await body()
+        } catch let error as BrokerError where error.code == .cancelled {
+            throw CancellationError()
+        }
+    }
+
+    private func run(
         account wanted: String?, isInteractive: Bool, choose: (@Sendable ([String]) async -> Int?)?
     ) async throws -> Result {
         let accounts = try await broker.accounts(for: app)
@@ -90,15 +121,14 @@ package struct BrokerSignIn: Sendable {
         }
     }
 
-    /// New tokens of the account with this ``Result/subject``, in place of `former`. Never asks a person.
-    package func renew(account name: String, subject: String, replacing former: Secret) async throws -> TokenSet {
-        let accounts = try await broker.accounts(for: app)
-        guard let account = accounts.first(where: { $0.subject == subject }) else {
-            throw BrokerError(
-                .noAccount, "the identity broker does not have the account \(PrintableText.quote(name)) any more",
-                hint: "sign in to the identity broker with it")
+    /// New tokens of the account with this ``Result/subject``, in place of `former`. Never asks a person. `name` is the
+    /// sign-in's.
+    package func renew(_ name: String, subject: String, replacing former: Secret) async throws -> TokenSet {
+        try await Self.cancelling {
+            let accounts = try await broker.accounts(for: app)
+            let account = try BrokerAccount.find(subject, of: name, among: accounts)
+            return try result(try await broker.token(for: app, of: account, renewing: former), for: account).tokens
         }
-        return try result(try await broker.token(for: app, of: account, renewing: former), for: account).tokens
     }
 
     private func result(_ token: BrokerToken, for account: BrokerAccount) throws(BrokerError) -> Result {
@@ -122,11 +152,6 @@ package struct BrokerSignIn: Sendable {
                 scope: token.scopes?.joined(separator: " "), idToken: nil, clientInfo: nil),
             account: account.username, subject: account.subject)
     }
-}
-
-extension BrokerAccount {
-    /// What tells the account from others. The same user name can be in two tenants.
-    fileprivate var subject: String { homeAccountIdentifier ?? username }
 }
 
 extension SignInProfile {

@@ -12,18 +12,21 @@ package final class BrokerTransfer: Sendable {
     private let profile: SignInProfile
     private let environment: [String: String]
     private let account: String?
+    private let limit: Duration
     private let choose: (@Sendable ([String]) async -> Int?)?
     private let found = Mutex<BrokerSignIn.Result?>(nil)
 
-    /// `account` is the user name at the broker; nil for the only account, or the one that `choose` chooses.
+    /// `account` is the user name at the broker; nil for the only account, or the one that `choose` chooses. The broker
+    /// has until `limit` for the tokens.
     package init(
-        _ profile: SignInProfile, _ environment: [String: String], account: String?,
+        _ profile: SignInProfile, _ environment: [String: String], account: String?, limit: Duration,
         choose: (@Sendable ([String]) async -> Int?)? = nil
     ) {
         self.choose = choose
         self.profile = profile
         self.environment = environment
         self.account = account
+        self.limit = limit
     }
 
     /// The broker's tokens, once ``run()`` has returned.
@@ -50,7 +53,7 @@ package final class BrokerTransfer: Sendable {
     package func run() async throws {
         let broker = BrokerSignIn(profile, environment: environment) { Int64(time(nil)) }
         let result = try await broker.run(
-            account: account, isInteractive: BrokerSignIn.isInteractive(environment), choose: choose)
+            account: account, isInteractive: BrokerSignIn.isInteractive(environment), limit: limit, choose: choose)
         found.withLock { $0 = result }
     }
 }

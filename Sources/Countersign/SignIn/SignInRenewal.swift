@@ -104,8 +104,7 @@ struct SignInRenewal: Sendable {
 
     private func askBroker(_ profile: SignInProfile) async throws -> Received {
         let broker = BrokerSignIn(profile, environment: renewals.environment, now: renewals.now)
-        let tokens = try await broker.renew(
-            account: record.account, subject: record.subject, replacing: token.token)
+        let tokens = try await broker.renew(record.name, subject: record.subject, replacing: token.token)
         guard tokens.accessToken.count <= VaultLimits.passwordBytes else {
             throw CountersignError(.refused, "the identity broker sent an access token that cannot be stored")
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignBroker
 import CountersignDeviceManagement
 import CountersignEnrollment
 import CountersignOAuth
@@ -14,6 +15,7 @@ extension ChallengeError {
         case let error as OAuthError: code = Self.code(of: error)
         case let error as SignInError: code = Self.code(of: error)
         case is DeviceManagementError: code = .providerRefused
+        case let error as BrokerError: code = Self.code(of: error)
         case let error as EnrollmentError: code = error.isTransient ? .providerUnreachable : .providerRefused
         case let error as CertificateNotIssued: code = error.isTransient ? .providerUnreachable : .providerRefused
         case let error as CountersignError:
@@ -51,6 +53,14 @@ extension ChallengeError {
             .interactionRequired, .invalidGrant, .invalidClient, .refused, .invalidIDToken, .accountChanged:
             .providerRefused
         case .protectionPolicyRequired: .protectionPolicyRequired
+        }
+    }
+
+    private static func code(of error: BrokerError) -> Code {
+        switch error.code {
+        case .noLibrary, .noBus, .noBroker, .timedOut: .providerUnreachable
+        case .cancelled: .signInCancelled
+        case .noMethod, .malformedReply, .failed, .noAccount: .providerRefused
         }
     }
 

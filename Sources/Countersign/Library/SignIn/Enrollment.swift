@@ -4,9 +4,9 @@ import CountersignOAuth
 import CountersignSignIn
 import Synchronization
 
-/// A sign-in that a profile describes. Show the user what the profile will do, then call ``signIn(with:timeout:)``; or
-/// ``authorize(with:timeout:)`` first and ``AuthorizedEnrollment/redeem()`` later, if your program has something to do
-/// between the two.
+/// A sign-in that a profile describes. Show the user what the profile will do, then call
+/// ``signIn(with:account:timeout:)``; or ``authorize(with:timeout:)`` first and ``AuthorizedEnrollment/redeem()``
+/// later, if your program has something to do between the two.
 ///
 /// If the profile names an EST service, that issues a client certificate, which is stored with the sign-in.
 ///
@@ -56,23 +56,33 @@ public final class Enrollment: Sendable {
 
     /// Signs the person in, and stores the sign-in.
     ///
-    /// Waits for the person until `timeout`. Throws `CancellationError` if the task is cancelled, and
-    /// ``ChallengeError``:
+    /// Waits for the person until `timeout`. `account` is the user name of the account, for a profile whose tokens come
+    /// from the identity broker of the machine; nil for its only one. Such a profile needs no agent: the broker shows a
+    /// window of its own, which stays open if the call ends early.
+    ///
+    /// Throws `CancellationError` if the task is cancelled, and ``ChallengeError``:
     ///
     /// - `nameInUse`: the name is that of another credential, or nobody has chosen it for this provider.
-    /// - `profileFaulty`: the profile's sites cannot be added to the list, or its redirect URI needs another agent.
+    /// - `profileFaulty`: the profile's sites cannot be added to the list, its redirect URI needs another agent, or
+    ///   `account` is given and the tokens do not come from the broker.
     /// - `userAgentFailed`, `signInCancelled`, `signInDenied`, `signInTimedOut`: the person was not signed in.
     /// - `providerUnreachable`, `providerRefused`: the provider is at fault, or does not know the client; or the
-    ///   profile's EST service has issued no certificate.
+    ///   profile's EST service has issued no certificate. The broker counts as the provider: without it, or without a
+    ///   session bus, that is unreachable.
     /// - `protectionPolicyRequired`: apply the policy with a ``ComplianceManager``, and sign in again.
     /// - the codes of the home and the vault, before the person is asked if possible.
     @discardableResult
     public func signIn(
-        with agent: SignInAgent = .automatic, timeout: Duration = .seconds(600)
+        with agent: SignInAgent = .automatic, account: String? = nil, timeout: Duration = .seconds(600)
     ) async throws -> StoredSignIn {
         try await ending {
-            if plan.profile.usesBroker { return try await signInWithBroker() }
-            let transfer = await transfer()
+            if plan.profile.usesBroker { return try await signInWithBroker(account, timeout) }
+            guard account == nil else {
+                throw SignInError(
+                    .profile, "the profile does not get its tokens from the identity broker, which alone has accounts",
+                    hint: "let the person choose the account on the provider's page")
+            }
+            let transfer = await transfer(timeout)
             let flow = try flow(agent, timeout, transfer)
             let former = try await prepare()
             do {
@@ -85,7 +95,8 @@ public final class Enrollment: Sendable {
         }
     }
 
-    /// The manual form: signs the person in, and leaves the tokens for later. Throws as ``signIn(with:timeout:)`` does.
+    /// The manual form: signs the person in, and leaves the tokens for later. Throws as
+    /// ``signIn(with:account:timeout:)`` does.
     /// The device flow has no such step; `agent` must be a browser.
     ///
     /// The provider's code is in the result. It expires, usually within a minute or ten, and is for one use.
@@ -108,20 +119,20 @@ public final class Enrollment: Sendable {
     // MARK: Steps
 
     /// Stores tokens of the identity broker. It may show a window of its own.
-    private func signInWithBroker() async throws -> StoredSignIn {
+    private func signInWithBroker(_ account: String?, _ timeout: Duration) async throws -> StoredSignIn {
         let former = try await prepare()
         streams.tell(.switchingToBroker)
         let environment = signIns.environment
         let broker = BrokerSignIn(plan.profile, environment: environment, now: ChallengeController.now)
         let found = try await broker.run(
-            account: nil, isInteractive: BrokerSignIn.isInteractive(environment), choose: nil)
+            account: account, isInteractive: BrokerSignIn.isInteractive(environment), limit: timeout, choose: nil)
         return try await store(SignInResult(tokens: found.tokens, idToken: nil), found, replacing: former)
     }
 
     /// The broker of the machine, if the provider's pages may manage the device and there is one.
-    private func transfer() async -> BrokerTransfer? {
+    private func transfer(_ timeout: Duration) async -> BrokerTransfer? {
         guard plan.profile.specialURLs != nil else { return nil }
-        let transfer = BrokerTransfer(plan.profile, signIns.environment, account: nil)
+        let transfer = BrokerTransfer(plan.profile, signIns.environment, account: nil, limit: timeout)
         return await transfer.isPossible() ? transfer : nil
     }
 
@@ -243,8 +254,8 @@ public final class AuthorizedEnrollment: Sendable {
 
     deinit { if response.withLock({ $0 != nil }) { enrollment.end() } }
 
-    /// Fetches the tokens, and stores the sign-in. Throws as ``Enrollment/signIn(with:timeout:)`` does; the second call
-    /// throws `providerRefused`, because the code is for one use.
+    /// Fetches the tokens, and stores the sign-in. Throws as ``Enrollment/signIn(with:account:timeout:)`` does; the
+    /// second call throws `providerRefused`, because the code is for one use.
     @discardableResult
     public func redeem() async throws -> StoredSignIn {
         try await enrollment.ending {

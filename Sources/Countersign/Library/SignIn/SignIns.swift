@@ -43,6 +43,12 @@ public final class SignIns: Sendable {
         source = .passphrase(passphrase)
     }
 
+    init(home path: String, environment: [String: String]) throws(ChallengeError) {
+        self.environment = environment
+        home = try ChallengeController.locate(path, environment)
+        source = .passphrase(nil)
+    }
+
     /// The sign-ins of a controller's home, with the vault that the controller has opened. They are in effect for the
     /// controller as soon as they are stored.
     public init(_ controller: ChallengeController) {

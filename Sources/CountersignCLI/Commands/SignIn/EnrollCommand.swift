@@ -135,7 +135,8 @@ struct EnrollCommand: AsyncParsableCommand {
         let cookies = kind == .embedded ? profile.session.map { vault.cookies(of: $0) } : nil
         // The terminal is read when the question comes: profiles and pages ask there, too.
         let choose: @Sendable ([String]) async -> Int? = { names in await Self.accountChoice()?(names) }
-        let transfer = BrokerTransfer(profile, environment, account: account, choose: yes ? nil : choose)
+        let transfer = BrokerTransfer(
+            profile, environment, account: account, limit: .seconds(timeout), choose: yes ? nil : choose)
         let installer = SignInProfileInstaller(session: vault, home: home, signIn: plan.name)
         let support = await managesDevice ? specialURLSupport(for: plan, door, transfer, installer) : nil
         let flow = SignInFlow(
@@ -222,21 +223,8 @@ struct EnrollCommand: AsyncParsableCommand {
         let (account, limit) = (account, Duration.seconds(timeout))
         let choose = yes ? nil : Self.accountChoice()
         let found = try await interrupts.cancelling {
-            try await withThrowingTaskGroup(of: BrokerSignIn.Result.self) { group in
-                group.addTask {
-                    try await broker.run(
-                        account: account, isInteractive: BrokerSignIn.isInteractive(environment), choose: choose)
-                }
-                group.addTask {
-                    try await Task.sleep(for: limit)
-                    throw SignInError(
-                        .timedOut, "nobody has signed in within \(limit.components.seconds) seconds",
-                        hint: "run the command again, and complete the sign-in in the broker's window")
-                }
-                defer { group.cancelAll() }
-                guard let found = try await group.next() else { throw CancellationError() }
-                return found
-            }
+            try await broker.run(
+                account: account, isInteractive: BrokerSignIn.isInteractive(environment), limit: limit, choose: choose)
         }
         try store(found, of: plan, former, in: vault, reporter, interrupts)
     }
