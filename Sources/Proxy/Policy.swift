@@ -76,9 +76,9 @@ package final class Policy: Sendable {
     /// The same policy for other `sites`, whose certificates `authority` issues.
     package func intercepting(_ sites: SiteList, with authority: InterceptionAuthority) -> Policy {
         Policy(
-            sites: sites, enrolled: enrolled, principals: principals, expiryTimes: expiryTimes,
-            brokerAccounts: brokerAccounts, originTLS: originTLS, interceptionAuthority: authority,
-            trustExceptions: trustExceptions, generation: generation)
+            sites: sites, enrolled: enrolled, principals: principals, expiryTimes: expiryTimes, withheld: withheld,
+            withheldSessions: withheldSessions, brokerAccounts: brokerAccounts, originTLS: originTLS,
+            interceptionAuthority: authority, trustExceptions: trustExceptions, generation: generation)
     }
 
     /// Whether an answer with `credential` may be kept: it does not come from the vault, or the vault is open and still
