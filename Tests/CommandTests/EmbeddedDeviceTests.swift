@@ -99,6 +99,36 @@ import Testing
         #expect(!result.said.contains("canary"), "\(result.said)")
     }
 
+    /// The person is asked on the terminal, and agrees. Then nobody signs in, so that nothing stays.
+    @Test func aDeliveredProfileGoesWithAFailedSignIn() throws {
+        let made = try TemporaryFolder("made")
+        try MadeProfile.certificate("root", "/CN=Root", extensions: MadeProfile.authority, in: made)
+        let file = try MadeProfile.write(
+            "corp", [MadeProfile.anchor(made.file("root.pem"), "example.root")], in: made)
+        let mdm = try MDMServer([
+            "/portal": [.redirect(to: "msauth://installProfile", [("X-Install-Url", "MDM/install"), Self.token])],
+            "/install": [.page("Install", "<script>location = '/profile.mobileconfig'</script>")],
+            "/profile.mobileconfig": [
+                MDMServer.Answer(200, type: "application/x-apple-aspen-config", TextFile.text(file))
+            ],
+        ])
+        let bench = try bench(mdm, first: ["msauth://enroll?cpurl=MDM%2Fportal"])
+        let terminal = try PseudoTerminal(
+            [
+                try Sandbox.executable, "enroll", bench.file("profile.json"), "--yes", "--user-agent", "embedded",
+                "--timeout", "45",
+            ],
+            environment: try bench.sandbox.environment(adding: [
+                "DISPLAY": display.name, "COUNTERSIGN_WEBVIEW": try Tool.webView(),
+            ]))
+        try terminal.when("Install the profile?", type: "yes\r", seconds: 60)
+        try terminal.waits(for: "profile \"Corp\" installed", seconds: 60)
+        #expect(try bench.sandbox.succeed("profile", "list").contains("example.corp"))
+        #expect(poll(seconds: 60) { terminal.waitForExit() } == 1, "\(terminal.screen)")
+        #expect(terminal.screen.contains("was removed, because the sign-in has failed"), "\(terminal.screen)")
+        #expect(try !bench.sandbox.succeed("profile", "list").contains("example.corp"))
+    }
+
     /// WebKit's would.
     @Test func theTokenDoesNotFollowARedirect() throws {
         let mdm = try MDMServer([
