@@ -19,6 +19,11 @@ package struct CertificateService: Sendable {
     static let maximumSites = 16
     private static let maximumAnchors = 8
 
+    /// Whether a certificate of the other service can take the place of one of this.
+    package func issuesTheSame(as other: CertificateService) -> Bool {
+        endpoint.description == other.endpoint.description && anchors == other.anchors && key == other.key
+    }
+
     /// Nil if the profile names no service.
     init?(_ profile: inout JSONReader) throws {
         guard var reader = try profile.objectIfPresent("est") else { return nil }

@@ -137,6 +137,24 @@ import Testing
         #expect(try bench.vault.identityNames == ["work"] && bench.hasFile)
     }
 
+    @Test func moreScopesNeedNoNewCertificate() throws {
+        let bench = try Bench()
+        #expect(try bench.enroll().status == 0)
+        let before = try #require(try bench.identity)
+        let signIn = try #require(try bench.vault.signIns["work"])
+        let again = try bench.signIn.run(["enroll", "work", "--scope", "more", "--yes"])
+        #expect(again.status == 0, "\(again.said)")
+        #expect(try bench.identity?.leaf == before.leaf && bench.est.requests("simpleenroll").count == 2)
+        let vault = try bench.vault
+        let new = try #require(vault.signIns["work"])
+        #expect(new.identifier != signIn.identifier && vault.ownsCertificate(new))
+        // A profile that wants another kind of key gets another certificate.
+        try bench.write(["key": "rsa-2048"])
+        let other = try bench.signIn.run(["enroll", "work", "--scope", "more", "--yes"])
+        #expect(other.status == 0, "\(other.said)")
+        #expect(try bench.identity?.leaf != before.leaf)
+    }
+
     @Test func aNewProfileWithoutTheServiceTakesTheCertificateAway() throws {
         let bench = try Bench()
         #expect(try bench.enroll().status == 0)

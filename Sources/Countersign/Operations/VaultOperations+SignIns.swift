@@ -89,12 +89,15 @@ extension VaultOperations {
             stored.withLock { $0 = record }
         }
         let service = try SignInProfile(Array(new.profile.utf8)).certificates
-        if new.keepsCertificate == true {
-            try vault.update { try store(&$0) }
-        } else if let service {
+        if let service {
             let identityLock = try identityLock(new.name, dialogue)
-            try obtainCertificate(new, tokens.access, at: service, dialogue, identityLock, store)
-            try removeLeftFile(of: new.name, in: vault)
+            defer { withExtendedLifetime(identityLock) {} }
+            if try keepsCertificate(new, of: service, in: vault) {
+                try vault.update { try store(&$0) }
+            } else {
+                try obtainCertificate(new, tokens.access, at: service, dialogue, identityLock, store)
+                try removeLeftFile(of: new.name, in: vault)
+            }
         } else {
             let identityLock = try ownsIdentity(new.name, in: vault) ? identityLock(new.name, dialogue) : nil
             defer { withExtendedLifetime(identityLock) {} }
@@ -113,6 +116,22 @@ extension VaultOperations {
         let tag = CredentialTag(token: tokens.access, key: vault.tagKey)
         try BreakerFile(home: home, now: now).nameChanged(new.name, to: .tag(tag))
         return .done
+    }
+
+    /// Whether the sign-in goes on with the certificate of the one before: it asks for that, the same person has signed
+    /// in, the service is the same, and the certificate is valid and not due for renewal.
+    private func keepsCertificate(_ new: NewSignIn, of service: CertificateService, in vault: OpenVault) throws -> Bool
+    {
+        guard new.keepsCertificate == true else { return false }
+        try vault.reload()
+        let contents = vault.contents
+        guard let former = contents.signIns[new.name], new.isSamePerson(as: former),
+            former.certificates.map({ $0.issuesTheSame(as: service) }) == true, contents.ownsCertificate(former),
+            !contents.ownsRequest(former),
+            let leaf = contents.enrollments[new.name]?.chain.first.flatMap({ try? Certificate(der: $0) })
+        else { return false }
+        let due = RenewalSchedule(notBefore: leaf.notBefore, notAfter: leaf.notAfter, jitter: 0).due
+        return (leaf.notBefore..<due).contains(now())
     }
 
     /// Asks the EST service of the profile for the certificate, and stores it and the sign-in. If the service decides
@@ -194,7 +213,7 @@ extension VaultOperations {
             try contents.setProfile(profile)
         }
         if let former {
-            if new.keepsCertificate == true || new.isSamePerson(as: former) {
+            if new.isSamePerson(as: former) {
                 try contents.giveCertificate(of: former, to: new)
             } else {
                 // Nobody's requests are answered with another person's certificate.

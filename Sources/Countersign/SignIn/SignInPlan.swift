@@ -16,6 +16,8 @@ package struct SignInPlan: Sendable {
     package let source: String
     /// The name of the sign-in and of its access token.
     package let name: String
+    /// Whether the sign-in goes on with the valid certificate of the one that it replaces.
+    package var keepsCertificate = false
     /// Whether the person, or the program, chose the name.
     private let isNameChosen: Bool
 
@@ -83,6 +85,7 @@ package struct SignInPlan: Sendable {
             account: broker?.account ?? result.idToken?.accountName ?? "",
             scope: result.tokens.scope ?? "", sites: sites, signedIn: now, expires: result.tokens.expiresAt ?? 0,
             formerIssuer: former?.issuer)
+        if keepsCertificate { new.keepsCertificate = true }
         if profile.compliance != nil { new.homeAccount = result.tokens.clientInfo?.homeAccountIdentifier ?? "" }
         return new
     }

@@ -23,7 +23,7 @@ package struct NewSignIn: Equatable, Sendable, Codable {
     package var identifier: String
     /// The issuer of the sign-in that the person wants to replace; nil if there is none.
     package var formerIssuer: String?
-    /// The certificate of the sign-in that it replaces stays; nil if the profile's EST service issues a new one.
+    /// A valid certificate of the sign-in that it replaces stays; nil if the profile's EST service issues a new one.
     package var keepsCertificate: Bool?
     /// `homeAccountId`, empty if the provider has not said, for a profile with a compliance service; else nil.
     package var homeAccount: String?

@@ -78,22 +78,29 @@ public final class SignIns: Sendable {
     /// A sign-in as `profile` describes it, which does nothing yet. `name` replaces the profile's name. Throws
     /// ``ChallengeError`` with the code `profileFaulty` if the name cannot be that of a sign-in.
     public func enrollment(_ profile: EnrollmentProfile, name: String? = nil) throws(ChallengeError) -> Enrollment {
+        try enrollment(profile, name: name, keepsCertificate: false)
+    }
+
+    private func enrollment(
+        _ profile: EnrollmentProfile, name: String?, keepsCertificate: Bool
+    ) throws(ChallengeError) -> Enrollment {
         do {
-            return Enrollment(
-                try SignInPlan(profile.profile, from: profile.source, name: name), of: profile, in: self)
+            var plan = try SignInPlan(profile.profile, from: profile.source, name: name)
+            plan.keepsCertificate = keepsCertificate
+            return Enrollment(plan, of: profile, in: self)
         } catch {
             throw ChallengeError(signingIn: error)
         }
     }
 
     /// Another sign-in in the place of `signIn`, for example with more scopes. Reads its profile again from where it
-    /// came. Throws as ``profile(at:)`` and ``enrollment(_:name:)`` do; a program that made the profile itself passes
-    /// it to the latter.
+    /// came. With more scopes, a valid certificate of the sign-in stays. Throws as ``profile(at:)`` and
+    /// ``enrollment(_:name:)`` do; a program that made the profile itself passes it to the latter.
     public func enrollment(
         again signIn: StoredSignIn, addingScopes scopes: [String] = []
     ) async throws -> Enrollment {
         let profile = try await profile(at: signIn.profileSource).adding(scopes: scopes)
-        return try enrollment(profile, name: signIn.name)
+        return try enrollment(profile, name: signIn.name, keepsCertificate: !scopes.isEmpty)
     }
 
     // MARK: Those who are signed in

@@ -95,7 +95,8 @@ struct EnrollCommand: AsyncParsableCommand {
         let (read, source) = try await SignInProfile.read(again?.source ?? self.profile, with: client)
         let wider = try read.adding(scopes: scope)
         let profile = specialURLs ? wider.enablingSpecialURLs() : wider
-        let plan = try SignInPlan(profile, from: source, name: name ?? again?.name)
+        var plan = try SignInPlan(profile, from: source, name: name ?? again?.name)
+        plan.keepsCertificate = again != nil && !scope.isEmpty
         let environment = ProcessInfo.processInfo.environment
         let kind = userAgent ?? plan.userAgent(in: environment)
         let usesBroker = profile.usesBroker
