@@ -51,9 +51,8 @@ struct DemoTests {
     @Test func thePersonSignsInAtTheDemosProvider() throws {
         let sandbox = try Sandbox()
         let browser = try sandbox.folder.write(
-            "browser", "#!/bin/sh\nexec '\(try Tool.python())' '\(Tool.server("form_browser.py"))' \"$1\" > seen 2>&1\n"
-        )
-        chmod(browser, 0o755)
+            program: "browser",
+            "#!/bin/sh\nexec '\(try Tool.python())' '\(Tool.server("form_browser.py"))' \"$1\" > seen 2>&1\n")
         let demo = try ChildProcess(
             try Sandbox.executable, ["demo", "--listen", "127.0.0.1:0"], environment: try sandbox.environment(),
             capture: sandbox.folder.file("demo"))

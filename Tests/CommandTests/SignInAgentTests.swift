@@ -10,9 +10,7 @@ import Testing
     private static let chromium = "#!/bin/sh\nexec /usr/bin/chromium --headless --no-sandbox --disable-gpu \"$@\"\n"
 
     private func write(program name: String, _ text: String, in bench: SignInSandbox) throws -> String {
-        let path = try bench.sandbox.folder.write("bin/\(name)", text)
-        chmod(path, 0o755)
-        return path
+        try bench.sandbox.folder.write(program: "bin/\(name)", text)
     }
 
     @Test func chromiumSignsInAndShowsThatItsWindowCanBeClosed() throws {

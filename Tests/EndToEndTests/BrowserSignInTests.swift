@@ -68,9 +68,8 @@ private final class Person {
         folder = try TemporaryFolder("person")
         try folder.write("person.js", script)
         browser = try folder.write(
-            "bin/chromium",
+            program: "bin/chromium",
             "#!/bin/sh\nexec '\(try Tool.python())' '\(Tool.client("sign_in.py"))' '\(folder.path)' \"$@\"\n")
-        chmod(browser, 0o755)
         guard let anchor else { return }
         let database = folder.file(".pki/nssdb")
         try FileManager.default.createDirectory(atPath: database, withIntermediateDirectories: true)

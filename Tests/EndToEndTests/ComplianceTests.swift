@@ -28,10 +28,9 @@ import Testing
                     "name": "work", "sites": [origin.url], "compliance_service": compliance,
                 ]))
             browser = try user.folder.write(
-                "browser",
+                program: "browser",
                 "#!/bin/sh\necho \"$1\" >> \(user.folder.file("opened"))\n"
                     + "exec curl -sSL --noproxy '*' -o /dev/null \"$1\"\n")
-            chmod(browser, 0o755)
             let done = try user.run(["enroll", profile, "--yes"], environment: ["BROWSER": browser], seconds: 120)
             guard done.status == 0 else { throw HarnessError("enroll: \(done.said)") }
             try provider.change(["token": ["t2", "t3"], "policy": service.policy])

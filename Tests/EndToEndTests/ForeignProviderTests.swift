@@ -22,14 +22,13 @@ import Testing
                  "sites": ["\(foreign.site)"]}
                 """)
             browser = try user.folder.write(
-                "browser",
+                program: "browser",
                 """
                 #!/bin/sh
                 exec '\(try Tool.python())' '\(Tool.server("form_browser.py"))' --ca '\(try TestPKI.shared.originAnchor)' \
                 "$1" username=\(NanoProvider.user) password=\(NanoProvider.password) > '\(user.folder.file("seen"))' 2>&1
 
                 """)
-            chmod(browser, 0o755)
         }
 
         func enroll(_ flags: String...) throws -> CommandResult {
@@ -100,14 +99,13 @@ import Testing
             """)
         let seen = user.folder.file("seen")
         let browser = try user.folder.write(
-            "browser",
+            program: "browser",
             """
             #!/bin/sh
             export PASSWORD=\(GlewlwydProvider.password)
             exec '\(try Tool.python())' '\(Tool.server("glewlwyd_person.py"))' "$1" > '\(seen)' 2>&1
 
             """)
-        chmod(browser, 0o755)
         let signedIn = try user.run(
             "enroll", profile, "--yes", environment: ["BROWSER": browser], seconds: 180)
         #expect(

@@ -24,15 +24,16 @@ import Testing
             exec curl -sSL --noproxy '*' -o /dev/null "$1"
             """
 
-        /// The provider issues the tokens t1, t2, …, of which t1 does not have the scopes `admin` and `audit`.
+        /// The provider issues the tokens t1, canary-second and t3, of which t1 does not have the scopes `admin` and
+        /// `audit`.
         init(
             _ flags: [String] = ["--ask-scopes"],
-            valid: [String: String] = ["t1": "openid", "t2": "openid admin audit"],
+            valid: [String: String] = ["t1": "openid", "canary-second": "openid admin audit"],
             origin control: [String: any Sendable] = [:], profile own: [String: any Sendable] = [:],
             sites: [String] = [], environment: [String: String] = [:],
             browser script: String = "exec curl -sSL --noproxy '*' -o /dev/null \"$1\""
         ) throws {
-            provider = try SignInProvider(["token": ["t1", "t2", "t3"]])
+            provider = try SignInProvider(["token": ["t1", "canary-second", "t3"]])
             var control = control
             control["tokens"] = valid
             if control["issuer"] as? String == "own" { control["issuer"] = provider.issuer }
@@ -43,11 +44,10 @@ import Testing
             let profile = try user.folder.write(
                 "profile.json", try provider.profile(fields.merging(own) { _, new in new }))
             let plain = try user.folder.write(
-                "plain", "#!/bin/sh\nexec curl -sSL --noproxy '*' -o /dev/null \"$1\"\n")
+                program: "plain", "#!/bin/sh\nexec curl -sSL --noproxy '*' -o /dev/null \"$1\"\n")
             gate = user.folder.file("gate")
             let browser = try user.folder.write(
-                "browser", "#!/bin/sh\necho \"$1\" >> '\(opened)'\ngate='\(gate)'\n\(script)\n")
-            for path in [plain, browser] { chmod(path, 0o755) }
+                program: "browser", "#!/bin/sh\necho \"$1\" >> '\(opened)'\ngate='\(gate)'\n\(script)\n")
             let done = try user.run(["enroll", profile, "--yes"], environment: ["BROWSER": plain], seconds: 120)
             guard done.status == 0 else { throw HarnessError(done.said) }
             proxy = try RunningProxy(
@@ -86,7 +86,7 @@ import Testing
         // Those that the token had before are asked for again.
         #expect(bench.asked("scope") == ["openid+offline_access+admin+audit"])
         #expect(bench.log(has: "the access token of \"work\" has the scope admin audit now"))
-        #expect(!bench.proxy.process.errorOutput.contains("t2"))
+        #expect(!bench.proxy.process.errorOutput.contains("canary-second"))
     }
 
     @Test func severalRequestsOpenOnePage() throws {
@@ -112,12 +112,12 @@ import Testing
     /// Otherwise the sites would get the token of somebody else.
     @Test func anotherPersonChangesNothing() throws {
         let bench = try Bench()
-        try bench.provider.change(["subject": "another", "token": ["t2"]])
+        try bench.provider.change(["subject": "another", "token": ["canary-second"]])
         #expect(try bench.get().status == 403)
         #expect(bench.log(has: "another person has signed in"), "\(bench.proxy.process.errorOutput)")
         #expect(bench.provider.requests.contains("POST /revoke access_token 200"))
         #expect(try bench.get("/a").status == 200)
-        #expect(bench.origin.log.requests.allSatisfy { $0.authorization != "Bearer t2" })
+        #expect(bench.origin.log.requests.allSatisfy { $0.authorization != "Bearer canary-second" })
     }
 
     @Test func nobodyIsAskedUnlessTheServerIsToldTo() throws {
@@ -135,7 +135,7 @@ import Testing
 
     // MARK: How often
 
-    private static let valid = ["t1": "openid", "t2": "openid admin audit"]
+    private static let valid = ["t1": "openid", "canary-second": "openid admin audit"]
 
     /// A page that opens again and again would train the person to agree.
     @Test func aSiteThatVariesItsScopesOpensOnePage() throws {
@@ -199,7 +199,7 @@ import Testing
     ])
     func aTokenThatCanDoLessChangesNothing(control: [String: any Sendable]) throws {
         let bench = try Bench()
-        try bench.provider.change(control.merging(["token": ["t2"]]) { old, _ in old })
+        try bench.provider.change(control.merging(["token": ["canary-second"]]) { old, _ in old })
         #expect(try bench.get().status == 403)
         #expect(bench.log(has: "nothing was changed"), "\(bench.proxy.process.errorOutput)")
         #expect(try bench.tokenInUse() == "Bearer t1")

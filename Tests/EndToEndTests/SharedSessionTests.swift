@@ -26,7 +26,7 @@ import Testing
             profile = try user.folder.write("profile.json", try provider.profile(own))
             // Enters the password if the page asks for it, and remembers no cookie.
             browser = try user.folder.write(
-                "browser",
+                program: "browser",
                 """
                 #!/bin/sh
                 page=$(curl -q -sSL --noproxy 127.0.0.1 "$1")
@@ -36,7 +36,6 @@ import Testing
                 curl -q -sSL --noproxy 127.0.0.1 -b '' --data-urlencode "back=$back" \
                     --data-urlencode password=hunter2 "\(provider.issuer)/password"
                 """)
-            chmod(browser, 0o755)
             // The interception CA is made for the first listed site.
             try user.allow("https://listed.test.localhost")
             proxy = try user.serve()

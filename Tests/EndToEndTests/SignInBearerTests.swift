@@ -26,8 +26,7 @@ import Testing
             profile = try user.folder.write(
                 "profile.json", try provider.profile(["name": "work", "sites": [origin.url], "scopes": scopes]))
             browser = try user.folder.write(
-                "browser", "#!/bin/sh\nexec curl -sSL --noproxy '*' -o /dev/null \"$1\"\n")
-            chmod(browser, 0o755)
+                program: "browser", "#!/bin/sh\nexec curl -sSL --noproxy '*' -o /dev/null \"$1\"\n")
             try Self.enroll([profile], browser, user)
             if let seconds { try Self.age(user, secondsLeft: seconds) }
             // The next tokens live longer.

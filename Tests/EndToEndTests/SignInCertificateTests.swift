@@ -26,8 +26,7 @@ import Testing
         ]
         let profile = try user.folder.write("profile.json", try provider.profile(["name": "work", "est": service]))
         let browser = try user.folder.write(
-            "browser", "#!/bin/sh\nexec curl -sSL --noproxy '*' -o /dev/null \"$1\"\n")
-        chmod(browser, 0o755)
+            program: "browser", "#!/bin/sh\nexec curl -sSL --noproxy '*' -o /dev/null \"$1\"\n")
         let proxy = try user.serve()
         let before = try proxy.get("\(sites[1])/who")
         #expect(!before.text.contains("CN=jdoe"), "\(before.said)")
