@@ -28,9 +28,11 @@ package final class Policy: Sendable {
     package let principals: [String: PrincipalCredential]
     /// When the access tokens of sign-ins expire, by their names, in seconds since 1970.
     package let expiryTimes: [String: Int64]
-    /// Why the credentials and identities of these names do not answer although they are enrolled: the device does not
-    /// comply with the policy of their organisation. Neither ``enrolled`` nor ``principals`` has them.
+    /// Why the credentials of these names do not answer although they are enrolled: the device does not comply with the
+    /// policy of their organisation. Neither ``enrolled`` nor ``principals`` has them.
     package let withheld: [String: String]
+    /// The same of identities.
+    package let withheldIdentities: [String: String]
     /// The shared sessions that are withheld with them.
     package let withheldSessions: Set<SharedSession.Key>
     /// The accounts at the identity broker of the sign-ins whose tokens come from it, by the sign-ins' names.
@@ -51,7 +53,8 @@ package final class Policy: Sendable {
     package init(
         sites: SiteList, enrolled: EnrolledMaterial, principals: [String: PrincipalCredential] = [:],
         expiryTimes: [String: Int64] = [:], withheld: [String: String] = [:],
-        withheldSessions: Set<SharedSession.Key> = [], brokerAccounts: [String: BrokerCookies.Account] = [:],
+        withheldIdentities: [String: String] = [:], withheldSessions: Set<SharedSession.Key> = [],
+        brokerAccounts: [String: BrokerCookies.Account] = [:],
         originTLS: TLSClientContext, interceptionAuthority: InterceptionAuthority?,
         trustExceptions: [Origin: [TrustException]] = [:], generation: UInt64
     ) {
@@ -60,6 +63,7 @@ package final class Policy: Sendable {
         self.principals = principals
         self.expiryTimes = expiryTimes
         self.withheld = withheld
+        self.withheldIdentities = withheldIdentities
         self.withheldSessions = withheldSessions
         self.brokerAccounts = brokerAccounts
         self.originTLS = originTLS
@@ -77,8 +81,9 @@ package final class Policy: Sendable {
     package func intercepting(_ sites: SiteList, with authority: InterceptionAuthority) -> Policy {
         Policy(
             sites: sites, enrolled: enrolled, principals: principals, expiryTimes: expiryTimes, withheld: withheld,
-            withheldSessions: withheldSessions, brokerAccounts: brokerAccounts, originTLS: originTLS,
-            interceptionAuthority: authority, trustExceptions: trustExceptions, generation: generation)
+            withheldIdentities: withheldIdentities, withheldSessions: withheldSessions,
+            brokerAccounts: brokerAccounts, originTLS: originTLS, interceptionAuthority: authority,
+            trustExceptions: trustExceptions, generation: generation)
     }
 
     /// Whether an answer with `credential` may be kept: it does not come from the vault, or the vault is open and still
@@ -282,7 +287,8 @@ package final class Policy: Sendable {
     /// Why the identity for a site with this rule is withheld; nil if that is not so.
     private func withheldReason(for rule: SiteRule) -> String? {
         guard !withheld.isEmpty else { return nil }
-        return withheld[rule.identity ?? rule.credential]
+        let name = rule.identity ?? rule.credential
+        return withheldIdentities[name] ?? withheld[name]
     }
 
     /// Whether `reason`, for which a challenge is not answered, is that something is withheld.

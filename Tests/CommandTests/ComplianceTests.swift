@@ -81,8 +81,8 @@ import Testing
         #expect(done.status == 1 && done.error.contains("interactionRequired: Sign in"), "\(done.said)")
         #expect(bench.asked == ["remediate silent"])
         #expect(TextFile.lines(bench.bench.file("browser.arguments")).count == opened)
-        let record = try bench.contents.compliance["work"]
-        #expect(record?.status == 4 && record?.page.hasPrefix("http://127.0.0.1:\(bench.service.port)/page") == true)
+        // A page that somebody has to open says nothing about the device, and the provider has refused nothing yet.
+        #expect(try bench.contents.compliance["work"]?.isCompliant != false)
         #expect(try bench.contents.tokens["work"] != nil && bench.contents.signIns["work"]?.refreshToken != nil)
     }
 

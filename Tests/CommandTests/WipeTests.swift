@@ -165,13 +165,18 @@ import Testing
     /// Another sign-in of that name is not what was to be wiped.
     @Test func aWipeThatIsNotCompleteKeepsItsName() throws {
         try enroll("work")
+        let sites = try bench.contents.signIns["work"]?.sites ?? []
+        #expect(!sites.isEmpty)
         try bench.change { contents in
             try contents.setWipe(
                 WipeRecord(
-                    name: "work", identifier: "another", begun: 1, sites: [], sessionGroup: "", sessionHost: ""))
+                    name: "work", identifier: "another", begun: 1, sites: sites, sessionGroup: "", sessionHost: ""))
         }
         let before = try bench.contents.signIns["work"]
+        let listed = try place.sandbox.countersign("sites", "list").output
+        #expect(listed.contains(sites[0].prefix { $0 != " " }))
         #expect(try place.sandbox.countersign("session", "list").status == 0)
         #expect(try bench.contents.wipes.isEmpty && bench.contents.signIns["work"] == before)
+        #expect(try place.sandbox.countersign("sites", "list").output == listed)
     }
 }

@@ -77,4 +77,29 @@ struct LibraryComplianceTests {
         #expect(service.requests.count { $0.action == "remediate" } == 1)
         #expect(delegate.heard.withLock { $0 } == ["compliant"])
     }
+
+    /// Remediates again, as the documentation of `interactionRequired` says.
+    private final class Persistent: ComplianceDelegate {
+        let home: EnrollmentHome
+        let manager = Mutex<ComplianceManager?>(nil)
+        let heard = Mutex<[ComplianceResult.Status]>([])
+        init(_ home: EnrollmentHome) { self.home = home }
+        func remediated(_ result: ComplianceResult) async {
+            heard.withLock { $0.append(result.status) }
+            guard result.status == .interactionRequired, let manager = manager.withLock({ $0 }) else { return }
+            _ = try? await manager.remediate(
+                accountID: result.accountID, silent: false, with: .custom(EnrollmentHome.Browser(home)))
+        }
+    }
+
+    @Test(.timeLimit(.minutes(2))) func aDelegateMayRemediateAgain() async throws {
+        let service = try ComplianceServer()
+        let home = try EnrollmentHome()
+        try await home.signIn(Self.profile(service))
+        let delegate = Persistent(home)
+        let manager = ComplianceManager(home.signIns, delegate: delegate)
+        delegate.manager.withLock { $0 = manager }
+        _ = try await manager.remediate(accountID: "object-1", silent: true)
+        #expect(delegate.heard.withLock { $0 } == [.interactionRequired, .compliant])
+    }
 }

@@ -176,6 +176,24 @@ import Testing
         #expect(outcome.status == .serviceFailure)
     }
 
+    @Test func aTokenThatIsRefusedWhileThePersonIsAtThePageEndsNothing() throws {
+        var machine = try machine(
+            token: Secret(utf8: "t1"), #"{"url": "https://mdm.example/comply", "access_token": true}"#)
+        _ = machine.start(now: 0)
+        _ = machine.received(reply("InteractionRequired", open), now: 0)
+        #expect(machine.opened(now: 0) == .wait(seconds: 10))
+        guard case .send(let first) = machine.waited(now: 10) else { return #expect(Bool(false)) }
+        #expect(first.authorization?.utf8Text == "Bearer t1")
+        guard case .send(let again) = machine.received(reply("Compliant", status: 401), now: 10) else {
+            return #expect(Bool(false))
+        }
+        #expect(again.authorization == nil)
+        guard case .finish(let outcome) = machine.received(reply("Compliant"), now: 11) else {
+            return #expect(Bool(false))
+        }
+        #expect(outcome.status == .compliant)
+    }
+
     @Test func theWaitEnds() throws {
         var machine = try machine(silent: true, limit: 25)
         _ = machine.start(now: 0)

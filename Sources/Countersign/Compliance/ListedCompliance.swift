@@ -101,13 +101,27 @@ extension VaultContents {
         try setCompliance(record)
     }
 
-    /// Why the credential, identity and session of these names are not used, although the vault has them.
+    /// Why the credential and session of these sign-ins are not used, although the vault has them.
     var withheld: [String: String] {
         guard !compliance.isEmpty || !wipes.isEmpty else { return [:] }
         var reasons: [String: String] = [:]
         for record in compliance.values { reasons[record.name] = record.reason }
         for wipe in wipes.values where signIns[wipe.name].map({ $0.identifier == wipe.identifier }) ?? true {
             reasons[wipe.name] = "\"\(wipe.name)\" is being wiped; `countersign wipe \(wipe.name)` completes that"
+        }
+        return reasons
+    }
+
+    /// The same of identities, by their names: a sign-in has brought them, itself or with a configuration profile. A
+    /// person's own identity with the name of a sign-in is used.
+    var withheldIdentities: [String: String] {
+        let withheld = withheld
+        guard !withheld.isEmpty else { return [:] }
+        var reasons = withheld.filter { signIns[$0.key].map(ownsCertificate) ?? false }
+        for profile in profiles.values {
+            guard let owner = profile.owner, let reason = withheld[owner.signIn] else { continue }
+            for identity in profile.identities where identity.isBrought { reasons[identity.name] = reason }
+            if let enrollment = profile.enrollment { reasons[enrollment.name] = reason }
         }
         return reasons
     }

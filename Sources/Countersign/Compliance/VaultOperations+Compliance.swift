@@ -35,14 +35,14 @@ extension VaultOperations {
             await flow.remediate(account, token: token, show: show)
         }
         guard outcome.status == .compliant else {
-            try note(outcome, of: record)
+            try note(outcome, of: record, isRefused: outcome.status == .notCompliant)
             return .compliance(ComplianceReport(outcome))
         }
         let renewals = SignInRenewals(home: home, vault: vault, now: now)
         let failure = try Blocking.run { await renewals.renew(afterRemediating: name) }
         if let error = failure as? OAuthError, error.code == .protectionPolicyRequired {
             let still = NotCompliant.stillRefused(outcome, account: account.user).outcome
-            try note(still, of: record)
+            try note(still, of: record, isRefused: true)
             return .compliance(ComplianceReport(still, tokenFailure: error.detail))
         }
         try vault.update { contents in
@@ -52,10 +52,14 @@ extension VaultOperations {
         return .compliance(ComplianceReport(outcome, tokenFailure: failure.map(SignInRenewals.text)))
     }
 
-    private func note(_ outcome: ComplianceOutcome, of record: SignInRecord) throws {
+    /// Unless the service or the provider has refused, or had refused before, the sign-in stays in use: an outage or a
+    /// closed window says nothing about the device.
+    private func note(_ outcome: ComplianceOutcome, of record: SignInRecord, isRefused: Bool) throws {
         let time = now()
         try opened().update { contents in
-            guard let newest = contents.signIns[record.name], newest.isSame(as: record) else { return }
+            guard let newest = contents.signIns[record.name], newest.isSame(as: record),
+                isRefused || contents.compliance[record.name]?.isCompliant == false
+            else { return }
             try contents.note(outcome, of: record.name, at: time)
         }
     }

@@ -49,12 +49,15 @@ extension VaultOperations {
 
     private func complete(_ wipe: WipeRecord, _ dialogue: OperationDialogue) throws -> SignedOut {
         let vault = try opened()
-        // A sign-in of that name at another time is not this one. It cannot be stored while the wipe goes on.
-        let isThere = vault.contents.signIns[wipe.name].map { $0.identifier == wipe.identifier } ?? false
         var result = SignedOut(
             isRevoked: true, warning: nil, page: nil, userAgent: nil, sites: wipe.sites, profiles: [])
-        if isThere, case .signedOut(let done) = try removeSignIn(wipe.name, dialogue) { result = done }
-        if !isThere || vault.contents.signIns[wipe.name] == nil {
+        // Another sign-in of that name is not this one, and what it has stays.
+        if vault.contents.signIns[wipe.name] != nil,
+            case .signedOut(let done) = try removeSignIn(wipe.name, identifier: wipe.identifier, dialogue)
+        {
+            result = done
+        }
+        if try vault.update({ $0.signIns[wipe.name] == nil }) {
             try SignInSites(home: home, name: wipe.name).set([], replacing: wipe.sites)
             try removeLeftFile(of: wipe.name, in: vault)
             if !wipe.sessionGroup.isEmpty {

@@ -250,7 +250,10 @@ extension VaultOperations {
 
     /// Revokes the tokens at the provider, and then removes them and the sites, whether the provider has done it or
     /// not. The record is removed last: until then, the operation can be repeated, and the record says so.
-    func removeSignIn(_ name: String, _ dialogue: OperationDialogue) throws -> VaultResult {
+    /// `identifier`: only the sign-in that has this one is removed.
+    func removeSignIn(
+        _ name: String, identifier: String? = nil, _ dialogue: OperationDialogue
+    ) throws -> VaultResult {
         guard let vault, vault.contents.signIns[name] != nil else { return unknownSignIn }
         let lock = try renewalLock(name, dialogue, patience: Self.renewalPatience)
         defer { withExtendedLifetime(lock) {} }
@@ -258,7 +261,9 @@ extension VaultOperations {
         defer { withExtendedLifetime(identityLock) {} }
         // A renewal may have replaced the tokens.
         let marked = try vault.update { contents -> SignInRecord? in
-            guard var record = contents.signIns[name] else { return nil }
+            guard var record = contents.signIns[name], record.identifier == identifier ?? record.identifier else {
+                return nil
+            }
             record.ended = SignInRecord.isSigningOut
             try contents.updateSignIn(record)
             return record

@@ -47,6 +47,7 @@ struct HomeSnapshot: Sendable {
         let principals: [String: PrincipalCredential]?
         let expiryTimes: [String: Int64]
         let withheld: [String: String]
+        let withheldIdentities: [String: String]
         let brokerAccounts: [String: BrokerCookies.Account]
         let identities: [Identity]
         let issuing: [Certificate]?
@@ -58,8 +59,9 @@ struct HomeSnapshot: Sendable {
         PolicyInputs(
             rules: sites.rules, anchors: anchors, root: root, credentials: vault?.contents.credentials,
             tokens: vault?.contents.tokens, principals: vault?.contents.principals, expiryTimes: expiryTimes,
-            withheld: withheld, brokerAccounts: brokerAccounts, identities: identities,
-            issuing: interceptionAuthority?.issuing, lockReason: lockReason, trustExceptions: trustExceptions)
+            withheld: withheld, withheldIdentities: withheldIdentities, brokerAccounts: brokerAccounts,
+            identities: identities, issuing: interceptionAuthority?.issuing, lockReason: lockReason,
+            trustExceptions: trustExceptions)
     }
 
     /// Selects the vault's trust exceptions that are in effect at `now`.
@@ -85,21 +87,22 @@ struct HomeSnapshot: Sendable {
         generation += 1
         applied = policyInputs
         let withheld = withheld
+        let withheldIdentities = withheldIdentities
         let enrolled: Policy.EnrolledMaterial =
             if let lockReason {
                 .closed(reason: lockReason)
             } else {
                 .open(
                     credentials: taggedCredentials, tokens: taggedTokens.filter { withheld[$0.key] == nil },
-                    identities: identities.filter { !isWithheld($0) })
+                    identities: identities.filter { withheldIdentities[$0.name] == nil })
             }
         let exceptions = Dictionary(grouping: trustExceptions) { Origin(scheme: .https, host: $0.host, port: $0.port) }
         return Policy(
             sites: isAnswering ? sites : .empty, enrolled: enrolled,
             principals: lockReason == nil ? taggedPrincipals : [:],
             expiryTimes: lockReason == nil ? expiryTimes : [:], withheld: lockReason == nil ? withheld : [:],
-            withheldSessions: withheldSessions, brokerAccounts: lockReason == nil ? brokerAccounts : [:],
-            originTLS: originTLS,
+            withheldIdentities: lockReason == nil ? withheldIdentities : [:], withheldSessions: withheldSessions,
+            brokerAccounts: lockReason == nil ? brokerAccounts : [:], originTLS: originTLS,
             interceptionAuthority: interceptionAuthority,
             trustExceptions: exceptions.mapValues { exceptions in
                 exceptions.map { TrustException(leaf: $0.leafSHA256, until: $0.until, answers: $0.answers) }
@@ -132,11 +135,7 @@ struct HomeSnapshot: Sendable {
     /// Why the enrolments of these names answer no challenge; almost always empty.
     private var withheld: [String: String] { vault?.contents.withheld ?? [:] }
 
-    /// Whether the identity belongs to an enrolment that is withheld. A person's own identity of that name does not.
-    private func isWithheld(_ identity: Identity) -> Bool {
-        guard withheld[identity.name] != nil, let contents = vault?.contents else { return false }
-        return contents.signIns[identity.name].map { contents.ownsCertificate($0) } ?? false
-    }
+    private var withheldIdentities: [String: String] { vault?.contents.withheldIdentities ?? [:] }
 
     private var withheldSessions: Set<SharedSession.Key> {
         guard let contents = vault?.contents else { return [] }

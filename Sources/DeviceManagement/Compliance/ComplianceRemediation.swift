@@ -40,7 +40,8 @@ package struct ComplianceRemediation: Sendable {
     private let client: String
     private let isSilent: Bool
     private let verifier: Secret
-    private let token: Secret?
+    /// Nil once the service has refused it.
+    private var token: Secret?
     private let languages: String
     private let limit: Int64
     private var deadline: Int64 = 0
@@ -81,11 +82,11 @@ package struct ComplianceRemediation: Sendable {
         switch state {
         case .asking(let withToken):
             // The token may have expired, or may not be for the service. A person can still sign in at the page.
-            if withToken, case .reply(let status, _, _) = response, status == 401 || status == 403 {
-                return ask(withToken: false)
-            }
+            if withToken, refusesToken(response) { return ask(withToken: false) }
             return judge(response, after: nil, now: now)
         case .polling(let session, let interval):
+            // It has expired meanwhile. The verifier proves enough.
+            if token != nil, refusesToken(response) { return poll(session, interval) }
             return judge(response, after: (session, interval), now: now)
         case .ended(let outcome): return .finish(outcome)
         case .idle, .opening, .waiting: preconditionFailure("no request was sent")
@@ -104,9 +105,7 @@ package struct ComplianceRemediation: Sendable {
     package mutating func waited(now: Int64) -> Action {
         switch state {
         case .waiting(let session, let interval):
-            state = .polling(session, interval: interval)
-            return .send(
-                .status(of: session, at: service, verifier: verifier, token: token, languages: languages))
+            return poll(session, interval)
         case .ended(let outcome): return .finish(outcome)
         case .idle, .asking, .opening, .polling: preconditionFailure("nobody waits")
         }
@@ -124,6 +123,18 @@ package struct ComplianceRemediation: Sendable {
     }
 
     // MARK: Steps
+
+    /// Whether the response refuses the token, which is then not sent any more.
+    private mutating func refusesToken(_ response: Response) -> Bool {
+        guard case .reply(let status, _, _) = response, status == 401 || status == 403 else { return false }
+        token = nil
+        return true
+    }
+
+    private mutating func poll(_ session: Secret, _ interval: Int64) -> Action {
+        state = .polling(session, interval: interval)
+        return .send(.status(of: session, at: service, verifier: verifier, token: token, languages: languages))
+    }
 
     private mutating func ask(withToken: Bool) -> Action {
         state = .asking(withToken: withToken)

@@ -18,13 +18,18 @@ public final class ComplianceManager: Sendable {
 
     private struct Queue {
         /// Those that wait or run, by account; a silent one does not stand in for one that may ask a person.
-        var tasks: [Key: Task<ComplianceResult, any Error>] = [:]
+        var tasks: [Key: Task<Ending, any Error>] = [:]
         var last: Task<Void, Never>?
     }
 
     private struct Key: Hashable {
         let account: String
         let isSilent: Bool
+    }
+
+    private struct Ending {
+        let result: ComplianceResult
+        let restarts: Bool
     }
 
     /// `languages` are those of the person, best first, such as `de-CH`; by default, those of the process's locale.
@@ -59,8 +64,8 @@ public final class ComplianceManager: Sendable {
         accountID: String, silent: Bool, with agent: SignInAgent = .automatic
     ) async throws -> ComplianceResult {
         let key = Key(account: accountID, isSilent: silent)
-        let task = queue.withLock { queue in
-            if let running = queue.tasks[key] { return running }
+        let (task, isFirst) = queue.withLock { queue in
+            if let running = queue.tasks[key] { return (running, false) }
             let before = queue.last
             let task = Task { [self] in
                 await before?.value
@@ -69,14 +74,19 @@ public final class ComplianceManager: Sendable {
             }
             queue.tasks[key] = task
             queue.last = Task { _ = await task.result }
-            return task
+            return (task, true)
         }
-        let result = try await task.value
+        let ending = try await task.value
+        // Not in the queue's turn: the delegate may remediate again, and would wait for itself.
+        if isFirst {
+            if ending.restarts { await delegate?.saveState(before: ending.result) }
+            await delegate?.remediated(ending.result)
+        }
         try Task.checkCancellation()
-        return result
+        return ending.result
     }
 
-    private func run(_ accountID: String, silent: Bool, _ agent: SignInAgent) async throws -> ComplianceResult {
+    private func run(_ accountID: String, silent: Bool, _ agent: SignInAgent) async throws -> Ending {
         let missing = ChallengeError(
             .signInMissing, "there is no sign-in of this account with a compliance service",
             hint: "list them with `countersign compliance status`")
@@ -110,7 +120,7 @@ public final class ComplianceManager: Sendable {
                 return report
             }
             await pages.close()
-            return await delivered(report, accountID, found.name)
+            return ending(report, accountID, found.name)
         } catch {
             await pages.close()
             throw error
@@ -120,7 +130,7 @@ public final class ComplianceManager: Sendable {
     /// Before the first token: there is no stored sign-in yet.
     private func remediate(
         _ plan: SignInPlan, _ accountID: String, silent: Bool, _ agent: SignInAgent
-    ) async throws -> ComplianceResult {
+    ) async throws -> Ending {
         let profile = plan.profile
         guard
             let flow = ComplianceFlow(
@@ -136,14 +146,11 @@ public final class ComplianceManager: Sendable {
         let outcome = await flow.remediate(
             ComplianceAccount(identifier: nil, user: accountID), token: nil, show: silent ? nil : show)
         if outcome.status == .compliant { signIns.waitingForPolicy.withLock { $0[accountID] = nil } }
-        return await delivered(ComplianceReport(outcome), accountID, plan.name)
+        return ending(ComplianceReport(outcome), accountID, plan.name)
     }
 
-    private func delivered(_ report: ComplianceReport, _ accountID: String, _ name: String) async -> ComplianceResult {
-        let result = ComplianceResult(report, accountID: accountID, name: name)
-        if report.restarts { await delegate?.saveState(before: result) }
-        await delegate?.remediated(result)
-        return result
+    private func ending(_ report: ComplianceReport, _ accountID: String, _ name: String) -> Ending {
+        Ending(result: ComplianceResult(report, accountID: accountID, name: name), restarts: report.restarts)
     }
 
     /// The page of a remediation, in the agent.

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+import CountersignVault
+import Testing
+
+@testable import Countersign
+
+/// Which identities answer no challenge while the device does not comply.
+@Suite struct WithheldIdentityTests {
+    private static func contents(isCompliant: Bool) throws -> VaultContents {
+        var contents = VaultContents()
+        for name in ["work", "home"] {
+            try contents.setSignIn(
+                SignInRecord(
+                    name: name, profile: "{}", source: "", issuer: "https://id.example", subject: "", account: "",
+                    scope: "", sites: [], refreshToken: nil, identityToken: nil, signedIn: 1, expires: 0),
+                accessToken: Secret(utf8: "t"))
+        }
+        try contents.setCompliance(
+            ComplianceRecord(
+                name: "work", homeAccount: "", status: isCompliant ? 0 : 1, title: isCompliant ? "" : "No screen lock",
+                message: isCompliant ? "" : "Switch it on.", checked: 1))
+        try contents.setProfile(profile("com.corp.vpn", owner: "work", brought: "vpn", found: "own", enrolled: "wifi"))
+        try contents.setProfile(profile("com.other.vpn", owner: "home", brought: "other", found: "own", enrolled: nil))
+        return contents
+    }
+
+    private static func profile(
+        _ identifier: String, owner: String, brought: String, found: String, enrolled: String?
+    ) -> ProfileRecord {
+        var record = ProfileRecord(
+            identifier: identifier, name: "VPN", organization: "", signer: nil, installed: 1,
+            owner: ProfileRecord.Owner(signIn: owner, isPending: false))
+        let hash = [UInt8](repeating: 7, count: 32)
+        record.identities = [
+            ProfileRecord.ContainedIdentity(name: brought, leafSHA256: hash, isBrought: true),
+            ProfileRecord.ContainedIdentity(name: found, leafSHA256: hash, isBrought: false),
+        ]
+        record.enrollment = enrolled.map { ProfileRecord.Enrollment(name: $0, server: "https://est.corp.example") }
+        return record
+    }
+
+    @Test func thoseOfAnEnrolmentsProfilesAreWithheldWithIt() throws {
+        let reasons = try Self.contents(isCompliant: false).withheldIdentities
+        #expect(Set(reasons.keys) == ["vpn", "wifi"])
+        #expect(reasons["vpn"]?.contains("does not comply with the policy of \"work\"") == true)
+    }
+
+    @Test func noneIsWithheldFromADeviceThatComplies() throws {
+        #expect(try Self.contents(isCompliant: true).withheldIdentities.isEmpty)
+    }
+}
