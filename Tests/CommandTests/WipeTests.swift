@@ -179,4 +179,20 @@ import Testing
         #expect(try bench.contents.wipes.isEmpty && bench.contents.signIns["work"] == before)
         #expect(try place.sandbox.countersign("sites", "list").output == listed)
     }
+
+    /// The secrets are gone even if the rest has to wait until somebody corrects a file.
+    @Test func aFaultInAFileOfSitesKeepsNoSecret() throws {
+        try enroll("work")
+        try place.sandbox.folder.write("home/AllowedSites/own.sites", "https://a.example awnser=basic\n")
+        let refused = try bench.countersign("wipe", "work", "--yes")
+        #expect(refused.status != 0 && refused.error.contains("own.sites"), "\(refused.said)")
+        let left = try bench.contents
+        #expect(left.signIns["work"]?.refreshToken == nil && left.signIns["work"]?.identityToken == nil)
+        #expect(!left.sessions.values.contains { $0.key.group == "corp" })
+
+        try place.sandbox.folder.write("home/AllowedSites/own.sites", "https://a.example answer=basic\n")
+        let done = try bench.countersign("wipe", "work", "--yes")
+        #expect(done.status == 0, "\(done.said)")
+        #expect(try bench.contents.signIns["work"] == nil && bench.contents.wipes.isEmpty)
+    }
 }

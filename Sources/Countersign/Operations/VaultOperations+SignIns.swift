@@ -270,20 +270,24 @@ extension VaultOperations {
         }
         guard let record = marked else { return unknownSignIn }
         let end = try revoke(record, vault.contents.tokens[name], dialogue)
+        let scope = (try? SignInProfile(Array(record.profile.utf8)))?.session
+        // The secrets first: a fault in a file of sites may have to be corrected before the rest can be done.
+        let isRemoved = try vault.update { contents in
+            var bare = record
+            (bare.refreshToken, bare.identityToken) = (nil, nil)
+            try contents.updateSignIn(bare)
+            if let scope { contents.removeSessions(group: scope.group, host: scope.host.text) }
+            return contents.removeCertificate(of: record)
+        }
+        let profiles = try removeProfiles(of: name, dialogue)
         let sites = record.sites + (record.formerSites ?? [])
         try SignInSites(home: home, name: name).set([], replacing: sites)
         try BreakerFile(home: home, now: now).nameChanged(name, to: nil)
-        let profiles = try removeProfiles(of: name, dialogue)
-        let isRemoved = try vault.update { $0.removeCertificate(of: record) }
         // The file is left if this, or storing the sign-in, was interrupted before.
         if isRemoved || record.certificates != nil || record.formerSites != nil {
             try removeLeftFile(of: name, in: vault)
         }
-        let scope = (try? SignInProfile(Array(record.profile.utf8)))?.session
-        try vault.update { contents in
-            contents.removeSignIn(named: name)
-            if let scope { contents.removeSessions(group: scope.group, host: scope.host.text) }
-        }
+        try vault.update { $0.removeSignIn(named: name) }
         if scope != nil {
             for other in vault.contents.signIns.values {
                 try SignInSites(home: home, name: other.name).restoreSession(of: other.sites, without: sites)
