@@ -38,8 +38,8 @@ extension VaultOperations {
         return .signedOut(try complete(wipe, dialogue))
     }
 
-    /// Completes the wipes that were interrupted, and returns what each has done. One whose sign-in is being renewed by
-    /// another process is left for later.
+    /// Completes the wipes that were interrupted, and returns the result of each. Waits for another process that is
+    /// renewing such a sign-in or wiping it.
     package func completeWipes(_ dialogue: OperationDialogue = .silent) throws -> [(name: String, result: SignedOut)] {
         guard let vault, !vault.contents.wipes.isEmpty else { return [] }
         return try vault.contents.wipes.values.sorted { $0.name < $1.name }.map { wipe in

@@ -59,7 +59,7 @@ public final class ComplianceManager: Sendable {
     ///
     /// Throws ``ChallengeError``: `signInMissing` if there is no sign-in of that account whose profile names a
     /// compliance service, `userAgentFailed`, and the codes of the home and the vault. Throws `CancellationError` if
-    /// the task is cancelled; the remediation goes on then if others wait for it.
+    /// the task is cancelled, but only when the remediation has ended, which a cancellation does not hasten.
     public func remediate(
         accountID: String, silent: Bool, with agent: SignInAgent = .automatic
     ) async throws -> ComplianceResult {
