@@ -40,14 +40,7 @@ struct WipeCommand: ParsableCommand {
             }
         }
         let result = try session.perform(
-            .wipe(name: name),
-            report: { progress in
-                guard progress == .waitingForOtherProcess else { return }
-                Console.log(
-                    "info",
-                    "another process is renewing the access token or the certificate of \(name.debugDescription): "
-                        + "waiting for it")
-            })
+            .wipe(name: name), report: { UnenrollCommand.reportWaiting($0, for: name) })
         switch result {
         case .removed(count: _, let known):
             throw CountersignError.unknown("sign-in", name, known: known, addedBy: "enroll")

@@ -32,19 +32,20 @@ struct UnenrollCommand: ParsableCommand {
     @Flag(help: "Leave your browser signed in at the provider.")
     var noSignOut = false
 
+    static func reportWaiting(_ progress: RenewalProgress, for name: String) {
+        guard progress == .waitingForOtherProcess else { return }
+        Console.log(
+            "info",
+            "another process is renewing the access token or the certificate of \(name.debugDescription): waiting for it"
+        )
+    }
+
     func run() throws {
         let home = try homeOption.located()
         let session = try VaultAccess(home: home, secrets: secrets.input).session()
         let name = try name ?? Self.only(session.signIns(.listSignIns))
         let result = try session.perform(
-            .removeSignIn(name: name),
-            report: { progress in
-                guard progress == .waitingForOtherProcess else { return }
-                Console.log(
-                    "info",
-                    "another process is renewing the access token or the certificate of \(name.debugDescription): "
-                        + "waiting for it")
-            })
+            .removeSignIn(name: name), report: { Self.reportWaiting($0, for: name) })
         switch result {
         case .removed(count: 0, let known):
             throw CountersignError.unknown("sign-in", name, known: known, addedBy: "enroll")
