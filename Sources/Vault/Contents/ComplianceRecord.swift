@@ -119,7 +119,7 @@ extension VaultLimits {
         if !([record.identifier, record.sessionGroup, record.sessionHost] + record.sites).allSatisfy(isSignInLine) {
             return "a value that is not one line of text"
         }
-        if record.sites.count > formerSignInSites { return "more than \(formerSignInSites) sites" }
+        if record.sites.count > wipedSites { return "more than \(wipedSites) sites" }
         return record.begun < 0 ? "a time before 1970" : nil
     }
 }
@@ -157,7 +157,7 @@ extension RecordReader {
     mutating func wipe(named name: String) throws(VaultError) -> WipeRecord {
         let record = WipeRecord(
             name: name, identifier: try text(), begun: try time(),
-            sites: try lines(upTo: VaultLimits.formerSignInSites), sessionGroup: try text(),
+            sites: try lines(upTo: VaultLimits.wipedSites), sessionGroup: try text(),
             sessionHost: try text())
         if let fault = VaultLimits.fault(of: record) { throw Self.malformed("a wipe with \(fault)") }
         return record

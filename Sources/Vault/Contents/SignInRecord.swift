@@ -116,6 +116,8 @@ extension VaultLimits {
     package static let signInSites = 64
     /// Of several sign-ins, none of which was stored completely.
     package static let formerSignInSites = 1024
+    /// The lines that a wipe removes: those of the sign-in, and its former ones.
+    static let wipedSites = signInSites + formerSignInSites
     static let signInLineBytes = 4096
 
     /// Whether `line` can be a value of a sign-in, such as the scope.
