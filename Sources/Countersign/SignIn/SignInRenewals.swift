@@ -234,7 +234,10 @@ final class SignInRenewals: Sendable {
         if let error = failure as? OAuthError, error.code == .protectionPolicyRequired, received == nil {
             // A person is never asked from here.
             refusal = await renewal.remediateSilently()
-            if let compliant = refusal, compliant.status == .compliant {
+            if Task.isCancelled {
+                // The proxy is stopping; nobody has cancelled the remediation, and the provider is not asked again.
+                (failure, refusal) = (CancellationError(), nil)
+            } else if let compliant = refusal, compliant.status == .compliant {
                 (received, failure) = await renewal.ask()
                 refusal = nil
                 if let error = failure as? OAuthError, error.code == .protectionPolicyRequired {
