@@ -47,6 +47,23 @@ import Testing
         #expect(reasons["vpn"]?.contains("does not comply with the policy of \"work\"") == true)
     }
 
+    /// The reason is in a field of the response, and many clients read at most 8 KiB of them.
+    @Test func theReasonIsShortWhateverTheServiceSays() throws {
+        var record = ComplianceRecord(
+            name: "work", homeAccount: "", status: 1, title: "No screen lock.", message: "Switch it on.",
+            page: "https://mdm.example/comply", checked: 1)
+        #expect(
+            record.reason
+                == "the device does not comply with the policy of \"work\" (notCompliant): No screen lock. Switch it on. "
+                + "To continue, open https://mdm.example/comply or run `countersign compliance remediate work`")
+        record.title = String(repeating: "ä", count: 256)
+        record.message = String(repeating: "😀", count: 1000)
+        record.page = "https://mdm.example/" + String(repeating: "a", count: 4000)
+        let reason = try #require(record.reason)
+        #expect(reason.utf8.count < 1500)
+        #expect(reason.hasSuffix("... To continue, run `countersign compliance remediate work`"))
+    }
+
     @Test func noneIsWithheldFromADeviceThatComplies() throws {
         #expect(try Self.contents(isCompliant: true).withheldIdentities.isEmpty)
     }

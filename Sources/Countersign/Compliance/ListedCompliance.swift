@@ -82,14 +82,23 @@ extension ComplianceRecord {
         return VaultLimits.isSignInLine(text) ? text : String(text.prefix(500))
     }
 
+    /// Clients and proxies limit a response's header section, often to 8 KiB, and the reason is in one field of it.
+    /// A longer text ends with three dots; a longer address is left out, the command shows it.
+    private static let (reasonTextLimit, reasonPageLimit) = (300, 1000)
+
+    private static func short(_ text: String) -> String {
+        let scalars = text.unicodeScalars
+        return scalars.count <= reasonTextLimit ? text : "\(String(scalars.prefix(reasonTextLimit - 3)))..."
+    }
+
     /// Why no challenge of the sign-in is answered: for `Proxy-Status`, the log and `explain`. Nil if that is not so.
     var reason: String? {
         guard !isCompliant else { return nil }
         let status = ComplianceStatus(rawValue: status)?.name ?? ""
         let text = title.hasSuffix(".") ? "\(title) \(message)" : "\(title). \(message)"
-        let open = page.isEmpty ? "" : "open \(page) or "
-        return "the device does not comply with the policy of \"\(name)\" (\(status)): \(text) To continue, \(open)"
-            + "run `countersign compliance remediate \(name)`"
+        let open = page.isEmpty || page.utf8.count > Self.reasonPageLimit ? "" : "open \(page) or "
+        return "the device does not comply with the policy of \"\(name)\" (\(status)): \(Self.short(text)) "
+            + "To continue, \(open)run `countersign compliance remediate \(name)`"
     }
 }
 
