@@ -92,6 +92,12 @@ struct EnrollCommand: AsyncParsableCommand {
         let access = VaultAccess(home: home, secrets: secrets.input, remembered: RememberedPassphrase())
         var session: VaultSession?
         let again = try namedSignIn(access, &session)
+        guard again != nil || SignInName.fault(of: self.profile) != nil || HomeFile.absolutePath(self.profile) != nil
+        else {
+            throw CountersignError(
+                .configuration, "there is neither a file nor a sign-in named \"\(self.profile)\"",
+                hint: "`countersign status` lists the sign-ins; a profile is a file or an https URL")
+        }
         let (read, source) = try await SignInProfile.read(again?.source ?? self.profile, with: client)
         let wider = try read.adding(scopes: scope)
         let profile = specialURLs ? wider.enablingSpecialURLs() : wider
