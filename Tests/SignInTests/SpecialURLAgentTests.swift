@@ -306,12 +306,28 @@ import Testing
         if isInstalled {
             try await start()
         } else {
-            let error = await #expect(throws: SignInError.self) { try await start() }
-            #expect(error?.detail.contains("the window was closed") == true)
+            let error = await #expect(throws: DeviceManagementError.self) { try await start() }
+            #expect(error?.detail == "the configuration profile was not installed: declined")
             #expect(
                 heard("second").contains(#"{"type":"showMessage","text":"The profile was not installed: declined."}"#))
         }
         #expect(heard("main").count == (isInstalled ? 3 : 2))
+    }
+
+    /// The page's callback does not hide that the person has declined.
+    @Test func aDeclinedProfileEndsTheSignInThoughThePageGoesOn() async throws {
+        let error = await #expect(throws: DeviceManagementError.self) {
+            try await run(
+                "\(Self.installs); hear; case $line in *cancel*) closed cancel;; esac; "
+                    + "say '{\"type\":\"redirect\",\"url\":\"com.example.app:/cb?state=good\"}'; \(Self.ends)",
+                second: """
+                    say '{"content":"PHBsaXN0Lz4=","type":"profile","url":"https://mdm.example/p"}'; hear; hear
+                    special 'msauth://profileInstalled'; \(Self.ends)
+                    """
+            ) { $0.installer = Installer { _, _ in throw DeviceManagementError(.malformed, "declined") } }
+        }
+        #expect(error?.detail == "the configuration profile was not installed: declined")
+        #expect(heard("main").dropFirst() == [#"{"type":"cancel"}"#])
     }
 
     /// The first window is closed while the second is open.

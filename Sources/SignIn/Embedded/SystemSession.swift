@@ -88,6 +88,7 @@ struct SystemSession: Sendable {
                 case .closed(let reason):
                     if [.cancel, .timeLimit, .inputEnded].contains(reason) { profiles.end() }
                     let isInstalled = await profiles.isInstalled()
+                    if let failure = profiles.failure { throw failure }
                     if let callback { return callback }
                     // The person is done when the profile is installed, whether or not the page goes on.
                     if isInstalled, reason == .window || reason == .page { return Self.installed }
@@ -113,11 +114,11 @@ struct SystemSession: Sendable {
         }
     }
 
-    /// Has the profile installed, and says in the window what became of it. The window's events go on meanwhile.
+    /// Has the profile installed, and says in the window what became of it. The window's events go on meanwhile. A
+    /// profile that is not installed ends the session, whatever the page says later.
     private func deliver(_ content: Secret, to view: WebViewProcess, _ profiles: ProfileQueue) {
         guard let installer else {
-            page.report(.profileNotInstalled(reason: Self.cannotInstall))
-            return view.send(.showMessage("The profile was not installed: \(Self.cannotInstall)."))
+            return refuse(Self.cannotInstall, view, profiles)
         }
         view.send(.showMessage("A configuration profile has arrived. Countersign asks about it in the terminal."))
         profiles.add { [page, signIn] in
@@ -131,11 +132,23 @@ struct SystemSession: Sendable {
                 return true
             } catch {
                 let reason = PageText.printable((error as? any CodedError)?.detail ?? "it failed")
-                page.report(.profileNotInstalled(reason: reason))
-                view.send(.showMessage("The profile was not installed: \(reason)."))
+                // Of a window that is closing, its own reason counts.
+                guard !Task.isCancelled else { return false }
+                refuse(reason, view, profiles)
                 return false
             }
         }
+    }
+
+    private func refuse(_ reason: String, _ view: WebViewProcess, _ profiles: ProfileQueue) {
+        profiles.fail(
+            DeviceManagementError(
+                .enrollmentFailed, "the configuration profile was not installed: \(reason)",
+                hint: "sign in again, and install the profile that the provider requires"))
+        page.report(.profileNotInstalled(reason: reason))
+        view.send(.showMessage("The profile was not installed: \(reason)."))
+        view.send(.cancel)
+        view.kill(after: closingLimit)
     }
 
     static let cannotInstall = "this version cannot install configuration profiles"
@@ -144,6 +157,13 @@ struct SystemSession: Sendable {
 /// The profiles of one window, which are installed one after the other.
 private final class ProfileQueue: Sendable {
     private let state = Mutex<(tasks: [Task<Bool, Never>], hasEnded: Bool)>(([], false))
+
+    private let firstFailure = Mutex<DeviceManagementError?>(nil)
+
+    /// Why a profile was not installed.
+    var failure: DeviceManagementError? { firstFailure.withLock { $0 } }
+
+    func fail(_ error: DeviceManagementError) { firstFailure.withLock { $0 = $0 ?? error } }
 
     func add(_ install: @escaping @Sendable () async -> Bool) {
         state.withLock { state in
