@@ -95,7 +95,7 @@ package struct SignInPlan: Sendable {
         return found
     }
 
-    private static let unexpected = CountersignError(
+    static let unexpected = CountersignError(
         .refused, "the running server gave an answer that this version does not expect",
         hint: "restart `countersign serve`")
 }

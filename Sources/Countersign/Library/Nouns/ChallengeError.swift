@@ -2,8 +2,8 @@
 
 public import FoundationEssentials
 
-/// Why a challenge is not answered, why the home, the vault or the proxy cannot be used, or why a person could not be
-/// signed in. Never contains a secret.
+/// Why a challenge is not answered, why the home, the vault or the proxy cannot be used, why a person could not be
+/// signed in, or why a configuration profile is not installed. Never contains a secret.
 public struct ChallengeError: Error, Sendable {
     /// The kind of error. Later versions may add codes, so include a `default` in a `switch`.
     public enum Code: Hashable, Sendable {
@@ -41,9 +41,9 @@ public struct ChallengeError: Error, Sendable {
         case serverNotTrusted
         /// The TLS handshake failed, or the connection was closed abnormally.
         case tlsFailed
-        /// A profile cannot be read, is not valid, or does not fit the home: its name or its sites.
+        /// A profile cannot be read, is not valid, or does not fit the home: its name, its sites or its payloads.
         case profileFaulty
-        /// The name is that of another credential, or of a sign-in at another provider.
+        /// The name is that of another credential or identity, or of a sign-in at another provider.
         case nameInUse
         /// The user agent does not exist, or has failed; or the system refused a socket for the redirect.
         case userAgentFailed
@@ -62,6 +62,8 @@ public struct ChallengeError: Error, Sendable {
         case protectionPolicyRequired
         /// There is no sign-in of that name.
         case signInMissing
+        /// There is no configuration profile with that identifier.
+        case profileMissing
     }
 
     /// The party that can correct an error.
@@ -125,7 +127,7 @@ public struct ChallengeError: Error, Sendable {
     public var fault: Fault {
         if let blamed { return blamed }
         return switch code {
-        case .invalidProtectionSpace, .switchedOff, .signInMissing: .caller
+        case .invalidProtectionSpace, .switchedOff, .signInMissing, .profileMissing: .caller
         case .homeUnreadable, .proxyFailed, .userAgentFailed: .environment
         case .refreshFailed, .refreshPending, .serverNotTrusted, .tlsFailed, .providerUnreachable, .providerRefused:
             .peer

@@ -141,15 +141,6 @@ struct ProfileInstaller {
 extension VaultSession {
     /// What the home has before a profile is installed.
     func profileSurroundings(of home: Home) throws -> ProfilePlan.Surroundings {
-        var surroundings = ProfilePlan.Surroundings(now: Int64(time(nil)))
-        surroundings.anchors = try AnchorStore(home: home).entries()
-        surroundings.interceptionRoot = try InterceptionStore(home: home).root()
-        surroundings.profiles = try profiles()
-        for name in try names().identities.union(try home.identityNames()) { surroundings.identities[name] = [] }
-        for identity in try identities().identities where identity.key != .nowhere {
-            guard let leaf = identity.chain.first else { continue }
-            surroundings.identities[identity.name] = Digest.sha256.hash(Array(leaf))
-        }
-        return surroundings
+        try ProfilePlan.Surroundings(of: home, at: Int64(time(nil)), in: operate)
     }
 }

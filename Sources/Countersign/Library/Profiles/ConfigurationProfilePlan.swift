@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignVault
+
+/// What installing a configuration profile would do. Show it to the person.
+public struct ConfigurationProfilePlan: Sendable {
+    /// A step of the installation.
+    public struct Step: Equatable, Sendable {
+        /// The kind of step. Later versions may add kinds, so include a `default` in a `switch`.
+        public enum Kind: Hashable, Sendable {
+            /// A CA certificate is trusted for all listed sites, or is trusted already.
+            case anchor
+            /// A client certificate with its key is stored, or is there already.
+            case identity
+            /// An EST service is asked for a client certificate.
+            case enrollment
+            /// The payload would have an effect, but cannot be installed.
+            case refused
+            /// The payload has no effect here.
+            case skipped
+        }
+
+        /// The kind of step.
+        public let kind: Kind
+        /// A sentence for display, with the reason of a refusal. It has texts of the profile in it as they are.
+        public let text: String
+    }
+
+    let plan: ProfilePlan
+
+    init(_ plan: ProfilePlan) { self.plan = plan }
+
+    /// Identifies the profile: a later version replaces an installed one with the same identifier.
+    public var identifier: String { plan.read.profile.identifier }
+
+    /// The profile's name for display.
+    public var name: String { plan.read.profile.name }
+
+    /// Who has made the profile, as it says itself; nil if it does not.
+    public var organization: String? { plan.read.profile.organization }
+
+    /// Who has signed the profile, one sentence each; one sentence that nobody has.
+    public var signatures: [String] { plan.read.signatures }
+
+    /// Whether the profile is signed, and everybody who has signed it is trusted here.
+    public var isTrusted: Bool { plan.read.isTrusted }
+
+    /// In the order of the profile.
+    public var steps: [Step] {
+        zip(plan.items, plan.itemRows).map { item, row in
+            let kind: Step.Kind =
+                switch item.step {
+                case .anchor: .anchor
+                case .identity: .identity
+                case .enrollment: .enrollment
+                case .refused: .refused
+                case .skipped: .skipped
+                }
+            return Step(kind: kind, text: row.value)
+        }
+    }
+
+    /// The installed version that is replaced; nil if there is none.
+    public var replaced: InstalledConfigurationProfile? { plan.former.map { InstalledConfigurationProfile($0) } }
+}
+
+/// An installed configuration profile.
+public struct InstalledConfigurationProfile: Equatable, Sendable {
+    /// Identifies the profile.
+    public let identifier: String
+    /// The profile's name for display.
+    public let name: String
+    /// Who has made the profile, as it says itself; nil if it does not.
+    public let organization: String?
+    /// When it was installed, in seconds since 1970.
+    public let installed: Int64
+    /// Who has signed it, or that nobody has, as a sentence.
+    public let signature: String
+    /// Whether it was signed by somebody who was trusted when it was installed.
+    public let isTrusted: Bool
+    /// The name of the sign-in that has brought it; nil if a person or a program has installed it.
+    public let signIn: String?
+    /// The files that it has added to the home's trust anchors, such as `Certs/anchors/corp.pem`.
+    public let anchorFiles: [String]
+    /// The names of the identities that it has brought, without those that were there before.
+    public let identities: [String]
+    /// The name of the identity that it enrols over EST; nil if it has no enrolment.
+    public let enrolledIdentity: String?
+
+    init(_ record: ProfileRecord) {
+        identifier = record.identifier
+        name = record.name
+        organization = record.organization.isEmpty ? nil : record.organization
+        installed = record.installed
+        signature = record.signatureText
+        isTrusted = record.signer?.isTrusted ?? false
+        signIn = record.owner?.signIn
+        anchorFiles = record.anchors.compactMap(\.file)
+        identities = record.identities.filter(\.isBrought).map(\.name)
+        enrolledIdentity = record.enrollment?.name
+    }
+}
+
+/// The result of ``ConfigurationProfiles/remove(_:)``.
+public struct RemovedConfigurationProfile: Equatable, Sendable {
+    /// The profile's name for display.
+    public let name: String
+    /// The files that were removed from the home's trust anchors.
+    public let anchorFiles: [String]
+    /// The names of the identities that were removed.
+    public let identities: [String]
+    /// Sentences about what stays, because something else needs it.
+    public let kept: [String]
+
+    init(_ removed: RemovedProfile) {
+        name = removed.name
+        anchorFiles = removed.anchors
+        identities = removed.identities
+        kept = removed.kept
+    }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+import CountersignVault
+
+/// The configuration profiles of a home: Apple's property lists, plain or signed, with trust anchors, identities and an
+/// enrolment over EST. `Documentation/DeviceManagement.md` lists the payloads.
+///
+/// Show the person the ``ConfigurationProfilePlan`` of a profile before you install it: its author can make this home
+/// trust servers. All methods are thread-safe, and do their file operations on another thread.
+public final class ConfigurationProfiles: Sendable {
+    private let signIns: SignIns
+
+    /// The profiles of the home of `signIns`, through the vault that this opens.
+    public init(_ signIns: SignIns) { self.signIns = signIns }
+
+    /// The installed profiles, sorted by identifier. Throws ``ChallengeError`` with the codes of the home and the
+    /// vault.
+    public func all() async throws -> [InstalledConfigurationProfile] {
+        try await signIns.onVault(creates: false) { vault in
+            guard let vault else { return [] }
+            return try Self.records(vault).map { InstalledConfigurationProfile($0) }
+        }
+    }
+
+    /// What installing a profile would do; changes nothing. `document` is a property list in XML, or one in CMS
+    /// SignedData, of at most 5 MiB.
+    ///
+    /// `password` is called on another thread with the name of each identity that needs a password, and does not have
+    /// it in the profile. If it throws, or there is none, the identity is refused.
+    ///
+    /// Throws ``ChallengeError``: `profileFaulty` if the document is not a profile, or was altered after it was signed,
+    /// and the codes of the home and the vault. Throws `CancellationError` if the task is cancelled.
+    public func plan(
+        for document: [UInt8], password: (@Sendable (String) throws -> Password)? = nil
+    ) async throws -> ConfigurationProfilePlan {
+        try await signIns.onVault(creates: false) { [home = signIns.home] vault in
+            let now = ChallengeController.now()
+            let read = try home.readProfile(document, at: now)
+            var surroundings = ProfilePlan.Surroundings(now: now)
+            if let vault { surroundings = try ProfilePlan.Surroundings(of: home, at: now, in: vault) }
+            let plan = ProfilePlan(read, in: surroundings) { name throws(CountersignError) in
+                guard let password else { throw CountersignError(.environment, "it needs its password") }
+                do {
+                    return try password(name).secret
+                } catch {
+                    throw CountersignError(.environment, "it needs its password, and the program did not give it")
+                }
+            }
+            return ConfigurationProfilePlan(plan)
+        }
+    }
+
+    /// Installs all of the profile, or nothing. Replaces one with the same identifier. With `skippingRefused`, the
+    /// payloads that cannot be installed are left out. Creates the home and its vault if they do not exist.
+    ///
+    /// Throws ``ChallengeError``: `profileFaulty` if a payload cannot be installed, or there is nothing to install;
+    /// `nameInUse` if the home has changed since the plan was made; `providerRefused` if the profile's EST service
+    /// issues no certificate; and the codes of the home and the vault. Throws `CancellationError` if the task is
+    /// cancelled before the profile is installed.
+    @discardableResult
+    public func install(
+        _ plan: ConfigurationProfilePlan, skippingRefused: Bool = false
+    ) async throws -> InstalledConfigurationProfile {
+        let (new, keys): (NewProfile, Secret?)
+        do {
+            (new, keys) = try plan.plan.new(skipsRefused: skippingRefused)
+        } catch {
+            throw Self.converted(error, .profileFaulty)
+        }
+        return try await signIns.onVault(creates: true) { vault in
+            guard let vault else { throw SignInPlan.unexpected }
+            do {
+                guard case .profileInstalled = try vault(.installProfile(new), keys) else {
+                    throw SignInPlan.unexpected
+                }
+            } catch {
+                throw Self.converted(error, new.enrollment == nil ? .profileFaulty : .providerRefused)
+            }
+            guard let record = try Self.records(vault).first(where: { $0.identifier == new.record.identifier }) else {
+                throw Self.missing(new.record.identifier)
+            }
+            return InstalledConfigurationProfile(record)
+        }
+    }
+
+    /// Removes exactly what the profile has brought, except what something else needs. Throws ``ChallengeError``:
+    /// `profileMissing` if there is no profile with that identifier, and the codes of the home and the vault.
+    @discardableResult
+    public func remove(_ identifier: String) async throws -> RemovedConfigurationProfile {
+        try await signIns.onVault(creates: false) { vault in
+            guard case .profileRemoved(let removed)? = try vault?(.removeProfile(identifier: identifier), nil) else {
+                throw Self.missing(identifier)
+            }
+            return RemovedConfigurationProfile(removed)
+        }
+    }
+
+    private static func records(_ vault: SignInPlan.Vault) throws -> [ProfileRecord] {
+        guard case .profiles(let found) = try vault(.listProfiles, nil) else { throw SignInPlan.unexpected }
+        return found
+    }
+
+    private static func missing(_ identifier: String) -> ChallengeError {
+        ChallengeError(
+            .profileMissing, "there is no configuration profile \(identifier.debugDescription)",
+            hint: "list them with `countersign profile list`")
+    }
+
+    /// The error of a profile. `code` is that of a refusal.
+    private static func converted(_ error: any Error, _ code: ChallengeError.Code) -> any Error {
+        guard let error = error as? CountersignError, error.code == .refused else { return error }
+        return ChallengeError(code, error.detail, hint: error.hint)
+    }
+}
