@@ -87,6 +87,47 @@ import Testing
         #expect(try await AppProfileInstaller(app: app).install([1], for: "work") == "[1] work")
     }
 
+    /// Shows the second window itself, and has a broker of its own.
+    private final class Showing: Countersign.InteractiveWebviewHandler {
+        let seen = Mutex<[String]>([])
+
+        func openSystemWebview(
+            _ session: AuthenticationSession, proposed: @Sendable () async throws -> String
+        ) async throws -> String {
+            seen.withLock { $0.append("\(session.url) \(session.headers) \(session.installsProfile)") }
+            return "own, not \(try await proposed())"
+        }
+
+        func retryInBroker(
+            for url: String, _ state: Countersign.InteractiveWebviewState,
+            proposed: @Sendable () async throws -> Void
+        ) async throws {
+            seen.withLock { $0.append("\(url) \(state.responseHeaders["X-A"] ?? "")") }
+            throw ChallengeError(.signInDenied, "the app's broker is closed", hint: "open it")
+        }
+    }
+
+    @Test func anAppCanShowTheSecondWindowAndGoOnInABroker() async throws {
+        let request = AuthenticationSessionRequest(
+            try EndpointURL("https://mdm.example/p", "p"), headers: [AdditionalHeader("A", "b")],
+            purpose: .installProfile)
+        let silent = AppWebviewHandler(app: Silent(), own: Own())
+        #expect(try await silent.openSystemWebview(request) == "callback")
+        let app = Showing()
+        let handler = AppWebviewHandler(app: app, own: Own())
+        #expect(try await handler.openSystemWebview(request) == "own, not callback")
+        let url = try #require(try SpecialURL("msauth://profileComplete"))
+        let error = await #expect(throws: DeviceManagementError.self) {
+            try await handler.retryInBroker(for: url, state)
+        }
+        #expect(error?.code == .brokerRequired && error?.detail == "the app's broker is closed")
+        #expect(error?.hint == "open it")
+        #expect(
+            app.seen.withLock { $0 } == [
+                #"https://mdm.example/p ["A": "b"] true"#, "msauth://profileComplete b",
+            ])
+    }
+
     @Test func anAddressThatIsNoneFails() throws {
         let handler = AppWebviewHandler(app: Deciding(.loadRequest(url: "file:///etc", headers: [:])), own: Own())
         guard case .fail(let error) = handler.viewAction(forSpecialURL: "msauth://x", state: state) else {

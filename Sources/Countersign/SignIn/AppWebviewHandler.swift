@@ -41,7 +41,11 @@ struct AppWebviewHandler: CountersignDeviceManagement.InteractiveWebviewHandler 
     }
 
     func retryInBroker(for url: SpecialURL, _ state: State) async throws {
-        try await own.retryInBroker(for: url, state)
+        try await converting(.brokerRequired) {
+            try await app.retryInBroker(for: url.text, InteractiveWebviewState(state)) {
+                try await own.retryInBroker(for: url, state)
+            }
+        }
     }
 
     func viewAction(forSpecialURL url: String, state: State) -> Action {
@@ -56,7 +60,22 @@ struct AppWebviewHandler: CountersignDeviceManagement.InteractiveWebviewHandler 
     func responseReceived(_ headers: Headers) { app.responseReceived(ResponseHeaders(headers)) }
 
     func openSystemWebview(_ request: AuthenticationSessionRequest) async throws -> String {
-        try await own.openSystemWebview(request)
+        try await converting(.enrollmentFailed) {
+            try await app.openSystemWebview(AuthenticationSession(request)) {
+                try await own.openSystemWebview(request)
+            }
+        }
+    }
+
+    /// Converts the errors of an app, and leaves those of the sign-in as they are.
+    private func converting<Value>(
+        _ code: DeviceManagementError.Code, _ body: () async throws -> Value
+    ) async throws -> Value {
+        do {
+            return try await body()
+        } catch let error as ChallengeError {
+            throw DeviceManagementError(app: error, code)
+        }
     }
 
     func openExternalBrowser(_ url: String) async throws { try await own.openExternalBrowser(url) }
@@ -79,6 +98,10 @@ struct AppProfileInstaller: ProfileInstalling {
 
 extension DeviceManagementError {
     fileprivate init(app error: any Error, _ code: Code) {
+        if let error = error as? ChallengeError {
+            self.init(code, error.detail, hint: error.hint)
+            return
+        }
         let diagnostic = Diagnostic.all(in: error).first
         self.init(code, diagnostic?.message ?? "the program's handler has failed", hint: diagnostic?.hint)
     }
@@ -98,20 +121,29 @@ extension ResponseHeaders {
     }
 }
 
+extension AdditionalHeader {
+    fileprivate static func values(_ headers: [AdditionalHeader]) -> [String: String] {
+        Dictionary(headers.map { ($0.name, $0.value) }) { first, _ in first }
+    }
+}
+
+extension AuthenticationSession {
+    fileprivate init(_ session: AuthenticationSessionRequest) {
+        self.init(
+            url: session.url.description, headers: AdditionalHeader.values(session.headers),
+            installsProfile: session.purpose == .installProfile, callbackScheme: session.callbackScheme)
+    }
+}
+
 extension WebviewAction {
     init(_ action: AppWebviewHandler.Action) {
-        func values(_ headers: [AdditionalHeader]) -> [String: String] {
-            Dictionary(headers.map { ($0.name, $0.value) }) { first, _ in first }
-        }
         self =
             switch action {
             case .noop: .noop
-            case .loadRequest(let page): .loadRequest(url: page.url.description, headers: values(page.headers))
+            case .loadRequest(let page):
+                .loadRequest(url: page.url.description, headers: AdditionalHeader.values(page.headers))
             case .openAuthenticationSession(let session):
-                .openAuthenticationSession(
-                    AuthenticationSession(
-                        url: session.url.description, headers: values(session.headers),
-                        installsProfile: session.purpose == .installProfile, callbackScheme: session.callbackScheme))
+                .openAuthenticationSession(AuthenticationSession(session))
             case .openExternalBrowser(let url, let keepsView): .openExternalBrowser(url: url, keepsView: keepsView)
             case .complete(let url): .complete(url: url)
             case .fail(let error): .fail(reason: error.detail, hint: error.hint)

@@ -28,6 +28,20 @@ public protocol InteractiveWebviewHandler: Sendable {
     /// broker and the device is enrolled, and the default.
     func shouldRetryInBroker(for url: String, _ state: InteractiveWebviewState, proposed: Bool) -> Bool
 
+    /// Lets the broker go on with the sign-in, and returns when it has the tokens. The window closes then. `proposed`
+    /// asks the broker of the machine, and is the default; it throws if there is none. If your program does not call
+    /// it, the sign-in ends with the code `signInCancelled`, because it goes on elsewhere. An error ends it.
+    func retryInBroker(
+        for url: String, _ state: InteractiveWebviewState, proposed: @Sendable () async throws -> Void
+    ) async throws
+
+    /// Shows a page in a second window, and returns the URL that has ended it, which becomes the first window's next
+    /// navigation. `proposed` opens a window of `countersign-webview`, and is the default. The task is cancelled when
+    /// the sign-in ends: close your window then.
+    func openSystemWebview(
+        _ session: AuthenticationSession, proposed: @Sendable () async throws -> String
+    ) async throws -> String
+
     /// The window's action for `url`. The page waits. `proposed` follows from the URL and the profile, and is the
     /// default. Pages on hosts that the profile does not have are refused whatever this returns.
     func viewAction(
@@ -67,6 +81,16 @@ extension InteractiveWebviewHandler {
     public func shouldRetryInBroker(for url: String, _ state: InteractiveWebviewState, proposed: Bool) -> Bool {
         proposed
     }
+
+    /// `proposed`.
+    public func retryInBroker(
+        for url: String, _ state: InteractiveWebviewState, proposed: @Sendable () async throws -> Void
+    ) async throws { try await proposed() }
+
+    /// `proposed`.
+    public func openSystemWebview(
+        _ session: AuthenticationSession, proposed: @Sendable () async throws -> String
+    ) async throws -> String { try await proposed() }
 
     /// `proposed`.
     public func viewAction(
