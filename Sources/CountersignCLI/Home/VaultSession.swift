@@ -147,19 +147,7 @@ final class VaultSession {
     }
 
     /// Adds the cookies that a window has brought to their session.
-    func store(_ cookies: SharedCookies) throws {
-        let known = try sessions().first { $0.key == cookies.key }?.cookies ?? []
-        let captured = cookies.captured(at: Int64(time(nil)), isPublicSuffix: Home.isPublicSuffix) { identity in
-            known.first { $0.identity == identity }.map { .init(sameSite: $0.sameSite, stored: $0.stored) }
-        }
-        var session = SharedSession(key: cookies.key)
-        for cookie in captured { session.apply(.set(cookie)) }
-        guard !session.cookies.isEmpty else { return }
-        let operation = VaultOperation.storeSession(ListedSession(session), replaces: false)
-        guard case .done = try perform(operation, secret: SessionValues.encoded(session.cookies)) else {
-            throw Self.unexpected
-        }
-    }
+    func store(_ cookies: SharedCookies) throws { try cookies.store(in: operate) }
 
     /// The interception CA's root after the operation.
     func root(_ operation: VaultOperation) throws -> Certificate {

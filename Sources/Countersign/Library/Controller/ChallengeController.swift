@@ -30,8 +30,8 @@ public final class ChallengeController: Sendable {
     private let isEnabled = Atomic(true)
     /// Reads the home on behalf of `async` methods, which must not block their thread.
     private let queue = DispatchQueue(label: "countersign.controller")
-    /// The number of running proxies.
-    private let proxies = NIOLockedValueBox(0)
+    /// The numbers of running proxies, and of those that belong to a window.
+    private let proxies = NIOLockedValueBox((running: 0, ofWindows: 0))
     /// Renews the home's certificates, for this controller and for every proxy over it.
     let renewals: RenewalKeeper
     /// Renews access tokens for the controller; each proxy has its own.
@@ -156,21 +156,36 @@ public final class ChallengeController: Sendable {
 
     /// While a proxy runs, an interception CA is created when a listed site needs one.
     func proxyBegins() async {
-        await changeProxies(by: 1)
+        await changeProxies { $0.running += 1 }
     }
 
     /// Must follow each ``proxyBegins()``. Without a proxy, no interception CA is written into the home.
     func proxyEnded() async {
-        await changeProxies(by: -1)
+        await changeProxies { $0.running -= 1 }
     }
 
-    private func changeProxies(by step: Int) async {
+    /// While a window has a proxy, there is an interception CA: the window trusts it from the beginning.
+    func windowProxyBegins() async {
+        await changeProxies { $0.ofWindows += 1 }
+    }
+
+    /// Must follow each ``windowProxyBegins()``.
+    func windowProxyEnded() async {
+        await changeProxies { $0.ofWindows -= 1 }
+    }
+
+    private func changeProxies(_ change: @escaping @Sendable (inout (running: Int, ofWindows: Int)) -> Void) async {
+        @Sendable func need(_ proxies: (running: Int, ofWindows: Int)) -> InterceptionNeed {
+            if proxies.ofWindows > 0 { return .always }
+            return proxies.running > 0 ? .whenNeeded : .never
+        }
         await reading { [proxies] keeper in
             // Not a race, because `reading` runs its bodies one at a time.
-            let before = proxies.withLockedValue { $0 }
-            let after = before + step
-            proxies.withLockedValue { $0 = after }
-            if (before == 0) != (after == 0) { keeper.require(after == 0 ? .never : .whenNeeded) }
+            var numbers = proxies.withLockedValue { $0 }
+            let before = need(numbers)
+            change(&numbers)
+            proxies.withLockedValue { [numbers] in $0 = numbers }
+            if need(numbers) != before { keeper.require(need(numbers)) }
         }
     }
 

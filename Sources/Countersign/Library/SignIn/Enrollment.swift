@@ -83,10 +83,14 @@ public final class Enrollment: Sendable {
                     hint: "let the person choose the account on the provider's page")
             }
             let transfer = await transfer(timeout)
-            let flow = try flow(agent, timeout, transfer)
+            let kind = try agent.kind(for: plan, environment: signIns.environment)
             let former = try await prepare()
+            let window = kind == .embedded ? try await signIns.window(for: plan) : nil
             do {
-                return try await store(try await flow.run(), replacing: former)
+                let result = try await closing(window) {
+                    try await flow(agent, timeout, transfer, window).run()
+                }
+                return try await store(result, replacing: former, cookies: window?.cookies)
             } catch let error as SignInError where error.code == .transferred {
                 guard let found = transfer?.result else { throw error }
                 return try await store(
@@ -99,7 +103,9 @@ public final class Enrollment: Sendable {
     /// ``signIn(with:account:timeout:)`` does.
     /// The device flow has no such step; `agent` must be a browser.
     ///
-    /// The provider's code is in the result. It expires, usually within a minute or ten, and is for one use.
+    /// The provider's code is in the result. It expires, usually within a minute or ten, and is for one use. If the
+    /// identity broker has gone on with the sign-in of a window that manages the device, the result has the broker's
+    /// tokens.
     public func authorize(
         with agent: SignInAgent = .automatic, timeout: Duration = .seconds(600)
     ) async throws -> AuthorizedEnrollment {
@@ -107,9 +113,20 @@ public final class Enrollment: Sendable {
             guard !plan.profile.usesBroker else {
                 throw SignInError(.profile, "the identity broker has no authorization response to redeem later")
             }
-            let flow = try flow(agent, timeout, nil)
+            let transfer = await transfer(timeout)
+            let kind = try agent.kind(for: plan, environment: signIns.environment)
             let former = try await prepare()
-            return AuthorizedEnrollment(try await flow.authorize(), flow, former, self)
+            let window = kind == .embedded ? try await signIns.window(for: plan) : nil
+            do {
+                let (response, flow) = try await closing(window) {
+                    let flow = try self.flow(agent, timeout, transfer, window)
+                    return (try await flow.authorize(), flow)
+                }
+                return AuthorizedEnrollment(.code(response, flow, window?.cookies), former, self)
+            } catch let error as SignInError where error.code == .transferred {
+                guard let found = transfer?.result else { throw error }
+                return AuthorizedEnrollment(.broker(found), former, self)
+            }
         } catch {
             streams.finish()
             throw try converted(error)
@@ -137,9 +154,10 @@ public final class Enrollment: Sendable {
     }
 
     /// What a window needs for device management; nil if its pages may not.
-    private func specialURLSupport(_ transfer: BrokerTransfer?) -> SpecialURLSupport? {
+    private func specialURLSupport(_ transfer: BrokerTransfer?, _ proxy: WindowProxy?) -> SpecialURLSupport? {
         guard let settings = plan.profile.specialURLs else { return nil }
         var support = SpecialURLSupport(settings, signIn: plan.name)
+        if let proxy { support.openDoors = { try await proxy.observing($0, $1) } }
         if let transfer { support.broker = { try await transfer.run() } }
         guard let app = webviewHandler else { return support }
         support.handler = { AppWebviewHandler(app: app, own: $0) }
@@ -148,14 +166,27 @@ public final class Enrollment: Sendable {
     }
 
     private func flow(
-        _ agent: SignInAgent, _ timeout: Duration, _ transfer: BrokerTransfer?
+        _ agent: SignInAgent, _ timeout: Duration, _ transfer: BrokerTransfer?, _ window: SignInWindow?
     ) throws -> SignInFlow {
         SignInFlow(
             plan.profile, client: try signIns.client(),
             agent: try agent.resolved(
-                for: plan, environment: signIns.environment, specialURLs: specialURLSupport(transfer)), limit: timeout,
+                for: plan, environment: signIns.environment, window: window,
+                specialURLs: specialURLSupport(transfer, window?.proxy)), limit: timeout,
             now: ChallengeController.now,
             report: { [streams] event in streams.tell(EnrollmentEvent(event)) })
+    }
+
+    /// Runs `body`, and closes what the window had.
+    private func closing<Value>(_ window: SignInWindow?, _ body: () async throws -> Value) async throws -> Value {
+        do {
+            let value = try await body()
+            await window?.close()
+            return value
+        } catch {
+            await window?.close()
+            throw error
+        }
     }
 
     private func former() async throws -> ListedSignIn? {
@@ -175,7 +206,8 @@ public final class Enrollment: Sendable {
     }
 
     fileprivate func store(
-        _ result: SignInResult, _ broker: BrokerSignIn.Result? = nil, replacing former: ListedSignIn?
+        _ result: SignInResult, _ broker: BrokerSignIn.Result? = nil, replacing former: ListedSignIn?,
+        cookies: SharedCookies? = nil
     ) async throws -> StoredSignIn {
         let new = plan.signIn(result, broker, replacing: former, at: ChallengeController.now())
         let stored: ListedSignIn?
@@ -195,8 +227,21 @@ public final class Enrollment: Sendable {
         }
         guard let stored else { throw ChallengeError(.signInMissing, "the sign-in was removed meanwhile") }
         let signIn = StoredSignIn(stored)
+        if let cookies { await store(cookies) }
         streams.tell(.stored(signIn))
         return signIn
+    }
+
+    /// Stores the session that the person has now at the provider. The sign-in is complete without it.
+    private func store(_ cookies: SharedCookies) async {
+        do {
+            try await signIns.onVault(creates: false) { vault in
+                if let vault { try cookies.store(in: vault) }
+            }
+        } catch {
+            let reason = (error as? ChallengeError)?.detail ?? "the task was cancelled"
+            streams.tell(.sessionNotStored(host: cookies.key.host, reason: reason))
+        }
     }
 
     /// Revokes tokens that were not stored: nobody could use or end them any more.
@@ -238,17 +283,20 @@ public final class Enrollment: Sendable {
 
 /// A person who has signed in, whose tokens have not been fetched yet.
 public final class AuthorizedEnrollment: Sendable {
-    private let response: Mutex<SignInFlow.Authorized?>
-    private let flow: SignInFlow
+    enum Response {
+        /// The provider's code, the sign-in that it belongs to, and the cookies of its window.
+        case code(SignInFlow.Authorized, SignInFlow, SharedCookies?)
+        /// The identity broker's tokens.
+        case broker(BrokerSignIn.Result)
+    }
+
+    private let response: Mutex<Response?>
     private let former: ListedSignIn?
     private let enrollment: Enrollment
 
-    init(
-        _ response: SignInFlow.Authorized, _ flow: SignInFlow, _ former: ListedSignIn?, _ enrollment: Enrollment
-    ) {
+    init(_ response: Response, _ former: ListedSignIn?, _ enrollment: Enrollment) {
         self.former = former
         self.response = Mutex(response)
-        self.flow = flow
         self.enrollment = enrollment
     }
 
@@ -263,11 +311,16 @@ public final class AuthorizedEnrollment: Sendable {
                 defer { response = nil }
                 return response
             }
-            guard let response else {
+            switch response {
+            case .code(let code, let flow, let cookies):
+                return try await enrollment.store(try await flow.redeem(code), replacing: former, cookies: cookies)
+            case .broker(let found):
+                return try await enrollment.store(
+                    SignInResult(tokens: found.tokens, idToken: nil), found, replacing: former)
+            case nil:
                 throw ChallengeError(
                     .providerRefused, "the authorization was redeemed before", hint: "sign in again", fault: .caller)
             }
-            return try await enrollment.store(try await flow.redeem(response), replacing: former)
         }
     }
 }

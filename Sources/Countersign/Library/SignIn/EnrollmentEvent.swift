@@ -55,6 +55,8 @@ public enum EnrollmentEvent: Equatable, Sendable {
     case certificateRequested(server: String)
     /// The sign-in has failed, and the provider has not revoked the tokens that it had issued, for this reason.
     case tokensNotRevoked(reason: String)
+    /// The cookies that the profile shares, of this host, are not stored, for this reason. The sign-in is.
+    case sessionNotStored(host: String, reason: String)
     /// The sign-in is stored, and answers challenges.
     case stored(StoredSignIn)
 }

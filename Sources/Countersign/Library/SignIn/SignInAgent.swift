@@ -11,9 +11,13 @@ public enum SignInAgent: Sendable {
     case system
     /// A private window of Chromium or Firefox, with a profile of its own that is deleted afterwards.
     case systemPrivate
-    /// A window of `countersign-webview`, a program of its own that must be installed. Its requests go out directly.
-    /// Servers are verified by the system's anchors and not by those of the home. Questions of the page are not
-    /// answered. Its pages can manage the device if the profile permits it; see ``InteractiveWebviewHandler``.
+    /// A window of `countersign-webview`, a program of its own that must be installed. Its requests go through a proxy
+    /// of your process, which answers the challenges of listed sites, and verifies servers with the system's anchors
+    /// and those of the home; a provider with an http URL is reached directly. The cookies that the profile names come
+    /// from the vault, and are stored there with the sign-in. Questions of the page are not answered. Its pages can
+    /// manage the device if the profile permits it; see ``InteractiveWebviewHandler``.
+    ///
+    /// The first such sign-in creates the home's interception CA.
     case embedded
     /// A code that the person enters in a browser elsewhere (RFC 8628). Your program shows it: it is in
     /// ``EnrollmentEvent/code(_:page:pageWithCode:)``.
@@ -98,10 +102,9 @@ extension SignInAgent {
             }
     }
 
-    /// The agent of the flow. Throws `profile` if the provider cannot send the person back to it.
-    func resolved(
-        for plan: SignInPlan, environment: [String: String], specialURLs: SpecialURLSupport? = nil
-    ) throws(SignInError) -> SignInFlow.Agent {
+    /// Nil for the program's own. Throws `profile` if the provider cannot send the person back to it, and `noAgent` if
+    /// the window's program is not installed.
+    func kind(for plan: SignInPlan, environment: [String: String]) throws(SignInError) -> UserAgentKind? {
         let kind: UserAgentKind
         switch self {
         case .automatic: kind = plan.userAgent(in: environment)
@@ -109,10 +112,25 @@ extension SignInAgent {
         case .systemPrivate: kind = .systemPrivate
         case .embedded: kind = .embedded
         case .device: kind = .device
-        case .custom(let agent): return .browser(AppUserAgent(agent: agent))
+        case .custom: return nil
         }
         try plan.profile.check(kind)
-        if kind == .embedded { return .browser(EmbeddedAgent(environment: environment, specialURLs: specialURLs)) }
+        if kind == .embedded { try EmbeddedAgent.check(environment) }
+        return kind
+    }
+
+    /// The agent of the flow. Throws as ``kind(for:environment:)`` does. `window` is for a window.
+    func resolved(
+        for plan: SignInPlan, environment: [String: String], window: SignInWindow? = nil,
+        specialURLs: SpecialURLSupport? = nil
+    ) throws(SignInError) -> SignInFlow.Agent {
+        if case .custom(let agent) = self { return .browser(AppUserAgent(agent: agent)) }
+        guard let kind = try kind(for: plan, environment: environment), kind != .embedded else {
+            return .browser(
+                EmbeddedAgent(
+                    environment: environment, door: window?.proxy?.door, cookies: window?.cookies,
+                    specialURLs: specialURLs))
+        }
         return SignInFlow.Agent(kind, environment: environment)
     }
 }

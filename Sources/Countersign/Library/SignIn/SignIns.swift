@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCookies
 import CountersignCryptography
 import CountersignOAuth
 import CountersignProxy
@@ -7,6 +8,7 @@ import CountersignSignIn
 import CountersignVault
 import Dispatch
 import FoundationEssentials
+import Logging
 import Synchronization
 
 /// The sign-ins of a home: signs the user in at OAuth 2.0 providers, and out again.
@@ -25,6 +27,8 @@ public final class SignIns: Sendable {
     private let source: Source
     /// The vault, once it was opened without a controller.
     private let vault = Mutex<OpenVault?>(nil)
+    /// The passphrase that has opened it, for the proxies of windows.
+    private let remembered = Mutex<Secret?>(nil)
     /// The plans of the sign-ins that require a protection policy first, by the account.
     let waitingForPolicy = Mutex<[String: SignInPlan]>([:])
     /// Runs operations on the vault one at a time.
@@ -43,16 +47,24 @@ public final class SignIns: Sendable {
         source = .passphrase(passphrase)
     }
 
-    init(home path: String, environment: [String: String]) throws(ChallengeError) {
+    init(
+        home path: String, environment: [String: String], passphrase: (@Sendable () throws -> Password)? = nil
+    ) throws(ChallengeError) {
         self.environment = environment
         home = try ChallengeController.locate(path, environment)
-        source = .passphrase(nil)
+        source = .passphrase(passphrase)
     }
 
     /// The sign-ins of a controller's home, with the vault that the controller has opened. They are in effect for the
     /// controller as soon as they are stored.
     public init(_ controller: ChallengeController) {
         environment = ProcessInfo.processInfo.environment
+        home = controller.keeper.home
+        source = .controller(controller)
+    }
+
+    init(_ controller: ChallengeController, environment: [String: String]) {
+        self.environment = environment
         home = controller.keeper.home
         source = .controller(controller)
     }
@@ -213,8 +225,85 @@ public final class SignIns: Sendable {
                 guard creates else { return nil }
                 try home.prepare()
             }
-            vault = try file.openOrCreate { () throws in try ChallengeController.asked(passphrase) }
+            vault = try file.openOrCreate { () throws in
+                let given = try ChallengeController.asked(passphrase)
+                remembered.withLock { $0 = given }
+                return given
+            }
             return vault
         }
+    }
+
+    // MARK: Windows
+
+    /// What a window needs to sign the person in. The vault must have been opened. Throws ``ChallengeError`` with the
+    /// codes of the home and the vault.
+    func window(for plan: SignInPlan) async throws -> SignInWindow {
+        let cookies = try await cookies(of: plan.profile)
+        // WebKit sends no plain http through a proxy with a password.
+        guard plan.profile.transport == .secure else { return SignInWindow(proxy: nil, cookies: cookies) }
+        let logger = Logger(label: "countersign") { _ in SwiftLogNoOpLogHandler() }
+        switch source {
+        case .controller(let controller):
+            await controller.windowProxyBegins()
+            do {
+                let proxy = try await WindowProxy.start(
+                    controller.keeper, isTemporary: true, renewals: controller.renewals, logger: controller.logger)
+                return SignInWindow(proxy: proxy, cookies: cookies) { await controller.windowProxyEnded() }
+            } catch {
+                await controller.windowProxyEnded()
+                throw error
+            }
+        case .passphrase(let passphrase):
+            let keeper = try await blocking { [self] in
+                try PolicyKeeper(
+                    home: home, interception: .always, environment: environment, logger: logger,
+                    now: ChallengeController.now
+                ) { () throws in
+                    if let known = remembered.withLock({ $0 }) { return known }
+                    return try ChallengeController.asked(passphrase)
+                }
+            }
+            if let shut = keeper.vaultErrorAtStart { throw shut }
+            return SignInWindow(proxy: try await WindowProxy.start(keeper, logger: logger), cookies: cookies)
+        }
+    }
+
+    /// The cookies that the window gets, and brings; nil if the profile names none.
+    private func cookies(of profile: SignInProfile) async throws -> SharedCookies? {
+        guard let scope = profile.session else { return nil }
+        return try await blocking { [self] in
+            let key = SharedSession.Key(group: scope.group, host: scope.host.text)
+            guard let vault = try opened(creates: false).flatMap(current) else {
+                return SharedCookies(scope, stored: nil)
+            }
+            let operations = VaultOperations(home: home, vault: vault, now: ChallengeController.now)
+            return SharedCookies(scope, stored: operations.session(key))
+        }
+    }
+
+    /// Runs `body` on a thread that may block.
+    private func blocking<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            queue.async { continuation.resume(with: Result { try body() }) }
+        }
+    }
+}
+
+/// What a window has for one sign-in.
+struct SignInWindow: Sendable {
+    /// Nil if the window's connections are direct.
+    let proxy: WindowProxy?
+    /// Nil if the profile shares no cookies.
+    let cookies: SharedCookies?
+    /// What follows the end of the proxy.
+    var ended: @Sendable () async -> Void = {}
+
+    /// Stops the proxy, also in a task that was cancelled.
+    func close() async {
+        await Task.detached { [self] in
+            await proxy?.stop()
+            await ended()
+        }.value
     }
 }
