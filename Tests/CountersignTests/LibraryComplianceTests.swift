@@ -37,7 +37,7 @@ struct LibraryComplianceTests {
         let done = try await manager.remediate(accountID: "jdoe@acme.example", silent: false, with: agent)
         #expect(done.status == .compliant && done.title == "Alles bereit")
         #expect(delegate.heard.withLock { $0 } == ["interactionRequired", "save", "compliant"])
-        #expect(service.requests[0].language == "de-CH")
+        #expect(service.requests.first { $0.action == "remediate" }?.language == "de-CH")
         #expect(try await enrollment.signIn(with: agent).account == "jdoe@acme.example")
 
         // Now the account has its identifier, and its sign-in gets a new token.
@@ -101,5 +101,56 @@ struct LibraryComplianceTests {
         delegate.manager.withLock { $0 = manager }
         _ = try await manager.remediate(accountID: "object-1", silent: true)
         #expect(delegate.heard.withLock { $0 } == [.interactionRequired, .compliant])
+    }
+
+    // MARK: Cancelling
+
+    /// A remediation whose page is shown, and nobody closes it.
+    private static func showing(
+        _ home: EnrollmentHome, _ manager: ComplianceManager
+    ) async throws -> (Task<ComplianceResult, any Error>, PatientAgent) {
+        let agent = PatientAgent()
+        let call = Task { try await manager.remediate(accountID: "object-1", silent: false, with: .custom(agent)) }
+        try #require(try await eventually { agent.isShowing })
+        return (call, agent)
+    }
+
+    @Test(.timeLimit(.minutes(2))) func aCallThatIsCancelledEndsAtOnceAndTheRemediationWithTheLast() async throws {
+        let service = try ComplianceServer()
+        let home = try EnrollmentHome()
+        try await home.signIn(Self.profile(service))
+        let delegate = Delegate()
+        let manager = ComplianceManager(home.signIns, delegate: delegate)
+        let (first, agent) = try await Self.showing(home, manager)
+        let second = Task { try await manager.remediate(accountID: "object-1", silent: false) }
+        try #require(try await eventually { manager.callerCount == 2 })
+        first.cancel()
+        await #expect(throws: CancellationError.self) { try await first.value }
+        #expect(!agent.hasEnded && manager.callerCount == 1)
+        second.cancel()
+        await #expect(throws: CancellationError.self) { try await second.value }
+        #expect(try await eventually { agent.hasEnded })
+        #expect(manager.callerCount == 0 && delegate.heard.withLock { $0 } == [])
+
+        // The next one is a new remediation.
+        let browser = SignInAgent.custom(EnrollmentHome.Browser(home))
+        let result = try await manager.remediate(accountID: "object-1", silent: false, with: browser)
+        #expect(result.status == .compliant)
+        #expect(delegate.heard.withLock { $0 } == ["compliant"])
+    }
+
+    @Test(.timeLimit(.minutes(2))) func aPageThatIsOpenKeepsNothingElseWaiting() async throws {
+        let service = try ComplianceServer()
+        let home = try EnrollmentHome()
+        try await home.signIn(Self.profile(service))
+        let (call, agent) = try await Self.showing(home, ComplianceManager(home.signIns))
+        #expect(try await home.signIns.all().map(\.name) == ["work"])
+        let other = try home.enrollment(["name": "other", "sites": ["https://other.corp.example"]])
+        #expect(try await other.signIn(with: .custom(EnrollmentHome.Browser(home))).name == "other")
+        try await home.signIns.signOut("other")
+        #expect(!agent.hasEnded)
+        call.cancel()
+        await #expect(throws: CancellationError.self) { try await call.value }
+        #expect(try await eventually { agent.hasEnded })
     }
 }

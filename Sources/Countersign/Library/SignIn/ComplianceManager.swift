@@ -18,8 +18,24 @@ public final class ComplianceManager: Sendable {
 
     private struct Queue {
         /// Those that wait or run, by account; a silent one does not stand in for one that may ask a person.
-        var tasks: [Key: Task<Ending, any Error>] = [:]
+        var runs: [Key: Run] = [:]
         var last: Task<Void, Never>?
+        /// Tells callers and runs apart.
+        var count = 0
+    }
+
+    private struct Run {
+        let number: Int
+        let task: Task<Ending, any Error>
+        var callers: [Int: Caller] = [:]
+    }
+
+    private typealias Caller = CheckedContinuation<Told, any Error>
+
+    /// What a caller gets. One of those of a run tells the delegate.
+    private struct Told {
+        let ending: Ending
+        let isFirst: Bool
     }
 
     private struct Key: Hashable {
@@ -58,32 +74,84 @@ public final class ComplianceManager: Sendable {
     /// not silently. `agent` shows the page. The result also goes to the delegate.
     ///
     /// Throws ``ChallengeError``: `signInMissing` if there is no sign-in of that account whose profile names a
-    /// compliance service, `userAgentFailed`, and the codes of the home and the vault. Throws `CancellationError` if
-    /// the task is cancelled, but only when the remediation has ended, which a cancellation does not hasten.
+    /// compliance service, `userAgentFailed`, and the codes of the home and the vault. Throws `CancellationError` at
+    /// once if the task is cancelled. The remediation goes on as long as another call waits for its result; otherwise
+    /// its page is closed, and the delegate does not hear of it.
     public func remediate(
         accountID: String, silent: Bool, with agent: SignInAgent = .automatic
     ) async throws -> ComplianceResult {
         let key = Key(account: accountID, isSilent: silent)
-        let (task, isFirst) = queue.withLock { queue in
-            if let running = queue.tasks[key] { return (running, false) }
-            let before = queue.last
-            let task = Task { [self] in
-                await before?.value
-                defer { self.queue.withLock { $0.tasks[key] = nil } }
-                return try await run(accountID, silent: silent, agent)
-            }
-            queue.tasks[key] = task
-            queue.last = Task { _ = await task.result }
-            return (task, true)
-        }
-        let ending = try await task.value
+        let told = try await result(of: key, with: agent)
         // Not in the queue's turn: the delegate may remediate again, and would wait for itself.
-        if isFirst {
-            if ending.restarts { await delegate?.saveState(before: ending.result) }
-            await delegate?.remediated(ending.result)
+        if told.isFirst {
+            if told.ending.restarts { await delegate?.saveState(before: told.ending.result) }
+            await delegate?.remediated(told.ending.result)
         }
         try Task.checkCancellation()
-        return ending.result
+        return told.ending.result
+    }
+
+    /// The calls that wait for a result.
+    var callerCount: Int { queue.withLock { $0.runs.values.reduce(0) { $0 + $1.callers.count } } }
+
+    /// Joins the run of that key, or begins one.
+    private func result(of key: Key, with agent: SignInAgent) async throws -> Told {
+        let caller = queue.withLock { queue in
+            queue.count += 1
+            return queue.count
+        }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                queue.withLock { queue in
+                    // A cancellation that came before this has found no caller.
+                    guard !Task.isCancelled else { return continuation.resume(throwing: CancellationError()) }
+                    if queue.runs[key] == nil { queue.runs[key] = begin(key, with: agent, in: &queue) }
+                    queue.runs[key]?.callers[caller] = continuation
+                }
+            }
+        } onCancel: {
+            giveUp(caller, of: key)
+        }
+    }
+
+    private func begin(_ key: Key, with agent: SignInAgent, in queue: inout Queue) -> Run {
+        let before = queue.last
+        queue.count += 1
+        let number = queue.count
+        let task = Task { [self] in
+            await before?.value
+            try Task.checkCancellation()
+            return try await run(key.account, silent: key.isSilent, agent)
+        }
+        queue.last = Task { [self] in finish(key, number, await task.result) }
+        return Run(number: number, task: task)
+    }
+
+    /// Tells the callers of a run how it has ended.
+    private func finish(_ key: Key, _ number: Int, _ result: Result<Ending, any Error>) {
+        let callers = queue.withLock { queue in
+            // Another run may have taken the place of one for which nobody waited any more.
+            guard let run = queue.runs[key], run.number == number else { return [Int: Caller]() }
+            queue.runs[key] = nil
+            return run.callers
+        }
+        for (index, caller) in callers.sorted(by: { $0.key < $1.key }).enumerated() {
+            caller.value.resume(with: result.map { Told(ending: $0, isFirst: index == 0) })
+        }
+    }
+
+    /// A caller does not wait any more. A run for which nobody waits ends.
+    private func giveUp(_ caller: Int, of key: Key) {
+        let (continuation, task) = queue.withLock { queue in
+            guard let continuation = queue.runs[key]?.callers.removeValue(forKey: caller) else {
+                return (Caller?.none, Task<Ending, any Error>?.none)
+            }
+            guard let run = queue.runs[key], run.callers.isEmpty else { return (continuation, nil) }
+            queue.runs[key] = nil
+            return (continuation, run.task)
+        }
+        task?.cancel()
+        continuation?.resume(throwing: CancellationError())
     }
 
     private func run(_ accountID: String, silent: Bool, _ agent: SignInAgent) async throws -> Ending {
@@ -111,7 +179,7 @@ public final class ComplianceManager: Sendable {
             seconds: ComplianceFlow.usualLimit.components.seconds)
         do {
             let report = try await signIns.onVault(
-                creates: false, isAbandoned: { pages.wasClosed },
+                on: signIns.remediations, creates: false, isAbandoned: { pages.wasClosed },
                 report: { progress in
                     if case .pageToOpen(let url) = progress { pages.open(url) }
                 }

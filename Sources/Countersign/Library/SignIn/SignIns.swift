@@ -33,6 +33,8 @@ public final class SignIns: Sendable {
     let waitingForPolicy = Mutex<[String: SignInPlan]>([:])
     /// Runs operations on the vault one at a time.
     private let queue = DispatchQueue(label: "countersign.sign-ins")
+    /// Runs remediations, which may wait for a person at a page. The other operations do not wait for that.
+    let remediations = DispatchQueue(label: "countersign.remediations")
 
     /// The sign-ins of the home at the path `home`; by default, of the home that the `countersign` command uses. The
     /// first sign-in creates the home and its vault if they do not exist.
@@ -148,16 +150,16 @@ public final class SignIns: Sendable {
     func client() throws -> ProviderClient { try home.providerClient(now: ChallengeController.now) }
 
     /// Runs `body` with the vault on a thread that may block; nil if the home has none and `creates` is not set. Throws
-    /// ``ChallengeError``, or `CancellationError` if the task was cancelled.
+    /// ``ChallengeError``, or `CancellationError` if the task was cancelled. By default, one body runs at a time.
     func onVault<Value: Sendable>(
-        creates: Bool, isAbandoned gaveUp: @escaping @Sendable () -> Bool = { false },
+        on own: DispatchQueue? = nil, creates: Bool, isAbandoned gaveUp: @escaping @Sendable () -> Bool = { false },
         report: @escaping @Sendable (RenewalProgress) -> Void = { _ in },
         _ body: @escaping @Sendable (SignInPlan.Vault?) throws -> Value
     ) async throws -> Value {
         let isAbandoned = Atomic(false)
         let result: Result<Value, any Error> = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                queue.async { [self] in
+                (own ?? queue).async { [self] in
                     continuation.resume(
                         returning: Result {
                             try body(
