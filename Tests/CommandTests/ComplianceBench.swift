@@ -46,6 +46,9 @@ final class ComplianceBench: Sendable {
             .update(body)
     }
 
+    /// The requests that begin a remediation.
+    var remediations: [ComplianceServer.Request] { service.requests.filter { $0.action == "remediate" } }
+
     /// What the service was asked: `remediate silent`, `page`, `status`.
     var asked: [String] {
         service.requests.map { request in request.action + (request.silent == true ? " silent" : "") }
