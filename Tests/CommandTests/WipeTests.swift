@@ -7,6 +7,8 @@ import CountersignVault
 import Foundation
 import Testing
 
+@testable import Countersign
+
 /// `countersign wipe`, also when it is killed.
 @Suite struct WipeTests {
     private let bench: ComplianceBench
@@ -33,15 +35,20 @@ import Testing
     }
 
     private func enroll(_ name: String) throws {
+        try enroll(
+            name, key: SharedSession.Key(group: name == "work" ? "corp" : "spare", host: "\(name).corp.example"))
+    }
+
+    /// With a cookie of that session.
+    private func enroll(_ name: String, key: SharedSession.Key) throws {
         let done = try bench.countersign("enroll", "\(name).json", "--yes")
         guard done.status == 0 else { throw HarnessError(done.said) }
         try bench.change { contents in
             let cookie = Cookie(
-                Cookie.Identity(name: "sid", domain: "\(name).corp.example", isHostOnly: true, path: "/"),
+                Cookie.Identity(name: "sid", domain: key.host, isHostOnly: true, path: "/"),
                 value: Secret(utf8: "canary-\(name)"), isSecure: true, isHTTPOnly: true, sameSite: .lax, expires: nil,
                 stored: Int64(time(nil)))
-            var session = SharedSession(
-                key: SharedSession.Key(group: name == "work" ? "corp" : "spare", host: "\(name).corp.example"))
+            var session = SharedSession(key: key)
             session.apply(.set(cookie))
             try contents.setSession(session)
         }
@@ -151,10 +158,7 @@ import Testing
                     name: "work", identifier: record.identifier, begun: 1, sites: record.sites, sessionGroup: "corp",
                     sessionHost: "work.corp.example"))
         }
-        let server = try ChildProcess(
-            try Sandbox.executable, ["serve", "--listen", "127.0.0.1:0"], environment: try place.sandbox.environment(),
-            folder: place.sandbox.folder.path, capture: place.file("serve"))
-        _ = try server.line(after: "countersign: listening on ")
+        let server = try serve()
         let deadline = Date().addingTimeInterval(60)
         while try !bench.contents.wipes.isEmpty, Date() < deadline { usleep(100_000) }
         try expectWiped("served")
@@ -194,5 +198,90 @@ import Testing
         let done = try bench.countersign("wipe", "work", "--yes")
         #expect(done.status == 0, "\(done.said)")
         #expect(try bench.contents.signIns["work"] == nil && bench.contents.wipes.isEmpty)
+    }
+
+    // MARK: Several at once
+
+    /// Records that the wipe has begun.
+    private func begin(_ name: String, _ group: String) throws {
+        try bench.change { contents in
+            let record = try #require(contents.signIns[name])
+            try contents.setWipe(
+                WipeRecord(
+                    name: name, identifier: record.identifier, begun: 1, sites: record.sites, sessionGroup: group,
+                    sessionHost: "\(name).corp.example"))
+        }
+    }
+
+    private var home: Home { Home(path: place.file("home")) }
+
+    /// `other` comes before `work`.
+    @Test func aWipeThatAnotherProcessIsDoingIsLeftToIt() throws {
+        try enroll("work")
+        try begin("other", "spare")
+        try begin("work", "corp")
+        let lock = try RenewalLock.acquireIfFree(RenewalLock.name(ofSignIn: "other"), of: home)
+        try #require(lock != nil)
+        let next = try place.sandbox.countersign("session", "list")
+        #expect(next.status == 0 && next.error.contains("completed the wipe of \"work\""), "\(next.said)")
+        #expect(!next.error.contains("\"other\""), "\(next.said)")
+        let contents = try bench.contents
+        #expect(contents.signIns["work"] == nil && Array(contents.wipes.keys) == ["other"])
+        #expect(contents.signIns["other"] != nil && contents.tokens["other"] != nil)
+        withExtendedLifetime(lock) {}
+    }
+
+    @Test func aWipeThatFailsKeepsNoOtherFromBeingCompleted() throws {
+        try enroll("work")
+        try begin("other", "spare")
+        try begin("work", "corp")
+        // A folder is in the place of the file.
+        let file = place.file("home/Certs/identities/other.pem")
+        try FileManager.default.createDirectory(atPath: file, withIntermediateDirectories: true)
+        let next = try place.sandbox.countersign("session", "list")
+        #expect(next.error.contains("completed the wipe of \"work\""), "\(next.said)")
+        #expect(next.error.contains("the wipe of \"other\" cannot be completed"), "\(next.said)")
+        #expect(try bench.contents.signIns["work"] == nil && Array(bench.contents.wipes.keys) == ["other"])
+
+        try FileManager.default.removeItem(atPath: file)
+        let last = try place.sandbox.countersign("session", "list")
+        #expect(last.error.contains("completed the wipe of \"other\""), "\(last.said)")
+        #expect(try bench.contents.wipes.isEmpty)
+    }
+
+    private func serve() throws -> ChildProcess {
+        let server = try ChildProcess(
+            try Sandbox.executable, ["serve", "--listen", "127.0.0.1:0"], environment: try place.sandbox.environment(),
+            folder: place.sandbox.folder.path, capture: place.file("serve"))
+        _ = try server.line(after: "countersign: listening on ")
+        return server
+    }
+
+    /// A server that stops does not wait for the provider's answer, and leaves the wipe to the next command.
+    @Test func aServerDoesNotWaitForTheProviderOfAWipe() throws {
+        try enroll("work")
+        try begin("work", "corp")
+        try place.provider.change(["fail": ["/revoke": "hang"]])
+        let server = try serve()
+        let hasAsked = poll(seconds: 60) {
+            place.provider.requests.contains { $0.hasPrefix("POST /revoke") } ? true : nil
+        }
+        #expect(hasAsked == true, "\(server.errorOutput)")
+        server.send(SIGTERM)
+        #expect(server.waitForExit(seconds: 120) == 0, "\(server.errorOutput)")
+        #expect(!server.errorOutput.contains("wipe"), "\(server.errorOutput)")
+        #expect(try bench.contents.wipes["work"] != nil && bench.contents.tokens["work"] != nil)
+        try place.provider.change(["fail": [String: String]()])
+        let next = try place.sandbox.countersign("session", "list")
+        #expect(next.error.contains("completed the wipe of \"work\""), "\(next.said)")
+        try expectWiped("completed")
+    }
+
+    @Test func signingOutCompletesAWipeThatWasInterrupted() throws {
+        try enroll("work")
+        try begin("work", "corp")
+        let done = try bench.countersign("unenroll", "work", "--no-sign-out")
+        #expect(done.status == 0 && done.error.contains("completed the wipe of \"work\""), "\(done.said)")
+        try expectWiped("signed out")
     }
 }

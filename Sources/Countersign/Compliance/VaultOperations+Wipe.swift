@@ -13,47 +13,60 @@ extension VaultOperations {
     /// Returns `signedOut`, or `removed` if there is neither a sign-in of that name nor a wipe of one.
     func wipe(_ name: String, _ dialogue: OperationDialogue) throws -> VaultResult {
         guard let vault else { return .removed(count: 0, known: []) }
-        guard vault.contents.signIns[name] != nil || vault.contents.wipes[name] != nil else {
-            return .removed(count: 0, known: Set(vault.contents.signIns.keys))
+        let begun = vault.contents.wipes[name]
+        guard begun != nil || vault.contents.signIns[name] != nil else { return unknownSignIn }
+        let locks = try removalLocks(of: name, in: vault, dialogue)
+        let time = now()
+        let found = try vault.update { contents -> WipeRecord? in
+            // Another process may have completed it meanwhile, and a sign-in that was stored since is not wiped.
+            if begun != nil { return contents.wipes[name] }
+            guard contents.wipes[name] == nil, var record = contents.signIns[name] else { return contents.wipes[name] }
+            let scope = (try? SignInProfile(Array(record.profile.utf8)))?.session
+            try contents.setWipe(
+                WipeRecord(
+                    name: name, identifier: record.identifier, begun: time,
+                    sites: record.sites + (record.formerSites ?? []), sessionGroup: scope?.group ?? "",
+                    sessionHost: scope?.host.text ?? ""))
+            record.ended = SignInRecord.isSigningOut
+            try contents.updateSignIn(record)
+            return contents.wipes[name]
         }
-        if vault.contents.wipes[name] == nil {
-            let lock = try renewalLock(name, dialogue, patience: Self.renewalPatience)
-            defer { withExtendedLifetime(lock) {} }
-            let time = now()
-            try vault.update { contents in
-                guard var record = contents.signIns[name] else { return }
-                let scope = (try? SignInProfile(Array(record.profile.utf8)))?.session
-                try contents.setWipe(
-                    WipeRecord(
-                        name: name, identifier: record.identifier, begun: time,
-                        sites: record.sites + (record.formerSites ?? []), sessionGroup: scope?.group ?? "",
-                        sessionHost: scope?.host.text ?? ""))
-                record.ended = SignInRecord.isSigningOut
-                try contents.updateSignIn(record)
+        if let found { return .signedOut(try complete(found, locks, dialogue)) }
+        return begun.map { .signedOut(Self.nothingLeft(of: $0)) } ?? unknownSignIn
+    }
+
+    /// What became of a wipe that was interrupted.
+    package typealias CompletedWipe = (name: String, result: Result<SignedOut, any Error>)
+
+    /// Completes the wipes that were interrupted. One that fails does not keep the others from it. Waits for nobody:
+    /// one that another process is completing, or whose tokens it is renewing, is left for later, and is not in the
+    /// result.
+    package func completeWipes(_ dialogue: OperationDialogue = .silent) -> [CompletedWipe] {
+        guard let vault else { return [] }
+        return vault.contents.wipes.values.sorted { $0.name < $1.name }.compactMap { wipe in
+            do {
+                guard let locks = try removalLocksIfFree(of: wipe.name, in: vault) else { return nil }
+                // Another process may have completed it meanwhile.
+                try vault.reload()
+                guard vault.contents.wipes[wipe.name] == wipe else { return nil }
+                return (wipe.name, .success(try complete(wipe, locks, dialogue)))
+            } catch {
+                return (wipe.name, .failure(error))
             }
         }
-        guard let wipe = vault.contents.wipes[name] else {
-            return .removed(count: 0, known: Set(vault.contents.signIns.keys))
-        }
-        return .signedOut(try complete(wipe, dialogue))
     }
 
-    /// Completes the wipes that were interrupted, and returns the result of each. Waits for another process that is
-    /// renewing such a sign-in or wiping it.
-    package func completeWipes(_ dialogue: OperationDialogue = .silent) throws -> [(name: String, result: SignedOut)] {
-        guard let vault, !vault.contents.wipes.isEmpty else { return [] }
-        return try vault.contents.wipes.values.sorted { $0.name < $1.name }.map { wipe in
-            (wipe.name, try complete(wipe, dialogue))
-        }
-    }
-
-    private func complete(_ wipe: WipeRecord, _ dialogue: OperationDialogue) throws -> SignedOut {
+    /// The caller holds the locks until the record of the wipe is gone, so that no other sign-in of that name is stored
+    /// meanwhile.
+    private func complete(
+        _ wipe: WipeRecord, _ locks: RemovalLocks, _ dialogue: OperationDialogue
+    ) throws -> SignedOut {
         let vault = try opened()
-        var result = SignedOut(
-            isRevoked: true, warning: nil, page: nil, userAgent: nil, sites: wipe.sites, profiles: [])
+        defer { withExtendedLifetime(locks) {} }
+        var result = Self.nothingLeft(of: wipe)
         // Another sign-in of that name is not this one, and what it has stays.
         if vault.contents.signIns[wipe.name] != nil,
-            case .signedOut(let done) = try removeSignIn(wipe.name, identifier: wipe.identifier, dialogue)
+            case .signedOut(let done) = try removeSignIn(wipe.name, identifier: wipe.identifier, locks, dialogue)
         {
             result = done
         }
@@ -68,5 +81,9 @@ extension VaultOperations {
         }
         try vault.update { $0.removeWipe(named: wipe.name) }
         return result
+    }
+
+    private static func nothingLeft(of wipe: WipeRecord) -> SignedOut {
+        SignedOut(isRevoked: true, warning: nil, page: nil, userAgent: nil, sites: wipe.sites, profiles: [])
     }
 }

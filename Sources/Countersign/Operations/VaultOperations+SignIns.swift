@@ -248,17 +248,42 @@ extension VaultOperations {
         }
     }
 
+    func removeSignIn(_ name: String, _ dialogue: OperationDialogue) throws -> VaultResult {
+        guard let vault, vault.contents.signIns[name] != nil else { return unknownSignIn }
+        let locks = try removalLocks(of: name, in: vault, dialogue)
+        return try removeSignIn(name, locks, dialogue)
+    }
+
+    /// Nobody renews a token of the sign-in, requests a certificate for it, wipes it or replaces it meanwhile.
+    struct RemovalLocks {
+        fileprivate let signIn: RenewalLock
+        fileprivate let identity: RenewalLock?
+    }
+
+    func removalLocks(
+        of name: String, in vault: OpenVault, _ dialogue: OperationDialogue
+    ) throws -> RemovalLocks {
+        let lock = try renewalLock(name, dialogue, patience: Self.renewalPatience)
+        return RemovalLocks(
+            signIn: lock, identity: try ownsIdentity(name, in: vault) ? identityLock(name, dialogue) : nil)
+    }
+
+    /// Nil if somebody has one of them.
+    func removalLocksIfFree(of name: String, in vault: OpenVault) throws -> RemovalLocks? {
+        guard let lock = try RenewalLock.acquireIfFree(RenewalLock.name(ofSignIn: name), of: home) else { return nil }
+        guard try ownsIdentity(name, in: vault) else { return RemovalLocks(signIn: lock, identity: nil) }
+        guard let identity = try RenewalLock.acquireIfFree(name, of: home) else { return nil }
+        return RemovalLocks(signIn: lock, identity: identity)
+    }
+
     /// Revokes the tokens at the provider, and then removes them and the sites, whether the provider has done it or
     /// not. The record is removed last: until then, the operation can be repeated, and the record says so.
     /// `identifier`: only the sign-in that has this one is removed.
     func removeSignIn(
-        _ name: String, identifier: String? = nil, _ dialogue: OperationDialogue
+        _ name: String, identifier: String? = nil, _ locks: RemovalLocks, _ dialogue: OperationDialogue
     ) throws -> VaultResult {
-        guard let vault, vault.contents.signIns[name] != nil else { return unknownSignIn }
-        let lock = try renewalLock(name, dialogue, patience: Self.renewalPatience)
-        defer { withExtendedLifetime(lock) {} }
-        let identityLock = try ownsIdentity(name, in: vault) ? identityLock(name, dialogue) : nil
-        defer { withExtendedLifetime(identityLock) {} }
+        guard let vault else { return unknownSignIn }
+        defer { withExtendedLifetime(locks) {} }
         // A renewal may have replaced the tokens.
         let marked = try vault.update { contents -> SignInRecord? in
             guard var record = contents.signIns[name], record.identifier == identifier ?? record.identifier else {
@@ -299,7 +324,7 @@ extension VaultOperations {
                 sites: record.sites, profiles: profiles))
     }
 
-    private var unknownSignIn: VaultResult {
+    var unknownSignIn: VaultResult {
         .removed(count: 0, known: Set((vault?.contents.signIns ?? [:]).keys))
     }
 
@@ -358,6 +383,7 @@ extension VaultOperations {
         _ record: SignInRecord, _ token: TokenCredential?, _ dialogue: OperationDialogue
     ) throws -> End {
         let (home, now) = (home, now)
+        let command = vault?.contents.wipes[record.name] == nil ? "unenroll" : "wipe"
         do {
             return try Blocking.run(isAbandoned: dialogue.isAbandoned) {
                 let result = await Self.revoke(record, token, home, now)
@@ -367,7 +393,7 @@ extension VaultOperations {
         } catch is CancellationError {
             throw CountersignError(
                 .refused, "signing out was interrupted; the tokens may be revoked, but are not removed",
-                hint: "complete it with `countersign unenroll \(record.name)`")
+                hint: "complete it with `countersign \(command) \(record.name)`")
         }
     }
 

@@ -47,6 +47,8 @@ final class SignInRenewals: Sendable {
     struct State: Sendable {
         /// When wipes were completed last, or could not be, in seconds since 1970.
         var lastWipe: Int64 = 0
+        /// The wipes in progress.
+        var wiping: Task<Void, Never>?
         /// Renewals in progress, by name.
         var running: [String: Task<TokenRenewer.Outcome, Never>] = [:]
         /// No renewal begins any more.
@@ -142,18 +144,21 @@ final class SignInRenewals: Sendable {
     func cancel() {
         state.withLock { state in
             for task in state.running.values { task.cancel() }
+            state.wiping?.cancel()
         }
     }
 
     /// Cancels, and waits until the renewals in progress have stored their tokens: at most as long as the provider may
     /// take for a request. Tokens that cannot be stored are lost then.
     func stop() async {
-        let running = state.withLock { state in
+        let (running, wiping) = state.withLock { state in
             state.isStopped = true
-            return Array(state.running.values)
+            return (Array(state.running.values), state.wiping)
         }
         for task in running { task.cancel() }
+        wiping?.cancel()
         for task in running { _ = await task.value }
+        await wiping?.value
         await storeForTheLastTime()
     }
 
@@ -317,26 +322,43 @@ final class SignInRenewals: Sendable {
         }
     }
 
-    /// Completes the wipes that were interrupted. Reads no file if there are none.
+    /// Begins to complete the wipes that were interrupted, which asks their providers to revoke tokens. Reads no file.
     func completeWipes() {
         guard let vault = openVault(), !vault.contents.wipes.isEmpty else { return }
         let time = now()
-        let isDue = state.withLock { state in
-            guard time - state.lastWipe >= Self.wipeInterval else { return false }
+        state.withLock { state in
+            guard !state.isStopped, state.wiping == nil, time - state.lastWipe >= Self.wipeInterval else { return }
             state.lastWipe = time
-            return true
-        }
-        guard isDue else { return }
-        do {
-            for (name, result) in try VaultOperations(home: home, vault: vault, now: now).completeWipes(.silent) {
-                logger.notice("completed the wipe of \"\(name)\"")
-                guard let warning = result.warning else { continue }
-                logger.warning("the provider has not revoked the tokens of \"\(name)\": \(warning)")
+            state.wiping = Task.detached { [self] in
+                let isAbandoned = Atomic(false)
+                await withTaskCancellationHandler {
+                    try? await onQueue { [self] in
+                        completeWipes(in: vault) { isAbandoned.load(ordering: .relaxed) }
+                    }
+                } onCancel: {
+                    isAbandoned.store(true, ordering: .relaxed)
+                }
+                self.state.withLock { $0.wiping = nil }
             }
-            changed()
-        } catch {
-            logger.warning("a wipe cannot be completed: \(Self.text(error))")
         }
+    }
+
+    private func completeWipes(in vault: OpenVault, isAbandoned: @escaping @Sendable () -> Bool) {
+        let dialogue = OperationDialogue(report: { _ in }, isAbandoned: isAbandoned)
+        for (name, result) in VaultOperations(home: home, vault: vault, now: now).completeWipes(dialogue) {
+            switch result {
+            case .success(let done):
+                logger.notice("completed the wipe of \"\(name)\"")
+                guard let warning = done.warning else { continue }
+                logger.warning("the provider has not revoked the tokens of \"\(name)\": \(warning)")
+            case .failure where isAbandoned():
+                // The proxy is stopping; the next one completes it.
+                break
+            case .failure(let error):
+                logger.warning("the wipe of \"\(name)\" cannot be completed: \(Self.text(error))")
+            }
+        }
+        changed()
     }
 
     private func isPaused(_ record: SignInRecord, at time: Int64) -> Bool {

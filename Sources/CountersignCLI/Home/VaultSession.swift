@@ -47,17 +47,20 @@ final class VaultSession {
 
     /// Completes what an earlier `countersign wipe` could not, because it was killed.
     private func completeWipes(_ operations: VaultOperations) {
-        do {
-            for (name, result) in try operations.completeWipes() {
+        for (name, result) in operations.completeWipes() {
+            do {
+                let done = try result.get()
                 completedWipes.insert(name)
                 Console.log("info", "completed the wipe of \(name.debugDescription), which was interrupted")
-                guard let warning = result.warning else { continue }
+                guard let warning = done.warning else { continue }
                 Console.warning(
                     "the provider has not revoked the tokens: \(warning)", hint: UnenrollCommand.unrevoked)
-            }
-        } catch {
-            for diagnostic in Diagnostic.all(in: error) {
-                Console.warning("a wipe cannot be completed: \(diagnostic.message)", hint: diagnostic.hint)
+            } catch {
+                for diagnostic in Diagnostic.all(in: error) {
+                    Console.warning(
+                        "the wipe of \(name.debugDescription) cannot be completed: \(diagnostic.message)",
+                        hint: diagnostic.hint)
+                }
             }
         }
     }

@@ -47,6 +47,8 @@ struct UnenrollCommand: ParsableCommand {
         let result = try session.perform(
             .removeSignIn(name: name), report: { Self.reportWaiting($0, for: name) })
         switch result {
+        case .removed(count: 0, known: _) where session.completedWipes.contains(name):
+            Console.result("signed out: \"\(name)\" removed\n")
         case .removed(count: 0, let known):
             throw CountersignError.unknown("sign-in", name, known: known, addedBy: "enroll")
         case .signedOut(let result):
