@@ -284,4 +284,23 @@ import Testing
         #expect(done.status == 0 && done.error.contains("completed the wipe of \"work\""), "\(done.said)")
         try expectWiped("signed out")
     }
+
+    /// Nobody knows which of the two has brought a cookie.
+    @Test func theCookiesOfASessionThatAnotherEnrolmentSharesStay() throws {
+        let session: [String: any Sendable] = ["group": "sso", "host": "sso.corp.example", "cookies": ["sid"]]
+        for (name, site) in [("one", "https://corp.example:8443"), ("two", "https://corp.example:9443")] {
+            let profile = try place.provider.profile(["name": name, "sites": [site], "session": session])
+            try place.sandbox.folder.write("\(name).json", profile)
+            try enroll(name, key: SharedSession.Key(group: "sso", host: "sso.corp.example"))
+        }
+        let before = try bench.contents.sessions.values.filter { $0.key.group == "sso" }
+        #expect(before.count == 1 && before.first?.cookies.count == 1)
+        #expect(try bench.countersign("wipe", "one", "--yes").status == 0)
+        #expect(try bench.contents.signIns["one"] == nil)
+        #expect(try bench.contents.sessions.values.filter { $0.key.group == "sso" } == before)
+
+        let end = try bench.countersign("unenroll", "two")
+        #expect(end.status == 0, "\(end.said)")
+        #expect(try !bench.contents.sessions.values.contains { $0.key.group == "sso" })
+    }
 }

@@ -301,7 +301,9 @@ extension VaultOperations {
             var bare = record
             (bare.refreshToken, bare.identityToken) = (nil, nil)
             try contents.updateSignIn(bare)
-            if let scope { contents.removeSessions(group: scope.group, host: scope.host.text) }
+            if let scope, !contents.shares(scope, besides: name) {
+                contents.removeSessions(group: scope.group, host: scope.host.text)
+            }
             return contents.removeCertificate(of: record)
         }
         let profiles = try removeProfiles(of: name, dialogue)
@@ -415,6 +417,18 @@ extension VaultOperations {
             return End(warning: warning, page: page?.description, userAgent: profile.userAgent?.rawValue)
         } catch {
             return End(warning: Diagnostic.all(in: error).map(\.message).joined(separator: "; "))
+        }
+    }
+}
+
+extension VaultContents {
+    /// Whether another sign-in's profile has the same session. Nobody records which of them has brought a cookie.
+    fileprivate func shares(_ scope: SessionScope, besides name: String) -> Bool {
+        signIns.values.contains { other in
+            guard other.name != name, let session = (try? SignInProfile(Array(other.profile.utf8)))?.session else {
+                return false
+            }
+            return session.group == scope.group && session.host.text == scope.host.text
         }
     }
 }
