@@ -3,7 +3,10 @@
 import CountersignTestOrigin
 import CountersignVault
 import Foundation
+import Synchronization
 import Testing
+
+@testable import Countersign
 
 /// The three cases of conditional access with a protection policy, and `countersign compliance`.
 @Suite struct ComplianceTests {
@@ -153,5 +156,30 @@ import Testing
         let done = try bench.bench.enroll()
         #expect(done.status == 1 && done.error.contains("networkFailure: "), "\(done.said)")
         #expect(done.error.contains("http://127.0.0.1:9/help"), "\(done.said)")
+    }
+
+    /// As for a command that opens the vault itself.
+    @Test(arguments: [(true, "compliant"), (false, "userCancelled")])
+    func aServerLearnsThatThePageWasClosed(opens: Bool, status: String) throws {
+        let bench = try ComplianceBench(requires: false)
+        #expect(try bench.bench.enroll().status == 0)
+        let server = try bench.bench.serveWithPassphrase()
+        let vault = try #require(VaultServer(of: Home(path: bench.bench.file("home"))))
+        let wasShown = Mutex(false)
+        let operation = VaultOperation.remediateCompliance(
+            name: "work", isSilent: false, languages: "en", seconds: 60)
+        let result = try vault.perform(
+            operation, secret: nil,
+            report: { progress in
+                guard case .pageToOpen(let url) = progress else { return }
+                if opens {
+                    _ = try? Command.run(
+                        Tool.path("curl"), ["-q", "-sS", "--noproxy", "*", url], in: bench.bench.sandbox.folder)
+                }
+                wasShown.withLock { $0 = true }
+            }, pageEnd: { wasShown.withLock { $0 } ? .closed : nil })
+        guard case .compliance(let report) = result else { throw HarnessError("\(String(describing: result))") }
+        #expect(report.status == status, "\(server.errorOutput)")
+        server.send(SIGTERM)
     }
 }

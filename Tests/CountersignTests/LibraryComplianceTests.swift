@@ -153,4 +153,49 @@ struct LibraryComplianceTests {
         await #expect(throws: CancellationError.self) { try await call.value }
         #expect(try await eventually { agent.hasEnded })
     }
+
+    // MARK: The page
+
+    /// Opens the page, unless it is to be left alone, and then the person closes it.
+    private struct Closing: UserAgent {
+        let home: EnrollmentHome
+        let opens: Bool
+        func show(_ page: SignInPage) async throws {
+            if opens { try await EnrollmentHome.Browser(home).show(page) }
+            throw CancellationError()
+        }
+    }
+
+    @Test(.timeLimit(.minutes(2)), arguments: [(true, ComplianceResult.Status.compliant), (false, .userCancelled)])
+    func aPersonWhoClosesThePageMayBeDone(opens: Bool, status: ComplianceResult.Status) async throws {
+        let service = try ComplianceServer()
+        let home = try EnrollmentHome()
+        try await home.signIn(Self.profile(service))
+        let agent = SignInAgent.custom(Closing(home: home, opens: opens))
+        let result = try await ComplianceManager(home.signIns).remediate(
+            accountID: "object-1", silent: false, with: agent)
+        #expect(result.status == status)
+        #expect(try home.vault.compliance["work"]?.isCompliant != false)
+    }
+
+    /// Before the first token, and after it.
+    @Test(.timeLimit(.minutes(2)), arguments: [false, true])
+    func anAgentThatFailsIsNotAPersonWhoCancels(isSignedIn: Bool) async throws {
+        let service = try ComplianceServer()
+        let home = try EnrollmentHome(isSignedIn ? [:] : ["policy": service.policy])
+        if isSignedIn {
+            try await home.signIn(Self.profile(service))
+        } else {
+            let enrollment = try home.enrollment(Self.profile(service))
+            await #expect(throws: ChallengeError.self) {
+                try await enrollment.signIn(with: .custom(EnrollmentHome.Browser(home)))
+            }
+        }
+        let agent = SignInAgent.custom(PatientAgent(throwing: HarnessError("no window")))
+        let account = isSignedIn ? "object-1" : "jdoe@acme.example"
+        let error = await #expect(throws: ChallengeError.self) {
+            try await ComplianceManager(home.signIns).remediate(accountID: account, silent: false, with: agent)
+        }
+        #expect(error?.code == .userAgentFailed && error?.description.contains("no window") == true)
+    }
 }

@@ -237,7 +237,27 @@ import Testing
         #expect(outcome.status == status && !outcome.title.isEmpty && !outcome.message.isEmpty)
     }
 
-    @Test func aPersonWhoClosesThePageHasCancelled() throws {
+    /// The person may have been done.
+    @Test(arguments: [
+        ("Pending", ComplianceStatus.userCancelled), ("InteractionRequired", .userCancelled),
+        ("Cancelled", .userCancelled), ("Compliant", .compliant), ("Noncompliant", .notCompliant),
+    ])
+    func afterThePageWasClosedTheStatusIsAskedForOnceMore(state: String, status: ComplianceStatus) throws {
+        var machine = try machine()
+        _ = machine.start(now: 0)
+        _ = machine.received(reply("InteractionRequired", open), now: 0)
+        _ = machine.opened(now: 0)
+        guard case .send(let last) = machine.closed() else { return #expect(Bool(false)) }
+        #expect(last.body.utf8Text?.contains(#""Action":"status""#) == true)
+        guard case .finish(let outcome) = machine.received(reply(state, open), now: 1) else {
+            return #expect(Bool(false))
+        }
+        #expect(outcome.status == status)
+        #expect(outcome.page?.description == (status == .compliant ? nil : Self.page))
+        #expect(machine.waited(now: 9) == .finish(outcome) && machine.closed() == .finish(outcome))
+    }
+
+    @Test func aProgramThatEndsARemediationAsksNothingMore() throws {
         var machine = try machine()
         _ = machine.start(now: 0)
         _ = machine.received(reply("InteractionRequired", open), now: 0)

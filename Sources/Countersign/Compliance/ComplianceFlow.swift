@@ -58,9 +58,8 @@ package struct ComplianceFlow: Sendable {
                 await showing.sleep(seconds)
                 switch showing.failure {
                 case nil: action = machine.waited(now: now())
-                case let error as SignInError where error.code != .cancelled:
-                    action = machine.notOpened(error.detail)
-                case .some: action = machine.cancelled()
+                case let error as SignInError where error.code == .cancelled: action = machine.closed()
+                case .some(let error): action = machine.notOpened(Diagnostic.all(in: error)[0].message)
                 }
             case .finish(let outcome):
                 await showing.end()

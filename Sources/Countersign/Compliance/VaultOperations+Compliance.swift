@@ -28,8 +28,16 @@ extension VaultOperations {
         let account = record.complianceAccount(in: vault.contents)
         let isValid = record.ended.isEmpty && (record.expires == 0 || record.expires > now())
         let token = isValid ? vault.contents.tokens[name]?.token : nil
-        let report = dialogue.report
-        let open: ComplianceFlow.Show = { url in report(.pageToOpen(url: url.description)) }
+        let open: ComplianceFlow.Show = { url in
+            dialogue.report(.pageToOpen(url: url.description))
+            while true {
+                switch dialogue.pageEnd() {
+                case .closed: throw SignInError(.cancelled, "the person has closed the page")
+                case .failed(let reason): throw SignInError(.noAgent, reason)
+                case nil: try await Task.sleep(for: .milliseconds(250))
+                }
+            }
+        }
         let show = isSilent ? nil : open
         let outcome = try Blocking.run(isAbandoned: dialogue.isAbandoned) {
             await flow.remediate(account, token: token, show: show)

@@ -29,7 +29,7 @@ struct ControlledVault: Sendable {
         var diagnostic: Diagnostic?
         var isWrongPassphrase: Bool?
         switch request {
-        case .status, .perform: break
+        case .status, .perform, .pageEnded: break
         case .lock: keeper.lock()
         case .unlock:
             do {
@@ -75,7 +75,7 @@ struct ControlledVault: Sendable {
             let dialogue = OperationDialogue(
                 process: dialogue.process, report: dialogue.report,
                 isAbandoned: { [keeper] in dialogue.isAbandoned?() == true || keeper.isLocked },
-                opened: dialogue.opened, waitForEnd: dialogue.waitForEnd)
+                pageEnd: dialogue.pageEnd, opened: dialogue.opened, waitForEnd: dialogue.waitForEnd)
             let now: @Sendable () -> Int64 = { Int64(time(nil)) }
             let operations = VaultOperations(home: keeper.home, vault: vault, now: now)
             let result = try operations.perform(operation, secret: secret, dialogue)

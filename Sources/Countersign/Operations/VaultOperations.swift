@@ -213,6 +213,8 @@ package struct OperationDialogue: Sendable {
     let report: @Sendable (RenewalProgress) -> Void
     /// Whether nobody waits for the result any more, so that a renewal or a test request ends.
     let isAbandoned: (@Sendable () -> Bool)?
+    /// How the page that was to be opened has ended; nil while nobody knows.
+    let pageEnd: @Sendable () -> PageEnd?
     /// Receives the address and the token of a proxy.
     let opened: @Sendable (_ address: String, _ token: String) -> Void
     /// Waits until the other side ends a proxy.
@@ -220,16 +222,26 @@ package struct OperationDialogue: Sendable {
 
     package init(
         process: Int32? = nil, report: @escaping @Sendable (RenewalProgress) -> Void,
-        isAbandoned: (@Sendable () -> Bool)? = nil, opened: @escaping @Sendable (String, String) -> Void = { _, _ in },
+        isAbandoned: (@Sendable () -> Bool)? = nil, pageEnd: @escaping @Sendable () -> PageEnd? = { nil },
+        opened: @escaping @Sendable (String, String) -> Void = { _, _ in },
         waitForEnd: @escaping @Sendable () -> Void = {}
     ) {
         self.process = process
         self.report = report
         self.isAbandoned = isAbandoned
+        self.pageEnd = pageEnd
         self.opened = opened
         self.waitForEnd = waitForEnd
     }
 
     /// Reports nothing.
     package static let silent = OperationDialogue(report: { _ in })
+}
+
+/// How a page has ended before the operation that needs it.
+package enum PageEnd: Equatable, Sendable, Codable {
+    /// The person has closed it.
+    case closed
+    /// It cannot be shown, for this reason.
+    case failed(String)
 }

@@ -41,16 +41,25 @@ package struct VaultServer: Sendable {
     /// Sends an operation with its secret and waits for the result. Returns nil if the server cannot perform it and
     /// has done nothing, for example because the vault has been locked; `declined` receives the reason if the user
     /// does not know it. Throws ``ServerRefusal`` if it fails, and `refused` if `isAbandoned`, which is called once a
-    /// second, returns true.
+    /// second, returns true. `pageEnd` is as in ``OperationDialogue``.
     package func perform(
         _ operation: VaultOperation, secret: Secret?, report: (RenewalProgress) -> Void,
-        isAbandoned: () -> Bool = { false }, declined: (String) -> Void = { _ in }
+        isAbandoned: () -> Bool = { false }, pageEnd: () -> PageEnd? = { nil },
+        declined: (String) -> Void = { _ in }
     ) throws -> VaultResult? {
         guard let connection = try ControlSocket.connectIfRunning(to: home) else { return nil }
         // A server that refuses the connection says why before it has read the request.
         _ = connection.send(.perform(operation), secret)
+        var hasPage = true
+        let check = {
+            if hasPage, let end = pageEnd() {
+                hasPage = false
+                _ = connection.send(.pageEnded(end), nil)
+            }
+            return isAbandoned()
+        }
         while true {
-            switch try nextReply(on: connection, isAbandoned: isAbandoned) {
+            switch try nextReply(on: connection, isAbandoned: check) {
             case .progress(let progress): report(progress)
             case .opened: throw noAnswer
             case .finished(let result): return result

@@ -12,6 +12,8 @@ package enum ControlRequest: Equatable, Sendable {
     case unlock
     /// Answered by ``OperationReply`` lines; the other requests are answered by one ``ControlReply``.
     case perform(VaultOperation)
+    /// The page that an operation in progress on this connection needs has ended. Nothing answers it.
+    case pageEnded(PageEnd)
 }
 
 /// A request as it is sent, without its secret.
@@ -84,8 +86,8 @@ package enum OperationReply: Equatable, Sendable, Codable {
 }
 
 extension ControlMessage: Codable {
-    private enum CodingKeys: String, CodingKey { case command, operation, secretBytes }
-    private enum Command: String, Codable { case status, lock, unlock, perform }
+    private enum CodingKeys: String, CodingKey { case command, operation, page, secretBytes }
+    private enum Command: String, Codable { case status, lock, unlock, perform, pageEnded }
 
     package init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
@@ -95,6 +97,7 @@ extension ControlMessage: Codable {
             case .lock: .lock
             case .unlock: .unlock
             case .perform: .perform(try container.decode(VaultOperation.self, forKey: .operation))
+            case .pageEnded: .pageEnded(try container.decode(PageEnd.self, forKey: .page))
             }
         secretBytes = try container.decodeIfPresent(Int.self, forKey: .secretBytes)
         if let secretBytes, !(1...Self.largestSecretBytes).contains(secretBytes) {
@@ -112,6 +115,9 @@ extension ControlMessage: Codable {
         case .perform(let operation):
             try container.encode(Command.perform, forKey: .command)
             try container.encode(operation, forKey: .operation)
+        case .pageEnded(let end):
+            try container.encode(Command.pageEnded, forKey: .command)
+            try container.encode(end, forKey: .page)
         }
         try container.encodeIfPresent(secretBytes, forKey: .secretBytes)
     }

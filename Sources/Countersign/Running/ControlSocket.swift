@@ -157,6 +157,12 @@ package final class ControlSocket: Sendable {
                 let dialogue = OperationDialogue(
                     process: peer.process, report: { connection.send(OperationReply.progress($0)) },
                     isAbandoned: { [self] in isAbandoned(connection) },
+                    pageEnd: {
+                        guard connection.waitForInput(seconds: 0), !connection.isClosedByPeer,
+                            case .request(.pageEnded(let end), _) = connection.receive()
+                        else { return nil }
+                        return end
+                    },
                     opened: { connection.send(OperationReply.opened(address: $0, token: $1)) },
                     waitForEnd: { [self] in
                         // The client has nothing to say before its end, so input ends the proxy, too.
@@ -180,6 +186,8 @@ package final class ControlSocket: Sendable {
                 let isSent = connection.send(reply)
                 state.withLock { $0.unsentReplies -= 1 }
                 guard isSent else { return true }
+            // The operation has ended meanwhile.
+            case .request(.pageEnded, _): continue
             case .request(let request, let secret):
                 guard connection.send(service.answer(request, secret)) else { return true }
             }

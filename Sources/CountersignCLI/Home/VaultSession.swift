@@ -69,17 +69,19 @@ final class VaultSession {
     /// server cannot perform the operation. Throws if `isAbandoned`, which is called from time to time, returns true.
     func perform(
         _ operation: VaultOperation, secret: Secret? = nil, isAbandoned: (@Sendable () -> Bool)? = nil,
+        pageEnd: @escaping @Sendable () -> PageEnd? = { nil },
         report: @escaping @Sendable (RenewalProgress) -> Void = { _ in }, confirm: AnchorConfirmation? = nil
     ) throws -> VaultResult {
         if let server, server.offers(operation) {
             let result = try server.perform(
                 operation, secret: secret, report: report, isAbandoned: { isAbandoned?() == true },
-                declined: VaultAccess.opensVault)
+                pageEnd: pageEnd, declined: VaultAccess.opensVault)
             if let result { return result }
             self.server = nil
         }
         return try operations().perform(
-            operation, secret: secret, OperationDialogue(report: report, isAbandoned: isAbandoned), confirm: confirm)
+            operation, secret: secret,
+            OperationDialogue(report: report, isAbandoned: isAbandoned, pageEnd: pageEnd), confirm: confirm)
     }
 
     /// Performs one operation, for the steps of a ``SignInPlan``.

@@ -32,6 +32,8 @@ package struct ComplianceRemediation: Sendable {
         case opening(Secret, interval: Int64)
         case waiting(Secret, interval: Int64)
         case polling(Secret, interval: Int64)
+        /// The person has closed the page, and the status is asked for once more.
+        case closing(Secret)
         case ended(ComplianceOutcome)
     }
 
@@ -88,6 +90,9 @@ package struct ComplianceRemediation: Sendable {
             // It has expired meanwhile. The verifier proves enough.
             if token != nil, refusesToken(response) { return poll(session, interval) }
             return judge(response, after: (session, interval), now: now)
+        case .closing(let session):
+            if token != nil, refusesToken(response) { return askOnceMore(session) }
+            return judge(response, after: nil, isClosed: true, now: now)
         case .ended(let outcome): return .finish(outcome)
         case .idle, .opening, .waiting: preconditionFailure("no request was sent")
         }
@@ -98,7 +103,7 @@ package struct ComplianceRemediation: Sendable {
         switch state {
         case .opening(let session, let interval): return wait(session, interval, now: now)
         case .ended(let outcome): return .finish(outcome)
-        case .idle, .asking, .waiting, .polling: preconditionFailure("no page was to be opened")
+        case .idle, .asking, .waiting, .polling, .closing: preconditionFailure("no page was to be opened")
         }
     }
 
@@ -107,11 +112,20 @@ package struct ComplianceRemediation: Sendable {
         case .waiting(let session, let interval):
             return poll(session, interval)
         case .ended(let outcome): return .finish(outcome)
-        case .idle, .asking, .opening, .polling: preconditionFailure("nobody waits")
+        case .idle, .asking, .opening, .polling, .closing: preconditionFailure("nobody waits")
         }
     }
 
-    /// The person has closed the page, or the program has ended the remediation.
+    /// The person has closed the page during a wait. They may have been done: the service is asked once more.
+    package mutating func closed() -> Action {
+        switch state {
+        case .waiting(let session, interval: _): return askOnceMore(session)
+        case .ended(let outcome): return .finish(outcome)
+        case .idle, .asking, .opening, .polling, .closing: preconditionFailure("nobody waits")
+        }
+    }
+
+    /// The program has ended the remediation.
     package mutating func cancelled() -> Action { finish(ComplianceOutcome(.userCancelled, page: knownPage)) }
 
     /// The page cannot be shown here.
@@ -136,6 +150,11 @@ package struct ComplianceRemediation: Sendable {
         return .send(.status(of: session, at: service, verifier: verifier, token: token, languages: languages))
     }
 
+    private mutating func askOnceMore(_ session: Secret) -> Action {
+        state = .closing(session)
+        return .send(.status(of: session, at: service, verifier: verifier, token: token, languages: languages))
+    }
+
     private mutating func ask(withToken: Bool) -> Action {
         state = .asking(withToken: withToken)
         return .send(
@@ -145,7 +164,7 @@ package struct ComplianceRemediation: Sendable {
     }
 
     private mutating func judge(
-        _ response: Response, after known: (session: Secret, interval: Int64)?, now: Int64
+        _ response: Response, after known: (session: Secret, interval: Int64)?, isClosed: Bool = false, now: Int64
     ) -> Action {
         let reply: ComplianceReply
         switch read(response) {
@@ -167,6 +186,7 @@ package struct ComplianceRemediation: Sendable {
         case .compliant: return finish(outcome(.compliant, reply))
         case .noncompliant: return finish(outcome(.notCompliant, reply))
         case .cancelled: return finish(outcome(.userCancelled, reply))
+        case .interactionRequired where isClosed, .pending where isClosed: return cancelled()
         case .interactionRequired:
             guard !isSilent, let session, let page else { return finish(outcome(.interactionRequired, reply)) }
             guard !hasOpened else { return wait(session, reply.interval, now: now, reply) }

@@ -179,7 +179,7 @@ public final class ComplianceManager: Sendable {
             seconds: ComplianceFlow.usualLimit.components.seconds)
         do {
             let report = try await signIns.onVault(
-                on: signIns.remediations, creates: false, isAbandoned: { pages.wasClosed },
+                on: signIns.remediations, creates: false, pageEnd: { pages.end },
                 report: { progress in
                     if case .pageToOpen(let url) = progress { pages.open(url) }
                 }
@@ -188,6 +188,7 @@ public final class ComplianceManager: Sendable {
                 return report
             }
             await pages.close()
+            if case .failed(let reason) = pages.end { throw ChallengeError(.userAgentFailed, reason) }
             return ending(report, accountID, found.name)
         } catch {
             await pages.close()
@@ -211,8 +212,19 @@ public final class ComplianceManager: Sendable {
             throw ChallengeError(signingIn: error)
         }
         let show = ComplianceFlow.show(in: resolved, for: profile, report: { _ in })
+        let failure = Mutex<ChallengeError?>(nil)
+        let watched: ComplianceFlow.Show = { url in
+            do {
+                try await show(url)
+            } catch {
+                let converted = ChallengeError(signingIn: error)
+                if converted.code == .userAgentFailed { failure.withLock { $0 = converted } }
+                throw error
+            }
+        }
         let outcome = await flow.remediate(
-            ComplianceAccount(identifier: nil, user: accountID), token: nil, show: silent ? nil : show)
+            ComplianceAccount(identifier: nil, user: accountID), token: nil, show: silent ? nil : watched)
+        if let error = failure.withLock({ $0 }) { throw error }
         if outcome.status == .compliant { signIns.waitingForPolicy.withLock { $0[accountID] = nil } }
         return ending(ComplianceReport(outcome), accountID, plan.name)
     }
@@ -225,7 +237,7 @@ public final class ComplianceManager: Sendable {
     private final class Pages: Sendable {
         private let profile: SignInProfile
         private let agent: SignInFlow.Agent
-        private let state = Mutex<(task: Task<Void, Never>?, wasClosed: Bool)>((nil, false))
+        private let state = Mutex<(task: Task<Void, Never>?, end: PageEnd?)>((nil, nil))
 
         init(_ plan: SignInPlan, _ agent: SignInAgent, _ environment: [String: String]) throws {
             profile = plan.profile
@@ -236,7 +248,7 @@ public final class ComplianceManager: Sendable {
             }
         }
 
-        var wasClosed: Bool { state.withLock { $0.wasClosed } }
+        var end: PageEnd? { state.withLock { $0.end } }
 
         func open(_ text: String) {
             guard let url = try? EndpointURL(text, "the page", profile.transport),
@@ -247,7 +259,10 @@ public final class ComplianceManager: Sendable {
                 do {
                     try await show(url)
                 } catch {
-                    if !Task.isCancelled { state.withLock { $0.wasClosed = true } }
+                    guard !Task.isCancelled else { return }
+                    let isClosed = (error as? SignInError)?.code == .cancelled
+                    let end = isClosed ? PageEnd.closed : .failed(Diagnostic.all(in: error)[0].message)
+                    state.withLock { $0.end = end }
                 }
             }
             state.withLock { $0.task = task }

@@ -152,7 +152,7 @@ public final class SignIns: Sendable {
     /// Runs `body` with the vault on a thread that may block; nil if the home has none and `creates` is not set. Throws
     /// ``ChallengeError``, or `CancellationError` if the task was cancelled. By default, one body runs at a time.
     func onVault<Value: Sendable>(
-        on own: DispatchQueue? = nil, creates: Bool, isAbandoned gaveUp: @escaping @Sendable () -> Bool = { false },
+        on own: DispatchQueue? = nil, creates: Bool, pageEnd: @escaping @Sendable () -> PageEnd? = { nil },
         report: @escaping @Sendable (RenewalProgress) -> Void = { _ in },
         _ body: @escaping @Sendable (SignInPlan.Vault?) throws -> Value
     ) async throws -> Value {
@@ -164,8 +164,8 @@ public final class SignIns: Sendable {
                         returning: Result {
                             try body(
                                 try door(
-                                    creates: creates, report: report,
-                                    isAbandoned: { isAbandoned.load(ordering: .relaxed) || gaveUp() }))
+                                    creates: creates, report: report, pageEnd: pageEnd,
+                                    isAbandoned: { isAbandoned.load(ordering: .relaxed) }))
                         })
                 }
             }
@@ -184,13 +184,14 @@ public final class SignIns: Sendable {
     /// Operations on the vault. Ones that ask the provider end early if `isAbandoned` returns true.
     private func door(
         creates: Bool, report: @escaping @Sendable (RenewalProgress) -> Void,
-        isAbandoned: @escaping @Sendable () -> Bool
+        pageEnd: @escaping @Sendable () -> PageEnd?, isAbandoned: @escaping @Sendable () -> Bool
     ) throws -> SignInPlan.Vault? {
         guard let vault = try opened(creates: creates).flatMap(current) else { return nil }
         let operations = VaultOperations(home: home, vault: vault, now: ChallengeController.now)
         return { operation, secret in
             try operations.perform(
-                operation, secret: secret, OperationDialogue(report: report, isAbandoned: isAbandoned))
+                operation, secret: secret, OperationDialogue(report: report, isAbandoned: isAbandoned, pageEnd: pageEnd)
+            )
         }
     }
 

@@ -124,13 +124,16 @@ struct ComplianceCommand: AsyncParsableCommand {
             while true {
                 let operation = VaultOperation.remediateCompliance(
                     name: name, isSilent: isSilent, languages: languages, seconds: Int64(timeout))
-                let result = try session.perform(
-                    operation, isAbandoned: { interrupts.haveArrived || pages.wasClosed },
-                    report: { progress in
-                        if case .pageToOpen(let url) = progress { pages.open(url) }
-                    })
+                let result = Result {
+                    try session.perform(
+                        operation, isAbandoned: { interrupts.haveArrived },
+                        pageEnd: { pages.wasClosed ? .closed : nil },
+                        report: { progress in
+                            if case .pageToOpen(let url) = progress { pages.open(url) }
+                        })
+                }
                 await pages.close()
-                switch result {
+                switch try result.get() {
                 case .removed(count: _, let known):
                     throw CountersignError.unknown("sign-in", name, known: known, addedBy: "enroll")
                 case .compliance(let report):
