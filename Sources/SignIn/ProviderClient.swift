@@ -65,12 +65,24 @@ package struct ProviderClient: Sendable {
         exchange.limit = limit
         exchange.responseBytes = SignInProfile.maximumBytes
         exchange.fields.append(("Accept", Secret(utf8: "application/json")))
-        let response = try await exchange.run(anchors, refusing: refused, now: now)
+        let response = try await fetch(exchange, url)
         guard response.status == 200 else {
             let redirects = (300...399).contains(response.status) ? ", and redirects are not followed" : ""
             throw SignInError(.profile, "\(url) answers with the status \(response.status)\(redirects)")
         }
         return response.body.withBytes { Array($0) }
+    }
+
+    /// An error names the address.
+    private func fetch(_ exchange: WebExchange, _ url: EndpointURL) async throws -> WebExchange.Response {
+        do {
+            return try await exchange.run(anchors, refusing: refused, now: now)
+        } catch {
+            guard let error = error as? EnrollmentError, error.code != .cancelled else { throw error }
+            throw EnrollmentError(
+                error.code, "\(url) cannot be read: \(error.detail)",
+                hint: error.hint ?? "check the address and the network, or pass the profile as a file")
+        }
     }
 
     /// RFC 9110 §10.2.3, at most a day.

@@ -164,6 +164,13 @@ import Testing
         #expect(try anchors().count == 2)
     }
 
+    @Test(arguments: ["install", "show"])
+    func aProfileIsNotReadFromAURL(command: String) throws {
+        let result = try Sandbox().countersign("profile", command, "https://corp.example/c.mobileconfig")
+        #expect(result.status == 1 && result.error.contains("a profile is read from a file"), "\(result.said)")
+        #expect(result.error.contains("download the profile first"), "\(result.said)")
+    }
+
     @Test func thePasswordOfAnIdentityIsAskedFor() throws {
         let file = try bench.write([MadeProfile.identity(bench.folder.file("laptop.p12"), "example.laptop")])
         let without = try bench.install(file)

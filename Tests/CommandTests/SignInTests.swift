@@ -312,6 +312,17 @@ import Testing
         #expect(result.error.contains(reason), "\(result.said)")
     }
 
+    @Test(arguments: [
+        ("https://localhost:1/p.json", "https://localhost:1/p.json cannot be read: no connection to localhost, port 1"),
+        ("https://corp.invalid/p.json", "https://corp.invalid/p.json cannot be read: corp.invalid has no IP address"),
+        ("http://corp.example/p.json", "\"the profile's address\" is not an address that can be used: it is not https"),
+    ])
+    func anAddressWithoutAProfileIsNamed(address: String, reason: String) throws {
+        let result = try Sandbox().countersign("enroll", address, "--yes")
+        #expect(result.status == 1 && result.error.contains(reason), "\(result.said)")
+        #expect(reason.contains("not https") || result.error.contains("pass the profile as a file"), "\(result.said)")
+    }
+
     @Test func aBrowserCannotComeBackToACustomScheme() throws {
         let bench = try SignInSandbox(profile: ["redirect_uri": "com.example.app:/callback"])
         let result = try bench.enroll()

@@ -109,7 +109,7 @@ extension SignInProfile {
         _ place: String, with client: ProviderClient
     ) async throws -> (profile: SignInProfile, source: String) {
         guard place.contains("://") else { return try read(file: place) }
-        let url = try EndpointURL(place, "PROFILE")
+        let url = try EndpointURL(place, "the profile's address")
         return (try parsed(try await client.profile(at: url), from: place), place)
     }
 

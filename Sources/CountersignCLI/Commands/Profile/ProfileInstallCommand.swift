@@ -42,6 +42,7 @@ struct ProfileInstallCommand: ParsableCommand {
     var skipRefused = false
 
     func run() throws {
+        try Self.checkIsFile(file)
         let document = try HomeFile(path: file).read(upTo: ReadProfile.maximumBytes)
         let home = try homeOption.locatedOrNew()
         let access = VaultAccess(home: home, secrets: secrets.input)
@@ -60,6 +61,16 @@ struct ProfileInstallCommand: ParsableCommand {
         }
         let sentence = try installer.install(plan, isAgreed: yes, skipsRefused: skipRefused, owner: nil)
         Console.result("\(sentence)\n")
+    }
+
+    /// Throws for a URL. A profile that a page delivers is installed in its sign-in.
+    static func checkIsFile(_ place: String) throws(CountersignError) {
+        guard place.contains("://") else { return }
+        throw CountersignError(
+            .configuration, "\(Console.printable(place)) is a URL, and a profile is read from a file",
+            hint:
+                "download the profile first, or enrol with `countersign enroll` if a page of your organisation delivers it"
+        )
     }
 
     static func read(_ document: [UInt8], from file: String, _ home: Home) throws -> ReadProfile {

@@ -27,6 +27,7 @@ struct ProfileShowCommand: ParsableCommand {
     var name: String
 
     func run() throws {
+        try ProfileInstallCommand.checkIsFile(name)
         let home = try homeOption.located()
         let session = try VaultAccess(home: home, secrets: secrets.input).session()
         if HomeFile(path: name).isRegular, try !session.profiles().contains(where: { $0.identifier == name }) {
