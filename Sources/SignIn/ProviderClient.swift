@@ -74,11 +74,13 @@ package struct ProviderClient: Sendable {
     }
 
     /// An error names the address.
-    private func fetch(_ exchange: WebExchange, _ url: EndpointURL) async throws -> WebExchange.Response {
+    private func fetch(
+        _ exchange: WebExchange, _ url: EndpointURL
+    ) async throws(EnrollmentError) -> WebExchange.Response {
         do {
             return try await exchange.run(anchors, refusing: refused, now: now)
         } catch {
-            guard let error = error as? EnrollmentError, error.code != .cancelled else { throw error }
+            guard error.code != .cancelled else { throw error }
             throw EnrollmentError(
                 error.code, "\(url) cannot be read: \(error.detail)",
                 hint: error.hint ?? "check the address and the network, or pass the profile as a file")
