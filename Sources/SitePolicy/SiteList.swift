@@ -11,8 +11,18 @@ package struct SiteList: Sendable {
     private let hosts: Set<SitePattern.Host>
     private let hasWildcards: Bool
 
+    /// The reason of a verdict if there are no rules.
+    private var reasonIfEmpty = Self.noneListed
+
     /// A list without sites: no challenge is answered.
     package static let empty = SiteList(unique: [])
+
+    /// The same, with `reason` for its verdicts.
+    package static func empty(because reason: String) -> SiteList {
+        var list = empty
+        list.reasonIfEmpty = reason
+        return list
+    }
 
     /// Parses all files. Errors and ``SiteRule/location`` refer to a file by its `name`.
     package init(
@@ -70,7 +80,7 @@ package struct SiteList: Sendable {
 
     /// How a request to an origin is to be handled.
     package func verdict(for origin: Origin) -> SiteVerdict {
-        guard !rules.isEmpty else { return .tunnel(reason: Self.noneListed) }
+        guard !rules.isEmpty else { return .tunnel(reason: reasonIfEmpty) }
         let forwarded: HostName
         do {
             forwarded = try HostName(canonicalizing: origin.host, for: .forwarded)

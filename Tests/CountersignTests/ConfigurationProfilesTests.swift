@@ -22,7 +22,7 @@ import class CountersignCryptography.Secret
         try MadeProfile.certificate(
             "laptop", "/O=Example/CN=laptop", extensions: MadeProfile.client, issuer: "root", in: folder)
         _ = try MadeProfile.pkcs12("laptop", password: "secret", in: folder)
-        profiles = ConfigurationProfiles(try SignIns(home: folder.file("home")))
+        profiles = ConfigurationProfiles(try SignIns(home: URL(filePath: folder.file("home"))))
     }
 
     private var root: [String: any Sendable] { MadeProfile.anchor(folder.file("root.pem"), "example.root") }

@@ -21,7 +21,7 @@ final class EnrollmentHome: Sendable {
     init(_ control: [String: any Sendable] = [:]) throws {
         folder = try TemporaryFolder("enrollment")
         provider = try SignInProvider(control)
-        signIns = try SignIns(home: folder.file("home"))
+        signIns = try SignIns(home: URL(filePath: folder.file("home")))
     }
 
     var path: String { folder.file("home") }

@@ -19,7 +19,7 @@ struct FakeIssuerTests {
     init() async throws {
         folder = try TemporaryFolder("app")
         issuer = try await FakeIssuer.start()
-        signIns = try SignIns(home: folder.file("home"))
+        signIns = try SignIns(home: URL(filePath: folder.file("home")))
     }
 
     @discardableResult
@@ -173,7 +173,7 @@ struct FakeIssuerTests {
         try folder.write("home/Certs/anchors/site.pem", site.anchor)
         let profile = try issuer.profile(sites: [site.url])
         try await signIn(profile)
-        let controller = try ChallengeController(home: folder.file("home"))
+        let controller = try ChallengeController(home: URL(filePath: folder.file("home")))
         let person = Person(SignIns(controller), profile)
         controller.scopeDelegate = person
         let proxy = ChallengeProxy(controller)
@@ -198,7 +198,7 @@ struct FakeIssuerTests {
         try folder.write("home/Certs/anchors/site.pem", site.anchor)
         try folder.write("home/Certs/anchors/writing.pem", writing.anchor)
         try await signIn(try issuer.profile(sites: [site.url, writing.url]))
-        let controller = try ChallengeController(home: folder.file("home"))
+        let controller = try ChallengeController(home: URL(filePath: folder.file("home")))
         let proxy = ChallengeProxy(controller)
         let running = Task { try await proxy.run() }
         defer { running.cancel() }

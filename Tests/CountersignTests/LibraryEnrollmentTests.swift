@@ -40,7 +40,7 @@ struct LibraryEnrollmentTests {
         #expect(url.hasPrefix("\(home.provider.issuer)/authorize?"))
         #expect(Array(events[2...]) == [.authorized, .finished, .stored(signIn)])
 
-        let controller = try ChallengeController(home: home.path)
+        let controller = try ChallengeController(home: URL(filePath: home.path))
         let (_, credential) = await controller.handle(AuthenticationChallenge(protectionSpace: .git(.bearer)))
         guard case .token(let token)? = credential else {
             Issue.record("\(credential.debugDescription)")
@@ -129,7 +129,7 @@ struct LibraryEnrollmentTests {
         let certificate = try #require(signIn.certificate)
         #expect(certificate.subject == "CN=jdoe@acme.example" && certificate.server == server.address())
         #expect(certificate.notAfter.map { $0 > signIn.signedIn } == true)
-        let controller = try ChallengeController(home: home.path)
+        let controller = try ChallengeController(home: URL(filePath: home.path))
         let space = ProtectionSpace(host: "pay.corp.example", authenticationMethod: .clientCertificate)
         let (_, credential) = await controller.handle(AuthenticationChallenge(protectionSpace: space))
         guard case .identity(let identity)? = credential else {
@@ -161,7 +161,7 @@ struct LibraryEnrollmentTests {
         let library = try LibraryHome("", openedBy: .passphrase(.init(utf8: LibraryHome.passphrase)))
         let given = Mutex([String]())
         let present = Mutex(LibraryHome.passphrase)
-        let signIns = try SignIns(home: library.path) {
+        let signIns = try SignIns(home: URL(filePath: library.path)) {
             let passphrase = present.withLock { $0 }
             given.withLock { $0.append(passphrase) }
             return Password(passphrase)
@@ -206,7 +206,7 @@ struct LibraryEnrollmentTests {
         #expect(
             home.provider.requests.suffix(2) == ["POST /revoke refresh_token 200", "POST /revoke access_token 200"])
         #expect(try await home.signIns.all().map(\.name) == ["other"])
-        let controller = try ChallengeController(home: home.path)
+        let controller = try ChallengeController(home: URL(filePath: home.path))
         #expect(throws: ChallengeError.self) { try controller.canHandle(.git(.bearer)) }
         let wiki = ProtectionSpace(host: "wiki.corp.example", authenticationMethod: .bearer)
         #expect(try controller.canHandle(wiki))
@@ -374,7 +374,7 @@ struct LibraryEnrollmentTests {
     @Test func theNameOfAnotherCredentialIsNotTakenOver() async throws {
         let home = try EnrollmentHome()
         let library = try LibraryHome("", credentials: ["work": ("jdoe", "secret")])
-        let signIns = try SignIns(home: library.path)
+        let signIns = try SignIns(home: URL(filePath: library.path))
         let error = await #expect(throws: ChallengeError.self) {
             try await signIns.enrollment(home.profile()).signIn(with: .custom(EnrollmentHome.Browser(home)))
         }
@@ -386,14 +386,16 @@ struct LibraryEnrollmentTests {
         let home = try EnrollmentHome()
         let library = try LibraryHome("", openedBy: .passphrase(.init(utf8: LibraryHome.passphrase)))
         let count = Mutex(0)
-        let signIns = try SignIns(home: library.path) {
+        let signIns = try SignIns(home: URL(filePath: library.path)) {
             count.withLock { $0 += 1 }
             return Password(LibraryHome.passphrase)
         }
         let signIn = try await signIns.enrollment(home.profile()).signIn(with: .custom(EnrollmentHome.Browser(home)))
         #expect(try await signIns.all() == [signIn])
         #expect(count.withLock { $0 } == 1)
-        let locked = await #expect(throws: ChallengeError.self) { try await SignIns(home: library.path).all() }
+        let locked = await #expect(throws: ChallengeError.self) {
+            try await SignIns(home: URL(filePath: library.path)).all()
+        }
         #expect(locked?.code == .vaultLocked)
     }
 }

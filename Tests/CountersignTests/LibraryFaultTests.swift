@@ -15,7 +15,7 @@ struct LibraryFaultTests {
         _ home: String, passphrase: (() throws -> Password)? = nil
     ) -> ChallengeError? {
         do throws(ChallengeError) {
-            _ = try ChallengeController(home: home, passphrase: passphrase)
+            _ = try ChallengeController(home: URL(filePath: home), passphrase: passphrase)
             return nil
         } catch {
             #expect(!error.detail.isEmpty && !error.detail.hasSuffix("."))
@@ -44,17 +44,17 @@ struct LibraryFaultTests {
         #expect(Self.opening(try folder.write("home", "")) == ChallengeError(.homeMissing, "is not a folder"))
     }
 
-    @Test func anEmptyName() {
-        #expect(Self.opening("")?.code == .homeMissing)
-        #expect(
-            Self.opening("")?.description
-                == "the home's path is empty; pass the path of the home's folder, or omit `home:`")
+    @Test func aHomeThatIsNoFolderURL() throws {
+        let address = try #require(URL(string: "https://git.corp.example/home"))
+        let error = #expect(throws: ChallengeError.self) { try ChallengeController(home: address) }
+        #expect(error?.code == .homeMissing)
+        #expect(error?.detail == "the home is not the URL of a folder")
     }
 
     @Test func aRelativePathIsResolvedOnce() throws {
         let home = try LibraryHome("https://git.corp.example\n")
         let up = String(repeating: "../", count: FileManager.default.currentDirectoryPath.count { $0 == "/" })
-        let controller = try ChallengeController(home: "\(up)\(home.path.dropFirst())")
+        let controller = try ChallengeController(home: URL(filePath: "\(up)\(home.path.dropFirst())"))
         #expect(ChallengeProxy(controller).trustBundlePath.hasPrefix("/"))
         #expect(try controller.canHandle(.git(.basic)))
     }
@@ -111,7 +111,7 @@ struct LibraryFaultTests {
     @Test func aHomeWithoutAVaultHasNothingToAnswerWith() throws {
         let folder = try TemporaryFolder("library")
         try folder.write("home/AllowedSites/test.sites", "https://git.corp.example\n")
-        let controller = try ChallengeController(home: folder.file("home"))
+        let controller = try ChallengeController(home: URL(filePath: folder.file("home")))
         let error = #expect(throws: ChallengeError.self) { try controller.canHandle(.git(.basic)) }
         #expect(error?.code == .nothingToAnswerWith)
     }

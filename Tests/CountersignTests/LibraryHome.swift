@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
+import Foundation
 import CountersignCryptography
 import NIOConcurrencyHelpers
 import CountersignTestOrigin
@@ -64,7 +65,7 @@ final class LibraryHome: Sendable {
     /// Opens a controller. The home is deleted at the end of the test run.
     func controller() throws -> ChallengeController {
         Self.kept.withLockedValue { $0.append(self) }
-        return try ChallengeController(home: path)
+        return try ChallengeController(home: URL(filePath: path))
     }
 
     private static let kept = NIOLockedValueBox<[LibraryHome]>([])

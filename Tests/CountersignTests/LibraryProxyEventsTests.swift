@@ -191,9 +191,9 @@ struct LibraryProxyEventsTests {
         }
         #expect(
             found == [
-                "Basic, Optional(Countersign.ChallengeError.Code.siteNotAllowed), no line",
-                "NTLM, Optional(Countersign.ChallengeError.Code.methodNotAnswered), AllowedSites/test.sites:1",
-                "client certificate, Optional(Countersign.ChallengeError.Code.methodNotAnswered), "
+                "Basic, Optional(siteNotAllowed), no line",
+                "NTLM, Optional(methodNotAnswered), AllowedSites/test.sites:1",
+                "client certificate, Optional(methodNotAnswered), "
                     + "AllowedSites/test.sites:2",
             ])
         guard case .handedBack(let space, _)? = events.first else { return }

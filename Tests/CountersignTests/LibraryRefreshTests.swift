@@ -63,10 +63,10 @@ struct LibraryRefreshTests {
         try enrolled.control("")
         let controller = try enrolled.home.controller()
         let end = ContinuousClock.now + .seconds(20)
-        while try await Self.leaf(controller).notAfter < ChallengeController.now() + 86_400, ContinuousClock.now < end {
+        while try await Self.leaf(controller).notAfter < .now + 86_400, ContinuousClock.now < end {
             try await Task.sleep(for: .milliseconds(20))
         }
-        #expect(try await Self.leaf(controller).notAfter > ChallengeController.now() + 86_400)
+        #expect(try await Self.leaf(controller).notAfter > .now + 86_400)
         #expect(enrolled.server.requests("simplereenroll").count == 1)
     }
 
@@ -155,7 +155,7 @@ struct LibraryRefreshTests {
         }
         let empty = try TemporaryFolder("library")
         let none = await #expect(throws: ChallengeError.self) {
-            try await ChallengeController(home: empty.path).fetchNewCertificates()
+            try await ChallengeController(home: URL(filePath: empty.path)).fetchNewCertificates()
         }
         #expect(none?.code == .nothingToAnswerWith)
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
+import Foundation
 import CountersignCryptography
 import CountersignTestOrigin
 import Synchronization
@@ -61,7 +62,7 @@ struct LibraryScopeTests {
     private static func signedIn() async throws -> (EnrollmentHome, ChallengeController) {
         let home = try EnrollmentHome(["token": ["first", "second", "third"]])
         try await home.signIn()
-        return (home, try ChallengeController(home: home.path))
+        return (home, try ChallengeController(home: URL(filePath: home.path)))
     }
 
     @Test(arguments: [403, 401])

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignTestOrigin
+import Foundation
 import Testing
 
 @testable import Countersign
@@ -16,7 +17,7 @@ struct LibraryTokenRenewalTests {
     ) async throws -> (home: EnrollmentHome, controller: ChallengeController) {
         let home = try EnrollmentHome(control)
         try await home.signIn()
-        return (home, try ChallengeController(home: home.path))
+        return (home, try ChallengeController(home: URL(filePath: home.path)))
     }
 
     private static func refreshes(_ home: EnrollmentHome) -> Int {

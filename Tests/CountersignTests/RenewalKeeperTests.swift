@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignTestOrigin
+import Foundation
 import Logging
 import NIOConcurrencyHelpers
 import Testing
@@ -29,7 +30,7 @@ struct RenewalKeeperTests {
         let home = try LibraryHome("https://git.corp.example\n")
         let checks = NIOLockedValueBox(0)
         let controller = try ChallengeController(
-            home: home.path, logger: Logger(label: "test") { _ in CheckCounter(checks: checks) })
+            home: URL(filePath: home.path), logger: Logger(label: "test") { _ in CheckCounter(checks: checks) })
         let hasChecked = try await eventually { checks.withLockedValue { $0 } == 1 }
         #expect(hasChecked)
         let proxy = ChallengeProxy(controller)

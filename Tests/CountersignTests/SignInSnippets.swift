@@ -23,7 +23,7 @@ struct SignInSnippets {
     // MARK: The article
 
     func signIn(home: String, profile place: String, with agent: SignInAgent) async throws {
-        let signIns = try SignIns(home: home)
+        let signIns = try SignIns(home: URL(filePath: home))
         let profile = try await signIns.profile(at: place)
         let enrollment = try signIns.enrollment(profile)
         guard userAgrees(to: enrollment) else { return }

@@ -12,7 +12,7 @@ struct Fetch {
             guard CommandLine.arguments.count == 3 else {
                 throw Failure("usage: fetch HOME http[s]://HOST[:PORT]/PATH")
             }
-            let controller = try ChallengeController(home: CommandLine.arguments[1])
+            let controller = try ChallengeController(home: URL(filePath: CommandLine.arguments[1]))
             print(try await fetch(CommandLine.arguments[2], controller), terminator: "")
         } catch {
             FileHandle.standardError.write(Data("fetch: \(error)\n".utf8))

@@ -49,10 +49,26 @@ package struct AnchorStore: Sendable {
         return files
     }
 
+    /// Reads the certificates of a file in PEM, DER or PKCS#7. Errors name it as `place`.
+    package static func read(_ bytes: [UInt8], from place: String) throws(CountersignError) -> [Certificate] {
+        do throws(CertificateError) {
+            return try IdentityFile.readCertificates(bytes)
+        } catch {
+            throw CountersignError(
+                .configuration, "\(place): \(error.detail)",
+                hint: "the file must contain certificates in PEM, DER or PKCS#7")
+        }
+    }
+
     /// Stores those of `certificates` that are not anchors yet in a new file `NAME.pem`, and returns the entry of each.
-    /// Throws `nameInUse` if there is such a file.
+    /// Throws `nameInUse` if there is such a file, and `refused` for the root of the home's own interception CA.
     package func add(_ certificates: [Certificate], as name: String) throws -> [(entry: Entry, isNew: Bool)] {
-        try home.withLock(on: Home.anchorsFolder) {
+        if let own = try InterceptionStore(home: home).root(), certificates.contains(own) {
+            throw CountersignError(
+                .refused, "this is the root of this home's interception CA, which no site may use",
+                hint: "for your own programs to trust it, see `countersign ca install`")
+        }
+        return try home.withLock(on: Home.anchorsFolder) {
             // Refuses a home that others can write to, and files that are damaged.
             _ = try home.anchorFiles()
             let known = try entries()

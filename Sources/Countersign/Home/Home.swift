@@ -93,6 +93,9 @@ package struct Home: Sendable, Equatable {
     /// The certificates that a client must trust, for variables such as `SSL_CERT_FILE`.
     package var bundle: HomeFile { file("\(Self.interceptionFolder)/bundle.pem") }
 
+    /// A file that exists while no process of this home answers challenges.
+    package var pauseMark: HomeFile { file("paused") }
+
     /// The socket on which a running server accepts commands such as `vault lock`.
     package var controlSocket: HomeFile { file("run/control.sock") }
 

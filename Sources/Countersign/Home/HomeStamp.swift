@@ -18,7 +18,7 @@ struct HomeStamp: Equatable, Sendable {
         let folders = [
             (Home.sitesFolder, ".sites"), (Home.anchorsFolder, ".pem"), (Home.identitiesFolder, ".pem"),
         ]
-        var paths: [String] = []
+        var paths = [home.pauseMark.path]
         for (folder, suffix) in folders {
             // An unreadable folder counts as empty here; reading its files reports the error.
             paths += ((try? home.files(in: folder, suffix: suffix)) ?? []).map(\.path)

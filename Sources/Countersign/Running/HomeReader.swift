@@ -42,6 +42,7 @@ struct HomeReader: Sendable {
             stamp: HomeStamp(home), vaultWatch: VaultWatch(home.vault.storage), sites: sites, anchors: anchors,
             root: root,
             originTLS: try originTLS(anchors: anchors, root: root))
+        snapshot.isPaused = home.isPaused
         var vaultError: VaultError?
         do {
             snapshot.vault = try openVault(creating: need.isMet(by: sites), again: again, passphrase: passphrase)
@@ -60,6 +61,7 @@ struct HomeReader: Sendable {
 
     /// Reads each part again. A fault in one part is logged and keeps that part, and only that part, unchanged.
     func reread(_ snapshot: inout HomeSnapshot, need: InterceptionNeed) {
+        snapshot.isPaused = home.isPaused
         attempt("keeping the previous list of sites") { snapshot.sites = try home.sites() }
         attempt("keeping the previous trust anchors") {
             let anchors = try home.anchorFiles()

@@ -19,6 +19,8 @@ struct HomeSnapshot: Sendable {
     var sites: SiteList
     /// While false, the policy contains no sites.
     var isAnswering = true
+    /// Whether answering is switched off for the whole home.
+    var isPaused = false
     var anchors: AnchorFiles
     var root: Certificate?
     var originTLS: TLSClientContext
@@ -40,6 +42,7 @@ struct HomeSnapshot: Sendable {
     /// The parts of a snapshot that a policy depends on. If they are equal, so are the policies.
     struct PolicyInputs: Equatable {
         let rules: [SiteRule]
+        let isPaused: Bool
         let anchors: AnchorFiles
         let root: Certificate?
         let credentials: [String: PasswordCredential]?
@@ -57,8 +60,9 @@ struct HomeSnapshot: Sendable {
 
     var policyInputs: PolicyInputs {
         PolicyInputs(
-            rules: sites.rules, anchors: anchors, root: root, credentials: vault?.contents.credentials,
-            tokens: vault?.contents.tokens, principals: vault?.contents.principals, expiryTimes: expiryTimes,
+            rules: sites.rules, isPaused: isPaused, anchors: anchors, root: root,
+            credentials: vault?.contents.credentials, tokens: vault?.contents.tokens,
+            principals: vault?.contents.principals, expiryTimes: expiryTimes,
             withheld: withheld, withheldIdentities: withheldIdentities, brokerAccounts: brokerAccounts,
             identities: identities, issuing: interceptionAuthority?.issuing, lockReason: lockReason,
             trustExceptions: trustExceptions)
@@ -98,7 +102,7 @@ struct HomeSnapshot: Sendable {
             }
         let exceptions = Dictionary(grouping: trustExceptions) { Origin(scheme: .https, host: $0.host, port: $0.port) }
         return Policy(
-            sites: isAnswering ? sites : .empty, enrolled: enrolled,
+            sites: answeredSites, enrolled: enrolled,
             principals: lockReason == nil ? taggedPrincipals : [:],
             expiryTimes: lockReason == nil ? expiryTimes : [:], withheld: lockReason == nil ? withheld : [:],
             withheldIdentities: lockReason == nil ? withheldIdentities : [:], withheldSessions: withheldSessions,
@@ -108,6 +112,11 @@ struct HomeSnapshot: Sendable {
                 exceptions.map { TrustException(leaf: $0.leafSHA256, until: $0.until, answers: $0.answers) }
             },
             generation: generation)
+    }
+
+    private var answeredSites: SiteList {
+        if isPaused { return .empty(because: Home.isPausedReason) }
+        return isAnswering ? sites : .empty
     }
 
     /// The credentials with the tags by which all processes of the home identify them.

@@ -25,6 +25,8 @@ package final class ProxyRuntime: Sendable {
     private let listener: ProxyListener
     private let control: ControlSocket?
     private let refreshTask: RepeatedTask
+    /// Makes changes to the home take effect at once; ``refreshTask`` finds those that it misses.
+    private let watcher: HomeWatcher?
     /// The CA that issues the certificates of the runtime's own interceptions; nil for the home's.
     package let ownAuthority: InterceptionAuthority?
     private let delegateCredentials: ReplacementCredentials?
@@ -144,6 +146,10 @@ package final class ProxyRuntime: Sendable {
                 brokerCookies.forget()
                 if !isTemporary { signInRenewals.renewAhead() }
             }
+        }
+        watcher = HomeWatcher(keeper.home, on: queue) {
+            keeper.refresh()
+            policy.refresh()
         }
         ownRenewals?.start()
     }

@@ -182,21 +182,11 @@ struct CredentialCommand: ParsableCommand {
         var name: String?
 
         func run() throws {
-            let file = BreakerFile(home: try homeOption.located(), now: now)
-            var names: [String] = []
-            if try !file.read().isEmpty { try file.update { names = $0.permitRetry(of: name, at: now()) } }
-            guard !names.isEmpty else {
-                throw CountersignError(
-                    .unknownName,
-                    name.map { "credential \($0.debugDescription) is not blocked" } ?? "no credential is blocked",
-                    hint: "`countersign credential list` shows which are")
-            }
+            let now: @Sendable () -> Int64 = { Int64(time(nil)) }
+            let names = try BreakerFile(home: try homeOption.located(), now: now).permitRetry(of: name)
             for name in names { Console.result("credential \"\(name)\" may be tried once more\n") }
         }
     }
-
-    /// Seconds since 1970.
-    @Sendable private static func now() -> Int64 { Int64(time(nil)) }
 
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(

@@ -51,11 +51,6 @@ struct TrustAnchorCommand: ParsableCommand {
         func run() throws {
             let certificates = try read()
             let home = try homeOption.locatedOrNew()
-            if let own = try InterceptionStore(home: home).root(), certificates.contains(own) {
-                throw CountersignError(
-                    .refused, "\(file) has the root of this home's interception CA, which no site may use",
-                    hint: "for your own programs to trust it, see `countersign ca install`")
-            }
             for (entry, isNew) in try AnchorStore(home: home).add(certificates, as: name ?? Self.name(from: file)) {
                 let certificate = entry.certificate
                 Console.result(
@@ -67,14 +62,7 @@ struct TrustAnchorCommand: ParsableCommand {
         }
 
         private func read() throws -> [Certificate] {
-            let bytes = try HomeFile(path: file).read(upTo: IdentityFile.maximumBytes)
-            do throws(CertificateError) {
-                return try IdentityFile.readCertificates(bytes)
-            } catch {
-                throw CountersignError(
-                    .configuration, "\(file): \(error.detail)",
-                    hint: "the file must contain certificates in PEM, DER or PKCS#7")
-            }
+            try AnchorStore.read(try HomeFile(path: file).read(upTo: IdentityFile.maximumBytes), from: file)
         }
 
         private static func warn(about certificate: Certificate) {

@@ -119,12 +119,3 @@ enum Day {
         return hours == 0 ? "less than 1 hour" : "\(hours) \(hours == 1 ? "hour" : "hours")"
     }
 }
-
-extension StringProtocol {
-    /// The text without the leading and trailing characters that are in `marks`.
-    func trimming(_ marks: String) -> String {
-        let rest = drop { marks.contains($0) }
-        guard let last = rest.lastIndex(where: { !marks.contains($0) }) else { return "" }
-        return String(rest[...last])
-    }
-}

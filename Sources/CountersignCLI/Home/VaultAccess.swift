@@ -123,22 +123,3 @@ struct VaultAccess {
         return try file.openOrCreate(again: again, passphrase: passphrase)
     }
 }
-
-extension CountersignError {
-    /// `there is no KIND "NAME"`; the hint lists the names that exist, or the command that adds the first.
-    static func unknown(
-        _ kind: String, _ name: String, known: some Collection<String>, addedBy command: String
-    ) -> CountersignError {
-        unknown("there is no \(kind) \(name.debugDescription)", known: known, addedBy: command)
-    }
-
-    static func unknown(
-        _ detail: String, known: some Collection<String>, addedBy command: String
-    ) -> CountersignError {
-        CountersignError(
-            .unknownName, detail,
-            hint: known.isEmpty
-                ? "there are none; `countersign \(command)` adds one"
-                : "known names: \(known.sorted().joined(separator: ", "))")
-    }
-}

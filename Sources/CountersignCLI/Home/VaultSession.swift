@@ -12,7 +12,7 @@ import Glibc
 
 /// Performs a command's operations: in the home's running server while it has the vault open, otherwise in this
 /// process, which then opens the vault and may ask for its passphrase.
-final class VaultSession {
+final class VaultSession: VaultDoor {
     private let access: VaultAccess
     private let creates: Bool
     private var server: VaultServer?
@@ -84,7 +84,7 @@ final class VaultSession {
             OperationDialogue(report: report, isAbandoned: isAbandoned, pageEnd: pageEnd), confirm: confirm)
     }
 
-    /// Performs one operation, for the steps of a ``SignInPlan``.
+    /// Performs one operation without progress.
     func operate(_ operation: VaultOperation, _ secret: Secret?) throws -> VaultResult {
         try perform(operation, secret: secret)
     }
@@ -98,40 +98,6 @@ final class VaultSession {
     }
 
     // MARK: Results
-
-    func credentials() throws -> [ListedCredential] {
-        guard case .credentials(let found) = try perform(.listCredentials) else { throw Self.unexpected }
-        return found
-    }
-
-    func names() throws -> (credentials: Set<String>, identities: Set<String>) {
-        guard case .names(let credentials, let identities) = try perform(.listNames) else { throw Self.unexpected }
-        return (credentials, identities)
-    }
-
-    func trustExceptions() throws -> [TrustExceptionRecord] {
-        guard case .trustExceptions(let found) = try perform(.listTrustExceptions) else { throw Self.unexpected }
-        return found
-    }
-
-    /// The number of removed records and, if it is 0, the names that exist.
-    func remove(_ operation: VaultOperation) throws -> (count: Int, known: Set<String>) {
-        guard case .removed(let count, let known) = try perform(operation) else { throw Self.unexpected }
-        return (count, known)
-    }
-
-    func identities(named name: String? = nil) throws -> IdentityListing {
-        let operation = name.map { VaultOperation.showIdentity(name: $0) } ?? .listIdentities
-        guard case .identities(let found) = try perform(operation) else { throw Self.unexpected }
-        return found
-    }
-
-    func renewalStates(of name: String? = nil) throws -> [RenewalState] {
-        guard case .renewalStates(let found) = try perform(.listRenewalStates(name: name)) else {
-            throw Self.unexpected
-        }
-        return found
-    }
 
     func signIns(_ operation: VaultOperation) throws -> [ListedSignIn] {
         guard case .signIns(let found) = try perform(operation) else { throw Self.unexpected }
@@ -153,23 +119,4 @@ final class VaultSession {
 
     /// Adds the cookies that a window has brought to their session.
     func store(_ cookies: SharedCookies) throws { try cookies.store(in: operate) }
-
-    /// The interception CA's root after the operation.
-    func root(_ operation: VaultOperation) throws -> Certificate {
-        guard case .root(let der) = try perform(operation) else { throw Self.unexpected }
-        return try Certificate(der: Array(der))
-    }
-
-    /// The outcome of a renewal or enrolment.
-    static func outcome(_ result: VaultResult) throws -> IdentityRenewal.Outcome {
-        switch result {
-        case .renewed(let leaf): .renewed(try Certificate(der: Array(leaf)))
-        case .pending(let until): .pending(until: until)
-        default: throw unexpected
-        }
-    }
-
-    static let unexpected = CountersignError(
-        .refused, "the running server gave an answer that this version does not expect",
-        hint: "restart `countersign serve`")
 }

@@ -3,6 +3,7 @@
 import CountersignChallenges
 import CountersignCryptography
 import Dispatch
+public import FoundationEssentials
 import Glibc
 public import Logging
 import NIOConcurrencyHelpers
@@ -40,25 +41,30 @@ public final class ChallengeController: Sendable {
     /// Opens a home: its vault, list of sites, certificates and trust anchors. Starts renewing certificates that are
     /// due.
     ///
-    /// `home` is the path of a folder. By default, it is the home that the `countersign` command uses:
+    /// `home` is the URL of a folder. By default, it is the home that the `countersign` command uses:
     /// `COUNTERSIGN_HOME`, else `${XDG_CONFIG_HOME:-~/.config}/countersign`. `passphrase` is called on the calling
     /// thread if the vault requires a passphrase, and opening the vault then takes about a second. `logger` receives
     /// faults found later in the home and the results of renewals; by default, they are not logged.
     ///
+    /// With `startsLocked`, a vault that requires a passphrase stays locked and `passphrase` is not called: no
+    /// challenge is answered until ``unlockVault(passphrase:)``.
+    ///
     /// Throws ``ChallengeError``: `homeMissing`, `homeUnreadable`, `homeFaulty`, `listFaulty`, `vaultLocked`,
     /// `vaultFaulty`, `certificateFaulty`. If `passphrase` throws, the code is `vaultLocked`.
     public init(
-        home path: String? = nil, logger: Logger? = nil, passphrase: (() throws -> Password)? = nil
+        home: URL? = nil, logger: Logger? = nil, startsLocked: Bool = false,
+        passphrase: (() throws -> Password)? = nil
     ) throws(ChallengeError) {
         let environment = ProcessVariables.of("COUNTERSIGN_HOME", "XDG_CONFIG_HOME", "HOME", "SSL_CERT_FILE")
         let logger = logger ?? Logger(label: "countersign") { _ in SwiftLogNoOpLogHandler() }
         var refusal: ChallengeError?
         do {
-            let home = try Self.locate(path, environment)
+            let home = try Self.locate(Self.path(of: home), environment)
             try Self.checkFolder(home)
             keeper = try PolicyKeeper(
                 home: home, interception: .never, environment: environment, logger: logger, now: Self.now
             ) { () throws in
+                if startsLocked { throw ChallengeError(.vaultLocked, "the vault stays locked") }
                 do throws(ChallengeError) {
                     return try Self.asked(passphrase)
                 } catch {
@@ -69,7 +75,7 @@ public final class ChallengeController: Sendable {
         } catch {
             throw refusal ?? ChallengeError(error)
         }
-        if let shut = keeper.vaultErrorAtStart { throw refusal ?? ChallengeError(shut) }
+        if let shut = keeper.vaultErrorAtStart, !startsLocked { throw refusal ?? ChallengeError(shut) }
         self.logger = logger
         signInRenewals = SignInRenewals(keeper: keeper, logger: logger, now: Self.now)
         renewals = RenewalKeeper(
@@ -82,11 +88,17 @@ public final class ChallengeController: Sendable {
         signInRenewals.cancel()
     }
 
+    /// The path of a folder's URL; an empty one for another URL, so that ``locate(_:_:)`` refuses it.
+    static func path(of home: URL?) -> String? {
+        home.map { $0.isFileURL ? $0.path(percentEncoded: false) : "" }
+    }
+
     /// The home's absolute path, so that it stays valid if the process changes its working directory.
     static func locate(_ path: String?, _ environment: [String: String]) throws(ChallengeError) -> Home {
         guard path?.isEmpty != true else {
             throw ChallengeError(
-                .homeMissing, "the home's path is empty", hint: "pass the path of the home's folder, or omit `home:`")
+                .homeMissing, "the home is not the URL of a folder",
+                hint: "pass `URL(filePath:)` with the path of the home's folder, or omit `home:`")
         }
         let home: Home
         do {
@@ -143,12 +155,10 @@ public final class ChallengeController: Sendable {
     }
 
     /// Runs `body` on a thread that may block on files.
-    func reading(_ body: @escaping @Sendable (PolicyKeeper) -> Void) async {
+    @discardableResult
+    func reading<Value: Sendable>(_ body: @escaping @Sendable (PolicyKeeper) -> Value) async -> Value {
         await withCheckedContinuation { continuation in
-            queue.async { [keeper] in
-                body(keeper)
-                continuation.resume()
-            }
+            queue.async { [keeper] in continuation.resume(returning: body(keeper)) }
         }
     }
 

@@ -15,6 +15,7 @@ extension ChallengeError {
             self.init(
                 .listFaulty, error.problems.map(\.description).joined(separator: "; "),
                 listLine: first.map { "\($0.file):\($0.line)" }, hint: first?.hint)
+            siteProblems = error.problems.map { SiteProblem($0) }
         case let error as VaultError:
             self.init(Self.code(of: error.code), error.detail, hint: error.hint)
         case let error as CountersignError:

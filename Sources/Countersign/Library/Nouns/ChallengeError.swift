@@ -5,65 +5,84 @@ public import FoundationEssentials
 /// Why a challenge is not answered, why the home, the vault or the proxy cannot be used, why a person could not be
 /// signed in, or why a configuration profile is not installed. Never contains a secret.
 public struct ChallengeError: Error, Sendable {
-    /// The kind of error. Later versions may add codes, so include a `default` in a `switch`.
-    public enum Code: Hashable, Sendable {
+    /// The kind of error. Later versions may add codes: compare with those that you handle, and treat all others alike.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        private let name: String
+
+        private init(_ name: String) { self.name = name }
+
+        /// The name of the static member, such as `siteNotAllowed`.
+        public var description: String { name }
+
         /// The first check failed: the site is not on the list.
-        case siteNotAllowed
+        public static let siteNotAllowed = Code("siteNotAllowed")
         /// The second check failed: the site's line, or this build, does not answer this kind of challenge.
-        case methodNotAnswered
+        public static let methodNotAnswered = Code("methodNotAnswered")
         /// The third check failed: there is no credential or identity to answer with, or the site has rejected it.
-        case nothingToAnswerWith
+        public static let nothingToAnswerWith = Code("nothingToAnswerWith")
         /// The protection space does not identify a site.
-        case invalidProtectionSpace
+        public static let invalidProtectionSpace = Code("invalidProtectionSpace")
         /// The home does not exist.
-        case homeMissing
+        public static let homeMissing = Code("homeMissing")
         /// A file or folder of the home cannot be read or written.
-        case homeUnreadable
+        public static let homeUnreadable = Code("homeUnreadable")
         /// A file of the home has invalid contents.
-        case homeFaulty
+        public static let homeFaulty = Code("homeFaulty")
         /// The list of sites has errors.
-        case listFaulty
+        public static let listFaulty = Code("listFaulty")
         /// The vault requires a passphrase, or the passphrase is wrong.
-        case vaultLocked
+        public static let vaultLocked = Code("vaultLocked")
         /// The vault is damaged or has an unknown format.
-        case vaultFaulty
+        public static let vaultFaulty = Code("vaultFaulty")
         /// A certificate or its key cannot be used.
-        case certificateFaulty
+        public static let certificateFaulty = Code("certificateFaulty")
         /// A certificate could not be renewed.
-        case refreshFailed
+        public static let refreshFailed = Code("refreshFailed")
         /// The certification authority has not decided yet.
-        case refreshPending
+        public static let refreshPending = Code("refreshPending")
         /// The proxy cannot run.
-        case proxyFailed
+        public static let proxyFailed = Code("proxyFailed")
         /// `isIntegratedAuthenticationEnabled` is false.
-        case switchedOff
+        public static let switchedOff = Code("switchedOff")
         /// The server's certificate cannot be verified, and nothing permits continuing nevertheless.
-        case serverNotTrusted
+        public static let serverNotTrusted = Code("serverNotTrusted")
         /// The TLS handshake failed, or the connection was closed abnormally.
-        case tlsFailed
+        public static let tlsFailed = Code("tlsFailed")
         /// A profile cannot be read, is not valid, or does not fit the home: its name, its sites or its payloads.
-        case profileFaulty
+        public static let profileFaulty = Code("profileFaulty")
         /// The name is that of another credential or identity, or of a sign-in at another provider.
-        case nameInUse
+        public static let nameInUse = Code("nameInUse")
         /// The user agent does not exist, or has failed; or the system refused a socket for the redirect.
-        case userAgentFailed
+        public static let userAgentFailed = Code("userAgentFailed")
         /// The person has closed the provider's page.
-        case signInCancelled
+        public static let signInCancelled = Code("signInCancelled")
         /// The person, or a policy of the provider, has denied the sign-in (`access_denied`).
-        case signInDenied
+        public static let signInDenied = Code("signInDenied")
         /// The person did not sign in within the time limit.
-        case signInTimedOut
+        public static let signInTimedOut = Code("signInTimedOut")
         /// The provider could not be reached, or cannot answer now. The same call may succeed later.
-        case providerUnreachable
+        public static let providerUnreachable = Code("providerUnreachable")
         /// The provider refused, or sent something that is not valid.
-        case providerRefused
+        public static let providerRefused = Code("providerRefused")
         /// The provider issues no token before the organisation's protection policy is applied: remediate
         /// ``ChallengeError/accountID`` with a ``ComplianceManager``, and sign in again.
-        case protectionPolicyRequired
+        public static let protectionPolicyRequired = Code("protectionPolicyRequired")
         /// There is no sign-in of that name.
-        case signInMissing
+        public static let signInMissing = Code("signInMissing")
         /// There is no configuration profile with that identifier.
-        case profileMissing
+        public static let profileMissing = Code("profileMissing")
+        /// There is no credential of that name.
+        public static let credentialMissing = Code("credentialMissing")
+        /// There is no client identity of that name.
+        public static let identityMissing = Code("identityMissing")
+        /// The list of sites has no such line.
+        public static let siteMissing = Code("siteMissing")
+        /// There is no such trust exception or trust anchor.
+        public static let trustMissing = Code("trustMissing")
+        /// A value that the program or the person has given is not valid: a name, a site, a password, a file.
+        public static let valueFaulty = Code("valueFaulty")
+        /// No proxy of this home is running.
+        public static let notRunning = Code("notRunning")
     }
 
     /// The party that can correct an error.
@@ -96,12 +115,16 @@ public struct ChallengeError: Error, Sendable {
     public let listLine: String?
     /// How to correct the error.
     public let hint: String?
+    /// The faults of the list of sites, with the code `listFaulty`; otherwise empty.
+    public internal(set) var siteProblems: [SiteProblem] = []
     /// The account that a protection policy is for, with the code `protectionPolicyRequired`; otherwise nil.
     public internal(set) var accountID: String?
     /// Overrides the fault that the code implies.
     private let blamed: Fault?
 
-    init(_ code: Code, _ detail: String, listLine: String? = nil, hint: String? = nil, fault: Fault? = nil) {
+    /// Creates an error, for the tests of a program and for its own implementations of the library's protocols.
+    /// `detail` is in lower case and without a full stop; without `fault`, the code implies it.
+    public init(_ code: Code, _ detail: String, listLine: String? = nil, hint: String? = nil, fault: Fault? = nil) {
         blamed = fault
         self.code = code
         self.detail = detail
@@ -127,14 +150,13 @@ public struct ChallengeError: Error, Sendable {
     public var fault: Fault {
         if let blamed { return blamed }
         return switch code {
-        case .invalidProtectionSpace, .switchedOff, .signInMissing, .profileMissing: .caller
-        case .homeUnreadable, .proxyFailed, .userAgentFailed: .environment
+        case .invalidProtectionSpace, .switchedOff, .signInMissing, .profileMissing, .credentialMissing,
+            .identityMissing, .siteMissing, .trustMissing, .valueFaulty:
+            .caller
+        case .homeUnreadable, .proxyFailed, .userAgentFailed, .notRunning: .environment
         case .refreshFailed, .refreshPending, .serverNotTrusted, .tlsFailed, .providerUnreachable, .providerRefused:
             .peer
-        case .siteNotAllowed, .methodNotAnswered, .nothingToAnswerWith, .homeMissing, .homeFaulty, .listFaulty,
-            .vaultLocked, .vaultFaulty, .certificateFaulty, .profileFaulty, .nameInUse, .signInCancelled, .signInDenied,
-            .signInTimedOut, .protectionPolicyRequired:
-            .configuration
+        default: .configuration
         }
     }
 }

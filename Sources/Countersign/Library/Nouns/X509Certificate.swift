@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
+public import FoundationEssentials
 
 /// An X.509 certificate (RFC 5280 §4.1), for inspection, comparison and display.
 public struct X509Certificate: Hashable, Sendable {
@@ -8,6 +9,19 @@ public struct X509Certificate: Hashable, Sendable {
 
     init(_ certificate: Certificate) {
         self.certificate = certificate
+    }
+
+    /// Parses one certificate in DER or PEM. Throws ``ChallengeError`` with the code `certificateFaulty`.
+    public init(_ encoded: Data) throws(ChallengeError) {
+        do throws(CertificateError) {
+            let found = try IdentityFile.readCertificates(Array(encoded))
+            guard let only = found.first, found.count == 1 else {
+                throw CertificateError(.malformed, "\(found.count) certificates instead of one")
+            }
+            certificate = only
+        } catch {
+            throw ChallengeError(.certificateFaulty, error.detail, fault: .caller)
+        }
     }
 
     /// The certificate in DER encoding.
@@ -26,11 +40,11 @@ public struct X509Certificate: Hashable, Sendable {
     /// The issuer for display, most specific part first, in the format of RFC 2253.
     public var issuer: String { certificate.issuer }
 
-    /// The start of the validity period, in seconds since 1970.
-    public var notBefore: Int64 { certificate.notBefore }
+    /// The start of the validity period.
+    public var notBefore: Date { Date(seconds: certificate.notBefore) }
 
-    /// The end of the validity period, inclusive, in seconds since 1970.
-    public var notAfter: Int64 { certificate.notAfter }
+    /// The end of the validity period, inclusive.
+    public var notAfter: Date { Date(seconds: certificate.notAfter) }
 }
 
 extension X509Certificate: CustomStringConvertible {

@@ -7,7 +7,7 @@ import CountersignProxy
 import CountersignSignIn
 import CountersignVault
 import Dispatch
-import FoundationEssentials
+public import FoundationEssentials
 import Logging
 import Synchronization
 
@@ -32,20 +32,21 @@ public final class SignIns: Sendable {
     /// The plans of the sign-ins that require a protection policy first, by the account.
     let waitingForPolicy = Mutex<[String: SignInPlan]>([:])
     /// Runs operations on the vault one at a time.
-    private let queue = DispatchQueue(label: "countersign.sign-ins")
+    let queue = DispatchQueue(label: "countersign.sign-ins")
     /// Runs remediations, which may wait for a person at a page. The other operations do not wait for that.
     let remediations = DispatchQueue(label: "countersign.remediations")
 
-    /// The sign-ins of the home at the path `home`; by default, of the home that the `countersign` command uses. The
+    /// The sign-ins of the home in the folder `home`; by default, of the home that the `countersign` command uses. The
     /// first sign-in creates the home and its vault if they do not exist.
     ///
     /// `passphrase` is called on another thread when the vault is opened, if it requires a passphrase. Throws
-    /// ``ChallengeError`` with the code `homeMissing` if the path is empty, or there is no home folder of the user.
+    /// ``ChallengeError`` with the code `homeMissing` if `home` is not a folder's URL, or there is no home folder of
+    /// the user.
     public init(
-        home path: String? = nil, passphrase: (@Sendable () throws -> Password)? = nil
+        home: URL? = nil, passphrase: (@Sendable () throws -> Password)? = nil
     ) throws(ChallengeError) {
         environment = ProcessInfo.processInfo.environment
-        home = try ChallengeController.locate(path, environment)
+        self.home = try ChallengeController.locate(ChallengeController.path(of: home), environment)
         source = .passphrase(passphrase)
     }
 
@@ -181,6 +182,22 @@ public final class SignIns: Sendable {
         }
     }
 
+    /// Runs `body` with the opened vault, on a thread that may block. Throws ``ChallengeError`` with the codes of the
+    /// vault.
+    func onOpenVault<Value: Sendable>(_ body: @escaping @Sendable (OpenVault) throws -> Value) async throws -> Value {
+        do {
+            return try await blocking { [self] in
+                guard let vault = try opened(creates: false).flatMap(current) else {
+                    throw ChallengeError(
+                        .vaultFaulty, "there is no vault in \(home.path)", hint: "store a credential first")
+                }
+                return try body(vault)
+            }
+        } catch {
+            throw ChallengeError(signingIn: error)
+        }
+    }
+
     /// Operations on the vault. Ones that ask the provider end early if `isAbandoned` returns true.
     private func door(
         creates: Bool, report: @escaping @Sendable (RenewalProgress) -> Void,
@@ -206,6 +223,14 @@ public final class SignIns: Sendable {
         }
         vault.withLock { if $0 === known { $0 = nil } }
         return try opened(creates: false)
+    }
+
+    /// The vault if it is open, or can be opened without a person.
+    var openedVault: OpenVault? {
+        if case .controller(let controller) = source { return controller.keeper.vault }
+        if let vault = vault.withLock({ $0 }) { return vault }
+        guard (try? home.vault.status().key) == .file else { return nil }
+        return try? opened(creates: false)
     }
 
     private func opened(creates: Bool) throws -> OpenVault? {

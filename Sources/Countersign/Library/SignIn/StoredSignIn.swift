@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import FoundationEssentials
+
 /// A person who is signed in at a provider. The tokens stay in the vault: the access token is the credential of the
 /// same name, which answers the Bearer challenges of the sign-in's sites and is renewed when necessary.
 public struct StoredSignIn: Equatable, Sendable {
@@ -17,10 +19,10 @@ public struct StoredSignIn: Equatable, Sendable {
     public let profileSource: String
     /// The lines that the sign-in has added to the list of sites.
     public let sites: [String]
-    /// When the person signed in, in seconds since 1970.
-    public let signedIn: Int64
-    /// When the access token expires, in seconds since 1970; nil if the provider does not say.
-    public let expires: Int64?
+    /// When the person signed in.
+    public let signedIn: Date
+    /// When the access token expires; nil if the provider does not say.
+    public let expires: Date?
     /// Whether the access token can be renewed without the person.
     public let isRenewable: Bool
     /// Why the person has to sign in again, as the provider gave it; nil if the provider has not ended the sign-in.
@@ -28,9 +30,9 @@ public struct StoredSignIn: Equatable, Sendable {
     /// The client certificate that the sign-in has brought; nil if its profile names no EST service.
     public let certificate: SignInCertificate?
 
-    /// Whether the person has to sign in again at `time`, in seconds since 1970.
-    public func hasEnded(at time: Int64) -> Bool {
-        endReason != nil || !isRenewable && (expires.map { $0 <= time } ?? false)
+    /// Whether the person has to sign in again at `date`.
+    public func hasEnded(at date: Date = .now) -> Bool {
+        endReason != nil || !isRenewable && (expires.map { $0 <= date } ?? false)
     }
 
     init(_ listed: ListedSignIn) {
@@ -41,8 +43,8 @@ public struct StoredSignIn: Equatable, Sendable {
         scopes = listed.scope.split(separator: " ").map(String.init)
         profileSource = listed.source
         sites = listed.sites
-        signedIn = listed.signedIn
-        expires = listed.expires == 0 ? nil : listed.expires
+        signedIn = Date(seconds: listed.signedIn)
+        expires = listed.expires == 0 ? nil : Date(seconds: listed.expires)
         isRenewable = listed.isRenewable
         endReason = listed.ended.isEmpty ? nil : listed.ended
         certificate = listed.certificate.map { SignInCertificate($0) }
@@ -56,13 +58,13 @@ public struct SignInCertificate: Equatable, Sendable {
     public let server: String
     /// The subject for display; nil while the server has not issued the first certificate.
     public let subject: String?
-    /// The end of the validity period, in seconds since 1970; nil while there is no certificate.
-    public let notAfter: Int64?
+    /// The end of the validity period; nil while there is no certificate.
+    public let notAfter: Date?
 
     init(_ listed: ListedCertificate) {
         server = listed.server
         subject = listed.subject
-        notAfter = listed.notAfter
+        notAfter = listed.notAfter.map { Date(seconds: $0) }
     }
 }
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Countersign
-import CountersignCertificates
+package import CountersignCertificates
 import CountersignSitePolicy
 import CountersignVault
 
 /// The name of an identity, which is a word in the allowed-sites list, a key in the vault and a file name.
-enum IdentityName {
-    static func isGood(_ name: String) -> Bool { SiteRule.isStoredName(name) && VaultLimits.isName(name) }
+package enum IdentityName {
+    package static func isGood(_ name: String) -> Bool { SiteRule.isStoredName(name) && VaultLimits.isName(name) }
 
     /// The certificate's common name, with every run of characters other than letters, digits, `.` and `_` as `-`.
-    static func from(_ certificate: Certificate) throws -> String {
+    package static func from(_ certificate: Certificate) throws -> String {
         let commonName = certificate.subject.split(separator: ",").first { $0.hasPrefix("CN=") }?.dropFirst(3) ?? ""
         var name = ""
         for byte in commonName.utf8.prefix(64) {
@@ -33,7 +32,16 @@ enum IdentityName {
     }
 
     /// The error for a `name` that `home` does not have.
-    static func unknown(_ name: String, _ home: Home) throws -> CountersignError {
+    package static func unknown(_ name: String, _ home: Home) throws -> CountersignError {
         .unknown("identity", name, known: try home.identityNames(), addedBy: "certificate import")
+    }
+}
+
+extension StringProtocol {
+    /// The text without the leading and trailing characters that are in `marks`.
+    package func trimming(_ marks: String) -> String {
+        let rest = drop { marks.contains($0) }
+        guard let last = rest.lastIndex(where: { !marks.contains($0) }) else { return "" }
+        return String(rest[...last])
     }
 }

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import CountersignSitePolicy
+import CountersignVault
+
+/// A credential of a home, without its password, token or key.
+public struct StoredCredential: Equatable, Sendable {
+    /// What a credential is.
+    public struct Kind: Hashable, Sendable, CustomStringConvertible {
+        /// `password`, `token`, `principal` or `keytab`.
+        public let description: String
+
+        /// A user name and password.
+        public static let password = Kind(description: "password")
+        /// A bearer token.
+        public static let token = Kind(description: "token")
+        /// A Kerberos principal with its password.
+        public static let principal = Kind(description: "principal")
+        /// A Kerberos principal with its keys.
+        public static let keytab = Kind(description: "keytab")
+    }
+
+    /// The name that a site's line gives with `credential=`; `enrollment` unless it says otherwise.
+    public let name: String
+    /// What it is.
+    public let kind: Kind
+    /// The user name or the principal; nil for a token.
+    public let user: String?
+    /// Where it is not sent, because it was rejected or nobody answered; nil if it is sent everywhere.
+    public let block: CredentialBlock?
+
+    /// Creates a value, for the tests of a program.
+    public init(name: String, kind: Kind, user: String?, block: CredentialBlock? = nil) {
+        self.name = name
+        self.kind = kind
+        self.user = user
+        self.block = block
+    }
+
+    init(_ listed: ListedCredential) {
+        self.init(
+            name: listed.name, kind: Kind(description: listed.kind.rawValue), user: listed.user,
+            block: listed.blocked.map { CredentialBlock($0) })
+    }
+}
+
+/// Where a credential is not sent, until it changes or ``HomeManager/permitRetry(ofCredential:)`` is called.
+public struct CredentialBlock: Equatable, Sendable {
+    /// Whether it is sent nowhere, after a second rejection.
+    public let isEverywhere: Bool
+    /// The sites that have rejected it or not answered, such as `https://git.corp.example:443`, oldest first.
+    public let sites: [String]
+    /// A sentence for display, without a full stop.
+    public let reason: String
+
+    /// Creates a value, for the tests of a program.
+    public init(isEverywhere: Bool, sites: [String], reason: String) {
+        self.isEverywhere = isEverywhere
+        self.sites = sites
+        self.reason = reason
+    }
+
+    init(_ blocked: BlockedCredential) {
+        self.init(
+            isEverywhere: blocked.isBlockedEverywhere, sites: blocked.places.map(\.site), reason: blocked.sentence)
+    }
+}
+
+extension HomeManager {
+    /// The credentials, sorted by name.
+    public func credentials() async throws -> [StoredCredential] {
+        try await onVault { try $0.credentials().map { StoredCredential($0) } }
+    }
+
+    /// Stores a user name and its password, in place of any credential of that name. `name` has 1 to 64 characters from
+    /// `A-Z a-z 0-9 . _ -`. Returns where they are blocked already: a password that a site has rejected is not sent there
+    /// again by storing it once more. Throws `valueFaulty`, and `nameInUse` if the name is that of a sign-in.
+    @discardableResult
+    public func setPassword(
+        _ password: Password, user: String, name: String = "enrollment"
+    ) async throws -> CredentialBlock? {
+        try Self.check(name)
+        guard VaultLimits.isUser(user) else {
+            throw ChallengeError(
+                .valueFaulty,
+                "the user name is empty, longer than \(VaultLimits.userBytes) bytes, or has a control character")
+        }
+        return try await set(.setCredential(name: name, user: user), password)
+    }
+
+    /// Stores a bearer token (RFC 6750), which answers Bearer challenges over https only. Otherwise like
+    /// ``setPassword(_:user:name:)``.
+    @discardableResult
+    public func setToken(_ token: BearerToken, name: String) async throws -> CredentialBlock? {
+        try Self.check(name)
+        return try await set(.setToken(name: name), Password(token.text))
+    }
+
+    /// Stores a Kerberos principal, such as `jdoe@CORP.EXAMPLE`, with its password, which obtains tickets and is sent to
+    /// no site. Otherwise like ``setPassword(_:user:name:)``.
+    @discardableResult
+    public func setPrincipal(
+        _ principal: String, password: Password, name: String
+    ) async throws -> CredentialBlock? {
+        try Self.check(name)
+        guard VaultLimits.isPrincipal(principal) else {
+            throw ChallengeError(
+                .valueFaulty, "\(principal.debugDescription) is not a principal",
+                hint: "write a name and a realm, such as jdoe@CORP.EXAMPLE")
+        }
+        return try await set(.setPrincipal(name: name, principal: principal, hasKeys: false), password)
+    }
+
+    private func set(_ operation: VaultOperation, _ password: Password) async throws -> CredentialBlock? {
+        try await onVault(creates: true) { vault in
+            try vault.setCredential(operation, password.secret).map { CredentialBlock($0) }
+        }
+    }
+
+    /// Removes a credential. Throws `credentialMissing` if there is none of that name.
+    public func removeCredential(_ name: String) async throws {
+        try await onVault(missing: .credentialMissing) { vault in
+            let (count, known) = try vault.remove(.removeCredential(name: name))
+            guard count > 0 else {
+                throw CountersignError.unknown("credential", name, known: known, addedBy: "credential set")
+            }
+        }
+    }
+
+    /// Permits one more attempt with a credential that sites have rejected, or with all of them; for a password that is
+    /// right after all, for example because the account was locked. Returns the names. Throws `credentialMissing` if
+    /// nothing is blocked.
+    @discardableResult
+    public func permitRetry(ofCredential name: String? = nil) async throws -> [String] {
+        try await blocking(missing: .credentialMissing) { [home] in
+            try BreakerFile(home: home, now: ChallengeController.now).permitRetry(of: name)
+        }
+    }
+
+    /// Throws `valueFaulty` unless `name` can name a credential or an identity.
+    static func check(_ name: String) throws(ChallengeError) {
+        guard IdentityName.isGood(name) else {
+            throw ChallengeError(
+                .valueFaulty, "\(name.debugDescription) is not a name",
+                hint: "use 1 to 64 characters from A-Z a-z 0-9 . _ -")
+        }
+    }
+}
+
+extension BreakerFile {
+    /// Permits one more attempt with the blocked credential `name`, or with all. Returns their names. Throws
+    /// `unknownName` if there are none.
+    package func permitRetry(of name: String?) throws(CountersignError) -> [String] {
+        var names: [String] = []
+        if try !read().isEmpty {
+            let time = ChallengeController.now()
+            try update { names = $0.permitRetry(of: name, at: time) }
+        }
+        guard !names.isEmpty else {
+            throw CountersignError(
+                .unknownName,
+                name.map { "credential \($0.debugDescription) is not blocked" } ?? "no credential is blocked",
+                hint: "`countersign credential list` shows which are")
+        }
+        return names
+    }
+}
