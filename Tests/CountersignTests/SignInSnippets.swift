@@ -22,8 +22,8 @@ struct SignInSnippets {
 
     // MARK: The article
 
-    func signIn(home: String, profile place: String, with agent: SignInAgent) async throws {
-        let signIns = try SignIns(home: URL(filePath: home))
+    func signIn(home: URL, profile place: String, with agent: SignInAgent) async throws {
+        let signIns = try SignIns(home: home)
         let profile = try await signIns.profile(at: place)
         let enrollment = try signIns.enrollment(profile)
         guard userAgrees(to: enrollment) else { return }
@@ -102,7 +102,7 @@ struct SignInSnippets {
 
     @Test func aPersonIsSignedInWithTenLines() async throws {
         let path = try home.folder.write("profile.json", home.profile().description)
-        try await signIn(home: home.path, profile: path, with: browser)
+        try await signIn(home: URL(filePath: home.path), profile: path, with: browser)
         let stored = try await home.signIns.all()
         #expect(stored.map(\.account) == ["jdoe@acme.example"])
     }

@@ -14,6 +14,11 @@ package final class HomeWatcher: Sendable {
     private static let folders = [
         "", Home.sitesFolder, "Certs", Home.anchorsFolder, Home.identitiesFolder, Home.interceptionFolder,
     ]
+    /// The files and folders of the home itself that are read. Lock files are beside them, and opening one of those is
+    /// no change.
+    private static let names: Set<String> = [
+        "vault", "vault.key", "breaker.json", "paused", Home.sitesFolder, "Certs",
+    ]
     private static let events =
         UInt32(IN_CLOSE_WRITE) | UInt32(IN_MOVED_TO) | UInt32(IN_MOVED_FROM) | UInt32(IN_DELETE) | UInt32(IN_CREATE)
 
@@ -21,8 +26,8 @@ package final class HomeWatcher: Sendable {
     package init?(_ home: Home, on queue: DispatchQueue, changed: @escaping @Sendable () -> Void) {
         let file = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
         guard file >= 0 else { return nil }
+        // Watching a folder again changes nothing.
         let watch = { @Sendable in
-            // A folder that is watched already keeps its number, so that a new one can be found by adding all again.
             for folder in Self.folders {
                 _ = inotify_add_watch(file, folder.isEmpty ? home.path : "\(home.path)/\(folder)", Self.events)
             }
@@ -31,6 +36,7 @@ package final class HomeWatcher: Sendable {
         source = DispatchSource.makeReadSource(fileDescriptor: file, queue: queue)
         source.setEventHandler {
             guard Self.drain(file) else { return }
+            // A folder may be new.
             watch()
             changed()
         }
@@ -40,11 +46,33 @@ package final class HomeWatcher: Sendable {
 
     deinit { source.cancel() }
 
-    /// Reads and discards all events. Returns whether there were any.
+    /// Reads all events. Returns whether one is about a file or folder that is read.
     private static func drain(_ file: Int32) -> Bool {
-        var buffer = [UInt8](repeating: 0, count: 4096)
-        var hasRead = false
-        while read(file, &buffer, buffer.count) > 0 { hasRead = true }
-        return hasRead
+        var buffer = [UInt8](repeating: 0, count: 16 << 10)
+        var matters = false
+        while true {
+            let count = read(file, &buffer, buffer.count)
+            guard count > 0 else { return matters }
+            // A lost event may have been any.
+            matters = matters || Self.events(in: buffer[..<count]).contains { $0.isOfFolder || names.contains($0.name) }
+        }
+    }
+
+    /// Splits what inotify(7) returns: for each event, four numbers of 32 bits (watch, mask, cookie, length of the name)
+    /// and the name, filled up with zeros. The home is the first watch, so the others are of its folders.
+    static func events(in bytes: ArraySlice<UInt8>) -> [(name: String, isOfFolder: Bool)] {
+        func number(_ index: Int) -> UInt32 {
+            bytes[index..<index + 4].reversed().reduce(0) { $0 << 8 | UInt32($1) }
+        }
+        var events: [(name: String, isOfFolder: Bool)] = []
+        var index = bytes.startIndex
+        while index + 16 <= bytes.endIndex {
+            let end = index + 16 + Int(number(index + 12))
+            guard end <= bytes.endIndex else { break }
+            let name = String(decoding: bytes[(index + 16)..<end].prefix { $0 != 0 }, as: UTF8.self)
+            events.append((name, number(index) != 1 && !HomeFile.isTemporary(name)))
+            index = end
+        }
+        return events
     }
 }
