@@ -47,6 +47,8 @@ let package = Package(
         .executable(name: "countersign", targets: ["CountersignCLI"]),
         .library(name: "Countersign", targets: ["Countersign"]),
         .library(name: "CountersignURLSession", targets: ["CountersignURLSession"]),
+        // For programs with SwiftNIO channels, and with services of swift-service-lifecycle.
+        .library(name: "CountersignNIO", targets: ["CountersignNIO"]),
         // A provider and a site for the tests of apps, which must not need the real ones.
         .library(name: "CountersignTesting", targets: ["CountersignTesting"]),
     ],
@@ -111,7 +113,11 @@ let package = Package(
                 "SignIn", "DeviceManagement", "OAuth", "Broker", "Proxy", "Upstream", "TLS", "NTLM", "Negotiate",
                 "Vault", "Enrollment", "Revocation", "SitePolicy", "Certificates", "Cookies", "Challenges",
                 "Cryptography", "COpenSSL", "CLinux",
-            ], nio + [logging, lifecycle], settings: internalImports),
+            ], nio + [logging], settings: internalImports),
+        module(
+            "CountersignNIO",
+            ["Countersign", "Proxy", "Upstream", "TLS", "SitePolicy", "Certificates", "Challenges"],
+            nio + [lifecycle], settings: internalImports),
         module(
             "CountersignURLSession", ["Countersign", "Upstream", "HTTP1", "Challenges"], nio,
             settings: internalImports),
@@ -192,7 +198,8 @@ let package = Package(
         tests(
             "CountersignTests",
             [
-                "Countersign", "CountersignURLSession", "CountersignTesting", "Demo", "TestOrigin", "DeviceManagement",
+                "Countersign", "CountersignNIO", "CountersignURLSession", "CountersignTesting", "Demo", "TestOrigin",
+                "DeviceManagement",
                 "OAuth", "Broker", "Proxy", "TLS", "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates",
                 "Challenges", "Cryptography", "COpenSSL", "CCurl",
             ], nio + [logging, lifecycle]),

@@ -12,6 +12,7 @@ let package = Package(
             name: "fetch",
             dependencies: [
                 .product(name: "Countersign", package: "countersign"),
+                .product(name: "CountersignNIO", package: "countersign"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
             ])

@@ -5,6 +5,7 @@ import FoundationNetworking
 import Logging
 import NIOCore
 import NIOPosix
+import CountersignNIO
 import ServiceLifecycle
 import Synchronization
 import CountersignTestOrigin
@@ -365,7 +366,8 @@ struct LibraryProxyTests {
 
     @Test func aServiceGroupStopsTheProxy() async throws {
         let proxy = ChallengeProxy(try Self.home().controller())
-        let group = ServiceGroup(services: [proxy], logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let group = ServiceGroup(
+            services: [proxy.service], logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let running = Task { try await group.run() }
         let address = try await proxy.address
         #expect(address.host == "127.0.0.1")

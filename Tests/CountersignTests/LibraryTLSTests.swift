@@ -9,6 +9,7 @@ import Testing
 import CountersignVault
 
 @testable import Countersign
+@testable import CountersignNIO
 
 /// TLS that a controller starts on the program's own channel.
 struct LibraryTLSTests {
@@ -96,7 +97,7 @@ struct LibraryTLSTests {
         #expect(asked.count == (decision == nil ? 0 : 1))
         guard let question = asked.first else { return }
         #expect(question.host == "elsewhere.example")
-        #expect(question.address == "127.0.0.1:\(nginx.httpsPort)")
+        #expect(question.address == NetworkAddress(host: "127.0.0.1", port: nginx.httpsPort))
         #expect(question.tlsVersion.hasPrefix("TLSv1."))
     }
 

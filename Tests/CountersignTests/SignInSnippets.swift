@@ -89,7 +89,7 @@ struct SignInSnippets {
         #expect(blocks.count == 6)
         for block in blocks {
             let lines = block.split(separator: "\n", omittingEmptySubsequences: false)
-                .map { $0.trimmingCharacters(in: .whitespaces) }.filter { $0 != "import Countersign" && !$0.isEmpty }
+                .map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.hasPrefix("import ") && !$0.isEmpty }
             let places = code.indices.filter { code[$0] == lines.first }
             let isHere = places.contains { place in
                 code[place...].filter { !$0.isEmpty }.prefix(lines.count).elementsEqual(lines)

@@ -76,7 +76,7 @@ extension ChallengeController {
     }
 
     /// Seconds since 1970.
-    @Sendable static func now() -> Int64 { Int64(time(nil)) }
+    @Sendable package static func now() -> Int64 { Int64(time(nil)) }
 }
 
 extension Listeners {

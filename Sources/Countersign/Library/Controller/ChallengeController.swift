@@ -7,7 +7,7 @@ public import FoundationEssentials
 import Glibc
 public import Logging
 import NIOConcurrencyHelpers
-import CountersignProxy
+package import CountersignProxy
 import Synchronization
 
 /// Answers authentication challenges from a home: applies the same three checks as the proxy, and uses the credentials
@@ -18,7 +18,7 @@ import Synchronization
 /// and up to ten seconds while another process writes to the vault. Only methods that are not `async` block the calling
 /// thread.
 public final class ChallengeController: Sendable {
-    let keeper: PolicyKeeper
+    package let keeper: PolicyKeeper
     var breaker: BreakerBoard { keeper.breaker }
     let answersInUse = AnswersInUse()
     /// How long others wait for the outcome of a credential's first use at a site.
@@ -149,7 +149,7 @@ public final class ChallengeController: Sendable {
     }
 
     /// The policy for the current state of the home's files, without blocking the thread.
-    func policyNow() async -> Policy {
+    package func policyNow() async -> Policy {
         await reading { $0.refresh() }
         return keeper.policy.current
     }
@@ -223,6 +223,9 @@ public final class ChallengeController: Sendable {
     /// A new stream of the events of the controller and of all its proxies, from now on. Each stream receives all
     /// events and buffers the newest 256 of them.
     public var events: AsyncStream<ChallengeEvent> { listeners.stream() }
+
+    /// Reports an event to all streams.
+    package func report(_ event: ChallengeEvent) { listeners.tell(event) }
 }
 
 /// The process's current environment variables.

@@ -12,6 +12,13 @@ public struct ScopeQuestion: Equatable, Sendable {
     public let signIn: String
     /// The scopes that the site requires (RFC 6750 §3); empty if it does not name them.
     public let scopes: [String]
+
+    /// Creates a question, for the tests of a program.
+    public init(protectionSpace: ProtectionSpace, signIn: String, scopes: [String]) {
+        self.protectionSpace = protectionSpace
+        self.signIn = signIn
+        self.scopes = scopes
+    }
 }
 
 /// Asks the person for more scopes when a site requires them (`insufficient_scope`, RFC 6750 §3.1).

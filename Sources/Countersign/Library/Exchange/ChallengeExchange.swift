@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
-import CountersignChallenges
+package import CountersignChallenges
 import CountersignCryptography
 import CountersignNegotiate
 import CountersignProxy
@@ -449,7 +449,7 @@ private struct SignedRequest: RequestDescription {
 
 extension ProtectionSpace {
     /// Converts the space to the public type.
-    init(_ space: AuthenticationSpace) {
+    package init(_ space: AuthenticationSpace) {
         let method: AuthenticationMethod =
             switch space.scheme {
             case .certificate: .clientCertificate
@@ -490,6 +490,6 @@ extension ChallengeError {
         }
     }
 
-    static let trustHint =
+    package static let trustHint =
         "the server's certificate is at fault, or its authority is missing in the home's Certs/anchors"
 }

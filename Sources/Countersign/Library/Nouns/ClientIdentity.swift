@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCOpenSSL
-import CountersignCertificates
+package import CountersignCertificates
 import CountersignCryptography
 
 /// A client certificate with its private key, which is used to sign and cannot be exported.
 public struct ClientIdentity: Equatable, Sendable {
     let identity: Identity
+
+    /// The identity with its key.
+    package var stored: Identity { identity }
 
     init(_ identity: Identity) {
         self.identity = identity

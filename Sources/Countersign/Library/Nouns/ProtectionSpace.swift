@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+package import CountersignChallenges
 import CountersignSitePolicy
 
 /// The area that a credential gives access to: a site, its realm if it has one, and the method of authentication.
@@ -37,7 +37,7 @@ public struct ProtectionSpace: Hashable, Sendable {
     }
 
     /// The site in canonical form.
-    func origin() throws(ChallengeError) -> Origin {
+    package func origin() throws(ChallengeError) -> Origin {
         guard let scheme = Origin.Scheme(rawValue: scheme.lowercased()) else {
             throw .invalid(
                 "the scheme \(scheme.debugDescription) is neither https nor http", "say which of the two it is")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCertificates
+package import CountersignCertificates
 
 /// The result of verifying a server's certificate.
 public struct ServerTrustVerdict: Hashable, Sendable {
@@ -21,7 +21,18 @@ public struct ServerTrustVerdict: Hashable, Sendable {
     /// The server's own certificate.
     public var leaf: X509Certificate? { chain.first }
 
-    init(_ trust: CountersignCertificates.ServerTrust, isExcepted: Bool = false) {
+    /// Creates a verdict, for the tests of a program.
+    public init(
+        chain: [X509Certificate], reasons: [ServerTrustReason] = [],
+        revocation: RevocationStatus = .unknown("not checked")
+    ) {
+        self.chain = chain
+        self.reasons = reasons
+        self.revocation = revocation
+        isExcepted = false
+    }
+
+    package init(_ trust: CountersignCertificates.ServerTrust, isExcepted: Bool = false) {
         self.isExcepted = isExcepted
         chain = trust.chain.map(X509Certificate.init)
         reasons = trust.reasons.map { ServerTrustReason($0, description: trust.text(of: $0)) }
@@ -76,6 +87,12 @@ public struct ServerTrustReason: Hashable, Sendable {
     public let kind: Kind
     /// A short sentence for display, in lower case and without a full stop.
     public let description: String
+
+    /// Creates a reason, for the tests of a program.
+    public init(_ kind: Kind, description: String) {
+        self.kind = kind
+        self.description = description
+    }
 
     init(_ reason: ServerTrust.Reason, description: String) {
         self.description = description

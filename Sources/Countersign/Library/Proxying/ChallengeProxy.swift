@@ -3,15 +3,14 @@
 import CountersignCryptography
 import Logging
 import CountersignProxy
-public import ServiceLifecycle
 import NIOConcurrencyHelpers
 
 /// An HTTP proxy inside a Swift program. It answers challenges of listed sites for all its clients, using the home of a
 /// ``ChallengeController``.
 ///
-/// It listens on 127.0.0.1 and serves only processes of this user. Run it as a service of a `ServiceGroup`, or call
-/// ``run()`` in a task.
-public final class ChallengeProxy: Service {
+/// It listens on 127.0.0.1 and serves only processes of this user. Call ``run()`` in a task. The product
+/// `CountersignNIO` has it as a service of swift-service-lifecycle.
+public final class ChallengeProxy: Sendable {
     /// The address on which a proxy listens.
     public struct Address: Hashable, Sendable, CustomStringConvertible {
         /// `127.0.0.1`.
@@ -37,6 +36,8 @@ public final class ChallengeProxy: Service {
     /// Opens when the proxy listens, or has failed.
     private let settled = Gate()
     private let acceptances = NIOLockedValueBox(0)
+    /// Opens when the proxy is to stop.
+    private let end = Gate()
 
     /// Creates a proxy, which does not run yet. Port 0 selects a free port.
     ///
@@ -87,8 +88,12 @@ public final class ChallengeProxy: Service {
     /// connection may be one for which the delegate has accepted a server.
     package var acceptedServerCount: Int { acceptances.withLockedValue { $0 } }
 
-    /// Serves until the task is cancelled or the service group shuts down. Requests in progress then have ten seconds
-    /// to finish. Call it once. Throws ``ChallengeError`` with the code `proxyFailed`.
+    /// Stops the proxy: ``run()`` returns when the requests in progress have finished, after ten seconds at most. A proxy
+    /// that does not run yet will not.
+    public func stop() { end.open() }
+
+    /// Serves until the task is cancelled or ``stop()`` is called. Requests in progress then have ten seconds to finish.
+    /// Call it once. Throws ``ChallengeError`` with the code `proxyFailed`.
     public func run() async throws {
         let isFirst = state.withLockedValue { state in
             defer { state.hasBegun = true }
@@ -106,12 +111,8 @@ public final class ChallengeProxy: Service {
             settle(.ended(error))
             throw error
         }
-        let end = Gate()
-        await withTaskCancellationOrGracefulShutdownHandler {
-            await end.wait()
-        } onCancelOrGracefulShutdown: {
-            end.open()
-        }
+        // Returns when the task is cancelled, too.
+        await end.wait()
         settle(.ended(nil))
         // Detached, because a cancelled task could not wait for requests in progress.
         await Task.detached { [controller] in

@@ -15,6 +15,13 @@ public struct CredentialQuestion: Equatable, Sendable {
     public let credential: String
     /// The rejected user name.
     public let user: String
+
+    /// Creates a question, for the tests of a program.
+    public init(protectionSpace: ProtectionSpace, credential: String, user: String) {
+        self.protectionSpace = protectionSpace
+        self.credential = credential
+        self.user = user
+    }
 }
 
 /// A password for one site.

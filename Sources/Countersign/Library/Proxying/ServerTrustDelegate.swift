@@ -11,10 +11,21 @@ public struct ServerTrustQuestion: Equatable, Sendable {
     public let port: Int
     /// The server's certificate chain, and all reasons that verification failed.
     public let verdict: ServerTrustVerdict
-    /// The address and port of the connection: `192.0.2.7:443`.
-    public let address: String
+    /// The server's address on the connection.
+    public let address: NetworkAddress
     /// `TLSv1.3` or `TLSv1.2`.
     public let tlsVersion: String
+
+    /// Creates a question, for the tests of a program.
+    public init(
+        host: String, port: Int, verdict: ServerTrustVerdict, address: NetworkAddress, tlsVersion: String
+    ) {
+        self.host = host
+        self.port = port
+        self.verdict = verdict
+        self.address = address
+        self.tlsVersion = tlsVersion
+    }
 }
 
 /// The answer to a ``ServerTrustQuestion``.
@@ -45,7 +56,7 @@ struct AskedServerTrust: CountersignProxy.ServerTrustDecider {
     func decide(_ question: CountersignProxy.UntrustedServer) async -> TrustAnswer {
         let asked = ServerTrustQuestion(
             host: question.host, port: Int(question.port), verdict: ServerTrustVerdict(question.trust),
-            address: question.address, tlsVersion: question.tlsVersion)
+            address: NetworkAddress(joined: question.address), tlsVersion: question.tlsVersion)
         switch await delegate.decide(asked) {
         case .refuse:
             return .refuse

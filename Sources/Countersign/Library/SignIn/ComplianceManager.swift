@@ -327,6 +327,21 @@ public struct ComplianceResult: Sendable, Hashable {
     /// Why there is no new access token although the device complies; nil if there is one.
     public let tokenFailure: String?
 
+    /// Creates a result, for the tests of a delegate.
+    public init(
+        accountID: String, signIn: String, status: Status, title: String, message: String, page: String? = nil,
+        hasNoPolicy: Bool = false, tokenFailure: String? = nil
+    ) {
+        self.accountID = accountID
+        self.signIn = signIn
+        self.status = status
+        self.title = title
+        self.message = message
+        self.page = page
+        self.hasNoPolicy = hasNoPolicy
+        self.tokenFailure = tokenFailure
+    }
+
     init(_ report: ComplianceReport, accountID: String, name: String) {
         self.accountID = accountID
         signIn = name

@@ -62,6 +62,13 @@ public struct SignInPage: Sendable {
     @discardableResult
     public func redirected(to url: String) -> Bool { redirected(url) }
 
+    /// Creates a page, for the tests of a user agent. `redirected` receives what ``redirected(to:)`` is called with.
+    public init(url: String, redirectURI: String, redirected: @escaping @Sendable (String) -> Bool) {
+        self.url = url
+        self.redirectURI = redirectURI
+        self.redirected = redirected
+    }
+
     init(_ page: CountersignSignIn.SignInPage) {
         url = page.url.description
         redirectURI = page.redirect.description

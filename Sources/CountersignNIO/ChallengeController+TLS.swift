@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Countersign
 import CountersignChallenges
 import NIOConcurrencyHelpers
 public import NIOCore
@@ -7,7 +8,7 @@ import CountersignSitePolicy
 import CountersignTLS
 
 extension ChallengeController {
-    /// Starts TLS as a client on a connected SwiftNIO channel, for programs that drive a ``ChallengeExchange`` by hand.
+    /// Starts TLS as a client on a connected SwiftNIO channel, for programs that drive a `ChallengeExchange` by hand.
     /// Returns the verdict on the server's certificate once plaintext can be written.
     ///
     /// The server is verified against the trust anchors of the system and the home, and its issuer is asked whether the
@@ -15,12 +16,12 @@ extension ChallengeController {
     /// verified, it is accepted if `countersign trust allow` has recorded an exception for its certificate. Otherwise
     /// `serverTrustDelegate` decides, within 30 seconds; without a delegate, the server is refused. If the delegate
     /// proceeds, the verdict remains untrusted: pass it to the exchange as `serverIsTrusted`. If a trusted server
-    /// requests a client certificate, at any time on this connection, ``handle(_:)`` answers.
+    /// requests a client certificate, at any time on this connection, `handle(_:)` answers.
     ///
     /// Call this once, before anything is read or written. TLS is inserted in front of the channel's existing handlers.
-    /// The handshake must complete within 30 seconds, not counting the delegate. Throws ``ChallengeError``
+    /// The handshake must complete within 30 seconds, not counting the delegate. Throws `ChallengeError`
     /// (`serverNotTrusted`, `tlsFailed` or `invalidProtectionSpace`), or `CancellationError` if the task is cancelled,
-    /// and closes the channel. Later errors are sent through the channel's pipeline as ``ChallengeError`` with the code
+    /// and closes the channel. Later errors are sent through the channel's pipeline as `ChallengeError` with the code
     /// `tlsFailed`.
     @discardableResult
     public func startTLS(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Countersign
 import CountersignCertificates
 import CountersignChallenges
 import NIOCore
@@ -71,7 +72,7 @@ final class TLSQuestions: ChannelInboundHandler {
         let meant = UpstreamError.tls(error, at: "\(origin)", shown: shown)
         if let identity = meant.rejectedIdentity {
             let space = AuthenticationSpace(origin: origin, realm: nil, scheme: .certificate)
-            controller.listeners.tell(.rejected(ProtectionSpace(space), credential: identity.name))
+            controller.report(.rejected(ProtectionSpace(space), credential: identity.name))
         }
         let isUntrusted = error.code == .serverNotTrusted
         let found = ChallengeError(
@@ -102,10 +103,12 @@ final class TLSQuestions: ChannelInboundHandler {
         guard let delegate else { return tls.answerTrustQuestion(with: .refuse) }
         wait(context) { $0.tls.answerTrustQuestion(with: .refuse) }
         let address = context.remoteAddress.flatMap { remote in
-            remote.ipAddress.map { HostText.joined($0, remote.port ?? 0) }
+            remote.ipAddress.map { NetworkAddress(host: $0, port: remote.port ?? 0) }
         }
         let question = ServerTrustQuestion(
-            host: origin.host, port: Int(origin.port), verdict: found, address: address ?? "", tlsVersion: tls.version)
+            host: origin.host, port: Int(origin.port), verdict: found,
+            address: address ?? NetworkAddress(host: "", port: 0),
+            tlsVersion: tls.version)
         let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
         asking = Task {
             let decision = await delegate.decide(question)
@@ -128,7 +131,7 @@ final class TLSQuestions: ChannelInboundHandler {
         asking = Task {
             let (_, credential) = await controller.handle(challenge)
             bound.eventLoop.execute {
-                bound.value.shown = if case .identity(let identity)? = credential { identity.identity } else { nil }
+                bound.value.shown = if case .identity(let identity)? = credential { identity.stored } else { nil }
                 bound.value.tls.answerCertificateRequest(with: bound.value.shown)
             }
         }
