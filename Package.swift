@@ -123,17 +123,18 @@ let package = Package(
             settings: internalImports),
         // A provider on this machine, for the demo and for tests.
         module("Issuer", ["OAuth", "JSON", "HTTP1", "Certificates", "Cryptography"], nio),
-        module(
-            "CountersignTesting",
-            [
-                "Countersign", "Issuer", "OAuth", "JSON", "HTTP1", "TLS", "Enrollment", "Certificates", "Cryptography",
-            ], nio, settings: internalImports),
         // The servers of `countersign demo`, with an NTLM acceptor and a client CA that tests use too.
         module(
             "Demo",
             [
                 "Issuer", "HTTP1", "TLS", "NTLM", "SPNEGO", "Certificates", "Challenges", "Cryptography", "COpenSSL",
             ], nio),
+        module(
+            "CountersignTesting",
+            [
+                "Countersign", "Demo", "Issuer", "OAuth", "JSON", "HTTP1", "TLS", "Enrollment", "Certificates",
+                "Challenges", "Cryptography",
+            ], nio, settings: internalImports),
         .executableTarget(
             name: "CountersignCLI",
             dependencies: dependencies(

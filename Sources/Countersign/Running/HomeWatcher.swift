@@ -58,8 +58,8 @@ package final class HomeWatcher: Sendable {
         }
     }
 
-    /// Splits what inotify(7) returns: for each event, four numbers of 32 bits (watch, mask, cookie, length of the name)
-    /// and the name, filled up with zeros. The home is the first watch, so the others are of its folders.
+    /// Splits the bytes of inotify(7): for each event, four numbers of 32 bits (watch, mask, cookie, length of the
+    /// name) and the name, filled up with zeros. The home is the first watch, so the others are of its folders.
     static func events(in bytes: ArraySlice<UInt8>) -> [(name: String, isOfFolder: Bool)] {
         func number(_ index: Int) -> UInt32 {
             bytes[index..<index + 4].reversed().reduce(0) { $0 << 8 | UInt32($1) }

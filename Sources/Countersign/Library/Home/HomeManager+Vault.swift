@@ -50,9 +50,9 @@ extension HomeManager {
         }
     }
 
-    /// Opens the vault with the passphrase that a person has typed, for the controller of this manager and for the home's
-    /// running server, if there are any that have it locked. Takes about a second. Throws `vaultLocked` if the passphrase
-    /// is wrong.
+    /// Opens the vault with the passphrase that a person has typed, for the controller of this manager and for the
+    /// home's running server, if there are any that have it locked. Takes about a second. Throws `vaultLocked` if the
+    /// passphrase is wrong.
     public func unlockVault(passphrase: Password?) async throws {
         if let controller { try await controller.unlockVault(passphrase: passphrase) }
         try await blocking { [home] in
@@ -75,8 +75,8 @@ extension HomeManager {
     }
 
     /// Protects the vault with another passphrase, or with a new key file if it is nil. The vault must be open, or the
-    /// manager's closure must open it. The former passphrase or key file no longer opens it; other processes that have it
-    /// open go on with the secrets that they have loaded, and need the new passphrase for changes.
+    /// manager's closure must open it. The former passphrase or key file no longer opens it; other processes that have
+    /// it open go on with the secrets that they have loaded, and need the new passphrase for changes.
     public func rekeyVault(passphrase: Password?) async throws {
         try await signIns.onOpenVault { vault in
             do {

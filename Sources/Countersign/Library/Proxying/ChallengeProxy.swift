@@ -88,12 +88,12 @@ public final class ChallengeProxy: Sendable {
     /// connection may be one for which the delegate has accepted a server.
     package var acceptedServerCount: Int { acceptances.withLockedValue { $0 } }
 
-    /// Stops the proxy: ``run()`` returns when the requests in progress have finished, after ten seconds at most. A proxy
-    /// that does not run yet will not.
+    /// Stops the proxy: ``run()`` returns when the requests in progress have finished, after ten seconds at most. A
+    /// proxy that does not run yet will not.
     public func stop() { end.open() }
 
-    /// Serves until the task is cancelled or ``stop()`` is called. Requests in progress then have ten seconds to finish.
-    /// Call it once. Throws ``ChallengeError`` with the code `proxyFailed`.
+    /// Serves until the task is cancelled or ``stop()`` is called. Requests in progress then have ten seconds to
+    /// finish. Call it once. Throws ``ChallengeError`` with the code `proxyFailed`.
     public func run() async throws {
         let isFirst = state.withLockedValue { state in
             defer { state.hasBegun = true }
