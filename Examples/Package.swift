@@ -14,6 +14,9 @@ let package = Package(
                 .product(name: "Countersign", package: "countersign"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
-            ])
+            ]),
+        .executableTarget(
+            name: "transfer",
+            dependencies: [.product(name: "CountersignURLSession", package: "countersign")]),
     ]
 )

@@ -8,22 +8,20 @@ import Testing
 
 /// The `fetch` example, which drives an exchange by hand, over plain http and TLS.
 struct LibraryExampleTests {
-    /// The program in COUNTERSIGN_EXAMPLES, or beside this test bundle, where Scripts/test builds it.
-    private static var fetch: String {
-        get throws {
-            let folder = ProcessInfo.processInfo.environment["COUNTERSIGN_EXAMPLES"] ?? LibrarySymbolsTests.products
-            guard access("\(folder)/fetch", X_OK) == 0 else {
-                throw HarnessError(
-                    "no example in \"\(folder)\": run Scripts/test, or "
-                        + "swift build --package-path Examples --scratch-path .build"
-                )
-            }
-            return "\(folder)/fetch"
+    /// The example in COUNTERSIGN_EXAMPLES, or beside this test bundle, where Scripts/test builds it.
+    static func program(_ name: String) throws -> String {
+        let folder = ProcessInfo.processInfo.environment["COUNTERSIGN_EXAMPLES"] ?? LibrarySymbolsTests.products
+        guard access("\(folder)/\(name)", X_OK) == 0 else {
+            throw HarnessError(
+                "no example \"\(name)\" in \"\(folder)\": run Scripts/test, or "
+                    + "swift build --package-path Examples --scratch-path .build"
+            )
         }
+        return "\(folder)/\(name)"
     }
 
     private static func run(_ home: LibraryHome, _ url: String) throws -> CommandResult {
-        try Command.run(try fetch, [home.path, url], in: home.folder)
+        try Command.run(try program("fetch"), [home.path, url], in: home.folder)
     }
 
     @Test(arguments: [
