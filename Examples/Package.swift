@@ -16,6 +16,9 @@ let package = Package(
                 .product(name: "NIOHTTP1", package: "swift-nio"),
             ]),
         .executableTarget(
+            name: "delegate",
+            dependencies: [.product(name: "CountersignURLSession", package: "countersign")]),
+        .executableTarget(
             name: "transfer",
             dependencies: [.product(name: "CountersignURLSession", package: "countersign")]),
     ]

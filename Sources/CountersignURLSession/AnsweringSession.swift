@@ -10,7 +10,8 @@ import NIOCore
 
 /// Sends requests through a `ChallengeProxy` in this process, which answers their challenges. It has the asynchronous
 /// methods of URLSession, including those that URLSession on Linux does not pass through
-/// `URLSessionConfiguration.answering(through:)`: downloads to a file, responses as a stream, and uploads from a stream.
+/// `URLSessionConfiguration.answering(through:)`: downloads to a file, responses as a stream, and uploads from a
+/// sequence.
 ///
 /// No method except `data` and the response to an upload holds the content in memory. The server is slowed down to the
 /// pace of the reader, and an upload to the pace of the server.
@@ -19,10 +20,10 @@ import NIOCore
 /// `AnsweringSession` does not retain the proxy. After the proxy has stopped, every method throws
 /// `URLError.cannotConnectToHost`.
 ///
-/// Every method throws `URLError`, as URLSession does without a proxy: `serverCertificateUntrusted` or `cannotFindHost`,
-/// for example, with the reason as its `NSLocalizedDescriptionKey`. To cancel a request, cancel its task: the method
-/// throws `URLError.cancelled`, and the connection to the server is closed. A challenge that is not answered is a
-/// response with the status 401.
+/// Every method throws `URLError`, as URLSession does without a proxy: `serverCertificateUntrusted` or
+/// `cannotFindHost`, for example, with the reason as its `NSLocalizedDescriptionKey`. To cancel a request, cancel its
+/// task: the method throws `URLError.cancelled`, and the connection to the server is closed. A challenge that is not
+/// answered is a response with the status 401.
 public final class AnsweringSession: Sendable {
     private let link: ProxyLink
     private let settings: SessionSettings
@@ -109,8 +110,8 @@ public final class AnsweringSession: Sendable {
         try await upload(request, .bytes(bodyData), Int64(bodyData.count), onProgress)
     }
 
-    /// Sends a request with the content of a file, which is read while it is sent. Throws Foundation's error if the file
-    /// cannot be read, and `URLError.requestBodyStreamExhausted` if it becomes shorter meanwhile.
+    /// Sends a request with the content of a file, which is read while it is sent. Throws Foundation's error if the
+    /// file cannot be read, and `URLError.requestBodyStreamExhausted` if it becomes shorter meanwhile.
     public func upload(
         for request: URLRequest, fromFile fileURL: URL, onProgress: ProgressHandler? = nil
     ) async throws -> (Data, URLResponse) {

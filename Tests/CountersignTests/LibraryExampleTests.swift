@@ -121,4 +121,30 @@ struct LibraryExampleTests {
         #expect(rejected.status != 0)
         #expect(rejected.error.contains("rejected the credential"), "\(rejected.said)")
     }
+
+    // MARK: A delegate of URLSession
+
+    @Test func aDelegateOfTheAppAnswersBasic() throws {
+        let origin = try ChallengingOrigin(
+            .basic, certificate: nil, user: LibraryHome.user, password: LibraryHome.password)
+        try Data("a file\n".utf8).write(to: URL(fileURLWithPath: "\(origin.root)/file"))
+        let site = "http://basic.test.localhost:\(origin.port)"
+        let home = try LibraryHome("\(site) plaintext=yes\n")
+        let result = try Command.run(
+            try Self.program("delegate"), [home.path, "\(site)/file"], in: home.folder)
+        #expect(result.status == 0 && result.output == "a file\n", "\(result.said)")
+        #expect(origin.log.requests(path: "/file").map(\.auth) == [nil, "basic"])
+    }
+
+    @Test func aDelegateOfTheAppSaysWhyItDoesNotAnswer() throws {
+        let origin = try ChallengingOrigin(
+            .basic, certificate: nil, user: LibraryHome.user, password: LibraryHome.password)
+        let site = "http://basic.test.localhost:\(origin.port)"
+        let home = try LibraryHome("\(site)\n")
+        let result = try Command.run(
+            try Self.program("delegate"), [home.path, "\(site)/file"], in: home.folder)
+        #expect(result.status == 1)
+        #expect(result.error.hasPrefix("delegate: ") && result.error.contains("test.sites:1"), "\(result.said)")
+        #expect(origin.log.requests(path: "/file").map(\.auth) == [nil])
+    }
 }
