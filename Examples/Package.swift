@@ -15,6 +15,12 @@ let package = Package(
                 .product(name: "CountersignNIO", package: "countersign"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
-            ])
+            ]),
+        .executableTarget(
+            name: "delegate",
+            dependencies: [.product(name: "CountersignURLSession", package: "countersign")]),
+        .executableTarget(
+            name: "transfer",
+            dependencies: [.product(name: "CountersignURLSession", package: "countersign")]),
     ]
 )

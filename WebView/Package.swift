@@ -12,6 +12,8 @@ let package = Package(
             name: "CWebKitGTK", pkgConfig: "webkitgtk-6.0", providers: [.apt(["libwebkitgtk-6.0-dev"])]),
         .target(name: "WebViewProtocol"),
         .executableTarget(name: "countersign-webview", dependencies: ["WebViewProtocol", "CWebKitGTK"]),
+        // An example for the library's documentation.
+        .executableTarget(name: "webpage", dependencies: ["CWebKitGTK"]),
         .testTarget(name: "WebViewProtocolTests", dependencies: ["WebViewProtocol"]),
         .testTarget(
             name: "WebViewTests", dependencies: ["WebViewProtocol", "countersign-webview"], exclude: ["Servers"]),

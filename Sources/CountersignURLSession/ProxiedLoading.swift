@@ -29,13 +29,34 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
         let route = SessionRoutes.route(Number.value)
         do {
             let own = SessionTask(task)
-            let message = try ProxiedRequest(request, with: route.settings, ownBody: try own.body())
-            send(
-                message, along: route, inPieces: own.reportsToDelegate, by: .now() + route.settings.patience,
-                redirects: 0)
+            let inPieces = own.reportsToDelegate
+            switch try own.body() {
+            case .inRequest: try begin(nil, along: route, inPieces: inPieces)
+            case .own(let content): try begin(content, along: route, inPieces: inPieces)
+            case .atDelegate:
+                let loading = SendableReference(self)
+                try own.bodyStream { loading.value.begin(with: $0, along: route, inPieces: inPieces) }
+            }
         } catch {
             client?.urlProtocol(self, didFailWithError: error)
         }
+    }
+
+    /// Sends the request with the stream of the session's delegate.
+    private func begin(with stream: InputStream?, along route: SessionRoute, inPieces: Bool) {
+        do {
+            guard let stream else { throw URLError(.requestBodyStreamExhausted) }
+            stream.open()
+            try begin(.stream(ContentStream(start: Data(), rest: stream)), along: route, inPieces: inPieces)
+        } catch {
+            client?.urlProtocol(self, didFailWithError: error)
+        }
+    }
+
+    /// Sends the request with this content, or with its own.
+    private func begin(_ content: RequestContent?, along route: SessionRoute, inPieces: Bool) throws {
+        let message = try ProxiedRequest(request, with: route.settings, content: content)
+        send(message, along: route, inPieces: inPieces, by: .now() + route.settings.patience, redirects: 0)
     }
 
     override func stopLoading() {
@@ -50,17 +71,23 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
         _ message: ProxiedRequest, along route: SessionRoute, inPieces: Bool, by deadline: NIODeadline, redirects: Int
     ) {
         let loading = SendableReference(self)
-        var pieces: (@Sendable (URLSessionTransfer.Piece) -> Void)?
-        if inPieces { pieces = { loading.value.received($0, to: message, along: route) } }
-        let transfer = route.link.send(message, by: deadline, pieces: pieces) { result in
-            loading.value.received(
-                result, to: message, along: route, inPieces: inPieces, by: deadline, redirects: redirects)
+        var pieces: (@Sendable (URLSessionTransfer.Piece) -> Bool)?
+        if inPieces {
+            pieces = { piece in
+                loading.value.received(piece, to: message, along: route)
+                return true
+            }
         }
+        let transfer = route.link.newHandle()
         let isStopped = running.withLock { running in
             running.transfer = transfer
             return running.isStopped
         }
-        if isStopped { transfer.cancel() }
+        guard !isStopped else { return }
+        route.link.send(message, by: deadline, as: transfer, pieces: pieces) { result in
+            loading.value.received(
+                result, to: message, along: route, inPieces: inPieces, by: deadline, redirects: redirects)
+        }
     }
 
     /// Passes the head and the pieces of a response to the client, unless it is a redirect or the proxy's own.
@@ -70,7 +97,7 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
         switch piece {
         case .head(let response):
             guard response.failure(at: message.url) == nil, !Self.isRedirect(response, to: message),
-                let http = try? response.foundation(for: message.url)
+                let http = try? response.foundation(for: message.url, hidesChallenges: true)
             else { return }
             if let cookies = route.settings.cookies { response.storeCookies(of: message.url, in: cookies) }
             running.withLock { $0.isPassing = true }
@@ -90,7 +117,7 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
     }
 
     private func received(
-        _ result: Result<ProxiedResponse, URLError>, to message: ProxiedRequest, along route: SessionRoute,
+        _ result: Result<ProxiedResponse, any Error>, to message: ProxiedRequest, along route: SessionRoute,
         inPieces: Bool, by deadline: NIODeadline, redirects: Int
     ) {
         let (isStopped, isPassing) = running.withLock { ($0.isStopped, $0.isPassing) }
@@ -102,7 +129,7 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
                 return
             }
             if let failure = response.failure(at: message.url) { throw failure }
-            let http = try response.foundation(for: message.url)
+            let http = try response.foundation(for: message.url, hidesChallenges: true)
             if let cookies = route.settings.cookies { response.storeCookies(of: message.url, in: cookies) }
             if let next = try message.redirected(by: response, cookies: route.settings.cookies) {
                 guard redirects < 20 else { throw URLError(.httpTooManyRedirects) }

@@ -13,26 +13,29 @@ struct ProxiedRequest: Sendable {
     /// Absolute, http or https.
     let url: URL
     let method: String
-    /// Excludes Host and Content-Length, which ``bytes()`` adds.
+    /// Excludes Host and the fields that frame the content, which ``head()`` adds.
     let fields: [(name: String, value: String)]
-    let body: Data?
+    let content: RequestContent
     /// The longest time without data from the proxy.
     let patience: TimeAmount
 
     private init(
-        url: URL, method: String, fields: [(name: String, value: String)], body: Data?, patience: TimeAmount
+        url: URL, method: String, fields: [(name: String, value: String)], content: RequestContent,
+        patience: TimeAmount
     ) {
         self.url = url
         self.method = method
         self.fields = fields
-        self.body = body
+        self.content = content
         self.patience = patience
     }
 
-    /// `ownBody` replaces the request's body. Throws `URLError.badURL` if the request is invalid.
-    init(_ request: URLRequest, with settings: SessionSettings, ownBody: Data? = nil) throws {
+    /// `content` replaces the request's body. Throws `URLError.badURL` if the request is invalid, and
+    /// `URLError.unsupportedURL` if its scheme is neither http nor https.
+    init(_ request: URLRequest, with settings: SessionSettings, content: RequestContent? = nil) throws {
         guard let url = request.url, url.host?.isEmpty == false, url.user == nil else { throw URLError(.badURL) }
-        let body = if let ownBody { ownBody } else { try Self.body(of: request) }
+        guard ["http", "https"].contains(url.scheme?.lowercased()) else { throw URLError(.unsupportedURL) }
+        let content = if let content { content } else { try Self.content(of: request) }
         var fields = (request.allHTTPHeaderFields ?? [:]).map { (name: $0.key, value: $0.value) }
         let names = Set(fields.map { $0.name.lowercased() })
         fields += settings.additionalFields.filter { !names.contains($0.key.lowercased()) }.map {
@@ -42,7 +45,7 @@ struct ProxiedRequest: Sendable {
             fields += Self.cookieFields(for: url, from: cookies, besides: fields)
         }
         try self.init(
-            url: url, method: Self.token(request.httpMethod ?? "GET"), fields: Self.checked(fields), body: body,
+            url: url, method: Self.token(request.httpMethod ?? "GET"), fields: Self.checked(fields), content: content,
             patience: .seconds(upTo: Self.timeout(of: request) ?? settings.requestSeconds))
     }
 
@@ -51,18 +54,29 @@ struct ProxiedRequest: Sendable {
         request.timeoutInterval == 60 ? nil : request.timeoutInterval
     }
 
-    private static func body(of request: URLRequest) throws -> Data? {
-        guard let stream = request.httpBodyStream, request.httpBody == nil else { return request.httpBody }
-        stream.open()
-        defer { stream.close() }
-        var body = Data()
-        var piece = [UInt8](repeating: 0, count: 65_536)
-        while true {
-            let count = stream.read(&piece, maxLength: piece.count)
-            guard count >= 0 else { throw URLError(.requestBodyStreamExhausted) }
-            if count == 0 { return body }
-            body.append(contentsOf: piece[..<count])
+    /// A stream that ends within this many bytes is sent with its length.
+    private static let knownLengthBytes = 1 << 20
+
+    private static func content(of request: URLRequest) throws -> RequestContent {
+        guard let stream = request.httpBodyStream, request.httpBody == nil else {
+            return request.httpBody.map { .bytes($0) } ?? .none
         }
+        return try content(of: stream)
+    }
+
+    /// Reads the start of a stream, and leaves the rest for later. Closes the stream at its end.
+    static func content(of stream: InputStream) throws -> RequestContent {
+        stream.open()
+        var start = Data()
+        while start.count < knownLengthBytes {
+            let part = try stream.part(65_536)
+            if part.isEmpty {
+                stream.close()
+                return .bytes(start)
+            }
+            start.append(part)
+        }
+        return .stream(ContentStream(start: start, rest: stream))
     }
 
     private static func cookieFields(
@@ -99,8 +113,8 @@ struct ProxiedRequest: Sendable {
         }
     }
 
-    /// The serialised request.
-    func bytes() throws -> [UInt8] {
+    /// The serialised head, and content that is sent together with it.
+    func head() throws -> [UInt8] {
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { throw URLError(.badURL) }
         parts.fragment = nil
         guard let target = parts.string, target.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
@@ -109,14 +123,22 @@ struct ProxiedRequest: Sendable {
         let bracketed = HostText.bracketed(host)
         var head = "\(method) \(target) HTTP/1.1\r\nHost: \(bracketed)\(parts.port.map { ":\($0)" } ?? "")\r\n"
         for field in fields { head += "\(field.name): \(field.value)\r\n" }
-        if let body { head += "Content-Length: \(body.count)\r\n" }
-        return Array((head + "\r\n").utf8) + (body ?? Data())
+        switch content {
+        case .none:
+            return Array((head + "\r\n").utf8)
+        case .data(let data):
+            return Array((head + "Content-Length: \(data.count)\r\n\r\n").utf8) + data
+        case .stream(let stream):
+            let framing = stream.length.map { "Content-Length: \($0)" } ?? "Transfer-Encoding: chunked"
+            return Array((head + framing + "\r\n\r\n").utf8)
+        }
     }
 
     // MARK: Redirects
 
     /// The request to follow a redirect with, or nil if the response is not one (RFC 9110 §15.4). Drops the program's
-    /// own `Authorization` and `Cookie` fields if the redirect leads to another origin.
+    /// own `Authorization` and `Cookie` fields if the redirect leads to another origin. Throws
+    /// `URLError.requestBodyStreamExhausted` if the content has to be sent again and cannot.
     func redirected(by response: ProxiedResponse, cookies: HTTPCookieStorage?) throws -> ProxiedRequest? {
         guard [301, 302, 303, 307, 308].contains(response.status), let location = response.value(of: "location"),
             let target = URL(string: location, relativeTo: url)?.absoluteURL
@@ -130,8 +152,12 @@ struct ProxiedRequest: Sendable {
         if becomesGet { dropped.formUnion(["content-type", "content-encoding", "content-language"]) }
         var kept = fields.filter { !dropped.contains($0.name.lowercased()) }
         if let cookies { kept += Self.cookieFields(for: target, from: cookies, besides: kept) }
+        guard becomesGet || content.isRepeatable else {
+            let reason = "the server redirects an upload from a stream, which cannot be sent again"
+            throw URLError(.requestBodyStreamExhausted, userInfo: [NSLocalizedDescriptionKey: reason])
+        }
         return ProxiedRequest(
-            url: target, method: becomesGet ? "GET" : method, fields: kept, body: becomesGet ? nil : body,
+            url: target, method: becomesGet ? "GET" : method, fields: kept, content: becomesGet ? .none : content,
             patience: patience)
     }
 }

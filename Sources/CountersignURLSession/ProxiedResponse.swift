@@ -18,12 +18,12 @@ struct ProxiedResponse: Sendable {
         return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
-    /// The response for Foundation. Renames the `WWW-Authenticate` field of a 401, because URLSession on Linux would
-    /// wait forever for a credential.
-    func foundation(for url: URL) throws -> HTTPURLResponse {
+    /// The response for Foundation. `hidesChallenges` renames the `WWW-Authenticate` field of a 401, because URLSession
+    /// on Linux would wait forever for a credential.
+    func foundation(for url: URL, hidesChallenges: Bool) throws -> HTTPURLResponse {
         var joined: [String: String] = [:]
         for field in fields {
-            let isChallenge = status == 401 && field.name.lowercased() == "www-authenticate"
+            let isChallenge = hidesChallenges && status == 401 && field.name.lowercased() == "www-authenticate"
             let name = isChallenge ? "Countersign-WWW-Authenticate" : field.name
             let known = joined.keys.first { $0.lowercased() == name.lowercased() } ?? name
             joined[known] = joined[known].map { "\($0), \(field.value)" } ?? field.value

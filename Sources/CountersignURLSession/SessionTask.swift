@@ -12,28 +12,45 @@ import Foundation
 /// Both are read by reflection. If a version of Foundation stores them differently, uploads fail with a reason, and
 /// delegates receive a response in one piece. Must be called when the task starts to load, on the session's queue.
 struct SessionTask {
+    /// Where the content of the task's request is.
+    enum Body {
+        case inRequest
+        case own(RequestContent)
+        /// ``bodyStream(_:)`` asks the delegate for it.
+        case atDelegate
+    }
+
     private let task: URLSessionTask?
 
     init(_ task: URLSessionTask?) { self.task = task }
 
-    /// The body that the task sends instead of the request's; nil if it sends the request's. Throws
-    /// `URLError.unsupportedURL` with a reason for a download, and for an upload whose body is unknown.
-    func body() throws -> Data? {
+    /// Throws `URLError.unsupportedURL` with a reason for a download, and for an upload whose body is unknown.
+    func body() throws -> Body {
         guard !(task is URLSessionDownloadTask) else {
-            throw Self.unsupported("download tasks are not supported through the proxy: use a data task")
-        }
-        guard task is URLSessionUploadTask else { return nil }
-        guard let body = stored("knownBody"), let (kind, content) = Self.payload(of: body) else {
             throw Self.unsupported(
-                "upload tasks with a streamed body are not supported through the proxy: pass the body as data or a file"
-            )
+                "download tasks are not supported through the proxy: use AnsweringSession, or a data task")
         }
+        guard task is URLSessionUploadTask else { return .inRequest }
+        guard let body = stored("knownBody"), let (kind, content) = Self.payload(of: body) else { return .atDelegate }
         switch (kind, content) {
-        case ("data", let data as DispatchData): return Data(data)
-        case ("file", let file as URL): return try Data(contentsOf: file)
+        case ("data", let data as DispatchData): return .own(.bytes(Data(data)))
+        case ("file", let file as URL): return .own(.stream(try ContentStream(file: file)))
         default:
             throw Self.unsupported(
-                "upload tasks are not supported through the proxy with this version of Foundation: use a data task")
+                "upload tasks are not supported through the proxy with this version of Foundation: use AnsweringSession"
+            )
+        }
+    }
+
+    /// Asks the delegate for the body of an upload, on the session's delegate queue.
+    func bodyStream(_ completion: @escaping @Sendable (InputStream?) -> Void) throws {
+        guard let task, let session = stored("session") as? URLSession,
+            let delegate = session.delegate as? any URLSessionTaskDelegate
+        else {
+            throw Self.unsupported("the upload has no body, and its session has no delegate that supplies one")
+        }
+        session.delegateQueue.addOperation {
+            delegate.urlSession(session, task: task, needNewBodyStream: completion)
         }
     }
 

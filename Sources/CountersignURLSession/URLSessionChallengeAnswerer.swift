@@ -39,7 +39,7 @@ public final class URLSessionChallengeAnswerer: NSObject, URLSessionTaskDelegate
         var asked = Countersign.AuthenticationChallenge(challenge)
         let hasProposal = challenge.proposedCredential != nil
         guard !offersBetter(challenge, than: asked.protectionSpace) else {
-            return completionHandler(Self.defaultHandling(hasProposal: hasProposal), nil)
+            return completionHandler(.defaultHandling(hasProposal: hasProposal), nil)
         }
         let earlier = open.withLock { $0.removeValue(forKey: ObjectIdentifier(task)) }
         let request = task.currentRequest ?? task.originalRequest
@@ -47,10 +47,9 @@ public final class URLSessionChallengeAnswerer: NSObject, URLSessionTaskDelegate
             earlier?.permit
             ?? controller.newPermit(method: request?.httpMethod, url: request?.url?.absoluteString)
         Task { [asked] in
-            let (disposition, credential) = await controller.handle(asked)
+            let (disposition, credential) = await controller.answer(asked, hasProposal: hasProposal)
             if asked.permit?.holdsOthersUp == true { watch(task, asked) }
-            let (said, used) = Self.foundation(disposition, credential, hasProposal: hasProposal)
-            completionHandler(said, used)
+            completionHandler(disposition, credential)
         }
     }
 
@@ -74,24 +73,6 @@ public final class URLSessionChallengeAnswerer: NSObject, URLSessionTaskDelegate
         }
     }
 
-    /// Converts the controller's answer to Foundation's types.
-    static func foundation(
-        _ disposition: Countersign.ChallengeDisposition, _ credential: Countersign.Credential?, hasProposal: Bool
-    ) -> (URLSession.AuthChallengeDisposition, URLCredential?) {
-        switch (disposition, credential) {
-        case (.useCredential, .password(let user, let password)?):
-            // URLSession only accepts passwords that are text.
-            guard let text = password.text else { return (defaultHandling(hasProposal: hasProposal), nil) }
-            return (.useCredential, URLCredential(user: user, password: text, persistence: .none))
-        case (.cancelAuthenticationChallenge, _):
-            return (.cancelAuthenticationChallenge, nil)
-        case (.rejectProtectionSpace, _):
-            return (.rejectProtectionSpace, nil)
-        case (.performDefaultHandling, _), (.useCredential, _):
-            return (defaultHandling(hasProposal: hasProposal), nil)
-        }
-    }
-
     /// Whether the server offers, besides Basic, a stronger scheme that can be answered. True also if its challenges
     /// cannot be parsed.
     private func offersBetter(
@@ -101,49 +82,5 @@ public final class URLSessionChallengeAnswerer: NSObject, URLSessionTaskDelegate
             let field = response.value(forHTTPHeaderField: "WWW-Authenticate")
         else { return false }
         return controller.canAnswer(strongerThan: space, offeredIn: field)
-    }
-
-    /// Default handling, unless URLSession would wait forever.
-    private static func defaultHandling(hasProposal: Bool) -> URLSession.AuthChallengeDisposition {
-        #if canImport(FoundationNetworking)
-            hasProposal ? .performDefaultHandling : .cancelAuthenticationChallenge
-        #else
-            .performDefaultHandling
-        #endif
-    }
-}
-
-extension Countersign.AuthenticationChallenge {
-    /// Converts URLSession's challenge. Drops the proposed credential, because it is not one of the home's.
-    init(_ challenge: URLAuthenticationChallenge) {
-        self.init(
-            protectionSpace: Countersign.ProtectionSpace(challenge.protectionSpace),
-            previousFailureCount: challenge.previousFailureCount)
-    }
-}
-
-extension Countersign.ProtectionSpace {
-    /// Converts URLSession's protection space. A proxy's gets a method that is never answered. One without a protocol
-    /// does not match any site.
-    init(_ space: URLProtectionSpace) {
-        let method = AuthenticationMethod(urlSession: space.authenticationMethod)
-        self.init(
-            scheme: space.protocol ?? "", host: space.host, port: space.port == 0 ? nil : space.port,
-            realm: space.realm, authenticationMethod: space.isProxy() ? .other("\(method) of a proxy") : method)
-    }
-}
-
-extension AuthenticationMethod {
-    /// Converts one of Foundation's `NSURLAuthenticationMethod…` constants.
-    init(urlSession name: String) {
-        switch name {
-        case NSURLAuthenticationMethodHTTPBasic, NSURLAuthenticationMethodDefault: self = .basic
-        case NSURLAuthenticationMethodHTTPDigest: self = .digest
-        case "NSURLAuthenticationMethodNTLM": self = .ntlm
-        case "NSURLAuthenticationMethodNegotiate": self = .negotiate
-        case "NSURLAuthenticationMethodClientCertificate": self = .clientCertificate
-        case "NSURLAuthenticationMethodServerTrust": self = .serverTrust
-        default: self = .other(name)
-        }
     }
 }

@@ -19,13 +19,16 @@ extension URLSessionConfiguration {
     /// memory of a copy is never released.
     ///
     /// Data tasks support `httpBody`, `httpBodyStream`, redirects, cookies, time-outs and cancellation. Upload tasks
-    /// send the data or file that they were created with. A delegate receives a response in pieces as they arrive; a
-    /// completion handler receives it whole, from memory. Download tasks, and upload tasks with a streamed body, fail
-    /// with `URLError.unsupportedURL` and the reason. The session's delegate is not asked about redirects. If a
-    /// challenge is not answered, the task receives the 401 with `WWW-Authenticate` renamed to
-    /// `Countersign-WWW-Authenticate`, because URLSession would otherwise wait forever. If a server is untrusted or
-    /// unreachable, the task fails with the same `URLError` as without a proxy, such as `serverCertificateUntrusted` or
-    /// `cannotFindHost`, and with the reason as its `NSLocalizedDescriptionKey`.
+    /// send the data or file that they were created with, or the stream of the session's delegate; files and streams
+    /// are read while they are sent. A delegate receives a response in pieces as they arrive, however slowly it
+    /// processes them; a completion handler receives it whole, from memory. Download tasks fail with
+    /// `URLError.unsupportedURL`: use an ``AnsweringSession``.
+    ///
+    /// The session's delegate is not asked about redirects. If a challenge is not answered, the task receives the 401
+    /// with `WWW-Authenticate` renamed to `Countersign-WWW-Authenticate`, because URLSession would otherwise wait
+    /// forever. If a server is untrusted or unreachable, the task fails with the same `URLError` as without a proxy,
+    /// such as `serverCertificateUntrusted` or `cannotFindHost`, and with the reason as its
+    /// `NSLocalizedDescriptionKey`.
     public func answering(through proxy: ChallengeProxy) async throws -> URLSessionConfiguration {
         _ = try await proxy.address
         guard let copy = copy() as? URLSessionConfiguration else {

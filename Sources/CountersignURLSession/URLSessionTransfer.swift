@@ -1,87 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Countersign
-import Foundation
 import CountersignHTTP1
-import NIOCore
-import NIOPosix
 import CountersignUpstream
+import Foundation
+import NIOCore
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
 #endif
-
-/// Connects URLSession to a proxy in the same process: an event loop, and idle connections for later requests. The
-/// connections are socket pairs rather than TCP connections, so another process that takes over the proxy's port cannot
-/// receive requests. Holds the proxy weakly.
-final class ProxyLink: Sendable {
-    private static let idleConnections = 4
-
-    private weak let proxy: ChallengeProxy?
-    private let loop: any EventLoop
-    private let idle: NIOLoopBoundBox<[OriginConnection]>
-
-    init(to proxy: ChallengeProxy) {
-        self.proxy = proxy
-        loop = MultiThreadedEventLoopGroup.singleton.next()
-        idle = .makeBoxSendingValue([], eventLoop: loop)
-    }
-
-    /// Sends a request and reads the complete response before the deadline. Calls `completion` once, on the event loop,
-    /// or not at all after a cancellation. With `pieces`, passes the response's head and content to it as they arrive,
-    /// and a response without its content to `completion`.
-    func send(
-        _ request: ProxiedRequest, by deadline: NIODeadline,
-        pieces: (@Sendable (URLSessionTransfer.Piece) -> Void)? = nil,
-        completion: @escaping @Sendable (Result<ProxiedResponse, URLError>) -> Void
-    ) -> URLSessionTransfer.Handle {
-        let handle = URLSessionTransfer.Handle(loop: loop)
-        loop.execute { [self] in
-            let transfer = URLSessionTransfer(
-                request, by: deadline, link: self, loop: loop, pieces: pieces, completion: completion)
-            handle.begin(transfer)
-        }
-        return handle
-    }
-
-    // MARK: On the event loop
-
-    /// Takes an idle connection, if there is one.
-    func takeIdle() -> OriginConnection? {
-        while let connection = idle.value.popLast() {
-            if connection.isReusable { return connection }
-        }
-        return nil
-    }
-
-    /// How often the delegate has accepted an unverified server.
-    var acceptedServerCount: Int { proxy?.acceptedServerCount ?? 0 }
-
-    /// Makes a connection available again, unless the delegate has accepted a server since the request was sent: such a
-    /// decision applies to the connection on which it was made, which must not serve another task. `acceptedBefore` is
-    /// the value of ``acceptedServerCount`` when the request was sent.
-    func returnConnection(_ connection: OriginConnection, acceptedBefore: Int) {
-        connection.delegate = nil
-        guard connection.isReusable, acceptedBefore == acceptedServerCount,
-            idle.value.count < Self.idleConnections
-        else {
-            return connection.close()
-        }
-        idle.value.append(connection)
-    }
-
-    /// Opens a connection, or passes nil if the proxy is not running.
-    func connect(_ completion: @escaping (OriginConnection?) -> Void) {
-        guard let descriptor = proxy?.connect() else { return completion(nil) }
-        ClientBootstrap(group: loop)
-            .channelOption(.allowRemoteHalfClosure, value: true)
-            .withConnectedSocket(descriptor)
-            .assumeIsolated()
-            .whenComplete { result in
-                completion(try? OriginConnection.plain(over: result.get(), place: "the proxy"))
-            }
-    }
-}
 
 /// One request and its response, on one event loop.
 final class URLSessionTransfer: OriginStreamDelegate {
@@ -104,10 +30,15 @@ final class URLSessionTransfer: OriginStreamDelegate {
             isCancelled = .makeBoxSendingValue(false, eventLoop: loop)
         }
 
-        fileprivate func begin(_ transfer: URLSessionTransfer) {
+        func begin(_ transfer: URLSessionTransfer) {
             guard !isCancelled.value else { return }
             self.transfer.value = transfer
             transfer.start()
+        }
+
+        /// Reads on, after a piece was not accepted.
+        func resume() {
+            loop.execute { transfer.value?.resumeReading() }
         }
 
         /// Cancels the transfer. Its completion is not called.
@@ -124,44 +55,61 @@ final class URLSessionTransfer: OriginStreamDelegate {
     private let latest: NIODeadline
     private let link: ProxyLink
     private let loop: any EventLoop
-    private let pieces: (@Sendable (Piece) -> Void)?
-    private var completion: ((Result<ProxiedResponse, URLError>) -> Void)?
+    private let pieces: (@Sendable (Piece) -> Bool)?
+    private let sent: (@Sendable (UInt64) -> Void)?
+    private var completion: ((Result<ProxiedResponse, any Error>) -> Void)?
     private var connection: OriginConnection?
     private var isReused = false
     private var acceptedBefore = 0
     private var head: ResponseHead?
     private var body = Data()
     private var deadline: Scheduled<Void>?
+    private var isPaused = false
+    private var upload: Upload?
+
+    /// Content on its way to the proxy.
+    private struct Upload {
+        var sentBytes: UInt64 = 0
+        /// Reads the content.
+        var task: Task<Void, Never>?
+        /// Is fulfilled when the proxy accepts more.
+        var waiting: EventLoopPromise<UInt64>?
+    }
 
     init(
         _ request: ProxiedRequest, by latest: NIODeadline, link: ProxyLink, loop: any EventLoop,
-        pieces: (@Sendable (Piece) -> Void)?, completion: @escaping (Result<ProxiedResponse, URLError>) -> Void
+        pieces: (@Sendable (Piece) -> Bool)?, sent: (@Sendable (UInt64) -> Void)?,
+        completion: @escaping (Result<ProxiedResponse, any Error>) -> Void
     ) {
         self.request = request
         self.latest = latest
         self.link = link
         self.loop = loop
         self.pieces = pieces
+        self.sent = sent
         self.completion = completion
     }
 
-    fileprivate func start() {
-        let bytes: [UInt8]
+    private func start() {
+        let head: [UInt8]
         do {
-            bytes = try request.bytes()
+            head = try request.head()
         } catch {
             return finish(.failure(URLError(.badURL)))
         }
         restartTimeout()
-        if let idle = link.takeIdle() {
+        // The proxy may have closed an idle connection, and a stream could not be sent again.
+        if case .stream = request.content {
+            connect(head)
+        } else if let idle = link.takeIdle() {
             isReused = true
-            send(bytes, on: idle)
+            send(head, on: idle)
         } else {
-            connect(bytes)
+            connect(head)
         }
     }
 
-    private func connect(_ bytes: [UInt8]) {
+    private func connect(_ head: [UInt8]) {
         isReused = false
         link.connect { [self] connection in
             guard let connection else {
@@ -169,55 +117,167 @@ final class URLSessionTransfer: OriginStreamDelegate {
                 return finish(.failure(URLError(.cannotConnectToHost, userInfo: [NSLocalizedDescriptionKey: reason])))
             }
             guard completion != nil else { return connection.close() }
-            send(bytes, on: connection)
+            send(head, on: connection)
         }
     }
 
-    private func send(_ bytes: [UInt8], on connection: OriginConnection) {
+    private func send(_ head: [UInt8], on connection: OriginConnection) {
         self.connection = connection
         acceptedBefore = link.acceptedServerCount
         connection.delegate = self
-        connection.send(head: bytes, method: Method(rawValue: request.method) ?? .get)
+        connection.send(head: head, method: Method(rawValue: request.method) ?? .get)
+        if case .stream(let stream) = request.content {
+            connection.flush()
+            return send(stream)
+        }
         connection.finish(trailers: nil)
         connection.flush()
     }
 
-    /// Restarts the time-out.
+    /// Restarts the time-out. While the reader of the response does not accept more, only the whole task is limited.
     private func restartTimeout() {
         deadline?.cancel()
-        let end = min(.now() + request.patience, latest)
+        let end = isPaused ? latest : min(.now() + request.patience, latest)
         deadline = loop.assumeIsolated().scheduleTask(deadline: end) { [weak self] in
             self?.finish(.failure(URLError(.timedOut)))
         }
     }
 
-    private func finish(_ result: Result<ProxiedResponse, URLError>) {
+    private func finish(_ result: Result<ProxiedResponse, any Error>) {
         let tell = completion
         end()
         tell?(result)
     }
 
-    fileprivate func end() {
+    private func end() {
         completion = nil
         deadline?.cancel()
         deadline = nil
+        upload?.task?.cancel()
+        upload?.waiting?.fail(CancellationError())
+        upload = nil
         if let connection { link.returnConnection(connection, acceptedBefore: acceptedBefore) }
         connection = nil
     }
 
-    // MARK: Events from the connection
+    // MARK: Content of the request
+
+    private func send(_ stream: ContentStream) {
+        let reader = ContentReader(
+            stream: stream, transfer: NIOLoopBound(self, eventLoop: loop), loop: loop, sent: sent)
+        upload = Upload(task: reader.start())
+    }
+
+    /// Reads the content of a request, and passes it to the transfer.
+    private struct ContentReader: Sendable {
+        /// The longest part that is passed to the connection at once.
+        private static let partBytes = 128 * 1024
+
+        let stream: ContentStream
+        let transfer: NIOLoopBound<URLSessionTransfer>
+        let loop: any EventLoop
+        let sent: (@Sendable (UInt64) -> Void)?
+
+        func start() -> Task<Void, Never> { Task { await send() } }
+
+        private func send() async {
+            do {
+                try await stream.send(send)
+                loop.execute { transfer.value.contentEnded(nil) }
+            } catch {
+                loop.execute { transfer.value.contentEnded(error) }
+            }
+        }
+
+        @Sendable private func send(_ part: Data) async throws {
+            var rest = part[...]
+            while !rest.isEmpty {
+                let buffer = ByteBuffer(bytes: rest.prefix(Self.partBytes))
+                rest = rest.dropFirst(Self.partBytes)
+                let accepted = loop.makePromise(of: UInt64.self)
+                loop.execute { transfer.value.send(buffer, accepted) }
+                let total = try await accepted.futureResult.get()
+                sent?(total)
+            }
+        }
+    }
+
+    /// Sends a part of the content. Fulfils the promise when the connection accepts more.
+    private func send(_ part: ByteBuffer, _ accepted: EventLoopPromise<UInt64>) {
+        guard let connection, case .stream(let stream) = request.content, var upload else {
+            return accepted.fail(CancellationError())
+        }
+        upload.sentBytes += UInt64(part.readableBytes)
+        if let length = stream.length, upload.sentBytes > length {
+            return accepted.fail(Self.wrongLength(stream))
+        }
+        restartTimeout()
+        if stream.length == nil {
+            connection.send(ByteBuffer(bytes: ChunkedEncoding.header(byteCount: part.readableBytes)))
+            connection.send(part)
+            connection.send(ByteBuffer(bytes: ChunkedEncoding.lineEnd))
+        } else {
+            connection.send(part)
+        }
+        upload.waiting = accepted
+        self.upload = upload
+        connection.flush()
+        originWritabilityChanged(connection.isWritable)
+    }
+
+    private func contentEnded(_ failure: (any Error)?) {
+        guard let connection, case .stream(let stream) = request.content, let upload else { return }
+        if let failure { return finish(.failure(failure)) }
+        if let length = stream.length, upload.sentBytes != length {
+            return finish(.failure(Self.wrongLength(stream)))
+        }
+        if stream.length == nil { connection.send(ByteBuffer(bytes: ChunkedEncoding.end)) }
+        connection.finish(trailers: nil)
+        connection.flush()
+    }
+
+    private static func wrongLength(_ stream: ContentStream) -> URLError {
+        let reason = "the content does not have the announced length of \(stream.length ?? 0) bytes"
+        return URLError(.requestBodyStreamExhausted, userInfo: [NSLocalizedDescriptionKey: reason])
+    }
+
+    func originWritabilityChanged(_ isWritable: Bool) {
+        guard isWritable, let sentBytes = upload?.sentBytes, let accepted = upload?.waiting else { return }
+        upload?.waiting = nil
+        accepted.succeed(sentBytes)
+    }
+
+    // MARK: The response
 
     func originResponded(_ head: ResponseHead, content: ContentEnd) {
         restartTimeout()
         guard !head.isInformational else { return }
         self.head = head
-        if completion != nil { pieces?(.head(response(head))) }
+        pass(.head(response(head)))
     }
 
     func originSent(_ content: ByteBuffer) {
         restartTimeout()
-        guard let pieces else { return body.append(contentsOf: content.readableBytesView) }
-        if completion != nil { pieces(.content(Data(content.readableBytesView))) }
+        if pieces == nil {
+            body.append(contentsOf: content.readableBytesView)
+        } else {
+            pass(.content(Data(content.readableBytesView)))
+        }
+    }
+
+    private func pass(_ piece: Piece) {
+        guard completion != nil, let pieces, !pieces(piece) else { return }
+        isPaused = true
+        connection?.pauseReading()
+        restartTimeout()
+    }
+
+    private func resumeReading() {
+        guard isPaused else { return }
+        isPaused = false
+        guard completion != nil else { return }
+        restartTimeout()
+        connection?.resumeReading()
     }
 
     func originResponseEnded(trailers: FieldLines?) {
@@ -235,12 +295,10 @@ final class URLSessionTransfer: OriginStreamDelegate {
     func originFailed(_ error: UpstreamError) {
         connection = nil
         let isIdempotent = Method(rawValue: request.method)?.isIdempotent ?? false
-        if isReused, error.code == .closedBeforeResponse, isIdempotent, let bytes = try? request.bytes() {
+        if isReused, error.code == .closedBeforeResponse, isIdempotent, let head = try? request.head() {
             // The proxy had closed an idle connection (RFC 9112 §9.3.1).
-            return connect(bytes)
+            return connect(head)
         }
         finish(.failure(URLError(error.code == .malformedResponse ? .badServerResponse : .networkConnectionLost)))
     }
-
-    func originWritabilityChanged(_ isWritable: Bool) {}
 }

@@ -13,23 +13,24 @@ import Testing
         let number = Atomic(0)
     }
 
-    @Test(arguments: [
-        "vault", "vault.key", "breaker.json", "paused", "AllowedSites/work.sites", "Certs/anchors/a.pem",
-        "Certs/identities/a.pem",
-    ])
-    func aChangedFileIsReported(_ name: String) async throws {
+    @Test(
+        arguments: [
+            "vault", "vault.key", "breaker.json", "paused", "AllowedSites/work.sites", "Certs/anchors/a.pem",
+            "Certs/identities/a.pem",
+        ], [false, true])
+    func aChangedFileIsReported(_ name: String, whilePolling polls: Bool) async throws {
         let folder = try TemporaryFolder("watched")
         for known in ["AllowedSites", "Certs/anchors", "Certs/identities"] { try folder.write("\(known)/README", "") }
         let count = Count()
         let queue = DispatchQueue(label: "test")
-        let watcher = HomeWatcher(Home(path: folder.path), on: queue) {
+        let watcher = HomeWatcher(Home(path: folder.path), on: queue, polls: polls) {
             count.number.add(1, ordering: .relaxed)
         }
-        try #require(watcher != nil)
         // Opening a lock is no change: a reader that takes one must not wake itself.
         for lock in ["vault.lock", "breaker.lock", "breaker.running"] { try folder.write(lock, "") }
         try folder.write(name, "1")
         #expect(try await eventually { count.number.load(ordering: .relaxed) > 0 })
+        withExtendedLifetime(watcher) {}
     }
 
     /// An event as inotify(7) writes it.
@@ -54,7 +55,6 @@ import Testing
             count.number.add(1, ordering: .relaxed)
             controller.keeper.refresh()
         }
-        try #require(watcher != nil)
         _ = await controller.handle(AuthenticationChallenge(protectionSpace: .git(.basic)))
         // Ten changes, so that a refresh that caused an event of its own would go on without end.
         for index in 0..<10 { try home.write(sites: "https://git.corp.example answer=basic # \(index)\n") }
@@ -69,5 +69,6 @@ import Testing
             try await Task.sleep(for: .milliseconds(20))
         }
         #expect(quiet == 5, "\(before) refreshes")
+        withExtendedLifetime(watcher) {}
     }
 }

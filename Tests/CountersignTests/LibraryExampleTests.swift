@@ -8,22 +8,20 @@ import Testing
 
 /// The `fetch` example, which drives an exchange by hand, over plain http and TLS.
 struct LibraryExampleTests {
-    /// The program in COUNTERSIGN_EXAMPLES, or beside this test bundle, where Scripts/test builds it.
-    private static var fetch: String {
-        get throws {
-            let folder = ProcessInfo.processInfo.environment["COUNTERSIGN_EXAMPLES"] ?? LibrarySymbolsTests.products
-            guard access("\(folder)/fetch", X_OK) == 0 else {
-                throw HarnessError(
-                    "no example in \"\(folder)\": run Scripts/test, or "
-                        + "swift build --package-path Examples --scratch-path .build"
-                )
-            }
-            return "\(folder)/fetch"
+    /// The example in COUNTERSIGN_EXAMPLES, or beside this test bundle, where Scripts/test builds it.
+    static func program(_ name: String) throws -> String {
+        let folder = ProcessInfo.processInfo.environment["COUNTERSIGN_EXAMPLES"] ?? LibrarySymbolsTests.products
+        guard access("\(folder)/\(name)", X_OK) == 0 else {
+            throw HarnessError(
+                "no example \"\(name)\" in \"\(folder)\": run Scripts/test, or "
+                    + "swift build --package-path Examples --scratch-path .build"
+            )
         }
+        return "\(folder)/\(name)"
     }
 
     private static func run(_ home: LibraryHome, _ url: String) throws -> CommandResult {
-        try Command.run(try fetch, [home.path, url], in: home.folder)
+        try Command.run(try program("fetch"), [home.path, url], in: home.folder)
     }
 
     @Test(arguments: [
@@ -122,5 +120,31 @@ struct LibraryExampleTests {
         let rejected = try Self.run(home, "\(site)/file")
         #expect(rejected.status != 0)
         #expect(rejected.error.contains("rejected the credential"), "\(rejected.said)")
+    }
+
+    // MARK: A delegate of URLSession
+
+    @Test func aDelegateOfTheAppAnswersBasic() throws {
+        let origin = try ChallengingOrigin(
+            .basic, certificate: nil, user: LibraryHome.user, password: LibraryHome.password)
+        try Data("a file\n".utf8).write(to: URL(fileURLWithPath: "\(origin.root)/file"))
+        let site = "http://basic.test.localhost:\(origin.port)"
+        let home = try LibraryHome("\(site) plaintext=yes\n")
+        let result = try Command.run(
+            try Self.program("delegate"), [home.path, "\(site)/file"], in: home.folder)
+        #expect(result.status == 0 && result.output == "a file\n", "\(result.said)")
+        #expect(origin.log.requests(path: "/file").map(\.auth) == [nil, "basic"])
+    }
+
+    @Test func aDelegateOfTheAppSaysWhyItDoesNotAnswer() throws {
+        let origin = try ChallengingOrigin(
+            .basic, certificate: nil, user: LibraryHome.user, password: LibraryHome.password)
+        let site = "http://basic.test.localhost:\(origin.port)"
+        let home = try LibraryHome("\(site)\n")
+        let result = try Command.run(
+            try Self.program("delegate"), [home.path, "\(site)/file"], in: home.folder)
+        #expect(result.status == 1)
+        #expect(result.error.hasPrefix("delegate: ") && result.error.contains("test.sites:1"), "\(result.said)")
+        #expect(origin.log.requests(path: "/file").map(\.auth) == [nil])
     }
 }

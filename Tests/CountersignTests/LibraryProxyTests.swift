@@ -183,14 +183,50 @@ struct LibraryProxyTests {
             await #expect(throws: (any Error).self) {
                 try await session.upload(for: URLRequest(url: url), fromFile: missing)
             }
-            let end = TaskEnd()
-            let streaming = URLSession(
-                configuration: try await URLSessionConfiguration.ephemeral.answering(through: proxy), delegate: end,
-                delegateQueue: nil)
-            streaming.uploadTask(withStreamedRequest: URLRequest(url: url)).resume()
-            let error = try await eventually { end.error != nil } ? end.error : nil
-            #expect(error?.code == .unsupportedURL)
-            #expect(error?.localizedDescription.hasPrefix("upload tasks with a streamed body") == true)
+        }
+    }
+
+    /// Supplies the body of uploads, in parts of 1 MiB, and records what it receives.
+    private final class Supplier: NSObject, URLSessionDataDelegate {
+        let body: Data?
+        let received = Mutex(Data())
+        let end = Mutex<(isComplete: Bool, error: URLError?)>((false, nil))
+
+        init(_ body: Data?) { self.body = body }
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask,
+            needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
+        ) {
+            completionHandler(body.map { InputStream(data: $0) })
+        }
+
+        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+            received.withLock { $0 += data }
+        }
+
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            end.withLock { $0 = (true, error as? URLError) }
+        }
+    }
+
+    @Test func aDelegateSuppliesTheBodyOfAnUpload() async throws {
+        let url = try #require(URL(string: try LibraryOrigins.shared.ntlmURL + "/echo"))
+        try await withProxy(try Self.home()) { proxy, _ in
+            for body in [Data(repeating: 7, count: 3 << 20), Data(), nil] {
+                let supplier = Supplier(body)
+                let session = URLSession(
+                    configuration: try await URLSessionConfiguration.ephemeral.answering(through: proxy),
+                    delegate: supplier, delegateQueue: nil)
+                var request = URLRequest(url: url)
+                request.httpMethod = "POST"
+                session.uploadTask(withStreamedRequest: request).resume()
+                let isOver = try await eventually { supplier.end.withLock { $0.isComplete } }
+                #expect(isOver)
+                #expect(supplier.end.withLock { $0.error?.code } == (body == nil ? .requestBodyStreamExhausted : nil))
+                let echo = String(decoding: supplier.received.withLock { $0 }, as: UTF8.self)
+                if let body { #expect(echo.contains("\"length\": \(body.count),"), "\(echo)") }
+            }
         }
     }
 

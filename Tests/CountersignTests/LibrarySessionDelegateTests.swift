@@ -195,14 +195,4 @@ struct LibrarySessionDelegateTests {
         #expect(Countersign.ProtectionSpace(proxy).authenticationMethod.schemes == [])
         #expect(Countersign.ProtectionSpace(unnamed).scheme == "")
     }
-
-    @Test func aPasswordThatIsNotTextIsNotSent() {
-        for hasProposal in [true, false] {
-            let (disposition, credential) = URLSessionChallengeAnswerer.foundation(
-                .useCredential, .password(user: LibraryHome.user, Password(bytes: [0x6B, 0xFF, 0xFE])),
-                hasProposal: hasProposal)
-            #expect(disposition == (hasProposal ? .performDefaultHandling : .cancelAuthenticationChallenge))
-            #expect(credential == nil)
-        }
-    }
 }

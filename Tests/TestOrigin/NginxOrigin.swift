@@ -11,7 +11,8 @@ package final class NginxOrigin: Sendable {
     package let httpsPort: Int
     /// Requires a client certificate issued by client-ca-a; TLS 1.2 only.
     package let mutual12Port: Int
-    /// Requires a client certificate issued by client-ca-a; TLS 1.3 only.
+    /// Requires a client certificate issued by client-ca-a; TLS 1.3 only. Stores what is sent with PUT below
+    /// `/stored/`.
     package let mutual13Port: Int
     /// Requires a client certificate issued by client-ca-b.
     package let mutualBPort: Int
@@ -26,7 +27,7 @@ package final class NginxOrigin: Sendable {
     package init(certificate: String = "server") throws {
         folder = try TemporaryFolder("nginx")
         root = folder.file("www")
-        try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(atPath: "\(root)/stored", withIntermediateDirectories: true)
         echo = try WebSocketEcho()
         let pki = try TestPKI.shared
         let nginx = try Tool.path("nginx")

@@ -28,7 +28,15 @@ extension Tool {
     /// `countersign-webview`: COUNTERSIGN_WEBVIEW, or the one that Scripts/test builds.
     package static func webView() throws -> String {
         let chosen = ProcessInfo.processInfo.environment["COUNTERSIGN_WEBVIEW"]
-        let path = chosen ?? "\(repository)/.build-webview/debug/countersign-webview"
+        return try webView(at: chosen ?? "\(repository)/.build-webview/debug/countersign-webview")
+    }
+
+    /// `webpage`, the example of WebView, which Scripts/test builds.
+    package static func webPage() throws -> String {
+        try webView(at: "\(repository)/.build-webview/debug/webpage")
+    }
+
+    private static func webView(at path: String) throws -> String {
         guard access(path, X_OK) == 0 else {
             throw HarnessError("there is no web view at \"\(path)\"; run Scripts/test, which builds it")
         }

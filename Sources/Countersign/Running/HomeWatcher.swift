@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignVault
 package import Dispatch
 import Glibc
+import Synchronization
 
-/// Reports when a file of a home is written, added, replaced or removed, by this process or another one, within
-/// milliseconds (inotify(7)). Where the system has no watch left, it reports nothing: whoever needs the newest state
-/// also looks at it when it is used.
+/// Reports when a file of a home is written, added, replaced or removed, by this process or another one: within
+/// milliseconds (inotify(7)), or within a second where the system has no instance left for this user.
 package final class HomeWatcher: Sendable {
     /// Dispatch objects may be used from any thread.
-    nonisolated(unsafe) private let source: any DispatchSourceRead
+    nonisolated(unsafe) private let source: any DispatchSourceProtocol
 
     /// The folders with files that are read, relative to the home. The first is the home itself.
     private static let folders = [
@@ -22,29 +23,68 @@ package final class HomeWatcher: Sendable {
     private static let events =
         UInt32(IN_CLOSE_WRITE) | UInt32(IN_MOVED_TO) | UInt32(IN_MOVED_FROM) | UInt32(IN_DELETE) | UInt32(IN_CREATE)
 
-    /// `changed` is called on `queue`. Several changes in a row may be one call. Nil if the system refuses.
-    package init?(_ home: Home, on queue: DispatchQueue, changed: @escaping @Sendable () -> Void) {
-        let file = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
-        guard file >= 0 else { return nil }
+    /// `changed` is called on `queue`. Several changes in a row may be one call. `polls` looks at the files once a
+    /// second instead of using inotify.
+    package init(_ home: Home, on queue: DispatchQueue, polls: Bool = false, changed: @escaping @Sendable () -> Void) {
+        let file = polls ? -1 : inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
+        source = file >= 0 ? Self.watching(home, file, queue, changed) : Self.polling(home, queue, changed)
+        source.activate()
+    }
+
+    deinit { source.cancel() }
+
+    private static func watching(
+        _ home: Home, _ file: Int32, _ queue: DispatchQueue, _ changed: @escaping @Sendable () -> Void
+    ) -> any DispatchSourceProtocol {
         // Watching a folder again changes nothing.
         let watch = { @Sendable in
-            for folder in Self.folders {
-                _ = inotify_add_watch(file, folder.isEmpty ? home.path : "\(home.path)/\(folder)", Self.events)
+            for folder in folders {
+                _ = inotify_add_watch(file, folder.isEmpty ? home.path : "\(home.path)/\(folder)", events)
             }
         }
         watch()
-        source = DispatchSource.makeReadSource(fileDescriptor: file, queue: queue)
+        let source = DispatchSource.makeReadSource(fileDescriptor: file, queue: queue)
         source.setEventHandler {
-            guard Self.drain(file) else { return }
+            guard drain(file) else { return }
             // A folder may be new.
             watch()
             changed()
         }
         source.setCancelHandler { close(file) }
-        source.activate()
+        return source
     }
 
-    deinit { source.cancel() }
+    private static func polling(
+        _ home: Home, _ queue: DispatchQueue, _ changed: @escaping @Sendable () -> Void
+    ) -> any DispatchSourceProtocol {
+        let timer = DispatchSource.makeTimerSource(queue: queue)
+        let known = Mutex(Versions(home))
+        timer.setEventHandler {
+            let new = Versions(home)
+            let hasChanged = known.withLock { known in
+                defer { known = new }
+                return known != new
+            }
+            if hasChanged { changed() }
+        }
+        timer.schedule(deadline: .now() + .seconds(1), repeating: .seconds(1))
+        return timer
+    }
+
+    /// What polling compares.
+    private struct Versions: Equatable {
+        let files: HomeStamp
+        let vault: [VaultItemVersion?]
+        let breaker: String
+
+        init(_ home: Home) {
+            files = HomeStamp(home)
+            vault = [.vault, .key].map { (item: VaultItem) in try? home.vault.storage.version(of: item) }
+            var found = stat()
+            let isThere = stat("\(home.path)/breaker.json", &found) == 0
+            breaker = isThere ? "\(found.st_ino) \(found.st_mtim.tv_sec) \(found.st_mtim.tv_nsec)" : ""
+        }
+    }
 
     /// Reads all events. Returns whether one is about a file or folder that is read.
     private static func drain(_ file: Int32) -> Bool {

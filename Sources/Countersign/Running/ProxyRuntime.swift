@@ -26,7 +26,7 @@ package final class ProxyRuntime: Sendable {
     private let control: ControlSocket?
     private let refreshTask: RepeatedTask
     /// Makes changes to the home take effect at once; ``refreshTask`` finds those that it misses.
-    private let watcher: HomeWatcher?
+    private let watcher: HomeWatcher
     /// The CA that issues the certificates of the runtime's own interceptions; nil for the home's.
     package let ownAuthority: InterceptionAuthority?
     private let delegateCredentials: ReplacementCredentials?

@@ -90,8 +90,7 @@ class Handler(LoggingHandler):
         if path.startswith("/git/"):
             return self.git(path[4:])
         if path.startswith("/bytes/"):
-            size = int(path.split("/")[2])
-            return self.reply(200, (BLOCK * (size // len(BLOCK) + 1))[:size], "application/octet-stream")
+            return self.reply_bytes(int(path.split("/")[2]))
         if path.startswith("/chunked/"):
             return self.reply_chunked(int(path.split("/")[2]))
         if path.startswith("/status/"):
@@ -213,6 +212,14 @@ class Handler(LoggingHandler):
 
     def reply_json(self, value):
         self.reply(200, json.dumps(value).encode(), "application/json")
+
+    def reply_bytes(self, size):
+        self.head(200, size, "application/octet-stream")
+        if self.command == "HEAD":
+            return
+        while size > 0:
+            self.wfile.write(BLOCK[: min(size, len(BLOCK))])
+            size -= len(BLOCK)
 
     def reply_chunked(self, size):
         self.head(200, None)

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignTestOrigin
+import CountersignTesting
 import Foundation
 import Synchronization
 import Testing
 
 @testable import Countersign
 
-/// The code of the article "Sign your user in". The first test compares the two; the others run it.
-struct SignInSnippets {
+/// The code of the article "Sign your user in".
+struct SignYourUserInCode {
     private let home: EnrollmentHome
 
     init() throws { home = try EnrollmentHome() }
@@ -77,25 +78,22 @@ struct SignInSnippets {
         }
     }
 
+    func signInAtATestProvider(_ signIns: SignIns) async throws -> FakeIssuer {
+        let issuer = try await FakeIssuer.start()
+        let site = try await FakeSite.start(issuer)
+        let enrollment = try signIns.enrollment(issuer.profile(sites: [site.url]))
+        try await enrollment.signIn(with: .custom(FakeBrowser()))
+        issuer.fail(.token, with: .status(503))
+        return issuer
+    }
+
     // MARK: Tests
 
-    /// Each line of a Swift block in the article, without indentation, has its place in this file, in order.
-    @Test func theArticleShowsThisCode() throws {
-        let article = "\(Tool.repository)/Sources/Countersign/Countersign.docc/SignYourUserIn.md"
-        let own = "\(Tool.repository)/Tests/CountersignTests/SignInSnippets.swift"
-        let code = TextFile.lines(own).map { $0.trimmingCharacters(in: .whitespaces) }
-        let blocks = TextFile.text(article).components(separatedBy: "```swift\n").dropFirst()
-            .compactMap { $0.components(separatedBy: "\n```").first }
-        #expect(blocks.count == 6)
-        for block in blocks {
-            let lines = block.split(separator: "\n", omittingEmptySubsequences: false)
-                .map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.hasPrefix("import ") && !$0.isEmpty }
-            let places = code.indices.filter { code[$0] == lines.first }
-            let isHere = places.contains { place in
-                code[place...].filter { !$0.isEmpty }.prefix(lines.count).elementsEqual(lines)
-            }
-            #expect(isHere, "not in SignInSnippets.swift:\n\(block)")
-        }
+    @Test func aTestProviderSignsInAndFailsWhenItShould() async throws {
+        let signIns = try SignIns(home: URL(filePath: try TemporaryFolder("app").file("home")))
+        _ = try await signInAtATestProvider(signIns)
+        let stored = try #require(try await signIns.all().first)
+        #expect(stored.account == "jdoe@acme.example")
     }
 
     private var browser: SignInAgent { .custom(EnrollmentHome.Browser(home)) }
