@@ -170,6 +170,45 @@ import Testing
         #expect(!result.said.contains("canary"), "\(result.said)")
     }
 
+    /// The provider wants it, and the field still goes with the first request only.
+    @Test func aSecondWindowCanShareTheSessionOfTheFirst() throws {
+        let prefix = "x-ms-aswebauth-handoff-"
+        let mdm = try MDMServer([
+            "/enroll": [
+                .page(
+                    "Enrolment", "",
+                    [
+                        ("Set-Cookie", "first=1; Secure; Path=/"), ("Set-Cookie", "gone=1; Secure; Path=/"),
+                        ("\(prefix)url", "MDM/check"), ("\(prefix)use-ephemeral-session", "false"),
+                        ("\(prefix)include-headers", "true"), ("\(prefix)attach-headers", "\(prefix)token"),
+                        ("\(prefix)token", "canary-handoff"),
+                    ])
+            ],
+            "/check": [
+                .redirect(
+                    to: "MDM/done",
+                    [
+                        ("Set-Cookie", "second=2; Secure; HttpOnly; Path=/"),
+                        ("Set-Cookie", "gone=; Secure; Path=/; Max-Age=0"),
+                    ])
+            ],
+            "/done": [.redirect(to: "msauth://profile_download_complete?continueUrl=MDM%2Fcontinue")],
+            "/continue": [.redirect(to: "msauth://compliance_status?status=4")],
+        ])
+        let result = try enroll(
+            bench(
+                mdm, first: ["msauth://enroll?intuneRedirectUrl=MDM%2Fenroll"], special: ["handoff_hosts": [mdm.host]]))
+        #expect(result.status == 0, "\(result.said)")
+        func cookies(_ path: String) -> [[String]] {
+            mdm.requests(path).map { ($0.fields["cookie"] ?? "").components(separatedBy: "; ").sorted() }
+        }
+        #expect(cookies("/check") == [["first=1", "gone=1"]])
+        #expect(cookies("/continue") == [["first=1", "second=2"]])
+        #expect(mdm.requests("/check").map { $0.fields["\(prefix)token"] } == ["canary-handoff"])
+        #expect(mdm.requests("/done").map { $0.fields["\(prefix)token"] } == [nil])
+        #expect(!result.said.contains("canary"), "\(result.said)")
+    }
+
     /// In each way that a page has.
     @Test(
         arguments: [

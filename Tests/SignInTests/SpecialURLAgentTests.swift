@@ -364,6 +364,48 @@ import Testing
         }
     }
 
+    // MARK: A shared session
+
+    private static func cookies(_ values: [String: String]) -> String {
+        let cookies = values.sorted { $0.key < $1.key }.map { name, value in
+            #"{"name":"\#(name)","value":"\#(value)","domain":"login.example","path":"/","secure":true,"#
+                + #""httpOnly":true,"sameSite":"lax"}"#
+        }
+        return #"{"cookies":[\#(cookies.joined(separator: ","))],"omitted":0,"type":"session"}"#
+    }
+
+    /// The page asks for another browser without asking for a private one.
+    @Test func aSecondWindowWithoutPrivacyHasTheCookiesOfTheFirstAndGivesThemBack() async throws {
+        let switches = "com.example.app:/cb/switch_browser?action_uri=https://mdm.example/p&code=c&state=good"
+        try await run(
+            """
+            say '{"type":"redirect","url":"\(switches)"}'; hear; say '\(Self.cookies(["a": "1", "b": "2"]))'
+            hear; \(Self.ends)
+            """,
+            second: """
+                say '{"type":"redirect","url":"com.example.app:/cb?state=good&code=1"}'; hear
+                say '\(Self.cookies(["b": "2", "c": "3"]))'; closed close
+                """)
+        let main = heard("main")
+        #expect(main.count == 4 && main[1] == #"{"type":"reportSession"}"# && main[3] == #"{"type":"close"}"#)
+        #expect(
+            main[2].hasPrefix(#"{"type":"addCookies","cookies":[{"name":"c","value":"3","#)
+                && main[2].contains(#"{"name":"a","value":"","#) && main[2].hasSuffix(#""expires":1}]}"#), "\(main)")
+        let second = heard("second")
+        #expect(second[0].contains(#""cookies":[{"name":"a","value":"1","#), "\(second)")
+        #expect(second[0].contains(#""reportsSession":true"#))
+    }
+
+    /// Also if a page's headers say that the session is not to be private.
+    @Test func theWindowOfAProfileHasNoCookies() async throws {
+        let log = Log()
+        try await run(
+            "\(Self.installs); hear; say '{\"type\":\"redirect\",\"url\":\"com.example.app:/cb?state=good\"}'; \(Self.ends)",
+            second: "special 'msauth://profileInstalled'; \(Self.ends)", log: log)
+        #expect(heard("main").dropFirst() == [Self.authorize, #"{"type":"close"}"#])
+        #expect(!heard("second")[0].contains("cookies") && !heard("second")[0].contains("reportsSession"))
+    }
+
     // MARK: Headers
 
     private final class Doors: Sendable {

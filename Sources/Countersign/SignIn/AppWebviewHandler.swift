@@ -131,7 +131,8 @@ extension AuthenticationSession {
     fileprivate init(_ session: AuthenticationSessionRequest) {
         self.init(
             url: session.url.description, headers: AdditionalHeader.values(session.headers),
-            installsProfile: session.purpose == .installProfile, callbackScheme: session.callbackScheme)
+            installsProfile: session.purpose == .installProfile, callbackScheme: session.callbackScheme,
+            isEphemeral: session.isEphemeral)
     }
 }
 
@@ -169,7 +170,7 @@ extension CountersignDeviceManagement.WebviewAction {
                         AuthenticationSessionRequest(
                             try EndpointURL(session.url, "url", .secureOrLoopback), headers: fields(session.headers),
                             purpose: session.installsProfile ? .installProfile : .unknown,
-                            callbackScheme: session.callbackScheme.lowercased()))
+                            callbackScheme: session.callbackScheme.lowercased(), isEphemeral: session.isEphemeral))
                 case .openExternalBrowser(let url, let keepsView): .openExternalBrowser(url, keepsView: keepsView)
                 case .complete(let url): .complete(url)
                 case .fail(let reason, let hint): .fail(DeviceManagementError(.enrollmentFailed, reason, hint: hint))

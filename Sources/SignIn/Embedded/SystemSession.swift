@@ -8,7 +8,7 @@ import CountersignOAuth
 import Dispatch
 import Synchronization
 
-/// A second window, with a session of its own that it forgets, for pages to which device management sends a person.
+/// A second window, with a session of its own that it forgets or with that of the first, for pages to which device management sends a person.
 struct SystemSession: Sendable {
     let environment: [String: String]
     let page: SignInPage
@@ -16,20 +16,28 @@ struct SystemSession: Sendable {
     let door: EmbeddedAgent.Door?
     let installer: (any ProfileInstalling)?
     let signIn: String
+    /// The session of the sign-in's window.
+    let loan: SessionLoan
     let closingLimit: DispatchTimeInterval
 
     /// Shows the page, and returns the URL with the callback's scheme to which the window was sent. Cancelling the task
     /// closes the window.
     func run(_ request: AuthenticationSessionRequest) async throws -> String {
+        var taken: SessionLoan.Report?
+        if !request.isEphemeral {
+            taken = await loan.take()
+            guard let taken else { throw CancellationError() }
+            reportOmitted(taken)
+        }
         var words = [try WebViewProgram.path(in: environment)]
         let isPlain = origins.contains { $0.scheme == .http }
         if let door, !isPlain { words += ["--ca-bundle", door.bundle] }
         if isPlain { words.append("--loopback-http") }
         let view = try WebViewProcess(words, environment: environment)
-        let profiles = ProfileQueue()
+        let (profiles, shared) = (ProfileQueue(), taken)
         let result: Result<String, any Error> = await withTaskCancellationHandler {
             do {
-                return .success(try await events(view, request, isPlain ? nil : door?.proxy, profiles))
+                return .success(try await events(view, request, isPlain ? nil : door?.proxy, shared, profiles))
             } catch {
                 return .failure(error)
             }
@@ -43,7 +51,14 @@ struct SystemSession: Sendable {
         return try result.get()
     }
 
-    private func opening(_ request: AuthenticationSessionRequest, _ proxy: Secret?) -> WebViewOpening {
+    private func reportOmitted(_ report: SessionLoan.Report) {
+        guard report.omitted > 0 else { return }
+        page.report(.unavailable("\(report.omitted) cookies are too many or too large to pass to the other window"))
+    }
+
+    private func opening(
+        _ request: AuthenticationSessionRequest, _ proxy: Secret?, _ shared: SessionLoan.Report?
+    ) -> WebViewOpening {
         var opening = WebViewOpening(
             url: request.url.description, redirectURIs: [page.redirect.text] + page.redirect.switchBrowserURIs,
             allowedOrigins: origins.map(\.pageOrigin),
@@ -52,13 +67,16 @@ struct SystemSession: Sendable {
         opening.title = request.purpose == .installProfile ? "Install a profile from \(host)" : "Continue at \(host)"
         opening.proxy = proxy
         opening.headers = request.headers
+        opening.cookies = shared?.cookies ?? []
+        opening.reportsSession = shared != nil
         opening.specialURLs = true
         opening.profileDownloads = request.purpose == .installProfile
         return opening
     }
 
     private func events(
-        _ view: WebViewProcess, _ request: AuthenticationSessionRequest, _ proxy: Secret?, _ profiles: ProfileQueue
+        _ view: WebViewProcess, _ request: AuthenticationSessionRequest, _ proxy: Secret?,
+        _ shared: SessionLoan.Report?, _ profiles: ProfileQueue
     ) async throws -> String {
         var callback: String?
         while true {
@@ -73,7 +91,7 @@ struct SystemSession: Sendable {
                     throw SignInError.protocolFault(error.reason)
                 }
                 switch event {
-                case .ready(WebViewEvent.protocolVersion): view.send(.open(opening(request, proxy)))
+                case .ready(WebViewEvent.protocolVersion): view.send(.open(opening(request, proxy, shared)))
                 case .ready(let version): throw SignInError.protocolFault("its version is \(version)")
                 case .specialURL(let url), .redirect(let url):
                     guard callback == nil else { break }
@@ -84,6 +102,11 @@ struct SystemSession: Sendable {
                     callback = url
                     view.send(.close)
                     view.kill(after: closingLimit)
+                case .session(let cookies, let omitted):
+                    guard let shared else { break }
+                    let report = SessionLoan.Report(cookies: cookies, omitted: omitted)
+                    reportOmitted(report)
+                    loan.giveBack(report, taken: shared)
                 case .profile(_, let content): deliver(content, to: view, profiles)
                 case .closed(let reason):
                     if [.cancel, .timeLimit, .inputEnded].contains(reason) { profiles.end() }

@@ -13,6 +13,8 @@ package struct OpenRequest: Equatable, Sendable {
     /// Stored before the first load.
     package var cookies: [Cookie] = []
     package var captureCookies: CookieSelection?
+    /// The session's cookies are reported as `session` at the end, unless the sign-in is cancelled.
+    package var reportsSession = false
     /// `http://[user:password@]host:port` on loopback. Everything goes through it. Without it, the connections are
     /// direct, whatever the system's settings are.
     package var proxy: String?
@@ -38,7 +40,7 @@ package struct OpenRequest: Equatable, Sendable {
 extension OpenRequest: Codable {
     private enum Key: String, CodingKey, CaseIterable {
         case type, url, redirectURIs, allowedOrigins, timeLimitSeconds, headers, cookies, captureCookies, proxy
-        case dataFolder, title, userAgent, pageMessages, specialURLs, profileDownloads
+        case reportsSession, dataFolder, title, userAgent, pageMessages, specialURLs, profileDownloads
     }
 
     package init(from decoder: any Decoder) throws {
@@ -50,6 +52,7 @@ extension OpenRequest: Codable {
         headers = try members.decodeIfPresent([String: String].self, forKey: .headers) ?? [:]
         cookies = try members.decodeIfPresent([Cookie].self, forKey: .cookies) ?? []
         captureCookies = try members.decodeIfPresent(CookieSelection.self, forKey: .captureCookies)
+        reportsSession = try members.decodeIfPresent(Bool.self, forKey: .reportsSession) ?? false
         proxy = try members.decodeIfPresent(String.self, forKey: .proxy)
         dataFolder = try members.decodeIfPresent(String.self, forKey: .dataFolder)
         title = try members.decodeIfPresent(String.self, forKey: .title)
@@ -68,6 +71,7 @@ extension OpenRequest: Codable {
         if !headers.isEmpty { try members.encode(headers, forKey: .headers) }
         if !cookies.isEmpty { try members.encode(cookies, forKey: .cookies) }
         try members.encodeIfPresent(captureCookies, forKey: .captureCookies)
+        if reportsSession { try members.encode(true, forKey: .reportsSession) }
         try members.encodeIfPresent(proxy, forKey: .proxy)
         try members.encodeIfPresent(dataFolder, forKey: .dataFolder)
         try members.encodeIfPresent(title, forKey: .title)

@@ -7,6 +7,7 @@ package struct SignIn: Equatable, Sendable {
     package let timeLimit: Duration
     package let cookies: [Cookie]
     package let captureCookies: CookieSelection?
+    package let reportsSession: Bool
     package let proxy: ProxyAddress?
     package let dataFolder: String?
     package let title: String
@@ -24,16 +25,13 @@ package struct SignIn: Equatable, Sendable {
         }
         timeLimit = request.timeLimit
         let hosts = policy.allowedOrigins.map(\.host)
-        guard request.cookies.count <= Limits.cookies else { throw ProtocolError("'cookies' has too many members") }
-        for cookie in request.cookies {
-            try cookie.checkSyntax()
-            guard hosts.contains(where: cookie.isSent) else { throw ProtocolError("a cookie is for another host") }
-        }
+        try SessionCookies.check(request.cookies, for: hosts)
         cookies = request.cookies
         if let selection = request.captureCookies, !hosts.contains(selection.host) {
             throw ProtocolError("'captureCookies.host' is not the host of an allowed origin")
         }
         captureCookies = request.captureCookies
+        reportsSession = request.reportsSession
         if let text = request.proxy { proxy = try ProxyAddress(text) } else { proxy = nil }
         if let folder = request.dataFolder {
             guard folder.hasPrefix("/"), !folder.utf8.contains(0) else {

@@ -41,7 +41,10 @@ final class Program {
         isEnding = true
         guard let window, reason != .cancel else { return closed(reason) }
         window.hide()
-        window.captureCookies(always: true) { [self] in closed(reason) }
+        window.captureCookies(always: true) { [self] in
+            guard window.signIn.reportsSession else { return closed(reason) }
+            window.reportSession { [self] in closed(reason) }
+        }
         // WebKit's network process may be gone and never answer.
         after(.seconds(5)) { [self] in closed(reason) }
     }
@@ -95,6 +98,11 @@ final class Program {
         case .answerMessage(let id, let answer):
             try PageMessagePolicy.checkAnswer(answer)
             try opened().answer(id: id, answer)
+        case .reportSession: try opened().reportSession()
+        case .addCookies(let cookies):
+            let window = try opened()
+            try SessionCookies.check(cookies, for: window.hosts)
+            window.add(cookies)
         case .showMessage(let text):
             try opened().showMessage(String(text.prefix(Limits.messageCharacters)))
         case .cancel: end(.cancel)

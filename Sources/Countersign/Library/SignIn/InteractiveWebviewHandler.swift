@@ -170,14 +170,19 @@ public struct AuthenticationSession: Equatable, Sendable {
     public var installsProfile: Bool
     /// The scheme of the URL that ends the session and becomes the window's next navigation.
     public var callbackScheme: String
+    /// Whether the window has a session of its own, which is forgotten. Otherwise it has the cookies of the sign-in's
+    /// window. A session that installs a profile is always ephemeral.
+    public var isEphemeral: Bool
 
     /// A page, with the draft's callback scheme unless another one is given.
     public init(
-        url: String, headers: [String: String] = [:], installsProfile: Bool = false, callbackScheme: String = "msauth"
+        url: String, headers: [String: String] = [:], installsProfile: Bool = false, callbackScheme: String = "msauth",
+        isEphemeral: Bool = true
     ) {
         self.url = url
         self.headers = headers
         self.installsProfile = installsProfile
         self.callbackScheme = callbackScheme
+        self.isEphemeral = isEphemeral
     }
 }
