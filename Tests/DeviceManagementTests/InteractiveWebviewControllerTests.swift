@@ -146,19 +146,21 @@ private final class ScriptedHandler: InteractiveWebviewHandler {
         #expect(handler.called == [])
     }
 
-    @Test func theHeadersOfTheLastResponseCount() async throws {
+    @Test func theHeadersOfTheResponseBeforeTheURLCount() async throws {
         let handler = ScriptedHandler(.init(wantsToken: false))
         let controller = InteractiveWebviewController(handler, try Enrolment.rules())
         let origin = try Origin(url: "https://mdm.example")
         let first = ResponseHeaders([
             (name: "X-Install-Url", value: "https://mdm.example/p"), (name: "X-Intune-AuthToken", value: "T"),
         ])
-        #expect(await controller.responseReceived(first, from: origin) == .noop)
+        let response = PageResponse(origin: origin, status: 200, headers: first)
+        #expect(await controller.responseReceived(response) == .noop)
         #expect(
-            try await controller.action(for: "msauth://installProfile")
+            try await controller.action(for: "msauth://installProfile", after: response)
                 == Enrolment.session("https://mdm.example/p", [AdditionalHeader("X-Intune-AuthToken", "T")]))
-        _ = await controller.responseReceived(ResponseHeaders(), from: origin)
-        #expect(await controller.action(for: "msauth://installProfile").failure == .malformed)
+        let empty = PageResponse(origin: origin, status: 200, headers: ResponseHeaders())
+        _ = await controller.responseReceived(empty)
+        #expect(await controller.action(for: "msauth://installProfile", after: empty).failure == .malformed)
         #expect(handler.called == ["response", "action", "response", "action"])
     }
 

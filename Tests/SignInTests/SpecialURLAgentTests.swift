@@ -413,9 +413,11 @@ import Testing
         let closings = Mutex(0)
 
         func send(_ fields: [(name: String, value: String)], from host: String) {
+            let status = fields.contains { $0.name == "Location" } ? 302 : 200
             feed.withLock { $0 }?.received(
-                .init(
-                    origin: Origin(scheme: .https, host: host, port: 443), headers: ResponseHeaders(fields)))
+                PageResponse(
+                    origin: Origin(scheme: .https, host: host, port: 443), status: status,
+                    headers: ResponseHeaders(fields)))
         }
     }
 
@@ -492,6 +494,21 @@ import Testing
         #expect(second.contains("127.0.0.1:2"))
         #expect(TextFile.lines(folder.file("seen"))[0].contains("127.0.0.1:1"))
         #expect(doors.closings.withLock { $0 } == 1)
+    }
+
+    /// Another page of the window was on its way already.
+    @Test func theHeadersOfTheRedirectToTheURLDecide() async throws {
+        try await run("say '{\"type\":\"specialURL\",\"url\":\"msauth://installProfile?a=b\"}'") { doors in
+            doors.send(
+                [
+                    ("Location", "msauth://installProfile?a=b"), ("X-Install-Url", "https://mdm.example/right"),
+                    ("X-Intune-AuthToken", "secret"),
+                ], from: "mdm.example")
+            doors.send(
+                [("X-Install-Url", "https://mdm.example/wrong"), ("X-Intune-AuthToken", "wrong")], from: "mdm.example")
+        }
+        #expect(second.contains(#""url":"https://mdm.example/right""#), "\(second)")
+        #expect(second.contains(#""headers":{"X-Intune-AuthToken":"secret"}"#), "\(second)")
     }
 
     @Test func handoffHeadersOpenTheSecondWindow() async throws {

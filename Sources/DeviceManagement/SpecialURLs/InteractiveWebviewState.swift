@@ -11,7 +11,7 @@ package struct InteractiveWebviewState: Equatable, Sendable {
     package var brtAttemptCount = 0
     /// Whether one was obtained.
     package var brtAcquired = false
-    /// Those of the response before the special URL. If a redirect led to it, that is the redirect.
+    /// Those of the response that led to the special URL: a redirect to it, else the page's.
     package var responseHeaders = ResponseHeaders()
     /// Whose response that was; nil if there was none.
     package var responder: Origin?

@@ -19,8 +19,9 @@ final class SpecialURLFlow: Sendable {
     }
 
     private enum Input: Sendable {
-        case response(ResponseFeed.Response)
-        case special(String)
+        case response(PageResponse)
+        /// With the response that has led to the URL.
+        case special(String, after: PageResponse?)
         case callback(String, session: Int)
         case sessionFailed(any Error, session: Int)
     }
@@ -42,6 +43,8 @@ final class SpecialURLFlow: Sendable {
     private let counts = Mutex<(urls: Int, repetitions: Int, external: Int)>((0, 0, 0))
     /// Whether the sign-in has its result. What was reported before and is not carried out yet, is not any more.
     private let isOver = Mutex(false)
+    /// The responses to the window's own pages.
+    private let responses = Mutex(PageResponses())
     /// The page of the second window that is open.
     private let openPage = Mutex<String?>(nil)
 
@@ -84,11 +87,14 @@ final class SpecialURLFlow: Sendable {
             counts.urls += 1
             return counts.urls
         }
-        if count <= Self.maximumURLs + 1 { input.yield(.special(url)) }
+        // Now, because the window may get other responses before the URL's turn comes.
+        let cause = responses.withLock { $0.cause(of: url) }
+        if count <= Self.maximumURLs + 1 { input.yield(.special(url, after: cause)) }
     }
 
-    func received(_ response: ResponseFeed.Response) {
+    func received(_ response: PageResponse) {
         guard origins.contains(response.origin) else { return }
+        responses.withLock { $0.add(response) }
         input.yield(.response(response))
     }
 
@@ -103,8 +109,8 @@ final class SpecialURLFlow: Sendable {
         for await input in inputs where !isOver.withLock({ $0 }) {
             switch input {
             case .response(let response):
-                await perform(await controller.responseReceived(response.headers, from: response.origin), view)
-            case .special(let url): await decide(url, view)
+                await perform(await controller.responseReceived(response), view)
+            case .special(let url, let cause): await decide(url, after: cause, view)
             case .callback(let url, let number):
                 guard session.withLock({ $0.number }) == number else { break }
                 sessionEnded()
@@ -126,13 +132,13 @@ final class SpecialURLFlow: Sendable {
 
     // MARK: Actions
 
-    private func decide(_ url: String, _ view: View) async {
+    private func decide(_ url: String, after cause: PageResponse?, _ view: View) async {
         guard counts.withLock({ $0.urls }) <= Self.maximumURLs else { return view.fail(Self.tooMany) }
         let special = try? SpecialURL(url)
         let kind = isSpecial(url) ? "switch_browser" : "\(url.prefix { $0 != ":" }): (malformed)"
         page.report(.specialURL(special?.subject ?? PageText.printable(kind)))
         let before = await controller.state
-        let action = await controller.action(for: url)
+        let action = await controller.action(for: url, after: cause)
         let state = await controller.state
         if state.brtAttemptCount > before.brtAttemptCount, !state.brtAcquired {
             page.report(.unavailable("there is no refresh token of the broker"))
@@ -238,7 +244,9 @@ final class SpecialURLFlow: Sendable {
     /// The next navigation of the window, which a second window has led to.
     private func navigate(to url: String, _ view: View) async {
         if rules.redirect.query(of: url) != nil { return view.redirected(url) }
-        if isSpecial(url) || (try? SpecialURL(url)) != .some(nil) { return await decide(url, view) }
+        if isSpecial(url) || (try? SpecialURL(url)) != .some(nil) {
+            return await decide(url, after: responses.withLock { $0.cause(of: url) }, view)
+        }
         guard let target = try? EndpointURL(String(url.prefix { $0 != "#" }), "the callback", rules.transport) else {
             return page.report(.navigationRefused(url: "", reason: "it cannot be used"))
         }
