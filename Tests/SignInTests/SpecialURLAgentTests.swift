@@ -253,6 +253,58 @@ import Testing
         #expect(heard("main").dropFirst() == [#"{"type":"cancel"}"#])
     }
 
+    private static let enrolled = "special 'msauth://in_app_enrollment_complete?status=success'"
+
+    /// The window's events go on while the broker works.
+    @Test(.timeLimit(.minutes(2))) func aClosedWindowCancelsTheBroker() async throws {
+        let asked = folder.file("asked")
+        let wasCancelled = Mutex(false)
+        let note: @Sendable () -> Void = { wasCancelled.withLock { $0 = true } }
+        let error = await #expect(throws: SignInError.self) {
+            try await run(
+                "\(Self.enrolled); while [ ! -e \(asked) ]; do sleep 0.05; done; \(Self.enrolled); closed window"
+            ) {
+                $0.broker = {
+                    _ = FileManager.default.createFile(atPath: asked, contents: nil)
+                    do {
+                        try await Task.sleep(for: .seconds(86_400))
+                    } catch {
+                        note()
+                        throw error
+                    }
+                }
+            }
+        }
+        #expect(error?.detail.contains("the window was closed") == true && wasCancelled.withLock { $0 })
+    }
+
+    @Test func theSignInIsRepeatedOnceAfterABrokerThatFails() async throws {
+        let calls = Mutex(0)
+        let log = Log()
+        let fail: @Sendable () async throws -> Void = {
+            calls.withLock { $0 += 1 }
+            throw DeviceManagementError(.brokerRequired, "it has no account")
+        }
+        let error = await #expect(throws: DeviceManagementError.self) {
+            try await run("\(Self.enrolled); hear; \(Self.enrolled); \(Self.ends)", log: log) { $0.broker = fail }
+        }
+        #expect(error?.detail.contains("again and again") == true && calls.withLock { $0 } == 1)
+        #expect(heard("main").dropFirst() == [Self.authorize, #"{"type":"cancel"}"#])
+        #expect(
+            log.events.contains(
+                .unavailable("the identity broker does not go on with the sign-in: it has no account")))
+    }
+
+    @Test func aPersonWhoCancelsInTheBrokerEndsTheSignIn() async throws {
+        let error = await #expect(throws: DeviceManagementError.self) {
+            try await run("\(Self.enrolled); \(Self.ends)") {
+                $0.broker = { throw SignInError(.cancelled, "no account was chosen") }
+            }
+        }
+        #expect(error?.detail == "no account was chosen")
+        #expect(heard("main").dropFirst() == [#"{"type":"cancel"}"#])
+    }
+
     // MARK: The second window
 
     private static let installs =
@@ -424,7 +476,9 @@ import Testing
     /// Shows a page to a main window that runs `main` after the proxy has seen `responses`.
     @discardableResult
     private func run(
-        _ main: String, failing detail: String = "closed", after responses: @escaping @Sendable (Doors) -> Void
+        _ main: String, failing detail: String = "closed",
+        handler: (@Sendable (any InteractiveWebviewHandler) -> any InteractiveWebviewHandler)? = nil,
+        after responses: @escaping @Sendable (Doors) -> Void
     ) async throws -> Doors {
         let doors = Doors()
         let go = folder.file("go")
@@ -452,6 +506,7 @@ import Testing
                 "special_urls": {"hosts": ["mdm.example"], "handoff_hosts": ["mdm.example"]}}
                 """.utf8))
         var support = SpecialURLSupport(try #require(profile.specialURLs), signIn: "work")
+        support.handler = handler
         support.openDoors = { origins, feed in
             #expect(origins.map(\.host) == ["login.example", "mdm.example"])
             doors.feed.withLock { $0 = feed }
@@ -494,6 +549,35 @@ import Testing
         #expect(second.contains("127.0.0.1:2"))
         #expect(TextFile.lines(folder.file("seen"))[0].contains("127.0.0.1:1"))
         #expect(doors.closings.withLock { $0 } == 1)
+    }
+
+    /// Holds the first response until it is released.
+    private final class SlowHandler: InteractiveWebviewHandler {
+        let own: any InteractiveWebviewHandler
+        let gate: DispatchSemaphore
+
+        init(own: any InteractiveWebviewHandler, gate: DispatchSemaphore) { (self.own, self.gate) = (own, gate) }
+
+        func responseReceived(_ headers: ResponseHeaders) {
+            gate.wait()
+            gate.signal()
+        }
+
+        func viewAction(forSpecialURL url: String, state: InteractiveWebviewState) -> WebviewAction { .noop }
+
+        func openSystemWebview(_ request: AuthenticationSessionRequest) async throws -> String { "" }
+
+        func openExternalBrowser(_ url: String) async throws {}
+    }
+
+    @Test func responsesWithoutEndEndTheSignIn() async throws {
+        let gate = DispatchSemaphore(value: 0)
+        try await run(
+            "", failing: "without end", handler: { SlowHandler(own: $0, gate: gate) },
+            after: { doors in
+                for _ in 0..<(2 * SpecialURLFlow.maximumInputs) { doors.send([], from: "mdm.example") }
+                gate.signal()
+            })
     }
 
     /// Another page of the window was on its way already.

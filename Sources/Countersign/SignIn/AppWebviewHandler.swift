@@ -48,6 +48,8 @@ struct AppWebviewHandler: CountersignDeviceManagement.InteractiveWebviewHandler 
         }
     }
 
+    func continuesInView(after error: any Error) -> Bool { own.continuesInView(after: error) }
+
     func viewAction(forSpecialURL url: String, state: State) -> Action {
         let proposed = own.viewAction(forSpecialURL: url, state: state)
         let offered = Countersign.WebviewAction(proposed)

@@ -44,13 +44,16 @@ package actor InteractiveWebviewController {
             state.deviceIdentifier = identifier
         }
         if let error = await acquireToken(special) { return .fail(error) }
-        guard handler.shouldRetryInBroker(for: special, state) else {
+        guard state.brokerFailure == nil, handler.shouldRetryInBroker(for: special, state) else {
             return handler.viewAction(forSpecialURL: url, state: state)
         }
         do {
             try await handler.retryInBroker(for: special, state)
         } catch {
-            return .fail(failure(error))
+            let failure = failure(error)
+            guard !Task.isCancelled, handler.continuesInView(after: error) else { return .fail(failure) }
+            state.brokerFailure = failure
+            return handler.viewAction(forSpecialURL: url, state: state)
         }
         state.isTransferredToBroker = true
         handler.dismissView()

@@ -19,6 +19,8 @@ package struct InteractiveWebviewState: Equatable, Sendable {
     package var deviceIdentifier: String?
     /// Whether the broker goes on with the sign-in.
     package var isTransferredToBroker = false
+    /// Why the broker has not gone on with the sign-in.
+    package var brokerFailure: DeviceManagementError?
 
     package init() {}
 }

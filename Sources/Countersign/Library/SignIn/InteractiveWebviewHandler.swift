@@ -30,7 +30,8 @@ public protocol InteractiveWebviewHandler: Sendable {
 
     /// Lets the broker go on with the sign-in, and returns when it has the tokens. The window closes then. `proposed`
     /// asks the broker of the machine, and is the default; it throws if there is none. If your program does not call
-    /// it, the sign-in ends with the code `signInCancelled`, because it goes on elsewhere. An error ends it.
+    /// it, the sign-in ends with the code `signInCancelled`, because it goes on elsewhere. After an error the
+    /// sign-in is repeated in the window, once; a cancellation ends it.
     func retryInBroker(
         for url: String, _ state: InteractiveWebviewState, proposed: @Sendable () async throws -> Void
     ) async throws
