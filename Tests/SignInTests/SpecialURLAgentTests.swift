@@ -56,7 +56,9 @@ import Testing
         var support = SpecialURLSupport(try #require(profile.specialURLs), signIn: "work")
         change(&support)
         let agent = EmbeddedAgent(
-            environment: ["COUNTERSIGN_WEBVIEW": path, "PATH": "/usr/bin:/bin"], specialURLs: support)
+            environment: [
+                "COUNTERSIGN_WEBVIEW": path, "PATH": "/usr/bin:/bin", "XDG_RUNTIME_DIR": folder.path,
+            ], specialURLs: support)
         let page = SignInPage(
             url: try EndpointURL("https://login.example/authorize?state=good", "page"),
             redirect: try RedirectURI("com.example.app:/cb"),
@@ -330,12 +332,46 @@ import Testing
         }
         #expect(heard("main").dropFirst() == [Self.authorize, #"{"type":"close"}"#])
         let second = heard("second")
-        #expect(second[0].contains(#""profileDownloads":true"#) && second[0].contains(#""specialURLs":true"#))
+        #expect(second[0].contains(#""profileFolder":""#) && second[0].contains(#""specialURLs":true"#))
         #expect(second.last == #"{"type":"close"}"# && second.count == 4)
         #expect(second.contains(#"{"type":"showMessage","text":"The profile was installed. <plist/> for work"}"#))
         #expect(log.events.contains(.profileInstalled("<plist/> for work")))
         #expect(log.events.contains(.sessionOpened(url: "https://mdm.example/p", installsProfile: true)))
         #expect(log.events.contains(.sessionEnded))
+    }
+
+    /// The window's process has ended in the middle of a download.
+    @Test func aWindowThatDiesLeavesNoFile() async throws {
+        let error = await #expect(throws: SignInError.self) {
+            try await run(
+                "\(Self.installs); hear; closed cancel",
+                second: """
+                    folder=$(printf '%s' "$line" | sed 's/.*"profileFolder":"\\([^"]*\\)".*/\\1/')
+                    stat -c '%a %F' "$folder" > \(folder.file("mode")); echo part > "$folder/profile-1"; exit 7
+                    """)
+        }
+        #expect(error?.detail == "the second window ended unexpectedly")
+        #expect(TextFile.lines(folder.file("mode")) == ["700 directory"])
+        #expect(try deliveries() == [])
+    }
+
+    /// What a process that was killed has left goes with the next profile; what is in use stays.
+    @Test func anAbandonedFolderIsRemoved() throws {
+        let environment = ["XDG_RUNTIME_DIR": folder.path]
+        let used = try DeliveryFolder(environment)
+        let abandoned = folder.file("countersign-profile-abcdef")
+        try FileManager.default.createDirectory(atPath: abandoned, withIntermediateDirectories: false)
+        for name in ["lock", "profile-1"] {
+            _ = FileManager.default.createFile(atPath: "\(abandoned)/\(name)", contents: nil)
+        }
+        let next = try DeliveryFolder(environment)
+        #expect(try deliveries().sorted() == [used, next].map { $0.path.split(separator: "/").last ?? "" }.sorted())
+        #expect(FileManager.default.fileExists(atPath: used.path + "/lock"))
+    }
+
+    private func deliveries() throws -> [Substring] {
+        try FileManager.default.contentsOfDirectory(atPath: folder.path)
+            .filter { $0.hasPrefix("countersign-profile-") }.map { $0[...] }
     }
 
     @Test(arguments: [true, false])
@@ -609,7 +645,7 @@ import Testing
         }
         #expect(second.contains(#""url":"https://mdm.example/install""#), "\(second)")
         #expect(second.contains(#""headers":{"x-ms-aswebauth-handoff-token":"secret"}"#), "\(second)")
-        #expect(second.contains(#""profileDownloads":true"#))
+        #expect(second.contains(#""profileFolder":""#))
         #expect(TextFile.lines(folder.file("seen")).count == 2)
     }
 

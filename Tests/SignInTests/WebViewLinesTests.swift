@@ -75,7 +75,8 @@ import Testing
         ]
         large.captureCookies = WebViewCookieSelection(host: "login.example", names: ["SID", "KEY"])
         large.pageMessages = PageMessageRules(origins: ["https://login.example"], types: ["NameCallback"])
-        (large.reportsSession, large.specialURLs, large.profileDownloads) = (true, true, true)
+        (large.reportsSession, large.specialURLs) = (true, true)
+        large.profileFolder = "/run/user/1000/profiles"
         let commands: [WebViewCommand] = [
             .open(small), .open(large), .answerMessage(id: 7, answer: #"{"callbacks":[]}"#),
             .load(url: Self.page + "next", headers: []),

@@ -33,11 +33,12 @@ struct SystemSession: Sendable {
         let isPlain = origins.contains { $0.scheme == .http }
         if let door, !isPlain { words += ["--ca-bundle", door.bundle] }
         if isPlain { words.append("--loopback-http") }
+        let folder = request.purpose == .installProfile ? try DeliveryFolder(environment) : nil
         let view = try WebViewProcess(words, environment: environment)
         let (profiles, shared) = (ProfileQueue(), taken)
         let result: Result<String, any Error> = await withTaskCancellationHandler {
             do {
-                return .success(try await events(view, request, isPlain ? nil : door?.proxy, shared, profiles))
+                return .success(try await events(view, request, isPlain ? nil : door?.proxy, shared, folder?.path, profiles))
             } catch {
                 return .failure(error)
             }
@@ -48,6 +49,8 @@ struct SystemSession: Sendable {
         }
         profiles.end()
         _ = await view.end()
+        // Not before, because the window writes there.
+        folder?.remove()
         return try result.get()
     }
 
@@ -57,7 +60,7 @@ struct SystemSession: Sendable {
     }
 
     private func opening(
-        _ request: AuthenticationSessionRequest, _ proxy: Secret?, _ shared: SessionLoan.Report?
+        _ request: AuthenticationSessionRequest, _ proxy: Secret?, _ shared: SessionLoan.Report?, _ folder: String?
     ) -> WebViewOpening {
         var opening = WebViewOpening(
             url: request.url.description, redirectURIs: [page.redirect.text] + page.redirect.switchBrowserURIs,
@@ -70,13 +73,13 @@ struct SystemSession: Sendable {
         opening.cookies = shared?.cookies ?? []
         opening.reportsSession = shared != nil
         opening.specialURLs = true
-        opening.profileDownloads = request.purpose == .installProfile
+        opening.profileFolder = folder
         return opening
     }
 
     private func events(
         _ view: WebViewProcess, _ request: AuthenticationSessionRequest, _ proxy: Secret?,
-        _ shared: SessionLoan.Report?, _ profiles: ProfileQueue
+        _ shared: SessionLoan.Report?, _ folder: String?, _ profiles: ProfileQueue
     ) async throws -> String {
         var callback: String?
         while true {
@@ -91,7 +94,7 @@ struct SystemSession: Sendable {
                     throw SignInError.protocolFault(error.reason)
                 }
                 switch event {
-                case .ready(WebViewEvent.protocolVersion): view.send(.open(opening(request, proxy, shared)))
+                case .ready(WebViewEvent.protocolVersion): view.send(.open(opening(request, proxy, shared, folder)))
                 case .ready(let version): throw SignInError.protocolFault("its version is \(version)")
                 case .specialURL(let url), .redirect(let url):
                     guard callback == nil else { break }

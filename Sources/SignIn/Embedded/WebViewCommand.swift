@@ -78,8 +78,8 @@ struct WebViewOpening: Equatable, Sendable {
     var headers: [AdditionalHeader] = []
     /// URLs with a scheme of device management are reported.
     var specialURLs = false
-    /// Configuration profiles are delivered.
-    var profileDownloads = false
+    /// Configuration profiles are delivered through this folder.
+    var profileFolder: String?
 
     fileprivate var members: [(String, JSONValue.Content)] {
         var members: [(String, JSONValue.Content)] = [
@@ -106,7 +106,7 @@ struct WebViewOpening: Equatable, Sendable {
         }
         members += WebViewCommand.members(headers)
         if specialURLs { members.append(("specialURLs", .bool(true))) }
-        if profileDownloads { members.append(("profileDownloads", .bool(true))) }
+        if let profileFolder { members.append(("profileFolder", .string(profileFolder))) }
         return members
     }
 

@@ -26,8 +26,9 @@ package struct OpenRequest: Equatable, Sendable {
     package var pageMessages: PageMessageRules?
     /// URLs with a scheme of device enrolment are reported as `specialURL`.
     package var specialURLs = false
-    /// Configuration profiles are downloaded, and reported as `profile`.
-    package var profileDownloads = false
+    /// An absolute path of a folder through which configuration profiles are downloaded and reported as `profile`; if
+    /// absent, they are refused. The caller removes it.
+    package var profileFolder: String?
 
     package init(url: String, redirectURIs: [String], allowedOrigins: [String], timeLimit: Duration) {
         self.url = url
@@ -40,7 +41,7 @@ package struct OpenRequest: Equatable, Sendable {
 extension OpenRequest: Codable {
     private enum Key: String, CodingKey, CaseIterable {
         case type, url, redirectURIs, allowedOrigins, timeLimitSeconds, headers, cookies, captureCookies, proxy
-        case reportsSession, dataFolder, title, userAgent, pageMessages, specialURLs, profileDownloads
+        case reportsSession, dataFolder, title, userAgent, pageMessages, specialURLs, profileFolder
     }
 
     package init(from decoder: any Decoder) throws {
@@ -59,7 +60,7 @@ extension OpenRequest: Codable {
         userAgent = try members.decodeIfPresent(String.self, forKey: .userAgent)
         pageMessages = try members.decodeIfPresent(PageMessageRules.self, forKey: .pageMessages)
         specialURLs = try members.decodeIfPresent(Bool.self, forKey: .specialURLs) ?? false
-        profileDownloads = try members.decodeIfPresent(Bool.self, forKey: .profileDownloads) ?? false
+        profileFolder = try members.decodeIfPresent(String.self, forKey: .profileFolder)
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -78,6 +79,6 @@ extension OpenRequest: Codable {
         try members.encodeIfPresent(userAgent, forKey: .userAgent)
         try members.encodeIfPresent(pageMessages, forKey: .pageMessages)
         if specialURLs { try members.encode(true, forKey: .specialURLs) }
-        if profileDownloads { try members.encode(true, forKey: .profileDownloads) }
+        try members.encodeIfPresent(profileFolder, forKey: .profileFolder)
     }
 }

@@ -13,7 +13,8 @@ package struct SignIn: Equatable, Sendable {
     package let title: String
     package let userAgent: String?
     package let pageMessages: PageMessagePolicy?
-    package let deliversProfiles: Bool
+    /// Nil if no profiles are delivered.
+    package let profileFolder: String?
 
     /// - Parameter permitsLoopbackHTTP: Whether allowed origins may be `http://` on loopback.
     package init(_ request: OpenRequest, permitsLoopbackHTTP: Bool = false) throws(ProtocolError) {
@@ -33,9 +34,10 @@ package struct SignIn: Equatable, Sendable {
         captureCookies = request.captureCookies
         reportsSession = request.reportsSession
         if let text = request.proxy { proxy = try ProxyAddress(text) } else { proxy = nil }
-        if let folder = request.dataFolder {
+        for (name, folder) in [("dataFolder", request.dataFolder), ("profileFolder", request.profileFolder)] {
+            guard let folder else { continue }
             guard folder.hasPrefix("/"), !folder.utf8.contains(0) else {
-                throw ProtocolError("'dataFolder' is not an absolute path")
+                throw ProtocolError("'\(name)' is not an absolute path")
             }
         }
         dataFolder = request.dataFolder
@@ -45,7 +47,7 @@ package struct SignIn: Equatable, Sendable {
             }
         }
         title = request.title ?? "Sign in"
-        deliversProfiles = request.profileDownloads
+        profileFolder = request.profileFolder
         userAgent = request.userAgent
         if let rules = request.pageMessages {
             pageMessages = try PageMessagePolicy(rules, allowedOrigins: policy.allowedOrigins)

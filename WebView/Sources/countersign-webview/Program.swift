@@ -119,9 +119,9 @@ final class Program {
     }
 
     private func open(_ signIn: SignIn) {
-        if let folder = signIn.dataFolder, !DataFolder.make(folder) {
+        for folder in [signIn.dataFolder, signIn.profileFolder].compactMap(\.self) where !DataFolder.make(folder) {
             return fail(
-                .dataFolder, "cannot use the data folder '\(folder)', or other users can read it",
+                .dataFolder, "cannot use the folder '\(folder)', or other users can read it",
                 remedy: "chmod 700 '\(folder)'")
         }
         let window = SignInWindow(signIn, program: self)

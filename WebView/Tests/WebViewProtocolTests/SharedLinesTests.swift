@@ -80,7 +80,7 @@ struct SharedLinesTests {
         large.pageMessages = PageMessageRules(origins: ["https://login.example"], types: ["NameCallback"])
         large.reportsSession = true
         large.specialURLs = true
-        large.profileDownloads = true
+        large.profileFolder = "/run/user/1000/profiles"
         return [
             .open(small), .open(large), .answerMessage(id: 7, answer: #"{"callbacks":[]}"#),
             .load(PageRequest(url: page + "next")),
