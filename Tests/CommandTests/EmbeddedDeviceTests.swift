@@ -107,11 +107,38 @@ import Testing
             environment: try bench.sandbox.environment(adding: [
                 "DISPLAY": display.name, "COUNTERSIGN_WEBVIEW": try Tool.webView(),
             ]))
-        try terminal.when("Install the profile?", type: "yes\r", seconds: 60)
+        try terminal.when("Install the profile from \(mdm.host)?", type: "yes\r", seconds: 60)
         try terminal.waits(for: "profile \"Corp\" installed", seconds: 60)
         #expect(try bench.sandbox.succeed("profile", "list").contains("example.corp"))
         #expect(poll(seconds: 60) { terminal.waitForExit() } == 1, "\(terminal.screen)")
         #expect(terminal.screen.contains("was removed, because the sign-in has failed"), "\(terminal.screen)")
+        #expect(try !bench.sandbox.succeed("profile", "list").contains("example.corp"))
+    }
+
+    /// The terminal asks, and the person ends the whole sign-in.
+    @Test func controlCEndsTheSignInWhileAProfileIsAskedAbout() throws {
+        let made = try TemporaryFolder("made")
+        try MadeProfile.certificate("root", "/CN=Root", extensions: MadeProfile.authority, in: made)
+        let file = try MadeProfile.write(
+            "corp", [MadeProfile.anchor(made.file("root.pem"), "example.root")], in: made)
+        let mdm = try MDMServer([
+            "/portal": [.redirect(to: "msauth://installProfile", [("X-Install-Url", "MDM/install"), Self.token])],
+            "/install": [.page("Install", "<script>location = '/profile.mobileconfig'</script>")],
+            "/profile.mobileconfig": [
+                MDMServer.Answer(200, type: "application/x-apple-aspen-config", TextFile.text(file))
+            ],
+        ])
+        let bench = try bench(mdm, first: ["msauth://enroll?cpurl=MDM%2Fportal"])
+        let terminal = try PseudoTerminal(
+            [
+                try Sandbox.executable, "enroll", bench.file("profile.json"), "--yes", "--user-agent", "embedded",
+            ],
+            environment: try bench.sandbox.environment(adding: [
+                "DISPLAY": display.name, "COUNTERSIGN_WEBVIEW": try Tool.webView(),
+            ]))
+        try terminal.when("Install the profile from \(mdm.host)?", type: "\u{3}", seconds: 60)
+        #expect(poll(seconds: 60) { terminal.waitForExit() } == 130, "\(terminal.screen)")
+        #expect(terminal.screen.contains("the sign-in was cancelled; nothing was changed"), "\(terminal.screen)")
         #expect(try !bench.sandbox.succeed("profile", "list").contains("example.corp"))
     }
 

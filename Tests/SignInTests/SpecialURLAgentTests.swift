@@ -314,7 +314,9 @@ import Testing
 
     private struct Installer: ProfileInstalling {
         let installed: @Sendable ([UInt8], String) throws -> String
-        func install(_ document: [UInt8], for signIn: String) async throws -> String { try installed(document, signIn) }
+        func install(_ document: [UInt8], from host: String, for signIn: String) async throws -> String {
+            try installed(document, "\(signIn) from \(host)")
+        }
     }
 
     @Test func aProfileIsInstalledAndTheCallbackGoesToTheWindow() async throws {
@@ -334,8 +336,8 @@ import Testing
         let second = heard("second")
         #expect(second[0].contains(#""profileFolder":""#) && second[0].contains(#""specialURLs":true"#))
         #expect(second.last == #"{"type":"close"}"# && second.count == 4)
-        #expect(second.contains(#"{"type":"showMessage","text":"The profile was installed. <plist/> for work"}"#))
-        #expect(log.events.contains(.profileInstalled("<plist/> for work")))
+        #expect(second.contains(#"{"type":"showMessage","text":"The profile was installed. <plist/> for work from mdm.example"}"#))
+        #expect(log.events.contains(.profileInstalled("<plist/> for work from mdm.example")))
         #expect(log.events.contains(.sessionOpened(url: "https://mdm.example/p", installsProfile: true)))
         #expect(log.events.contains(.sessionEnded))
     }
@@ -444,9 +446,22 @@ import Testing
         #expect(heard("second").last == #"{"type":"cancel"}"#)
     }
 
+    /// The person has closed the window in which the profile came.
+    @Test(.timeLimit(.minutes(2))) func aQuestionAboutAProfileEndsWithItsWindow() async throws {
+        let error = await #expect(throws: SignInError.self) {
+            try await run(
+                "\(Self.installs); hear; closed cancel",
+                second: """
+                    say '{"content":"PHBsaXN0Lz4=","type":"profile","url":"https://mdm.example/p"}'; hear; closed window
+                    """
+            ) { $0.installer = PatientInstaller() }
+        }
+        #expect(error?.detail.contains("the window was closed") == true)
+    }
+
     /// Waits for an answer that does not come.
     private struct PatientInstaller: ProfileInstalling {
-        func install(_ document: [UInt8], for signIn: String) async throws -> String {
+        func install(_ document: [UInt8], from host: String, for signIn: String) async throws -> String {
             try await Task.sleep(for: .seconds(86_400))
             return ""
         }

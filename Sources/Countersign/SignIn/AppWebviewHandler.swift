@@ -89,7 +89,7 @@ struct AppWebviewHandler: CountersignDeviceManagement.InteractiveWebviewHandler 
 struct AppProfileInstaller: ProfileInstalling {
     let app: any Countersign.InteractiveWebviewHandler
 
-    func install(_ document: [UInt8], for signIn: String) async throws -> String {
+    func install(_ document: [UInt8], from host: String, for signIn: String) async throws -> String {
         do {
             return try await app.installProfile(document, signIn: signIn)
         } catch {

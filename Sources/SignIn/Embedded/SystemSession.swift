@@ -110,9 +110,12 @@ struct SystemSession: Sendable {
                     let report = SessionLoan.Report(cookies: cookies, omitted: omitted)
                     reportOmitted(report)
                     loan.giveBack(report, taken: shared)
-                case .profile(_, let content): deliver(content, to: view, profiles)
+                case .profile(let url, let content):
+                    let host = (try? EndpointURL(url, "the profile", .secureOrLoopback))?.origin ?? request.url.origin
+                    deliver(content, from: host.authority, to: view, profiles)
                 case .closed(let reason):
-                    if [.cancel, .timeLimit, .inputEnded].contains(reason) { profiles.end() }
+                    // A page may close its window when it has delivered a profile, and the question about it stays.
+                    if reason != .page, callback == nil { profiles.end() }
                     let isInstalled = await profiles.isInstalled()
                     if let failure = profiles.failure { throw failure }
                     if let callback { return callback }
@@ -142,17 +145,18 @@ struct SystemSession: Sendable {
 
     /// Has the profile installed, and says in the window what became of it. The window's events go on meanwhile. A
     /// profile that is not installed ends the session, whatever the page says later.
-    private func deliver(_ content: Secret, to view: WebViewProcess, _ profiles: ProfileQueue) {
+    private func deliver(_ content: Secret, from host: String, to view: WebViewProcess, _ profiles: ProfileQueue) {
         guard let installer else {
             return refuse(Self.cannotInstall, view, profiles)
         }
-        view.send(.showMessage("A configuration profile has arrived. Countersign asks about it in the terminal."))
+        view.send(
+            .showMessage("A configuration profile has arrived from \(host). Countersign asks about it in the terminal."))
         profiles.add { [page, signIn] in
             do {
                 guard let document = content.utf8Text.flatMap({ Base64.decode($0) }) else {
                     throw SignInError.protocolFault("a profile is not in Base64")
                 }
-                let sentence = try await installer.install(document, for: signIn)
+                let sentence = try await installer.install(document, from: host, for: signIn)
                 page.report(.profileInstalled(sentence))
                 view.send(.showMessage("The profile was installed. \(PageText.printable(sentence))"))
                 return true
