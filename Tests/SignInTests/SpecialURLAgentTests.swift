@@ -336,7 +336,8 @@ import Testing
         let second = heard("second")
         #expect(second[0].contains(#""profileFolder":""#) && second[0].contains(#""specialURLs":true"#))
         #expect(second.last == #"{"type":"close"}"# && second.count == 4)
-        #expect(second.contains(#"{"type":"showMessage","text":"The profile was installed. <plist/> for work from mdm.example"}"#))
+        let sentence = "The profile was installed. <plist/> for work from mdm.example"
+        #expect(second.contains(#"{"type":"showMessage","text":"\#(sentence)"}"#))
         #expect(log.events.contains(.profileInstalled("<plist/> for work from mdm.example")))
         #expect(log.events.contains(.sessionOpened(url: "https://mdm.example/p", installsProfile: true)))
         #expect(log.events.contains(.sessionEnded))

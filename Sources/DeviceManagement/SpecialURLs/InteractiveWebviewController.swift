@@ -6,8 +6,9 @@ import CountersignCryptography
 /// The steps between the web view and its handler, in their order. It has the session's state, and owns the window of
 /// the current system session.
 ///
-/// A special URL leads to these steps: the headers of the response that led to it are copied into the state; a broker refresh token is
-/// obtained if one is wanted; the broker takes over if it should; otherwise the handler decides about the view.
+/// A special URL leads to these steps: the headers of the response that led to it are copied into the state; a broker
+/// refresh token is obtained if one is wanted; the broker takes over if it should; otherwise the handler decides about
+/// the view.
 package actor InteractiveWebviewController {
     private let handler: any InteractiveWebviewHandler
     private let rules: SpecialURLRules

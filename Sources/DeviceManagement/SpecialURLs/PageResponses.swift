@@ -53,8 +53,8 @@ package struct PageResponses: Sendable {
         recent.append(response)
     }
 
-    /// The response that has led to `url`: the last one that redirects there, which is then forgotten. If there is none,
-    /// a page has opened the URL, and it is the last response with a page.
+    /// The response that has led to `url`: the last one that redirects there, which is then forgotten. If there is
+    /// none, a page has opened the URL, and it is the last response with a page.
     package mutating func cause(of url: String) -> PageResponse? {
         let url = PageResponse.comparable(url)
         if let index = recent.lastIndex(where: { $0.target == url }) { return recent.remove(at: index) }

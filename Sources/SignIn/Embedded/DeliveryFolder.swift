@@ -3,9 +3,9 @@
 import FoundationEssentials
 import Glibc
 
-/// A folder of this user's alone through which a window delivers configuration profiles, because WebKit writes downloads
-/// to files only. It is this process that removes it, whatever becomes of the window. If this process is killed as
-/// well, the next one to make such a folder removes it.
+/// A folder of this user's alone through which a window delivers configuration profiles, because WebKit writes
+/// downloads to files only. It is this process that removes it, whatever becomes of the window. If this process is
+/// killed as well, the next one to make such a folder removes it.
 final class DeliveryFolder: Sendable {
     let path: String
     /// Locked as long as the folder is in use; the kernel unlocks it with the end of the process.

@@ -8,7 +8,8 @@ import CountersignOAuth
 import Dispatch
 import Synchronization
 
-/// A second window, with a session of its own that it forgets or with that of the first, for pages to which device management sends a person.
+/// A second window, with a session of its own that it forgets or with that of the first, for pages to which device
+/// management sends a person.
 struct SystemSession: Sendable {
     let environment: [String: String]
     let page: SignInPage
@@ -38,7 +39,8 @@ struct SystemSession: Sendable {
         let (profiles, shared) = (ProfileQueue(), taken)
         let result: Result<String, any Error> = await withTaskCancellationHandler {
             do {
-                return .success(try await events(view, request, isPlain ? nil : door?.proxy, shared, folder?.path, profiles))
+                let proxy = isPlain ? nil : door?.proxy
+                return .success(try await events(view, request, proxy, shared, folder?.path, profiles))
             } catch {
                 return .failure(error)
             }
@@ -149,8 +151,8 @@ struct SystemSession: Sendable {
         guard let installer else {
             return refuse(Self.cannotInstall, view, profiles)
         }
-        view.send(
-            .showMessage("A configuration profile has arrived from \(host). Countersign asks about it in the terminal."))
+        let sentence = "A configuration profile has arrived from \(host). Countersign asks about it in the terminal."
+        view.send(.showMessage(sentence))
         profiles.add { [page, signIn] in
             do {
                 guard let document = content.utf8Text.flatMap({ Base64.decode($0) }) else {

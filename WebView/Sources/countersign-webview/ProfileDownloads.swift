@@ -4,8 +4,8 @@ import CWebKitGTK
 import FoundationEssentials
 import WebViewProtocol
 
-/// Delivers the configuration profiles that pages offer, one at a time. They pass through a file in the caller's folder,
-/// because WebKit writes downloads to files only.
+/// Delivers the configuration profiles that pages offer, one at a time. They pass through a file in the caller's
+/// folder, because WebKit writes downloads to files only.
 final class ProfileDownloads {
     private unowned let window: SignInWindow
     private var count = 0

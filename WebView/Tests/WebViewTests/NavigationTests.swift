@@ -99,7 +99,8 @@ extension WebView {
 
         /// Profiles are enabled, and other files are not.
         @Test func anotherDownloadIsRefused() throws {
-            let view = try WebViewProcess.open("/attachment") { $0.profileFolder = server.folder + "/profiles-\(UUID().uuidString)" }
+            let folder = server.folder + "/profiles-\(UUID().uuidString)"
+            let view = try WebViewProcess.open("/attachment") { $0.profileFolder = folder }
             #expect(try view.refusal() == .navigationRefused(url: server.first + "/attachment", why: .download))
             view.close()
         }

@@ -116,7 +116,8 @@ public struct InteractiveWebviewState: Equatable, Sendable {
     public let brtAttemptCount: Int
     /// Whether one was obtained.
     public let brtAcquired: Bool
-    /// Those of the response that led to the special URL: the redirect to it, else that of the window's page. Empty if no proxy sees the window's responses.
+    /// Those of the response that led to the special URL: the redirect to it, else that of the window's page. Empty if
+    /// no proxy sees the window's responses.
     public let responseHeaders: ResponseHeaders
 }
 

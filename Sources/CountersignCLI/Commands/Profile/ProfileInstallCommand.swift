@@ -94,8 +94,8 @@ struct ProfileInstaller {
         ProfilePlan(read, in: try session.profileSurroundings(of: home), password: password)
     }
 
-    /// Throws if the person does not agree, or nothing can be installed. Returns a sentence about the result. `ask` asks
-    /// the person.
+    /// Throws if the person does not agree, or nothing can be installed. Returns a sentence about the result. `ask`
+    /// asks the person.
     func install(
         _ plan: ProfilePlan, isAgreed: Bool, skipsRefused: Bool, owner: ProfileRecord.Owner?,
         ask: ((String) throws -> Bool)? = nil
