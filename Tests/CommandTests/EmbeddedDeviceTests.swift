@@ -107,11 +107,38 @@ import Testing
             environment: try bench.sandbox.environment(adding: [
                 "DISPLAY": display.name, "COUNTERSIGN_WEBVIEW": try Tool.webView(),
             ]))
-        try terminal.when("Install the profile?", type: "yes\r", seconds: 60)
+        try terminal.when("Install the profile from \(mdm.host)?", type: "yes\r", seconds: 60)
         try terminal.waits(for: "profile \"Corp\" installed", seconds: 60)
         #expect(try bench.sandbox.succeed("profile", "list").contains("example.corp"))
         #expect(poll(seconds: 60) { terminal.waitForExit() } == 1, "\(terminal.screen)")
         #expect(terminal.screen.contains("was removed, because the sign-in has failed"), "\(terminal.screen)")
+        #expect(try !bench.sandbox.succeed("profile", "list").contains("example.corp"))
+    }
+
+    /// The terminal asks, and the person ends the whole sign-in.
+    @Test func controlCEndsTheSignInWhileAProfileIsAskedAbout() throws {
+        let made = try TemporaryFolder("made")
+        try MadeProfile.certificate("root", "/CN=Root", extensions: MadeProfile.authority, in: made)
+        let file = try MadeProfile.write(
+            "corp", [MadeProfile.anchor(made.file("root.pem"), "example.root")], in: made)
+        let mdm = try MDMServer([
+            "/portal": [.redirect(to: "msauth://installProfile", [("X-Install-Url", "MDM/install"), Self.token])],
+            "/install": [.page("Install", "<script>location = '/profile.mobileconfig'</script>")],
+            "/profile.mobileconfig": [
+                MDMServer.Answer(200, type: "application/x-apple-aspen-config", TextFile.text(file))
+            ],
+        ])
+        let bench = try bench(mdm, first: ["msauth://enroll?cpurl=MDM%2Fportal"])
+        let terminal = try PseudoTerminal(
+            [
+                try Sandbox.executable, "enroll", bench.file("profile.json"), "--yes", "--user-agent", "embedded",
+            ],
+            environment: try bench.sandbox.environment(adding: [
+                "DISPLAY": display.name, "COUNTERSIGN_WEBVIEW": try Tool.webView(),
+            ]))
+        try terminal.when("Install the profile from \(mdm.host)?", type: "\u{3}", seconds: 60)
+        #expect(poll(seconds: 60) { terminal.waitForExit() } == 130, "\(terminal.screen)")
+        #expect(terminal.screen.contains("the sign-in was cancelled; nothing was changed"), "\(terminal.screen)")
         #expect(try !bench.sandbox.succeed("profile", "list").contains("example.corp"))
     }
 
@@ -167,6 +194,45 @@ import Testing
         #expect(mdm.requests("/again").map(\.target) == ["/again?in-app=true&webauthn=1&intuneDeviceId=device-1"])
         #expect(mdm.requests("/install").map { $0.fields["\(prefix)token"] } == ["canary-handoff"])
         #expect(mdm.requests.filter { $0.path != "/install" }.allSatisfy { $0.fields["\(prefix)token"] == nil })
+        #expect(!result.said.contains("canary"), "\(result.said)")
+    }
+
+    /// The provider wants it, and the field still goes with the first request only.
+    @Test func aSecondWindowCanShareTheSessionOfTheFirst() throws {
+        let prefix = "x-ms-aswebauth-handoff-"
+        let mdm = try MDMServer([
+            "/enroll": [
+                .page(
+                    "Enrolment", "",
+                    [
+                        ("Set-Cookie", "first=1; Secure; Path=/"), ("Set-Cookie", "gone=1; Secure; Path=/"),
+                        ("\(prefix)url", "MDM/check"), ("\(prefix)use-ephemeral-session", "false"),
+                        ("\(prefix)include-headers", "true"), ("\(prefix)attach-headers", "\(prefix)token"),
+                        ("\(prefix)token", "canary-handoff"),
+                    ])
+            ],
+            "/check": [
+                .redirect(
+                    to: "MDM/done",
+                    [
+                        ("Set-Cookie", "second=2; Secure; HttpOnly; Path=/"),
+                        ("Set-Cookie", "gone=; Secure; Path=/; Max-Age=0"),
+                    ])
+            ],
+            "/done": [.redirect(to: "msauth://profile_download_complete?continueUrl=MDM%2Fcontinue")],
+            "/continue": [.redirect(to: "msauth://compliance_status?status=4")],
+        ])
+        let result = try enroll(
+            bench(
+                mdm, first: ["msauth://enroll?intuneRedirectUrl=MDM%2Fenroll"], special: ["handoff_hosts": [mdm.host]]))
+        #expect(result.status == 0, "\(result.said)")
+        func cookies(_ path: String) -> [[String]] {
+            mdm.requests(path).map { ($0.fields["cookie"] ?? "").components(separatedBy: "; ").sorted() }
+        }
+        #expect(cookies("/check") == [["first=1", "gone=1"]])
+        #expect(cookies("/continue") == [["first=1", "second=2"]])
+        #expect(mdm.requests("/check").map { $0.fields["\(prefix)token"] } == ["canary-handoff"])
+        #expect(mdm.requests("/done").map { $0.fields["\(prefix)token"] } == [nil])
         #expect(!result.said.contains("canary"), "\(result.said)")
     }
 

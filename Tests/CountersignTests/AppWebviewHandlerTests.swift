@@ -67,7 +67,7 @@ import Testing
         #expect(error?.code == .brokerToken && error?.detail.contains("issues no refresh token") == true)
         #expect(handler.continuesWithoutBrokerRefreshToken(after: DeviceManagementError(.brokerToken, "none")))
         let refused = await #expect(throws: DeviceManagementError.self) {
-            _ = try await AppProfileInstaller(app: Silent()).install([1], for: "work")
+            _ = try await AppProfileInstaller(app: Silent()).install([1], from: "mdm.example", for: "work")
         }
         #expect(refused?.detail == "this program does not install configuration profiles")
     }
@@ -84,7 +84,7 @@ import Testing
         handler.responseReceived(state.responseHeaders)
         #expect(app.seen.withLock { $0 } == [#"msauth://x b complete(url: "msauth://y")"#, "x-a: b"])
         try await handler.acquireBrokerRefreshToken()
-        #expect(try await AppProfileInstaller(app: app).install([1], for: "work") == "[1] work")
+        #expect(try await AppProfileInstaller(app: app).install([1], from: "mdm.example", for: "work") == "[1] work")
     }
 
     /// Shows the second window itself, and has a broker of its own.

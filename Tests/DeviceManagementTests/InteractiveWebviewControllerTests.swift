@@ -17,6 +17,7 @@ private final class ScriptedHandler: InteractiveWebviewHandler {
         var continues = true
         var retriesInBroker = false
         var brokerFails = false
+        var continuesInView = true
     }
 
     private let script: Script
@@ -49,6 +50,8 @@ private final class ScriptedHandler: InteractiveWebviewHandler {
         note("broker")
         if script.brokerFails { throw DeviceManagementError(.brokerRequired, "none") }
     }
+
+    func continuesInView(after error: any Error) -> Bool { script.continuesInView }
 
     func viewAction(forSpecialURL url: String, state: InteractiveWebviewState) -> WebviewAction {
         note("action")
@@ -133,9 +136,20 @@ private final class ScriptedHandler: InteractiveWebviewHandler {
         #expect(action == .dismiss)
     }
 
-    @Test func aBrokerThatFailsEndsTheSignIn() async throws {
-        let (_, state, action) = try await run(.init(wantsToken: false, retriesInBroker: true, brokerFails: true))
+    @Test func aBrokerThatFailsIsNotTriedAgainAndTheViewGoesOn() async throws {
+        let (handler, state, action) = try await run(
+            .init(wantsToken: false, retriesInBroker: true, brokerFails: true), times: 2)
+        #expect(handler.called == ["broker", "action", "action"])
         #expect(!state.isTransferredToBroker)
+        #expect(state.brokerFailure?.code == .brokerRequired)
+        #expect(try action == Enrolment.load("https://mdm.example/e"))
+    }
+
+    @Test func aBrokerThatFailsEndsTheSignInIfTheHandlerSaysSo() async throws {
+        let (handler, state, action) = try await run(
+            .init(wantsToken: false, retriesInBroker: true, brokerFails: true, continuesInView: false))
+        #expect(handler.called == ["broker"])
+        #expect(state.brokerFailure == nil)
         #expect(action.failure == .brokerRequired)
     }
 
@@ -146,19 +160,21 @@ private final class ScriptedHandler: InteractiveWebviewHandler {
         #expect(handler.called == [])
     }
 
-    @Test func theHeadersOfTheLastResponseCount() async throws {
+    @Test func theHeadersOfTheResponseBeforeTheURLCount() async throws {
         let handler = ScriptedHandler(.init(wantsToken: false))
         let controller = InteractiveWebviewController(handler, try Enrolment.rules())
         let origin = try Origin(url: "https://mdm.example")
         let first = ResponseHeaders([
             (name: "X-Install-Url", value: "https://mdm.example/p"), (name: "X-Intune-AuthToken", value: "T"),
         ])
-        #expect(await controller.responseReceived(first, from: origin) == .noop)
+        let response = PageResponse(origin: origin, status: 200, headers: first)
+        #expect(await controller.responseReceived(response) == .noop)
         #expect(
-            try await controller.action(for: "msauth://installProfile")
+            try await controller.action(for: "msauth://installProfile", after: response)
                 == Enrolment.session("https://mdm.example/p", [AdditionalHeader("X-Intune-AuthToken", "T")]))
-        _ = await controller.responseReceived(ResponseHeaders(), from: origin)
-        #expect(await controller.action(for: "msauth://installProfile").failure == .malformed)
+        let empty = PageResponse(origin: origin, status: 200, headers: ResponseHeaders())
+        _ = await controller.responseReceived(empty)
+        #expect(await controller.action(for: "msauth://installProfile", after: empty).failure == .malformed)
         #expect(handler.called == ["response", "action", "response", "action"])
     }
 

@@ -56,7 +56,9 @@ import Testing
         var support = SpecialURLSupport(try #require(profile.specialURLs), signIn: "work")
         change(&support)
         let agent = EmbeddedAgent(
-            environment: ["COUNTERSIGN_WEBVIEW": path, "PATH": "/usr/bin:/bin"], specialURLs: support)
+            environment: [
+                "COUNTERSIGN_WEBVIEW": path, "PATH": "/usr/bin:/bin", "XDG_RUNTIME_DIR": folder.path,
+            ], specialURLs: support)
         let page = SignInPage(
             url: try EndpointURL("https://login.example/authorize?state=good", "page"),
             redirect: try RedirectURI("com.example.app:/cb"),
@@ -253,6 +255,58 @@ import Testing
         #expect(heard("main").dropFirst() == [#"{"type":"cancel"}"#])
     }
 
+    private static let enrolled = "special 'msauth://in_app_enrollment_complete?status=success'"
+
+    /// The window's events go on while the broker works.
+    @Test(.timeLimit(.minutes(2))) func aClosedWindowCancelsTheBroker() async throws {
+        let asked = folder.file("asked")
+        let wasCancelled = Mutex(false)
+        let note: @Sendable () -> Void = { wasCancelled.withLock { $0 = true } }
+        let error = await #expect(throws: SignInError.self) {
+            try await run(
+                "\(Self.enrolled); while [ ! -e \(asked) ]; do sleep 0.05; done; \(Self.enrolled); closed window"
+            ) {
+                $0.broker = {
+                    _ = FileManager.default.createFile(atPath: asked, contents: nil)
+                    do {
+                        try await Task.sleep(for: .seconds(86_400))
+                    } catch {
+                        note()
+                        throw error
+                    }
+                }
+            }
+        }
+        #expect(error?.detail.contains("the window was closed") == true && wasCancelled.withLock { $0 })
+    }
+
+    @Test func theSignInIsRepeatedOnceAfterABrokerThatFails() async throws {
+        let calls = Mutex(0)
+        let log = Log()
+        let fail: @Sendable () async throws -> Void = {
+            calls.withLock { $0 += 1 }
+            throw DeviceManagementError(.brokerRequired, "it has no account")
+        }
+        let error = await #expect(throws: DeviceManagementError.self) {
+            try await run("\(Self.enrolled); hear; \(Self.enrolled); \(Self.ends)", log: log) { $0.broker = fail }
+        }
+        #expect(error?.detail.contains("again and again") == true && calls.withLock { $0 } == 1)
+        #expect(heard("main").dropFirst() == [Self.authorize, #"{"type":"cancel"}"#])
+        #expect(
+            log.events.contains(
+                .unavailable("the identity broker does not go on with the sign-in: it has no account")))
+    }
+
+    @Test func aPersonWhoCancelsInTheBrokerEndsTheSignIn() async throws {
+        let error = await #expect(throws: DeviceManagementError.self) {
+            try await run("\(Self.enrolled); \(Self.ends)") {
+                $0.broker = { throw SignInError(.cancelled, "no account was chosen") }
+            }
+        }
+        #expect(error?.detail == "no account was chosen")
+        #expect(heard("main").dropFirst() == [#"{"type":"cancel"}"#])
+    }
+
     // MARK: The second window
 
     private static let installs =
@@ -260,7 +314,9 @@ import Testing
 
     private struct Installer: ProfileInstalling {
         let installed: @Sendable ([UInt8], String) throws -> String
-        func install(_ document: [UInt8], for signIn: String) async throws -> String { try installed(document, signIn) }
+        func install(_ document: [UInt8], from host: String, for signIn: String) async throws -> String {
+            try installed(document, "\(signIn) from \(host)")
+        }
     }
 
     @Test func aProfileIsInstalledAndTheCallbackGoesToTheWindow() async throws {
@@ -278,12 +334,47 @@ import Testing
         }
         #expect(heard("main").dropFirst() == [Self.authorize, #"{"type":"close"}"#])
         let second = heard("second")
-        #expect(second[0].contains(#""profileDownloads":true"#) && second[0].contains(#""specialURLs":true"#))
+        #expect(second[0].contains(#""profileFolder":""#) && second[0].contains(#""specialURLs":true"#))
         #expect(second.last == #"{"type":"close"}"# && second.count == 4)
-        #expect(second.contains(#"{"type":"showMessage","text":"The profile was installed. <plist/> for work"}"#))
-        #expect(log.events.contains(.profileInstalled("<plist/> for work")))
+        let sentence = "The profile was installed. <plist/> for work from mdm.example"
+        #expect(second.contains(#"{"type":"showMessage","text":"\#(sentence)"}"#))
+        #expect(log.events.contains(.profileInstalled("<plist/> for work from mdm.example")))
         #expect(log.events.contains(.sessionOpened(url: "https://mdm.example/p", installsProfile: true)))
         #expect(log.events.contains(.sessionEnded))
+    }
+
+    /// The window's process has ended in the middle of a download.
+    @Test func aWindowThatDiesLeavesNoFile() async throws {
+        let error = await #expect(throws: SignInError.self) {
+            try await run(
+                "\(Self.installs); hear; closed cancel",
+                second: """
+                    folder=$(printf '%s' "$line" | sed 's/.*"profileFolder":"\\([^"]*\\)".*/\\1/')
+                    stat -c '%a %F' "$folder" > \(folder.file("mode")); echo part > "$folder/profile-1"; exit 7
+                    """)
+        }
+        #expect(error?.detail == "the second window ended unexpectedly")
+        #expect(TextFile.lines(folder.file("mode")) == ["700 directory"])
+        #expect(try deliveries() == [])
+    }
+
+    /// What a process that was killed has left goes with the next profile; what is in use stays.
+    @Test func anAbandonedFolderIsRemoved() throws {
+        let environment = ["XDG_RUNTIME_DIR": folder.path]
+        let used = try DeliveryFolder(environment)
+        let abandoned = folder.file("countersign-profile-abcdef")
+        try FileManager.default.createDirectory(atPath: abandoned, withIntermediateDirectories: false)
+        for name in ["lock", "profile-1"] {
+            _ = FileManager.default.createFile(atPath: "\(abandoned)/\(name)", contents: nil)
+        }
+        let next = try DeliveryFolder(environment)
+        #expect(try deliveries().sorted() == [used, next].map { $0.path.split(separator: "/").last ?? "" }.sorted())
+        #expect(FileManager.default.fileExists(atPath: used.path + "/lock"))
+    }
+
+    private func deliveries() throws -> [Substring] {
+        try FileManager.default.contentsOfDirectory(atPath: folder.path)
+            .filter { $0.hasPrefix("countersign-profile-") }.map { $0[...] }
     }
 
     @Test(arguments: [true, false])
@@ -356,12 +447,67 @@ import Testing
         #expect(heard("second").last == #"{"type":"cancel"}"#)
     }
 
+    /// The person has closed the window in which the profile came.
+    @Test(.timeLimit(.minutes(2))) func aQuestionAboutAProfileEndsWithItsWindow() async throws {
+        let error = await #expect(throws: SignInError.self) {
+            try await run(
+                "\(Self.installs); hear; closed cancel",
+                second: """
+                    say '{"content":"PHBsaXN0Lz4=","type":"profile","url":"https://mdm.example/p"}'; hear; closed window
+                    """
+            ) { $0.installer = PatientInstaller() }
+        }
+        #expect(error?.detail.contains("the window was closed") == true)
+    }
+
     /// Waits for an answer that does not come.
     private struct PatientInstaller: ProfileInstalling {
-        func install(_ document: [UInt8], for signIn: String) async throws -> String {
+        func install(_ document: [UInt8], from host: String, for signIn: String) async throws -> String {
             try await Task.sleep(for: .seconds(86_400))
             return ""
         }
+    }
+
+    // MARK: A shared session
+
+    private static func cookies(_ values: [String: String]) -> String {
+        let cookies = values.sorted { $0.key < $1.key }.map { name, value in
+            #"{"name":"\#(name)","value":"\#(value)","domain":"login.example","path":"/","secure":true,"#
+                + #""httpOnly":true,"sameSite":"lax"}"#
+        }
+        return #"{"cookies":[\#(cookies.joined(separator: ","))],"omitted":0,"type":"session"}"#
+    }
+
+    /// The page asks for another browser without asking for a private one.
+    @Test func aSecondWindowWithoutPrivacyHasTheCookiesOfTheFirstAndGivesThemBack() async throws {
+        let switches = "com.example.app:/cb/switch_browser?action_uri=https://mdm.example/p&code=c&state=good"
+        try await run(
+            """
+            say '{"type":"redirect","url":"\(switches)"}'; hear; say '\(Self.cookies(["a": "1", "b": "2"]))'
+            hear; \(Self.ends)
+            """,
+            second: """
+                say '{"type":"redirect","url":"com.example.app:/cb?state=good&code=1"}'; hear
+                say '\(Self.cookies(["b": "2", "c": "3"]))'; closed close
+                """)
+        let main = heard("main")
+        #expect(main.count == 4 && main[1] == #"{"type":"reportSession"}"# && main[3] == #"{"type":"close"}"#)
+        #expect(
+            main[2].hasPrefix(#"{"type":"addCookies","cookies":[{"name":"c","value":"3","#)
+                && main[2].contains(#"{"name":"a","value":"","#) && main[2].hasSuffix(#""expires":1}]}"#), "\(main)")
+        let second = heard("second")
+        #expect(second[0].contains(#""cookies":[{"name":"a","value":"1","#), "\(second)")
+        #expect(second[0].contains(#""reportsSession":true"#))
+    }
+
+    /// Also if a page's headers say that the session is not to be private.
+    @Test func theWindowOfAProfileHasNoCookies() async throws {
+        let log = Log()
+        try await run(
+            "\(Self.installs); hear; say '{\"type\":\"redirect\",\"url\":\"com.example.app:/cb?state=good\"}'; \(Self.ends)",
+            second: "special 'msauth://profileInstalled'; \(Self.ends)", log: log)
+        #expect(heard("main").dropFirst() == [Self.authorize, #"{"type":"close"}"#])
+        #expect(!heard("second")[0].contains("cookies") && !heard("second")[0].contains("reportsSession"))
     }
 
     // MARK: Headers
@@ -371,16 +517,20 @@ import Testing
         let closings = Mutex(0)
 
         func send(_ fields: [(name: String, value: String)], from host: String) {
+            let status = fields.contains { $0.name == "Location" } ? 302 : 200
             feed.withLock { $0 }?.received(
-                .init(
-                    origin: Origin(scheme: .https, host: host, port: 443), headers: ResponseHeaders(fields)))
+                PageResponse(
+                    origin: Origin(scheme: .https, host: host, port: 443), status: status,
+                    headers: ResponseHeaders(fields)))
         }
     }
 
     /// Shows a page to a main window that runs `main` after the proxy has seen `responses`.
     @discardableResult
     private func run(
-        _ main: String, failing detail: String = "closed", after responses: @escaping @Sendable (Doors) -> Void
+        _ main: String, failing detail: String = "closed",
+        handler: (@Sendable (any InteractiveWebviewHandler) -> any InteractiveWebviewHandler)? = nil,
+        after responses: @escaping @Sendable (Doors) -> Void
     ) async throws -> Doors {
         let doors = Doors()
         let go = folder.file("go")
@@ -408,6 +558,7 @@ import Testing
                 "special_urls": {"hosts": ["mdm.example"], "handoff_hosts": ["mdm.example"]}}
                 """.utf8))
         var support = SpecialURLSupport(try #require(profile.specialURLs), signIn: "work")
+        support.handler = handler
         support.openDoors = { origins, feed in
             #expect(origins.map(\.host) == ["login.example", "mdm.example"])
             doors.feed.withLock { $0 = feed }
@@ -452,6 +603,50 @@ import Testing
         #expect(doors.closings.withLock { $0 } == 1)
     }
 
+    /// Holds the first response until it is released.
+    private final class SlowHandler: InteractiveWebviewHandler {
+        let own: any InteractiveWebviewHandler
+        let gate: DispatchSemaphore
+
+        init(own: any InteractiveWebviewHandler, gate: DispatchSemaphore) { (self.own, self.gate) = (own, gate) }
+
+        func responseReceived(_ headers: ResponseHeaders) {
+            gate.wait()
+            gate.signal()
+        }
+
+        func viewAction(forSpecialURL url: String, state: InteractiveWebviewState) -> WebviewAction { .noop }
+
+        func openSystemWebview(_ request: AuthenticationSessionRequest) async throws -> String { "" }
+
+        func openExternalBrowser(_ url: String) async throws {}
+    }
+
+    @Test func responsesWithoutEndEndTheSignIn() async throws {
+        let gate = DispatchSemaphore(value: 0)
+        try await run(
+            "", failing: "without end", handler: { SlowHandler(own: $0, gate: gate) },
+            after: { doors in
+                for _ in 0..<(2 * SpecialURLFlow.maximumInputs) { doors.send([], from: "mdm.example") }
+                gate.signal()
+            })
+    }
+
+    /// Another page of the window was on its way already.
+    @Test func theHeadersOfTheRedirectToTheURLDecide() async throws {
+        try await run("say '{\"type\":\"specialURL\",\"url\":\"msauth://installProfile?a=b\"}'") { doors in
+            doors.send(
+                [
+                    ("Location", "msauth://installProfile?a=b"), ("X-Install-Url", "https://mdm.example/right"),
+                    ("X-Intune-AuthToken", "secret"),
+                ], from: "mdm.example")
+            doors.send(
+                [("X-Install-Url", "https://mdm.example/wrong"), ("X-Intune-AuthToken", "wrong")], from: "mdm.example")
+        }
+        #expect(second.contains(#""url":"https://mdm.example/right""#), "\(second)")
+        #expect(second.contains(#""headers":{"X-Intune-AuthToken":"secret"}"#), "\(second)")
+    }
+
     @Test func handoffHeadersOpenTheSecondWindow() async throws {
         _ = try await run("") { doors in
             doors.send([("x-ms-aswebauth-handoff-url", "https://mdm.example/no")], from: "login.example")
@@ -466,7 +661,7 @@ import Testing
         }
         #expect(second.contains(#""url":"https://mdm.example/install""#), "\(second)")
         #expect(second.contains(#""headers":{"x-ms-aswebauth-handoff-token":"secret"}"#), "\(second)")
-        #expect(second.contains(#""profileDownloads":true"#))
+        #expect(second.contains(#""profileFolder":""#))
         #expect(TextFile.lines(folder.file("seen")).count == 2)
     }
 

@@ -37,6 +37,7 @@ import Testing
                 cookie("KEY", "", domain: ".example", path: "/a", isSecure: false, isHTTPOnly: false, sameSite: .lax),
                 cookie("STRICT", "s3", sameSite: .strict),
             ]),
+            .session([cookie("SID", "s1", sameSite: .lax)], omitted: 2),
             .pageMessage(
                 id: 7, origin: "https://login.example", body: #"{"callbacks":[{"type":"NameCallback"}]}"#),
             .pageMessagesGone, .specialURL(url: "msauth://enroll?cpurl=https://portal.example/"),
@@ -74,11 +75,13 @@ import Testing
         ]
         large.captureCookies = WebViewCookieSelection(host: "login.example", names: ["SID", "KEY"])
         large.pageMessages = PageMessageRules(origins: ["https://login.example"], types: ["NameCallback"])
-        (large.specialURLs, large.profileDownloads) = (true, true)
+        (large.reportsSession, large.specialURLs) = (true, true)
+        large.profileFolder = "/run/user/1000/profiles"
         let commands: [WebViewCommand] = [
             .open(small), .open(large), .answerMessage(id: 7, answer: #"{"callbacks":[]}"#),
             .load(url: Self.page + "next", headers: []),
             .load(url: Self.page + "install", headers: [AdditionalHeader("X-Token", "secret")]),
+            .reportSession, .addCookies([Self.cookie("SID", "s1", expires: 1, sameSite: .lax)]),
             .showMessage("The profile was installed."), .close, .cancel,
         ]
         #expect(commands.map { $0.line.utf8Text ?? "" } == Self.lines("commands.jsonl").map { $0 + "\n" })

@@ -48,6 +48,8 @@ struct AppWebviewHandler: CountersignDeviceManagement.InteractiveWebviewHandler 
         }
     }
 
+    func continuesInView(after error: any Error) -> Bool { own.continuesInView(after: error) }
+
     func viewAction(forSpecialURL url: String, state: State) -> Action {
         let proposed = own.viewAction(forSpecialURL: url, state: state)
         let offered = Countersign.WebviewAction(proposed)
@@ -87,7 +89,7 @@ struct AppWebviewHandler: CountersignDeviceManagement.InteractiveWebviewHandler 
 struct AppProfileInstaller: ProfileInstalling {
     let app: any Countersign.InteractiveWebviewHandler
 
-    func install(_ document: [UInt8], for signIn: String) async throws -> String {
+    func install(_ document: [UInt8], from host: String, for signIn: String) async throws -> String {
         do {
             return try await app.installProfile(document, signIn: signIn)
         } catch {
@@ -131,7 +133,8 @@ extension AuthenticationSession {
     fileprivate init(_ session: AuthenticationSessionRequest) {
         self.init(
             url: session.url.description, headers: AdditionalHeader.values(session.headers),
-            installsProfile: session.purpose == .installProfile, callbackScheme: session.callbackScheme)
+            installsProfile: session.purpose == .installProfile, callbackScheme: session.callbackScheme,
+            isEphemeral: session.isEphemeral)
     }
 }
 
@@ -169,7 +172,7 @@ extension CountersignDeviceManagement.WebviewAction {
                         AuthenticationSessionRequest(
                             try EndpointURL(session.url, "url", .secureOrLoopback), headers: fields(session.headers),
                             purpose: session.installsProfile ? .installProfile : .unknown,
-                            callbackScheme: session.callbackScheme.lowercased()))
+                            callbackScheme: session.callbackScheme.lowercased(), isEphemeral: session.isEphemeral))
                 case .openExternalBrowser(let url, let keepsView): .openExternalBrowser(url, keepsView: keepsView)
                 case .complete(let url): .complete(url)
                 case .fail(let reason, let hint): .fail(DeviceManagementError(.enrollmentFailed, reason, hint: hint))

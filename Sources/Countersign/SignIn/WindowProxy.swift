@@ -42,7 +42,7 @@ package final class WindowProxy: Sendable {
     package func observing(_ origins: [Origin], _ feed: ResponseFeed) async throws -> SpecialURLSupport.Doors {
         let responses = ResponseObserver { response in
             let headers = CountersignDeviceManagement.ResponseHeaders(response.fields)
-            feed.received(ResponseFeed.Response(origin: response.origin, headers: headers))
+            feed.received(PageResponse(origin: response.origin, status: response.status, headers: headers))
         }
         let (runtime, token) = try await Self.runtime(
             keeper, isTemporary: true, observed: (origins, responses), logger: logger)

@@ -28,6 +28,13 @@ struct Terminal: ~Copyable {
 
     /// Reads a line without echo. Control-C restores the terminal's settings and ends the process.
     func prompt(_ text: String) -> Secret {
+        guard let line = prompt(text, isAbandoned: { false }) else { exit(128 + SIGINT) }
+        return line
+    }
+
+    /// Reads a line without echo. Nil after Control-C, and if the question is abandoned meanwhile; the terminal's
+    /// settings are restored first.
+    func prompt(_ text: String, isAbandoned: () -> Bool) -> Secret? {
         var before = termios()
         let isSettable = tcgetattr(descriptor, &before) == 0
         if isSettable {
@@ -40,22 +47,31 @@ struct Terminal: ~Copyable {
         var typed: [UInt8] = []
         typed.reserveCapacity(4096)
         defer { typed.wipe() }
-        let isInterrupted = readKeys(into: &typed)
+        let isInterrupted = readKeys(into: &typed, isAbandoned)
         if isSettable { tcsetattr(descriptor, TCSAFLUSH, &before) }
         Console.write("\n", to: descriptor)
         if isInterrupted {
             typed.wipe()
-            exit(128 + SIGINT)
+            return nil
         }
         return Secret(typed)
     }
 
     /// Asks for a yes or no; anything but `y` or `yes` is a no.
-    func confirms(_ question: String) -> Bool {
+    func confirms(_ question: String) -> Bool { confirms(question, isAbandoned: { false }) ?? false }
+
+    /// Asks for a yes or no. Nil if the question is abandoned before it is answered.
+    func confirms(_ question: String, isAbandoned: () -> Bool) -> Bool? {
         Console.write("\(question) [y/N] ", to: descriptor)
         var answer: [UInt8] = []
         var byte: UInt8 = 0
         while answer.count < 64 {
+            guard waits(isAbandoned) else {
+                // What was typed of an answer is not for the next program that reads the terminal.
+                tcflush(descriptor, TCIFLUSH)
+                Console.write("\n", to: descriptor)
+                return nil
+            }
             let count = read(descriptor, &byte, 1)
             if count < 0, errno == EINTR { continue }
             guard count == 1, byte != UInt8(ascii: "\n") else { break }
@@ -64,9 +80,19 @@ struct Terminal: ~Copyable {
         return ["y", "yes"].contains(String(decoding: answer, as: UTF8.self).lowercased())
     }
 
-    private func readKeys(into typed: inout [UInt8]) -> Bool {
+    /// Waits until there is something to read. False if the question is abandoned before.
+    private func waits(_ isAbandoned: () -> Bool) -> Bool {
+        while !isAbandoned() {
+            var descriptors = [pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)]
+            if poll(&descriptors, 1, 100) != 0 { return true }
+        }
+        return false
+    }
+
+    private func readKeys(into typed: inout [UInt8], _ isAbandoned: () -> Bool) -> Bool {
         var key: UInt8 = 0
         while true {
+            guard waits(isAbandoned) else { return true }
             let count = read(descriptor, &key, 1)
             if count < 0, errno == EINTR { continue }
             guard count == 1 else { return false }

@@ -8,8 +8,9 @@ package protocol ProfileInstalling: Sendable {
     /// - Parameters:
     ///   - document: The profile as it was delivered: an XML property list, plain or in signed CMS. At most 1 MiB; not
     ///     checked in any way.
+    ///   - host: Who has delivered it, with the port if it is not that of https.
     ///   - signIn: The name of the sign-in that the profile belongs to.
     /// - Returns: A sentence about the profile that was installed, for the person.
     /// - Throws: An error with the reason if nothing was installed, also if the person has declined.
-    func install(_ document: [UInt8], for signIn: String) async throws -> String
+    func install(_ document: [UInt8], from host: String, for signIn: String) async throws -> String
 }

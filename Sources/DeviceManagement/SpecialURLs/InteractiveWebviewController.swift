@@ -6,14 +6,13 @@ import CountersignCryptography
 /// The steps between the web view and its handler, in their order. It has the session's state, and owns the window of
 /// the current system session.
 ///
-/// A special URL leads to these steps: the last response's headers are copied into the state; a broker refresh token is
-/// obtained if one is wanted; the broker takes over if it should; otherwise the handler decides about the view.
+/// A special URL leads to these steps: the headers of the response that led to it are copied into the state; a broker
+/// refresh token is obtained if one is wanted; the broker takes over if it should; otherwise the handler decides about
+/// the view.
 package actor InteractiveWebviewController {
     private let handler: any InteractiveWebviewHandler
     private let rules: SpecialURLRules
     package private(set) var state = InteractiveWebviewState()
-    private var lastHeaders = ResponseHeaders()
-    private var lastResponder: Origin?
     private var session: Task<String, any Error>?
 
     package init(_ handler: any InteractiveWebviewHandler, _ rules: SpecialURLRules) {
@@ -22,21 +21,19 @@ package actor InteractiveWebviewController {
     }
 
     /// A response has arrived in the view. The result is an action if its headers ask for a second window.
-    package func responseReceived(_ headers: ResponseHeaders, from origin: Origin) -> WebviewAction {
-        lastHeaders = headers
-        lastResponder = origin
-        handler.responseReceived(headers)
-        switch BrowserHandoff(of: headers, from: origin, rules) {
+    package func responseReceived(_ response: PageResponse) -> WebviewAction {
+        handler.responseReceived(response.headers)
+        switch BrowserHandoff(of: response.headers, from: response.origin, rules) {
         case .none, .ignored: return .noop
         case .open(let request): return .openAuthenticationSession(request)
         case .fail(let error): return .fail(error)
         }
     }
 
-    /// The view is about to go to `url`, which is special. Returns the view's action.
-    package func action(for url: String) async -> WebviewAction {
-        state.responseHeaders = lastHeaders
-        state.responder = lastResponder
+    /// The view is about to go to `url`, which is special, because of `response`. Returns the view's action.
+    package func action(for url: String, after response: PageResponse? = nil) async -> WebviewAction {
+        state.responseHeaders = response?.headers ?? ResponseHeaders()
+        state.responder = response?.origin
         let special: SpecialURL?
         do {
             special = try SpecialURL(url)
@@ -48,13 +45,16 @@ package actor InteractiveWebviewController {
             state.deviceIdentifier = identifier
         }
         if let error = await acquireToken(special) { return .fail(error) }
-        guard handler.shouldRetryInBroker(for: special, state) else {
+        guard state.brokerFailure == nil, handler.shouldRetryInBroker(for: special, state) else {
             return handler.viewAction(forSpecialURL: url, state: state)
         }
         do {
             try await handler.retryInBroker(for: special, state)
         } catch {
-            return .fail(failure(error))
+            let failure = failure(error)
+            guard !Task.isCancelled, handler.continuesInView(after: error) else { return .fail(failure) }
+            state.brokerFailure = failure
+            return handler.viewAction(forSpecialURL: url, state: state)
         }
         state.isTransferredToBroker = true
         handler.dismissView()

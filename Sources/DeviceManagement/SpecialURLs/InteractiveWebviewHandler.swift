@@ -22,8 +22,12 @@ package protocol InteractiveWebviewHandler: Sendable {
     /// Whether the broker is to repeat the sign-in instead of the view going on.
     func shouldRetryInBroker(for url: SpecialURL, _ state: InteractiveWebviewState) -> Bool
 
-    /// Hands the sign-in over to the broker. An error ends the sign-in.
+    /// Hands the sign-in over to the broker.
     func retryInBroker(for url: SpecialURL, _ state: InteractiveWebviewState) async throws
+
+    /// Whether the view goes on without the broker, which has failed with `error` and is not tried again. Otherwise the
+    /// sign-in fails.
+    func continuesInView(after error: any Error) -> Bool
 
     /// The web view's action for `url`. Synchronous: the page waits.
     func viewAction(forSpecialURL url: String, state: InteractiveWebviewState) -> WebviewAction
@@ -64,6 +68,8 @@ extension InteractiveWebviewHandler {
     package func retryInBroker(for url: SpecialURL, _ state: InteractiveWebviewState) async throws {
         throw DeviceManagementError(.brokerRequired, "there is no broker on this machine")
     }
+
+    package func continuesInView(after error: any Error) -> Bool { !(error is CancellationError) }
 
     package func responseReceived(_ headers: ResponseHeaders) {}
 

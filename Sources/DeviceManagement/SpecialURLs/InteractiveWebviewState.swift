@@ -11,7 +11,7 @@ package struct InteractiveWebviewState: Equatable, Sendable {
     package var brtAttemptCount = 0
     /// Whether one was obtained.
     package var brtAcquired = false
-    /// Those of the response before the special URL. If a redirect led to it, that is the redirect.
+    /// Those of the response that led to the special URL: a redirect to it, else the page's.
     package var responseHeaders = ResponseHeaders()
     /// Whose response that was; nil if there was none.
     package var responder: Origin?
@@ -19,6 +19,8 @@ package struct InteractiveWebviewState: Equatable, Sendable {
     package var deviceIdentifier: String?
     /// Whether the broker goes on with the sign-in.
     package var isTransferredToBroker = false
+    /// Why the broker has not gone on with the sign-in.
+    package var brokerFailure: DeviceManagementError?
 
     package init() {}
 }

@@ -150,7 +150,7 @@ extension ExchangeDriver: OriginStreamDelegate {
         mode = .delivering
         if let use = route.sharedSession { noteSessionCookies(response.head.fields, use) }
         if head.hasBody { body.stopKeeping() }
-        services.shared.responses?.delivered(response.head.fields, to: head.fields, from: origin)
+        services.shared.responses?.delivered(response.head, to: head.fields, from: origin)
         let invites = invitesSessionAuthentication(response)
         if invites || clientBindsConnection { connection?.isAuthenticated = true }
         client.send(response, changes(to: response, invitesSessionAuthentication: invites))

@@ -8,6 +8,7 @@ import CountersignHTTP1
 package struct ResponseObserver: Sendable {
     package struct Response: Sendable {
         package let origin: Origin
+        package let status: Int
         /// In the order of the response.
         package let fields: [(name: String, value: String)]
     }
@@ -18,10 +19,11 @@ package struct ResponseObserver: Sendable {
 
     /// Browsers mark the requests for the page of a window (Fetch Metadata). Those for frames, scripts and images have
     /// other marks, and their responses are not reported.
-    func delivered(_ fields: FieldLines, to request: FieldLines, from origin: Origin) {
+    func delivered(_ head: ResponseHead, to request: FieldLines, from origin: Origin) {
         guard request.values(named: "sec-fetch-dest") == ["document"] else { return }
         tell(
             Response(
-                origin: origin, fields: fields.lines.map { (name: fields.name(of: $0), value: fields.value(of: $0)) }))
+                origin: origin, status: head.status,
+                fields: head.fields.lines.map { (name: head.fields.name(of: $0), value: head.fields.value(of: $0)) }))
     }
 }

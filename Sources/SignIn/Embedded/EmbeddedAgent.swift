@@ -56,7 +56,7 @@ package struct EmbeddedAgent: UserAgent {
         // A provider on this machine: WebKit does not send plain http through a proxy with a password.
         let isPlain = page.origins.contains { $0.scheme == .http }
         guard let specialURLs else {
-            return try await show(page, isPlain ? nil : door, nil as SpecialURLFlow?)
+            return try await show(page, isPlain ? nil : door, nil, SessionLoan())
         }
         try await show(page, isPlain ? nil : door, specialURLs)
     }
@@ -71,13 +71,14 @@ package struct EmbeddedAgent: UserAgent {
                     "no proxy sees the headers of the pages' responses: profiles whose address is in a header, and "
                         + "tokens for their installation, do not arrive"))
         }
+        let loan = SessionLoan()
         let session = SystemSession(
             environment: environment, page: page, origins: support.origins(of: page), door: doors?.session ?? door,
-            installer: support.installer, signIn: support.signIn, closingLimit: closingLimit)
+            installer: support.installer, signIn: support.signIn, loan: loan, closingLimit: closingLimit)
         let flow = SpecialURLFlow(support, page, environment: environment) { try await session.run($0) }
         feed.connect { flow.received($0) }
         do {
-            try await show(page, doors?.main ?? door, flow)
+            try await show(page, doors?.main ?? door, flow, loan)
         } catch {
             feed.disconnect()
             await doors?.close()
@@ -87,14 +88,16 @@ package struct EmbeddedAgent: UserAgent {
         await doors?.close()
     }
 
-    private func show(_ page: SignInPage, _ door: Door?, _ flow: SpecialURLFlow?) async throws {
+    private func show(
+        _ page: SignInPage, _ door: Door?, _ flow: SpecialURLFlow?, _ loan: SessionLoan
+    ) async throws {
         let isPlain = page.origins.contains { $0.scheme == .http }
         var words = [try WebViewProgram.path(in: environment)]
         if let door { words += ["--ca-bundle", door.bundle] }
         if isPlain { words.append("--loopback-http") }
         let view = try WebViewProcess(words, environment: environment)
         let cookies = cookies.flatMap { page.mayShow($0.key.host) ? $0 : nil }
-        let visit = Visit(view, page, cookies, flow, closingLimit: closingLimit)
+        let visit = Visit(view, page, cookies, flow, loan, closingLimit: closingLimit)
         let result = await withTaskCancellationHandler {
             await visit.run(WebViewOpening(page, proxy: door?.proxy, cookies, flow))
         } onCancel: {
@@ -128,14 +131,16 @@ private final class Visit: Sendable {
     private let isClosing = Mutex(false)
     private let dialogue = PageDialogue()
     private let flow: SpecialURLFlow?
+    private let loan: SessionLoan
     /// Why the sign-in ends, if it is not the person who has closed the window.
     private let failure = Mutex<(any Error)?>(nil)
 
     init(
         _ view: WebViewProcess, _ page: SignInPage, _ cookies: SharedCookies?, _ flow: SpecialURLFlow?,
-        closingLimit: DispatchTimeInterval
+        _ loan: SessionLoan, closingLimit: DispatchTimeInterval
     ) {
         self.flow = flow
+        self.loan = loan
         self.view = view
         self.page = page
         self.cookies = cookies
@@ -144,6 +149,7 @@ private final class Visit: Sendable {
 
     /// Ends when the window has closed, and nobody is asked a question any more.
     func run(_ opening: WebViewOpening) async -> Result {
+        loan.connect { [view] in view.send($0) }
         async let specials: Void? = flow?.run(
             SpecialURLFlow.View(
                 load: { [view] in view.send(.load(url: $0, headers: $1)) },
@@ -151,6 +157,7 @@ private final class Visit: Sendable {
                 fail: { [self] in fail($0) }))
         let result = await events(opening)
         dialogue.end()
+        loan.end()
         flow?.end()
         _ = await specials
         await dialogue.hasEnded()
@@ -215,6 +222,7 @@ private final class Visit: Sendable {
         case .redirect(let url):
             if let flow, flow.isSpecial(url) { flow.met(url) } else { redirected(to: url) }
         case .cookies(let reported): cookies?.report(reported, at: Int64(time(nil)))
+        case .session(let cookies, let omitted): loan.reported(SessionLoan.Report(cookies: cookies, omitted: omitted))
         case .specialURL(let url): flow?.met(url)
         case .profile: page.report(.profileNotInstalled(reason: "the page was not asked for one"))
         case .closed(let reason): return .ended(error(for: reason))

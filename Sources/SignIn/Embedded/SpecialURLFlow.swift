@@ -7,7 +7,8 @@ import CountersignOAuth
 import Synchronization
 
 /// The special URLs of one sign-in: takes what the window and its proxy report, asks the controller, and has the window
-/// do it. One after the other, in the order of the reports.
+/// do it. One after the other, in the order of the reports; while a decision takes time, because a broker works, only
+/// the special URLs after it wait.
 final class SpecialURLFlow: Sendable {
     /// The window, as far as it is used here.
     struct View: Sendable {
@@ -19,14 +20,25 @@ final class SpecialURLFlow: Sendable {
     }
 
     private enum Input: Sendable {
-        case response(ResponseFeed.Response)
-        case special(String)
+        case response(PageResponse)
+        /// With the response that has led to the URL.
+        case special(SpecialPage)
+        case decided(WebviewAction)
         case callback(String, session: Int)
         case sessionFailed(any Error, session: Int)
     }
 
+    /// A special URL that was met, with its number and the response that has led to it.
+    private struct SpecialPage: Sendable {
+        let url: String
+        let number: Int
+        let cause: PageResponse?
+    }
+
     /// How many special URLs a sign-in may have: the page can cause them without end.
     static let maximumURLs = 64
+    /// How many reports can wait.
+    static let maximumInputs = 256
 
     /// More redirect URIs for the window to report: those by which a page asks for another browser.
     let redirectURIs: [String]
@@ -38,10 +50,16 @@ final class SpecialURLFlow: Sendable {
     private let controller: InteractiveWebviewController
     private let inputs: AsyncStream<Input>
     private let input: AsyncStream<Input>.Continuation
+    /// The decision in progress, and the special URLs that wait for it.
+    private let decisions = Mutex<(task: Task<Void, Never>?, waiting: [SpecialPage])>((nil, []))
     private let session = Mutex<(number: Int, task: Task<Void, Never>?)>((0, nil))
     private let counts = Mutex<(urls: Int, repetitions: Int, external: Int)>((0, 0, 0))
     /// Whether the sign-in has its result. What was reported before and is not carried out yet, is not any more.
     private let isOver = Mutex(false)
+    /// Whether there were more reports than can wait.
+    private let isFlooded = Mutex(false)
+    /// The responses to the window's own pages.
+    private let responses = Mutex(PageResponses())
     /// The page of the second window that is open.
     private let openPage = Mutex<String?>(nil)
 
@@ -68,7 +86,7 @@ final class SpecialURLFlow: Sendable {
             rules: rules, support: support, environment: environment, openSession: openSession)
         handler = support.handler?(own) ?? own
         controller = InteractiveWebviewController(handler, rules)
-        (inputs, input) = AsyncStream<Input>.makeStream()
+        (inputs, input) = AsyncStream<Input>.makeStream(bufferingPolicy: .bufferingOldest(Self.maximumInputs))
     }
 
     // MARK: Reports
@@ -84,18 +102,28 @@ final class SpecialURLFlow: Sendable {
             counts.urls += 1
             return counts.urls
         }
-        if count <= Self.maximumURLs + 1 { input.yield(.special(url)) }
+        // Now, because the window may get other responses before the URL's turn comes.
+        let cause = responses.withLock { $0.cause(of: url) }
+        if count <= Self.maximumURLs + 1 { add(.special(SpecialPage(url: url, number: count, cause: cause))) }
     }
 
-    func received(_ response: ResponseFeed.Response) {
+    func received(_ response: PageResponse) {
         guard origins.contains(response.origin) else { return }
-        input.yield(.response(response))
+        responses.withLock { $0.add(response) }
+        add(.response(response))
+    }
+
+    private func add(_ report: Input) {
+        guard case .dropped = input.yield(report) else { return }
+        isFlooded.withLock { $0 = true }
+        input.finish()
     }
 
     /// The sign-in has its result, or the window is closed.
     func end() {
         isOver.withLock { $0 = true }
         input.finish()
+        decisions.withLock { $0.task }?.cancel()
     }
 
     /// Returns after ``end()``, when the second window is closed, too.
@@ -103,8 +131,12 @@ final class SpecialURLFlow: Sendable {
         for await input in inputs where !isOver.withLock({ $0 }) {
             switch input {
             case .response(let response):
-                await perform(await controller.responseReceived(response.headers, from: response.origin), view)
-            case .special(let url): await decide(url, view)
+                await perform(await controller.responseReceived(response), view)
+            case .special(let special): decide(special, view)
+            case .decided(let action):
+                decisions.withLock { $0.task = nil }
+                await perform(action, view)
+                decideNext(view)
             case .callback(let url, let number):
                 guard session.withLock({ $0.number }) == number else { break }
                 sessionEnded()
@@ -115,6 +147,10 @@ final class SpecialURLFlow: Sendable {
                 view.fail(error)
             }
         }
+        if isFlooded.withLock({ $0 }), !isOver.withLock({ $0 }) { view.fail(Self.tooMany) }
+        let decision = decisions.withLock { $0.task }
+        decision?.cancel()
+        await decision?.value
         await controller.end()
         let task = session.withLock { session in
             session.number += 1
@@ -126,18 +162,38 @@ final class SpecialURLFlow: Sendable {
 
     // MARK: Actions
 
-    private func decide(_ url: String, _ view: View) async {
-        guard counts.withLock({ $0.urls }) <= Self.maximumURLs else { return view.fail(Self.tooMany) }
+    private func decide(_ special: SpecialPage, _ view: View) {
+        decisions.withLock { $0.waiting.append(special) }
+        decideNext(view)
+    }
+
+    /// Begins the decision about the next special URL, unless there is one in progress. Its action comes as a report.
+    private func decideNext(_ view: View) {
+        let isTooMuch = decisions.withLock { decisions in
+            guard decisions.task == nil, !decisions.waiting.isEmpty, !isOver.withLock({ $0 }) else { return false }
+            let next = decisions.waiting.removeFirst()
+            guard next.number <= Self.maximumURLs else { return true }
+            decisions.task = Task { add(.decided(await action(for: next))) }
+            return false
+        }
+        if isTooMuch { view.fail(Self.tooMany) }
+    }
+
+    private func action(for next: SpecialPage) async -> WebviewAction {
+        let url = next.url
         let special = try? SpecialURL(url)
         let kind = isSpecial(url) ? "switch_browser" : "\(url.prefix { $0 != ":" }): (malformed)"
         page.report(.specialURL(special?.subject ?? PageText.printable(kind)))
         let before = await controller.state
-        let action = await controller.action(for: url)
+        let action = await controller.action(for: url, after: next.cause)
         let state = await controller.state
         if state.brtAttemptCount > before.brtAttemptCount, !state.brtAcquired {
             page.report(.unavailable("there is no refresh token of the broker"))
         }
-        await perform(action, view)
+        if let failure = state.brokerFailure, before.brokerFailure == nil {
+            page.report(.unavailable("the identity broker does not go on with the sign-in: \(failure.detail)"))
+        }
+        return action
     }
 
     private func perform(_ action: WebviewAction, _ view: View) async {
@@ -220,11 +276,11 @@ final class SpecialURLFlow: Sendable {
         session.withLock { session in
             session.number += 1
             let number = session.number
-            session.task = Task { [controller, input] in
+            session.task = Task {
                 do {
-                    input.yield(.callback(try await controller.run(request), session: number))
+                    add(.callback(try await controller.run(request), session: number))
                 } catch {
-                    input.yield(.sessionFailed(error, session: number))
+                    add(.sessionFailed(error, session: number))
                 }
             }
         }
@@ -238,7 +294,11 @@ final class SpecialURLFlow: Sendable {
     /// The next navigation of the window, which a second window has led to.
     private func navigate(to url: String, _ view: View) async {
         if rules.redirect.query(of: url) != nil { return view.redirected(url) }
-        if isSpecial(url) || (try? SpecialURL(url)) != .some(nil) { return await decide(url, view) }
+        if isSpecial(url) || (try? SpecialURL(url)) != .some(nil) {
+            let number = counts.withLock { $0.urls }
+            let cause = responses.withLock { $0.cause(of: url) }
+            return decide(SpecialPage(url: url, number: number, cause: cause), view)
+        }
         guard let target = try? EndpointURL(String(url.prefix { $0 != "#" }), "the callback", rules.transport) else {
             return page.report(.navigationRefused(url: "", reason: "it cannot be used"))
         }

@@ -30,7 +30,8 @@ package struct SpecialURLSupport: Sendable {
     package var openDoors: (@Sendable ([Origin], ResponseFeed) async throws -> Doors)?
     /// Installs configuration profiles; nil if this program cannot.
     package var installer: (any ProfileInstalling)?
-    /// Lets the identity broker of the machine go on with the sign-in; nil if there is none. An error ends the sign-in.
+    /// Lets the identity broker of the machine go on with the sign-in; nil if there is none. After an error the window
+    /// goes on, unless the person has cancelled.
     package var broker: (@Sendable () async throws -> Void)?
     /// An app's own handler, which may pass to the given one what it does not decide itself; nil for the given one.
     package var handler: (@Sendable (any InteractiveWebviewHandler) -> any InteractiveWebviewHandler)?
@@ -71,6 +72,14 @@ struct SignInWebviewHandler: InteractiveWebviewHandler {
             throw DeviceManagementError(.brokerRequired, "there is no broker on this machine")
         }
         try await broker()
+    }
+
+    func continuesInView(after error: any Error) -> Bool {
+        switch error {
+        case is CancellationError: false
+        case let error as SignInError: error.code != .cancelled && error.code != .timedOut
+        default: true
+        }
     }
 
     func viewAction(forSpecialURL url: String, state: InteractiveWebviewState) -> WebviewAction {

@@ -8,7 +8,8 @@ import CountersignOAuth
 import Dispatch
 import Synchronization
 
-/// A second window, with a session of its own that it forgets, for pages to which device management sends a person.
+/// A second window, with a session of its own that it forgets or with that of the first, for pages to which device
+/// management sends a person.
 struct SystemSession: Sendable {
     let environment: [String: String]
     let page: SignInPage
@@ -16,20 +17,30 @@ struct SystemSession: Sendable {
     let door: EmbeddedAgent.Door?
     let installer: (any ProfileInstalling)?
     let signIn: String
+    /// The session of the sign-in's window.
+    let loan: SessionLoan
     let closingLimit: DispatchTimeInterval
 
     /// Shows the page, and returns the URL with the callback's scheme to which the window was sent. Cancelling the task
     /// closes the window.
     func run(_ request: AuthenticationSessionRequest) async throws -> String {
+        var taken: SessionLoan.Report?
+        if !request.isEphemeral {
+            taken = await loan.take()
+            guard let taken else { throw CancellationError() }
+            reportOmitted(taken)
+        }
         var words = [try WebViewProgram.path(in: environment)]
         let isPlain = origins.contains { $0.scheme == .http }
         if let door, !isPlain { words += ["--ca-bundle", door.bundle] }
         if isPlain { words.append("--loopback-http") }
+        let folder = request.purpose == .installProfile ? try DeliveryFolder(environment) : nil
         let view = try WebViewProcess(words, environment: environment)
-        let profiles = ProfileQueue()
+        let (profiles, shared) = (ProfileQueue(), taken)
         let result: Result<String, any Error> = await withTaskCancellationHandler {
             do {
-                return .success(try await events(view, request, isPlain ? nil : door?.proxy, profiles))
+                let proxy = isPlain ? nil : door?.proxy
+                return .success(try await events(view, request, proxy, shared, folder?.path, profiles))
             } catch {
                 return .failure(error)
             }
@@ -40,10 +51,19 @@ struct SystemSession: Sendable {
         }
         profiles.end()
         _ = await view.end()
+        // Not before, because the window writes there.
+        folder?.remove()
         return try result.get()
     }
 
-    private func opening(_ request: AuthenticationSessionRequest, _ proxy: Secret?) -> WebViewOpening {
+    private func reportOmitted(_ report: SessionLoan.Report) {
+        guard report.omitted > 0 else { return }
+        page.report(.unavailable("\(report.omitted) cookies are too many or too large to pass to the other window"))
+    }
+
+    private func opening(
+        _ request: AuthenticationSessionRequest, _ proxy: Secret?, _ shared: SessionLoan.Report?, _ folder: String?
+    ) -> WebViewOpening {
         var opening = WebViewOpening(
             url: request.url.description, redirectURIs: [page.redirect.text] + page.redirect.switchBrowserURIs,
             allowedOrigins: origins.map(\.pageOrigin),
@@ -52,13 +72,16 @@ struct SystemSession: Sendable {
         opening.title = request.purpose == .installProfile ? "Install a profile from \(host)" : "Continue at \(host)"
         opening.proxy = proxy
         opening.headers = request.headers
+        opening.cookies = shared?.cookies ?? []
+        opening.reportsSession = shared != nil
         opening.specialURLs = true
-        opening.profileDownloads = request.purpose == .installProfile
+        opening.profileFolder = folder
         return opening
     }
 
     private func events(
-        _ view: WebViewProcess, _ request: AuthenticationSessionRequest, _ proxy: Secret?, _ profiles: ProfileQueue
+        _ view: WebViewProcess, _ request: AuthenticationSessionRequest, _ proxy: Secret?,
+        _ shared: SessionLoan.Report?, _ folder: String?, _ profiles: ProfileQueue
     ) async throws -> String {
         var callback: String?
         while true {
@@ -73,7 +96,7 @@ struct SystemSession: Sendable {
                     throw SignInError.protocolFault(error.reason)
                 }
                 switch event {
-                case .ready(WebViewEvent.protocolVersion): view.send(.open(opening(request, proxy)))
+                case .ready(WebViewEvent.protocolVersion): view.send(.open(opening(request, proxy, shared, folder)))
                 case .ready(let version): throw SignInError.protocolFault("its version is \(version)")
                 case .specialURL(let url), .redirect(let url):
                     guard callback == nil else { break }
@@ -84,9 +107,17 @@ struct SystemSession: Sendable {
                     callback = url
                     view.send(.close)
                     view.kill(after: closingLimit)
-                case .profile(_, let content): deliver(content, to: view, profiles)
+                case .session(let cookies, let omitted):
+                    guard let shared else { break }
+                    let report = SessionLoan.Report(cookies: cookies, omitted: omitted)
+                    reportOmitted(report)
+                    loan.giveBack(report, taken: shared)
+                case .profile(let url, let content):
+                    let host = (try? EndpointURL(url, "the profile", .secureOrLoopback))?.origin ?? request.url.origin
+                    deliver(content, from: host.authority, to: view, profiles)
                 case .closed(let reason):
-                    if [.cancel, .timeLimit, .inputEnded].contains(reason) { profiles.end() }
+                    // A page may close its window when it has delivered a profile, and the question about it stays.
+                    if reason != .page, callback == nil { profiles.end() }
                     let isInstalled = await profiles.isInstalled()
                     if let failure = profiles.failure { throw failure }
                     if let callback { return callback }
@@ -116,17 +147,18 @@ struct SystemSession: Sendable {
 
     /// Has the profile installed, and says in the window what became of it. The window's events go on meanwhile. A
     /// profile that is not installed ends the session, whatever the page says later.
-    private func deliver(_ content: Secret, to view: WebViewProcess, _ profiles: ProfileQueue) {
+    private func deliver(_ content: Secret, from host: String, to view: WebViewProcess, _ profiles: ProfileQueue) {
         guard let installer else {
             return refuse(Self.cannotInstall, view, profiles)
         }
-        view.send(.showMessage("A configuration profile has arrived. Countersign asks about it in the terminal."))
+        let sentence = "A configuration profile has arrived from \(host). Countersign asks about it in the terminal."
+        view.send(.showMessage(sentence))
         profiles.add { [page, signIn] in
             do {
                 guard let document = content.utf8Text.flatMap({ Base64.decode($0) }) else {
                     throw SignInError.protocolFault("a profile is not in Base64")
                 }
-                let sentence = try await installer.install(document, for: signIn)
+                let sentence = try await installer.install(document, from: host, for: signIn)
                 page.report(.profileInstalled(sentence))
                 view.send(.showMessage("The profile was installed. \(PageText.printable(sentence))"))
                 return true

@@ -12,6 +12,10 @@ enum WebViewCommand: Equatable, Sendable {
     case answerMessage(id: Int64, answer: String)
     /// Loads another page. The fields go with the first request, to its origin only.
     case load(url: String, headers: [AdditionalHeader])
+    /// Asks for the session's cookies, which come as `session`.
+    case reportSession
+    /// Stores cookies. One that has expired removes the one that was there.
+    case addCookies([WebViewCookie])
     /// Shows a sentence above the page until another page loads.
     case showMessage(String)
     /// Ends the sign-in: the cookies are reported once more.
@@ -29,6 +33,9 @@ enum WebViewCommand: Equatable, Sendable {
             Self.object([("type", .string("answerMessage")), ("id", .integer(id)), ("answer", .string(answer))])
         case .load(let url, let headers):
             Self.object([("type", .string("load")), ("url", .string(url))] + Self.members(headers))
+        case .reportSession: Self.object([("type", .string("reportSession"))])
+        case .addCookies(let cookies):
+            Self.object([("type", .string("addCookies")), ("cookies", Self.array(cookies))])
         case .showMessage(let text): Self.object([("type", .string("showMessage")), ("text", .string(text))])
         case .close: Self.object([("type", .string("close"))])
         case .cancel: Self.object([("type", .string("cancel"))])
@@ -39,6 +46,10 @@ enum WebViewCommand: Equatable, Sendable {
     fileprivate static func members(_ headers: [AdditionalHeader]) -> [(String, JSONValue.Content)] {
         guard !headers.isEmpty else { return [] }
         return [("headers", object(headers.map { ($0.name, .secret(Secret(utf8: $0.value))) }).content)]
+    }
+
+    fileprivate static func array(_ cookies: [WebViewCookie]) -> JSONValue.Content {
+        .array(cookies.map { object($0.members) })
     }
 
     fileprivate static func object(_ members: [(String, JSONValue.Content)]) -> JSONValue {
@@ -60,13 +71,15 @@ struct WebViewOpening: Equatable, Sendable {
     /// Stored before the first load.
     var cookies: [WebViewCookie] = []
     var captureCookies: WebViewCookieSelection?
+    /// The session is reported at the end.
+    var reportsSession = false
     var pageMessages: PageMessageRules?
     /// Of the first request.
     var headers: [AdditionalHeader] = []
     /// URLs with a scheme of device management are reported.
     var specialURLs = false
-    /// Configuration profiles are delivered.
-    var profileDownloads = false
+    /// Configuration profiles are delivered through this folder.
+    var profileFolder: String?
 
     fileprivate var members: [(String, JSONValue.Content)] {
         var members: [(String, JSONValue.Content)] = [
@@ -76,7 +89,7 @@ struct WebViewOpening: Equatable, Sendable {
         if let title { members.append(("title", .string(title))) }
         if let proxy { members.append(("proxy", .secret(proxy))) }
         if !cookies.isEmpty {
-            members.append(("cookies", .array(cookies.map { WebViewCommand.object($0.members) })))
+            members.append(("cookies", WebViewCommand.array(cookies)))
         }
         if let captureCookies {
             let selection = WebViewCommand.object([
@@ -84,6 +97,7 @@ struct WebViewOpening: Equatable, Sendable {
             ])
             members.append(("captureCookies", selection.content))
         }
+        if reportsSession { members.append(("reportsSession", .bool(true))) }
         if let pageMessages {
             let rules = WebViewCommand.object([
                 ("origins", Self.strings(pageMessages.origins)), ("types", Self.strings(pageMessages.types)),
@@ -92,7 +106,7 @@ struct WebViewOpening: Equatable, Sendable {
         }
         members += WebViewCommand.members(headers)
         if specialURLs { members.append(("specialURLs", .bool(true))) }
-        if profileDownloads { members.append(("profileDownloads", .bool(true))) }
+        if let profileFolder { members.append(("profileFolder", .string(profileFolder))) }
         return members
     }
 

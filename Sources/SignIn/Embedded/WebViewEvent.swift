@@ -14,6 +14,8 @@ enum WebViewEvent: Equatable, Sendable {
     case navigationRefused(url: String, why: Refusal)
     /// The selected cookies, after a load that changed them and at the end.
     case cookies([WebViewCookie])
+    /// The cookies of the window's session, and how many there are besides.
+    case session([WebViewCookie], omitted: Int64)
     /// `body` is JSON text.
     case pageMessage(id: Int64, origin: String, body: String)
     /// The page that posted the messages before is gone. Their answers would be ignored.
@@ -56,6 +58,12 @@ enum WebViewEvent: Equatable, Sendable {
         try reader.finish()
     }
 
+    private static func cookies(_ reader: inout JSONReader) throws(JSONError) -> [WebViewCookie] {
+        var cookies: [WebViewCookie] = []
+        for value in try reader.array("cookies") { cookies.append(try WebViewCookie(value)) }
+        return cookies
+    }
+
     private static func event(_ reader: inout JSONReader) throws(JSONError) -> WebViewEvent {
         switch try reader.string("type") {
         case "ready":
@@ -70,9 +78,9 @@ enum WebViewEvent: Equatable, Sendable {
         case "navigationRefused":
             return .navigationRefused(url: try reader.string("url"), why: try reader.word("why"))
         case "cookies":
-            var cookies: [WebViewCookie] = []
-            for value in try reader.array("cookies") { cookies.append(try WebViewCookie(value)) }
-            return .cookies(cookies)
+            return .cookies(try cookies(&reader))
+        case "session":
+            return .session(try cookies(&reader), omitted: try reader.integer("omitted"))
         case "pageMessage":
             return .pageMessage(
                 id: try reader.integer("id"), origin: try reader.string("origin"), body: try reader.string("body"))

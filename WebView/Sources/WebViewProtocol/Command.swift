@@ -10,6 +10,11 @@ package enum Command: Equatable, Sendable {
     case load(PageRequest)
     /// Answers a page's message. `answer` is JSON text.
     case answerMessage(id: Int, answer: String)
+    /// Reports the session's cookies as `session`.
+    case reportSession
+    /// Stores cookies in the session. One that has expired removes the one that was there. Pages that are loaded
+    /// afterwards have them.
+    case addCookies([Cookie])
     /// Shows a sentence above the page until another page loads.
     case showMessage(String)
     /// Ends the sign-in and forgets what it did: no cookies are reported.
@@ -59,7 +64,7 @@ package enum Command: Equatable, Sendable {
 
 extension Command: Codable {
     private enum Kind: String, Codable {
-        case open, load, answerMessage, showMessage, cancel, close, snapshot
+        case open, load, answerMessage, reportSession, addCookies, showMessage, cancel, close, snapshot
     }
 
     private enum KindKey: String, CodingKey {
@@ -72,6 +77,10 @@ extension Command: Codable {
 
     private enum AnswerKey: String, CodingKey, CaseIterable {
         case type, id, answer
+    }
+
+    private enum CookiesKey: String, CodingKey, CaseIterable {
+        case type, cookies
     }
 
     private enum MessageKey: String, CodingKey, CaseIterable {
@@ -90,6 +99,11 @@ extension Command: Codable {
             let members = try decoder.members(AnswerKey.self)
             self = .answerMessage(
                 id: try members.decode(Int.self, forKey: .id), answer: try members.decode(String.self, forKey: .answer))
+        case .reportSession:
+            _ = try decoder.members(PlainKey.self)
+            self = .reportSession
+        case .addCookies:
+            self = .addCookies(try decoder.members(CookiesKey.self).decode([Cookie].self, forKey: .cookies))
         case .showMessage:
             self = .showMessage(try decoder.members(MessageKey.self).decode(String.self, forKey: .text))
         case .cancel:
@@ -117,6 +131,11 @@ extension Command: Codable {
             try members.encode(Kind.answerMessage, forKey: .type)
             try members.encode(id, forKey: .id)
             try members.encode(answer, forKey: .answer)
+        case .reportSession: try type.encode(Kind.reportSession, forKey: .type)
+        case .addCookies(let cookies):
+            var members = encoder.container(keyedBy: CookiesKey.self)
+            try members.encode(Kind.addCookies, forKey: .type)
+            try members.encode(cookies, forKey: .cookies)
         case .showMessage(let text):
             var members = encoder.container(keyedBy: MessageKey.self)
             try members.encode(Kind.showMessage, forKey: .type)

@@ -54,9 +54,11 @@ package struct Cookie: Codable, Hashable, Sendable {
         return host == domain.dropFirst() || (host.hasSuffix(domain) && !Self.isAddress(host))
     }
 
+    var byteCount: Int { name.utf8.count + value.utf8.count + domain.utf8.count + path.utf8.count }
+
     /// - Throws: `ProtocolError` if a `Set-Cookie` field (RFC 6265 §4.1.1) could not have set this cookie.
     func checkSyntax() throws(ProtocolError) {
-        guard name.utf8.count + value.utf8.count + domain.utf8.count + path.utf8.count <= Limits.cookieBytes else {
+        guard byteCount <= Limits.cookieBytes else {
             throw ProtocolError("a cookie is longer than \(Limits.cookieBytes) bytes")
         }
         guard !name.isEmpty, name.utf8.allSatisfy({ Self.isValueByte($0) && !Self.nameSeparators.contains($0) }) else {

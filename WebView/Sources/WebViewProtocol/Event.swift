@@ -15,6 +15,9 @@ package enum Event: Equatable, Sendable {
     case navigationRefused(url: String, why: Refusal)
     /// The selected cookies after a load that changed them, and at the end.
     case cookies([Cookie])
+    /// The cookies that the window's origins get, because the caller has asked for them or will share them with another
+    /// window. `omitted` is how many there are besides.
+    case session([Cookie], omitted: Int)
     /// `body` is JSON text, at most 16 KiB. Must be answered by `answerMessage` with this id.
     case pageMessage(id: Int, origin: String, body: String)
     /// The page that posted the messages before is gone. Their answers are ignored.
@@ -78,13 +81,13 @@ package enum FailureCode: String, Codable, Sendable {
 
 extension Event: Codable {
     private enum Kind: String, Codable {
-        case ready, loadStarted, loadFinished, loadFailed, redirect, navigationRefused, cookies, pageMessage
+        case ready, loadStarted, loadFinished, loadFailed, redirect, navigationRefused, cookies, session, pageMessage
         case pageMessagesGone, specialURL, profile, snapshot, closed, failed
     }
 
     private enum Key: String, CodingKey {
         case type, protocolVersion, webKit, url, code, message, why, cookies, id, origin, body, file, reason, content
-        case sentence, remedy
+        case sentence, remedy, omitted
     }
 
     package init(from decoder: any Decoder) throws {
@@ -104,6 +107,10 @@ extension Event: Codable {
         case .navigationRefused:
             self = .navigationRefused(url: try text(.url), why: try members.decode(Refusal.self, forKey: .why))
         case .cookies: self = .cookies(try members.decode([Cookie].self, forKey: .cookies))
+        case .session:
+            self = .session(
+                try members.decode([Cookie].self, forKey: .cookies),
+                omitted: try members.decode(Int.self, forKey: .omitted))
         case .pageMessage:
             self = .pageMessage(
                 id: try members.decode(Int.self, forKey: .id), origin: try text(.origin), body: try text(.body))
@@ -138,6 +145,10 @@ extension Event: Codable {
         case .cookies(let cookies):
             try put(.cookies)
             try members.encode(cookies, forKey: .cookies)
+        case .session(let cookies, let omitted):
+            try put(.session)
+            try members.encode(cookies, forKey: .cookies)
+            try members.encode(omitted, forKey: .omitted)
         case .pageMessage(let id, let origin, let body):
             try put(.pageMessage, [.origin: origin, .body: body])
             try members.encode(id, forKey: .id)

@@ -13,6 +13,8 @@ package enum Limits {
     /// A cookie's name, value, domain and path together, as in RFC 6265 §6.1.
     package static let cookieBytes = 4096
     package static let cookies = 64
+    /// The cookies of a session together.
+    package static let sessionBytes = 32 * 1024
     package static let headers = 16
     /// The value of a request field.
     package static let headerBytes = 16 * 1024

@@ -13,6 +13,8 @@ package struct OpenRequest: Equatable, Sendable {
     /// Stored before the first load.
     package var cookies: [Cookie] = []
     package var captureCookies: CookieSelection?
+    /// The session's cookies are reported as `session` at the end, unless the sign-in is cancelled.
+    package var reportsSession = false
     /// `http://[user:password@]host:port` on loopback. Everything goes through it. Without it, the connections are
     /// direct, whatever the system's settings are.
     package var proxy: String?
@@ -24,8 +26,9 @@ package struct OpenRequest: Equatable, Sendable {
     package var pageMessages: PageMessageRules?
     /// URLs with a scheme of device enrolment are reported as `specialURL`.
     package var specialURLs = false
-    /// Configuration profiles are downloaded, and reported as `profile`.
-    package var profileDownloads = false
+    /// An absolute path of a folder through which configuration profiles are downloaded and reported as `profile`; if
+    /// absent, they are refused. The caller removes it.
+    package var profileFolder: String?
 
     package init(url: String, redirectURIs: [String], allowedOrigins: [String], timeLimit: Duration) {
         self.url = url
@@ -38,7 +41,7 @@ package struct OpenRequest: Equatable, Sendable {
 extension OpenRequest: Codable {
     private enum Key: String, CodingKey, CaseIterable {
         case type, url, redirectURIs, allowedOrigins, timeLimitSeconds, headers, cookies, captureCookies, proxy
-        case dataFolder, title, userAgent, pageMessages, specialURLs, profileDownloads
+        case reportsSession, dataFolder, title, userAgent, pageMessages, specialURLs, profileFolder
     }
 
     package init(from decoder: any Decoder) throws {
@@ -50,13 +53,14 @@ extension OpenRequest: Codable {
         headers = try members.decodeIfPresent([String: String].self, forKey: .headers) ?? [:]
         cookies = try members.decodeIfPresent([Cookie].self, forKey: .cookies) ?? []
         captureCookies = try members.decodeIfPresent(CookieSelection.self, forKey: .captureCookies)
+        reportsSession = try members.decodeIfPresent(Bool.self, forKey: .reportsSession) ?? false
         proxy = try members.decodeIfPresent(String.self, forKey: .proxy)
         dataFolder = try members.decodeIfPresent(String.self, forKey: .dataFolder)
         title = try members.decodeIfPresent(String.self, forKey: .title)
         userAgent = try members.decodeIfPresent(String.self, forKey: .userAgent)
         pageMessages = try members.decodeIfPresent(PageMessageRules.self, forKey: .pageMessages)
         specialURLs = try members.decodeIfPresent(Bool.self, forKey: .specialURLs) ?? false
-        profileDownloads = try members.decodeIfPresent(Bool.self, forKey: .profileDownloads) ?? false
+        profileFolder = try members.decodeIfPresent(String.self, forKey: .profileFolder)
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -68,12 +72,13 @@ extension OpenRequest: Codable {
         if !headers.isEmpty { try members.encode(headers, forKey: .headers) }
         if !cookies.isEmpty { try members.encode(cookies, forKey: .cookies) }
         try members.encodeIfPresent(captureCookies, forKey: .captureCookies)
+        if reportsSession { try members.encode(true, forKey: .reportsSession) }
         try members.encodeIfPresent(proxy, forKey: .proxy)
         try members.encodeIfPresent(dataFolder, forKey: .dataFolder)
         try members.encodeIfPresent(title, forKey: .title)
         try members.encodeIfPresent(userAgent, forKey: .userAgent)
         try members.encodeIfPresent(pageMessages, forKey: .pageMessages)
         if specialURLs { try members.encode(true, forKey: .specialURLs) }
-        if profileDownloads { try members.encode(true, forKey: .profileDownloads) }
+        try members.encodeIfPresent(profileFolder, forKey: .profileFolder)
     }
 }

@@ -7,12 +7,14 @@ package struct SignIn: Equatable, Sendable {
     package let timeLimit: Duration
     package let cookies: [Cookie]
     package let captureCookies: CookieSelection?
+    package let reportsSession: Bool
     package let proxy: ProxyAddress?
     package let dataFolder: String?
     package let title: String
     package let userAgent: String?
     package let pageMessages: PageMessagePolicy?
-    package let deliversProfiles: Bool
+    /// Nil if no profiles are delivered.
+    package let profileFolder: String?
 
     /// - Parameter permitsLoopbackHTTP: Whether allowed origins may be `http://` on loopback.
     package init(_ request: OpenRequest, permitsLoopbackHTTP: Bool = false) throws(ProtocolError) {
@@ -24,20 +26,18 @@ package struct SignIn: Equatable, Sendable {
         }
         timeLimit = request.timeLimit
         let hosts = policy.allowedOrigins.map(\.host)
-        guard request.cookies.count <= Limits.cookies else { throw ProtocolError("'cookies' has too many members") }
-        for cookie in request.cookies {
-            try cookie.checkSyntax()
-            guard hosts.contains(where: cookie.isSent) else { throw ProtocolError("a cookie is for another host") }
-        }
+        try SessionCookies.check(request.cookies, for: hosts)
         cookies = request.cookies
         if let selection = request.captureCookies, !hosts.contains(selection.host) {
             throw ProtocolError("'captureCookies.host' is not the host of an allowed origin")
         }
         captureCookies = request.captureCookies
+        reportsSession = request.reportsSession
         if let text = request.proxy { proxy = try ProxyAddress(text) } else { proxy = nil }
-        if let folder = request.dataFolder {
+        for (name, folder) in [("dataFolder", request.dataFolder), ("profileFolder", request.profileFolder)] {
+            guard let folder else { continue }
             guard folder.hasPrefix("/"), !folder.utf8.contains(0) else {
-                throw ProtocolError("'dataFolder' is not an absolute path")
+                throw ProtocolError("'\(name)' is not an absolute path")
             }
         }
         dataFolder = request.dataFolder
@@ -47,7 +47,7 @@ package struct SignIn: Equatable, Sendable {
             }
         }
         title = request.title ?? "Sign in"
-        deliversProfiles = request.profileDownloads
+        profileFolder = request.profileFolder
         userAgent = request.userAgent
         if let rules = request.pageMessages {
             pageMessages = try PageMessagePolicy(rules, allowedOrigins: policy.allowedOrigins)

@@ -4,8 +4,8 @@ import CWebKitGTK
 import FoundationEssentials
 import WebViewProtocol
 
-/// Delivers the configuration profiles that pages offer, one at a time. They pass through a file in a folder of this
-/// user's alone, because WebKit writes downloads to files only.
+/// Delivers the configuration profiles that pages offer, one at a time. They pass through a file in the caller's
+/// folder, because WebKit writes downloads to files only.
 final class ProfileDownloads {
     private unowned let window: SignInWindow
     private var count = 0
@@ -20,7 +20,7 @@ final class ProfileDownloads {
 
     /// Whether the page's response is a profile to download.
     func expects(_ response: OpaquePointer?) -> Bool {
-        guard window.signIn.deliversProfiles, expected == nil, current == nil, count < Limits.profiles,
+        guard window.signIn.profileFolder != nil, expected == nil, current == nil, count < Limits.profiles,
             let text = webkit_uri_response_get_uri(response).map({ String(cString: $0) }),
             case .allow = window.signIn.policy.decide(text)
         else { return false }
@@ -36,12 +36,10 @@ final class ProfileDownloads {
 
     /// Accepts the download if it is the expected one.
     func starts(_ download: OpaquePointer?) -> Bool {
-        guard let download, let url = expected else { return false }
+        guard let download, let url = expected, let folder = window.signIn.profileFolder else { return false }
         expected = nil
         count += 1
-        guard let folder = g_dir_make_tmp("countersign-profile-XXXXXX", nil) else { return false }
-        let file = String(cString: folder) + "/profile"
-        g_free(folder)
+        let file = "\(folder)/profile-\(count)"
         g_object_ref(gpointer(download))
         current = (download, url, file)
         webkit_download_set_allow_overwrite(download, 0)
@@ -78,9 +76,8 @@ final class ProfileDownloads {
             // In the main loop's next turn: WebKit still uses it.
             after(.zero) { g_object_unref(gpointer(download)) }
         }
-        let folder = URL(fileURLWithPath: file).deletingLastPathComponent()
         let content = hasFailed ? nil : FileManager.default.contents(atPath: file)
-        try? FileManager.default.removeItem(at: folder)
+        try? FileManager.default.removeItem(atPath: file)
         guard let content, content.count <= Limits.profileBytes else { return window.refused(url, .download) }
         window.program.report(
             .profile(url: PageURL(url)?.withoutSecrets ?? "", content: content.base64EncodedString()))

@@ -41,7 +41,10 @@ final class Program {
         isEnding = true
         guard let window, reason != .cancel else { return closed(reason) }
         window.hide()
-        window.captureCookies(always: true) { [self] in closed(reason) }
+        window.captureCookies(always: true) { [self] in
+            guard window.signIn.reportsSession else { return closed(reason) }
+            window.reportSession { [self] in closed(reason) }
+        }
         // WebKit's network process may be gone and never answer.
         after(.seconds(5)) { [self] in closed(reason) }
     }
@@ -95,6 +98,11 @@ final class Program {
         case .answerMessage(let id, let answer):
             try PageMessagePolicy.checkAnswer(answer)
             try opened().answer(id: id, answer)
+        case .reportSession: try opened().reportSession()
+        case .addCookies(let cookies):
+            let window = try opened()
+            try SessionCookies.check(cookies, for: window.hosts)
+            window.add(cookies)
         case .showMessage(let text):
             try opened().showMessage(String(text.prefix(Limits.messageCharacters)))
         case .cancel: end(.cancel)
@@ -111,9 +119,9 @@ final class Program {
     }
 
     private func open(_ signIn: SignIn) {
-        if let folder = signIn.dataFolder, !DataFolder.make(folder) {
+        for folder in [signIn.dataFolder, signIn.profileFolder].compactMap(\.self) where !DataFolder.make(folder) {
             return fail(
-                .dataFolder, "cannot use the data folder '\(folder)', or other users can read it",
+                .dataFolder, "cannot use the folder '\(folder)', or other users can read it",
                 remedy: "chmod 700 '\(folder)'")
         }
         let window = SignInWindow(signIn, program: self)

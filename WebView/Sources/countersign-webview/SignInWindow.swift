@@ -19,6 +19,9 @@ final class SignInWindow {
     /// The configuration profiles of the window.
     private(set) lazy var profiles = ProfileDownloads(of: self)
     private var reportedCookies: [Cookie]?
+    /// How many times cookies are being stored, and the page that is loaded when they are.
+    private var storing = 0
+    private var nextPage: PageRequest?
 
     init(_ signIn: SignIn, program: Program) {
         self.signIn = signIn
@@ -65,6 +68,10 @@ final class SignInWindow {
     }
 
     func load(_ page: PageRequest) {
+        guard storing == 0 else {
+            nextPage = page
+            return
+        }
         hasHeaders = !page.headers.isEmpty
         guard hasHeaders else {
             return webkit_web_view_load_uri(view, page.url)
@@ -121,6 +128,31 @@ final class SignInWindow {
                 g_object_unref(gpointer(texture))
                 program.report(.snapshot(file: file))
             }.retained())
+    }
+
+    /// The hosts whose pages the window may show.
+    var hosts: [String] { signIn.policy.allowedOrigins.map(\.host) }
+
+    func reportSession(done: @escaping () -> Void = {}) {
+        session.cookies.all { [self] cookies in
+            let (selected, omitted) = SessionCookies.select(cookies, for: hosts)
+            program.report(.session(selected, omitted: omitted))
+            done()
+        }
+    }
+
+    /// Stores cookies. Pages that are loaded meanwhile wait.
+    func add(_ cookies: [Cookie]) {
+        storing += 1
+        session.cookies.add(cookies) { [self] isDone in
+            storing -= 1
+            guard isDone else {
+                return program.fail(.cookies, "cannot store the session's cookies", remedy: "sign in again")
+            }
+            guard storing == 0, let page = nextPage else { return }
+            nextPage = nil
+            load(page)
+        }
     }
 
     private static let windowClosed: @convention(c) (gpointer?, gpointer?) -> gboolean = { _, data in

@@ -39,6 +39,8 @@ struct SharedLinesTests {
                     sameSite: .lax),
                 Cookie(name: "STRICT", value: "s3", domain: "login.example", sameSite: .strict),
             ]),
+            .session(
+                [Cookie(name: "SID", value: "s1", domain: "login.example", sameSite: .lax)], omitted: 2),
             .pageMessage(
                 id: 7, origin: "https://login.example", body: #"{"callbacks":[{"type":"NameCallback"}]}"#),
             .pageMessagesGone, .specialURL(url: "msauth://enroll?cpurl=https://portal.example/"),
@@ -76,12 +78,15 @@ struct SharedLinesTests {
         ]
         large.captureCookies = CookieSelection(host: "login.example", names: ["SID", "KEY"])
         large.pageMessages = PageMessageRules(origins: ["https://login.example"], types: ["NameCallback"])
+        large.reportsSession = true
         large.specialURLs = true
-        large.profileDownloads = true
+        large.profileFolder = "/run/user/1000/profiles"
         return [
             .open(small), .open(large), .answerMessage(id: 7, answer: #"{"callbacks":[]}"#),
             .load(PageRequest(url: page + "next")),
             .load(PageRequest(url: page + "install", headers: ["X-Token": "secret"])),
+            .reportSession,
+            .addCookies([Cookie(name: "SID", value: "s1", domain: "login.example", expires: 1)]),
             .showMessage("The profile was installed."), .close, .cancel,
         ]
     }()

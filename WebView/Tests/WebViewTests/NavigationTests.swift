@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import Testing
 import WebViewProtocol
 
@@ -88,15 +89,18 @@ extension WebView {
         }
 
         @Test func aProfileIsDeliveredIfEnabled() throws {
-            let view = try WebViewProcess.open("/profile") { $0.profileDownloads = true }
+            let folder = server.folder + "/profiles-\(UUID().uuidString)"
+            let view = try WebViewProcess.open("/profile") { $0.profileFolder = folder }
             try view.waitFor(.profile(url: server.first + "/profile", content: "eA=="))
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])
             view.send(.showMessage("The profile was installed."))
             view.close()
         }
 
         /// Profiles are enabled, and other files are not.
         @Test func anotherDownloadIsRefused() throws {
-            let view = try WebViewProcess.open("/attachment") { $0.profileDownloads = true }
+            let folder = server.folder + "/profiles-\(UUID().uuidString)"
+            let view = try WebViewProcess.open("/attachment") { $0.profileFolder = folder }
             #expect(try view.refusal() == .navigationRefused(url: server.first + "/attachment", why: .download))
             view.close()
         }

@@ -44,6 +44,39 @@ extension WebView {
             #expect(view.events.suffix(2) == [.cookies(cookies), .closed(.close)])
         }
 
+        @Test func aSessionIsReportedAndTakenUpByAnotherWindow() throws {
+            let first = try WebViewProcess.open("/cookies")
+            try first.loaded()
+            first.send(.reportSession)
+            let cookies = try first.event { if case .session(let cookies, 0) = $0 { cookies } else { nil } }
+            #expect(cookies.map(\.name).contains("SID"))
+            let mark = server.mark
+            let second = try WebViewProcess.open("/") {
+                $0.cookies = cookies
+                $0.reportsSession = true
+            }
+            try second.loaded()
+            second.close()
+            #expect(server.requests(since: mark).first?.cookie?.contains("SID=secret-1") == true)
+            #expect(second.events.suffix(2) == [.session(cookies, omitted: 0), .closed(.close)])
+            first.close()
+        }
+
+        /// The page that is loaded right after has the new cookie, and not the one that has expired.
+        @Test func addedCookiesGoWithTheNextPage() throws {
+            let view = try WebViewProcess.open("/") { $0.cookies = [Self.cookie("a", "1"), Self.cookie("b", "2")] }
+            try view.loaded()
+            let mark = server.mark
+            // As many as fit, so that storing them takes longer than the page's request.
+            let many = (10..<70).map { Self.cookie("n\($0)", "1") }
+            view.send(.addCookies([Self.cookie("a", "", expires: 1)] + many + [Self.cookie("c", "3")]))
+            view.send(.load(PageRequest(url: server.first + "/next")))
+            try view.loaded(server.first + "/next")
+            view.close()
+            let fields = server.requests(since: mark).first?.cookie?.components(separatedBy: "; ").sorted()
+            #expect(fields == ["b=2", "c=3"] + many.map { "\($0.name)=1" })
+        }
+
         @Test func aPrivateSessionForgets() throws {
             try WebViewProcess.open("/cookies").finishAfterLoading()
             let mark = server.mark

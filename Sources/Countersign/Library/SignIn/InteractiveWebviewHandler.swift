@@ -30,7 +30,8 @@ public protocol InteractiveWebviewHandler: Sendable {
 
     /// Lets the broker go on with the sign-in, and returns when it has the tokens. The window closes then. `proposed`
     /// asks the broker of the machine, and is the default; it throws if there is none. If your program does not call
-    /// it, the sign-in ends with the code `signInCancelled`, because it goes on elsewhere. An error ends it.
+    /// it, the sign-in ends with the code `signInCancelled`, because it goes on elsewhere. After an error the
+    /// sign-in is repeated in the window, once; a cancellation ends it.
     func retryInBroker(
         for url: String, _ state: InteractiveWebviewState, proposed: @Sendable () async throws -> Void
     ) async throws
@@ -115,8 +116,8 @@ public struct InteractiveWebviewState: Equatable, Sendable {
     public let brtAttemptCount: Int
     /// Whether one was obtained.
     public let brtAcquired: Bool
-    /// Those of the last response to a request for a page of the window. If a redirect led to the special URL, that is
-    /// the redirect. Empty if no proxy sees the window's responses.
+    /// Those of the response that led to the special URL: the redirect to it, else that of the window's page. Empty if
+    /// no proxy sees the window's responses.
     public let responseHeaders: ResponseHeaders
 }
 
@@ -170,14 +171,19 @@ public struct AuthenticationSession: Equatable, Sendable {
     public var installsProfile: Bool
     /// The scheme of the URL that ends the session and becomes the window's next navigation.
     public var callbackScheme: String
+    /// Whether the window has a session of its own, which is forgotten. Otherwise it has the cookies of the sign-in's
+    /// window. A session that installs a profile is always ephemeral.
+    public var isEphemeral: Bool
 
     /// A page, with the draft's callback scheme unless another one is given.
     public init(
-        url: String, headers: [String: String] = [:], installsProfile: Bool = false, callbackScheme: String = "msauth"
+        url: String, headers: [String: String] = [:], installsProfile: Bool = false, callbackScheme: String = "msauth",
+        isEphemeral: Bool = true
     ) {
         self.url = url
         self.headers = headers
         self.installsProfile = installsProfile
         self.callbackScheme = callbackScheme
+        self.isEphemeral = isEphemeral
     }
 }

@@ -94,9 +94,11 @@ struct ProfileInstaller {
         ProfilePlan(read, in: try session.profileSurroundings(of: home), password: password)
     }
 
-    /// Throws if the person does not agree, or nothing can be installed. Returns a sentence about the result.
+    /// Throws if the person does not agree, or nothing can be installed. Returns a sentence about the result. `ask`
+    /// asks the person.
     func install(
-        _ plan: ProfilePlan, isAgreed: Bool, skipsRefused: Bool, owner: ProfileRecord.Owner?
+        _ plan: ProfilePlan, isAgreed: Bool, skipsRefused: Bool, owner: ProfileRecord.Owner?,
+        ask: ((String) throws -> Bool)? = nil
     ) throws -> String {
         let text = Self.text(plan)
         let (new, keys): (NewProfile, Secret?)
@@ -111,7 +113,8 @@ struct ProfileInstaller {
                 error.code, error.detail,
                 hint: "ask for a profile without it, or pass --skip-refused to install the rest")
         }
-        guard try Confirmation(isGiven: isAgreed).asks("\(text)Install the profile?") else {
+        let ask = ask ?? { try Confirmation(isGiven: isAgreed).asks("\($0)Install the profile?") }
+        guard try ask(text) else {
             throw CountersignError(.refused, "nothing was done")
         }
         if isAgreed { Console.write(text, to: STDERR_FILENO) }

@@ -6,6 +6,7 @@ import CountersignDeviceManagement
 import CountersignVault
 import Dispatch
 import Glibc
+import Synchronization
 
 /// Installs the configuration profiles that the pages of a sign-in deliver. Each is shown on the terminal, and
 /// installed only if the person agrees there: `--yes` is an answer to another question.
@@ -27,13 +28,36 @@ final class SignInProfileInstaller: ProfileInstalling, @unchecked Sendable {
         self.signIn = signIn
     }
 
-    func install(_ document: [UInt8], for signIn: String) async throws -> String {
-        try await withCheckedThrowingContinuation { continuation in
-            queue.async { continuation.resume(with: Result { try self.install(document) }) }
+    func install(_ document: [UInt8], from host: String, for signIn: String) async throws -> String {
+        let question = Question()
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                queue.async { continuation.resume(with: Result { try self.install(document, from: host, question) }) }
+            }
+        } onCancel: {
+            question.abandon()
         }
     }
 
-    private func install(_ document: [UInt8]) throws -> String {
+    /// What the person is asked about a profile. When it is abandoned, the terminal does not wait any more.
+    private final class Question: Sendable {
+        private let state = Mutex(false)
+
+        var isAbandoned: Bool { state.withLock(\.self) }
+
+        func abandon() { state.withLock { $0 = true } }
+
+        func isAgreed(to text: String) throws -> Bool {
+            guard let terminal = Terminal() else {
+                throw CountersignError(.environment, "there is no terminal to ask for confirmation")
+            }
+            guard let answer = terminal.confirms(text, isAbandoned: { isAbandoned }) else { throw CancellationError() }
+            return answer
+        }
+    }
+
+    private func install(_ document: [UInt8], from host: String, _ question: Question) throws -> String {
+        guard !question.isAbandoned else { throw CancellationError() }
         let read = try home.readProfile(document, at: Int64(time(nil)))
         if lock == nil { lock = try VaultOperations.enrollingLock(of: signIn, in: home) }
         guard lock != nil else {
@@ -45,8 +69,16 @@ final class SignInProfileInstaller: ProfileInstalling, @unchecked Sendable {
             guard let terminal = Terminal() else {
                 throw CountersignError(.environment, "it needs its password, and there is no terminal to ask for it")
             }
-            return terminal.prompt("The password of the identity \(PrintableText.quote(name)): ")
+            let text = "The password of the identity \(PrintableText.quote(name)): "
+            guard let password = terminal.prompt(text, isAbandoned: { question.isAbandoned }) else {
+                // Control-C is a key there, and ends the whole sign-in.
+                if !question.isAbandoned { kill(getpid(), SIGINT) }
+                question.abandon()
+                throw CountersignError(.refused, "it was cancelled")
+            }
+            return password
         }
+        guard !question.isAbandoned else { throw CancellationError() }
         let former = plan.former
         guard former == nil || former?.owner?.signIn == signIn else {
             throw CountersignError(
@@ -58,7 +90,10 @@ final class SignInProfileInstaller: ProfileInstalling, @unchecked Sendable {
         let isPending = former?.owner?.isPending ?? true
         let sentence = try installer.install(
             plan, isAgreed: false, skipsRefused: false,
-            owner: ProfileRecord.Owner(signIn: signIn, isPending: isPending))
+            owner: ProfileRecord.Owner(signIn: signIn, isPending: isPending)
+        ) { text in
+            try question.isAgreed(to: "\(text)Install the profile from \(Console.printable(host))?")
+        }
         if isPending { installed.append(read.profile.identifier) }
         return sentence
     }

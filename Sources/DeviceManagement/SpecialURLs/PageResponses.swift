@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+
+/// A response to a request for the view's own page, also one that redirects.
+package struct PageResponse: Equatable, Sendable {
+    package let origin: Origin
+    package let status: Int
+    package let headers: ResponseHeaders
+
+    package init(origin: Origin, status: Int, headers: ResponseHeaders) {
+        self.origin = origin
+        self.status = status
+        self.headers = headers
+    }
+
+    /// Where the response sends the view, with the scheme in lower case and without a fragment, as far as that is a URL
+    /// with a scheme; nil if it does not redirect.
+    fileprivate var target: String? {
+        guard redirects, let location = headers["Location"] else { return nil }
+        return Self.comparable(location)
+    }
+
+    /// Whether the view may show its content.
+    fileprivate var isPage: Bool { !redirects && status != 204 && status != 205 }
+
+    private var redirects: Bool { [301, 302, 303, 307, 308].contains(status) }
+
+    /// A view writes the scheme in lower case and encodes what a URL may not have.
+    fileprivate static func comparable(_ url: String) -> String {
+        let url = url.prefix { $0 != "#" }
+        let scheme = url.prefix { $0 != ":" }
+        let digits = Array("0123456789ABCDEF".utf8)
+        let rest = url.dropFirst(scheme.count).utf8.flatMap { byte -> [UInt8] in
+            if (0x21...0x7E).contains(byte) { return [byte] }
+            return [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+        }
+        return scheme.lowercased() + String(decoding: rest, as: UTF8.self)
+    }
+}
+
+/// The last responses to a view's pages, of which one has led to a special URL.
+package struct PageResponses: Sendable {
+    /// How many responses a page can have on the way when a URL is met.
+    package static let maximumCount = 32
+
+    private var recent: [PageResponse] = []
+
+    package init() {}
+
+    package mutating func add(_ response: PageResponse) {
+        if recent.count == Self.maximumCount { recent.removeFirst() }
+        recent.append(response)
+    }
+
+    /// The response that has led to `url`: the last one that redirects there, which is then forgotten. If there is
+    /// none, a page has opened the URL, and it is the last response with a page.
+    package mutating func cause(of url: String) -> PageResponse? {
+        let url = PageResponse.comparable(url)
+        if let index = recent.lastIndex(where: { $0.target == url }) { return recent.remove(at: index) }
+        return recent.last(where: \.isPage)
+    }
+}
