@@ -109,9 +109,9 @@ final class SignInRenewals: Sendable {
         guard let vault = openVault() else { return }
         let (contents, time) = (vault.contents, now())
         for record in contents.signIns.values {
-            // Requests do not ask for a token that is withheld.
+            // Requests do not ask for a token that is withheld; ``ComplianceKeeper`` does.
             let isWithheld = contents.compliance[record.name].map { !$0.isCompliant } ?? false
-            guard let due = record.renewalTime(delayedBy: delay), due <= time, time < record.expires || isWithheld,
+            guard let due = record.renewalTime(delayedBy: delay), due <= time, time < record.expires, !isWithheld,
                 record.ended.isEmpty, !isPaused(record, at: time),
                 !state.withLock({ $0.running[record.name] != nil || $0.unstored[record.name] != nil }),
                 record.isRenewable,
@@ -294,8 +294,9 @@ final class SignInRenewals: Sendable {
         }
     }
 
-    /// Asks for a new token after a remediation, and returns why there is none. Nil also if none is needed.
-    func renew(afterRemediating name: String) async -> (any Error)? {
+    /// Asks for a new token at once, for example after a remediation, and returns why there is none. Nil also if none
+    /// is needed.
+    func renewNow(_ name: String) async -> (any Error)? {
         do {
             let lock = try await RenewalLock.acquire(
                 RenewalLock.name(ofSignIn: name), of: home, patience: Self.lockPatience, waits: {})

@@ -50,7 +50,8 @@ public final class ChallengeController: Sendable {
     public init(
         home path: String? = nil, logger: Logger? = nil, passphrase: (() throws -> Password)? = nil
     ) throws(ChallengeError) {
-        let environment = ProcessVariables.of("COUNTERSIGN_HOME", "XDG_CONFIG_HOME", "HOME", "SSL_CERT_FILE")
+        let environment = ProcessVariables.of(
+            "COUNTERSIGN_HOME", "XDG_CONFIG_HOME", "HOME", "SSL_CERT_FILE", "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
         let logger = logger ?? Logger(label: "countersign") { _ in SwiftLogNoOpLogHandler() }
         var refusal: ChallengeError?
         do {
