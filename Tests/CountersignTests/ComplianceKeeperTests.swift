@@ -2,6 +2,7 @@
 
 import CountersignTestOrigin
 import CountersignVault
+import Foundation
 import Logging
 import Synchronization
 import Testing
@@ -66,6 +67,14 @@ struct ComplianceKeeperTests {
         /// How often the provider was asked for a new token.
         var refreshes: Int { home.provider.requests.count { $0.hasPrefix("POST /token refresh_token") } }
 
+        /// Lets time pass in steps of ten minutes, with a question whenever one is due.
+        func pass(_ seconds: Int64) async {
+            for _ in 0..<seconds / 600 {
+                time.advance(600)
+                await keeper.check()
+            }
+        }
+
         func record() throws -> ComplianceRecord { try #require(try home.vault.compliance["work"]) }
 
         /// The seconds after the beginning at which the service was asked, of those that are passed one by one.
@@ -107,7 +116,8 @@ struct ComplianceKeeperTests {
         #expect(bench.service.requests.count == count)
     }
 
-    /// Of several programs, one asks. The provider may not know yet what the service has found, and its token is not due.
+    /// Of several programs, one asks. The provider may not know yet what the service has found, and its token is not
+    /// due.
     @Test func aQuestionOfAPersonPostponesTheNext() async throws {
         let bench = try await Bench(["script": "page"])
         try bench.withhold()

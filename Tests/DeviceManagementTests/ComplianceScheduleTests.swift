@@ -53,3 +53,38 @@ import Testing
         #expect(schedule.isDue(at: 1000))
     }
 }
+
+/// When what an enrolment has brought is wiped.
+@Suite struct ComplianceDeadlineTests {
+    private static let day: Int64 = 86_400
+    private static let start: Int64 = 1_800_000_000
+
+    private static func deadline(_ days: Int64) -> ComplianceDeadline {
+        ComplianceDeadline(confirmed: start, days: days)
+    }
+
+    @Test(arguments: [(1, 21_600), (2, 43_200), (4, 86_400), (30, 86_400), (3650, 86_400)] as [(Int64, Int64)])
+    func aConfirmationIsWantedOnceADayAndFourTimesBefore(days: Int64, seconds: Int64) {
+        let deadline = Self.deadline(days)
+        #expect(deadline.needsConfirmation(at: Self.start + seconds))
+        #expect(!deadline.needsConfirmation(at: Self.start + seconds - 1))
+    }
+
+    @Test func theLastQuarterIsNear() {
+        let deadline = Self.deadline(8)
+        #expect(!deadline.isNear(at: Self.start + 6 * Self.day) && deadline.isNear(at: Self.start + 6 * Self.day + 1))
+    }
+
+    /// However long the machine was off, attempts have to fail for an hour.
+    @Test func itIsOverOnlyAfterAttemptsHaveFailedForAnHour() {
+        let deadline = Self.deadline(2)
+        let end = Self.start + 2 * Self.day
+        #expect(deadline.end == end)
+        #expect(!deadline.isOver(at: end + 90 * Self.day, failingSince: nil))
+        #expect(!deadline.isOver(at: end + 3599, failingSince: end))
+        #expect(deadline.isOver(at: end + 3600, failingSince: end))
+        #expect(!deadline.isOver(at: end - 1, failingSince: end - 7200))
+        // The clock was set back.
+        #expect(!deadline.isOver(at: end + 10, failingSince: end + 7200))
+    }
+}

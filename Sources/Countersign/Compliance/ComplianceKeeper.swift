@@ -9,15 +9,17 @@ import FoundationEssentials
 import Logging
 import Synchronization
 
-/// Asks silently whether the device complies with the policies of the sign-ins that are withheld, on a
-/// ``ComplianceSchedule`` for each. Opens no page: a person is never asked from here.
+/// Asks silently whether the device complies with the policies of the sign-ins that are withheld, or whose profiles
+/// want that confirmed regularly, on a ``ComplianceSchedule`` for each. Opens no page: a person is never asked from
+/// here. Wipes what nobody has confirmed for too long.
 ///
 /// There must be only one for a home in a process; ``RenewalKeeper`` has it.
 final class ComplianceKeeper: Sendable {
-    private let policyKeeper: PolicyKeeper
-    private let now: @Sendable () -> Int64
+    let policyKeeper: PolicyKeeper
+    let now: @Sendable () -> Int64
     private let chance: @Sendable () -> Double
-    private let logger: Logger
+    let logger: Logger
+    private let told = Mutex<(any ComplianceDelegate)?>(nil)
     private let task = Mutex<Task<Void, Never>?>(nil)
     /// By the name of the sign-in.
     private let schedules = Mutex<[String: Watched]>([:])
@@ -31,7 +33,14 @@ final class ComplianceKeeper: Sendable {
         /// Of the sign-in, so that another one of its name begins anew.
         let identifier: String
         var schedule: ComplianceSchedule
+        /// Since when questions have brought no confirmation although the time for that is over, in seconds since 1970.
+        var failingSince: Int64?
+        /// The log says that the time is nearly over.
+        var hasWarned = false
     }
+
+    /// What follows a question without a confirmation.
+    enum Unconfirmed { case goOn, warn, wipe }
 
     /// `now` returns seconds since 1970, and `chance` a number from 0 to 1.
     init(
@@ -42,6 +51,12 @@ final class ComplianceKeeper: Sendable {
         self.now = now
         self.chance = chance
         self.logger = logger
+    }
+
+    /// Hears about changes and wipes.
+    var delegate: (any ComplianceDelegate)? {
+        get { told.withLock { $0 } }
+        set { told.withLock { $0 = newValue } }
     }
 
     /// Checks now, and then whenever a question is due until ``stop()`` or until the keeper is released.
@@ -75,11 +90,19 @@ final class ComplianceKeeper: Sendable {
 
     /// Asks the questions that are due.
     func check() async {
+        await onQueue { [self] isAbandoned in
+            guard let vault = policyKeeper.vault, (try? vault.reload()) != nil else { return }
+            for name in due(in: vault.contents) where !isAbandoned() { check(name, in: vault, isAbandoned) }
+        }
+    }
+
+    /// Runs what blocks. `body` learns whether the task was cancelled.
+    private func onQueue(_ body: @escaping @Sendable (_ isAbandoned: @escaping @Sendable () -> Bool) -> Void) async {
         let isAbandoned = Atomic(false)
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                queue.async { [self] in
-                    check { isAbandoned.load(ordering: .relaxed) }
+                queue.async {
+                    body { isAbandoned.load(ordering: .relaxed) }
                     continuation.resume()
                 }
             }
@@ -88,15 +111,10 @@ final class ComplianceKeeper: Sendable {
         }
     }
 
-    private func check(isAbandoned: @escaping @Sendable () -> Bool) {
-        guard let vault = policyKeeper.vault, (try? vault.reload()) != nil else { return }
-        for name in due(in: vault.contents) where !isAbandoned() { check(name, in: vault, isAbandoned) }
-    }
-
     /// The sign-ins about which a question is due. Forgets those about which there is none.
     private func due(in contents: VaultContents) -> [String] {
         let time = now()
-        let watched = contents.signIns.values.filter { Self.isWatched($0, in: contents) }
+        let watched = contents.signIns.values.filter { Self.isWatched($0, in: contents, at: time) }
         return schedules.withLock { schedules in
             let before = schedules
             schedules = [:]
@@ -115,15 +133,16 @@ final class ComplianceKeeper: Sendable {
         }
     }
 
-    private static func isWatched(_ record: SignInRecord, in contents: VaultContents) -> Bool {
-        guard contents.compliance[record.name]?.isCompliant == false, contents.wipes[record.name] == nil,
-            record.ended != SignInRecord.isSigningOut
+    private static func isWatched(_ record: SignInRecord, in contents: VaultContents, at time: Int64) -> Bool {
+        guard contents.wipes[record.name] == nil, record.ended != SignInRecord.isSigningOut,
+            let service = (try? SignInProfile(Array(record.profile.utf8)))?.compliance
         else { return false }
-        return (try? SignInProfile(Array(record.profile.utf8)))?.compliance != nil
+        let isWithheld = contents.compliance[record.name]?.isCompliant == false
+        return isWithheld || record.deadline(in: contents, service)?.needsConfirmation(at: time) == true
     }
 
     private func check(_ name: String, in vault: OpenVault, _ isAbandoned: @escaping @Sendable () -> Bool) {
-        let before = vault.contents.compliance[name]
+        let before = vault.contents
         let operations = VaultOperations(home: policyKeeper.home, vault: vault, now: now)
         let dialogue = OperationDialogue(report: { _ in }, isAbandoned: isAbandoned)
         let report: ComplianceReport?
@@ -132,14 +151,35 @@ final class ComplianceKeeper: Sendable {
                 of: name, languages: PreferredLanguages.field(in: policyKeeper.environment), dialogue)
         } catch {
             if isAbandoned() { return }
-            noteAsked(name)
             logger.warning("the compliance of \"\(name)\" cannot be checked: \(SignInRenewals.text(error))")
-            return
+            report = nil
         }
         noteAsked(name)
-        guard let report else { return }
-        policyKeeper.refresh(force: true)
-        log(report, of: name, before, vault.contents.compliance[name])
+        if let report {
+            policyKeeper.refresh(force: true)
+            self.report(report, of: name, before.compliance[name], vault.contents.compliance[name])
+        }
+        // Another process may have had it confirmed or removed meanwhile.
+        let contents = vault.contents
+        guard report?.isCompliant != true, let record = contents.signIns[name],
+            Self.isWatched(record, in: contents, at: now()),
+            let service = (try? SignInProfile(Array(record.profile.utf8)))?.compliance,
+            let deadline = record.deadline(in: contents, service)
+        else { return }
+        noteUnconfirmed(record, deadline, in: vault, isAbandoned)
+    }
+
+    /// Counts a question that has brought no confirmation.
+    func noteFailure(of name: String, _ deadline: ComplianceDeadline, at time: Int64) -> Unconfirmed {
+        schedules.withLock { schedules in
+            guard var watched = schedules[name] else { return .goOn }
+            defer { schedules[name] = watched }
+            watched.failingSince = time < deadline.end ? nil : watched.failingSince ?? time
+            if deadline.isOver(at: time, failingSince: watched.failingSince) { return .wipe }
+            guard deadline.isNear(at: time), !watched.hasWarned else { return .goOn }
+            watched.hasWarned = true
+            return .warn
+        }
     }
 
     private func noteAsked(_ name: String) {
@@ -147,17 +187,28 @@ final class ComplianceKeeper: Sendable {
         schedules.withLock { $0[name]?.schedule.noteAsked(at: time, chance: chance()) }
     }
 
-    /// What has changed.
-    private func log(
+    /// Says what has changed.
+    private func report(
         _ report: ComplianceReport, of name: String, _ before: ComplianceRecord?, _ after: ComplianceRecord?
     ) {
+        guard let after, after.status != before?.status else {
+            logger.debug("the compliance service of \"\(name)\" says \(report.status)")
+            return
+        }
         if report.isCompliant {
             let failure = report.tokenFailure.map { ", but there is no new access token yet: \($0)" } ?? ""
             logger.notice("the device complies with the policy of \"\(name)\" again\(failure)")
-        } else if let after, after.status != before?.status {
-            logger.warning("\(after.reason ?? after.title)")
         } else {
-            logger.debug("the device does not comply with the policy of \"\(name)\" yet (\(report.status))")
+            logger.warning("\(after.reason ?? after.title)")
+        }
+        guard let delegate else { return }
+        let account = ListedCompliance(after).account ?? name
+        let result = ComplianceResult(report, accountID: account, name: name)
+        let restarts = report.restarts
+        // The next question does not wait for the program.
+        Task {
+            if restarts { await delegate.saveState(before: result) }
+            await delegate.remediated(result)
         }
     }
 }

@@ -14,8 +14,8 @@ package struct ComplianceSchedule: Equatable, Sendable {
 
     private static let firstPause: Int64 = 60
     package static let longestPause: Int64 = 3600
-    /// For a question that is overdue when the schedule begins: the machines of an organisation are switched on at once,
-    /// too.
+    /// In seconds. For a question that is overdue when the schedule begins: the machines of an organisation are
+    /// switched on at once, too.
     private static let startPause = 10.0
 
     /// `checked` is when the service was asked last. Times are in seconds since 1970, and `chance` is from 0 to 1.

@@ -211,6 +211,14 @@ public final class ChallengeController: Sendable {
         set { scopeQuestions.delegate = newValue }
     }
 
+    /// Hears when the device begins or ceases to comply with the policy of a sign-in, as silent questions find, and
+    /// when an enrolment is wiped because nobody has confirmed for long that it does. Not called by a
+    /// ``ComplianceManager``, which has its own.
+    public var complianceDelegate: (any ComplianceDelegate)? {
+        get { renewals.compliance.delegate }
+        set { renewals.compliance.delegate = newValue }
+    }
+
     /// A new stream of the events of the controller and of all its proxies, from now on. Each stream receives all
     /// events and buffers the newest 256 of them.
     public var events: AsyncStream<ChallengeEvent> { listeners.stream() }

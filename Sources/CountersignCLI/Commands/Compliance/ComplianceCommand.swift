@@ -182,6 +182,8 @@ struct ComplianceRow: Encodable {
     let message: String?
     let page: String?
     let checked: String
+    let confirmed: String?
+    let wipe: String?
 
     init(_ compliance: ListedCompliance, name: String? = nil) {
         self.name = name
@@ -191,6 +193,8 @@ struct ComplianceRow: Encodable {
         message = compliance.message.isEmpty ? nil : compliance.message
         page = compliance.page
         checked = WallClock.rfc3339(compliance.checked)
+        confirmed = compliance.confirmed.map { WallClock.rfc3339($0) }
+        wipe = compliance.wipe.map { WallClock.rfc3339($0) }
     }
 }
 
