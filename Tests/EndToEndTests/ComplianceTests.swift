@@ -107,6 +107,23 @@ import Testing
         #expect(answered != nil && bench.origin.log.requests.last?.authorization == "Bearer t2")
     }
 
+    /// After the command of a person, and after a silent question.
+    @Test(.timeLimit(.minutes(3)), arguments: [false, true])
+    func aServiceThatWantsARestartHasTheServerReplaced(isSilent: Bool) throws {
+        let script = isSilent ? "compliant" : "page"
+        let bench = try Bench(["script": script, "restart": true], isWithheld: isSilent)
+        if !isSilent {
+            _ = try bench.refused()
+            let done = try bench.run("compliance", "remediate", "work")
+            #expect(done.status == 0 && done.said.contains(" starts again\n"), "\(done.said)")
+        }
+        #expect(bench.proxy.process.waitForExit(seconds: 60) == 0, "\(bench.proxy.process.errorOutput)")
+        let successors = RestartTests.successors(bench.proxy.process)
+        defer { for process in successors { kill(process, SIGTERM) } }
+        #expect(successors.count == 1, "\(bench.proxy.process.errorOutput)")
+        #expect(try bench.get().status == 200 && bench.origin.log.requests.last?.authorization == "Bearer t2")
+    }
+
     /// No request and no renewal would ask about it.
     @Test func aWithheldTokenThatDoesNotExpireIsUsedAgainWhenTheDeviceComplies() throws {
         let bench = try Bench(["script": "compliant"], isWithheld: true)

@@ -159,6 +159,9 @@ final class ComplianceKeeper: Sendable {
             policyKeeper.refresh(force: true)
             self.report(report, of: name, before.compliance[name], vault.contents.compliance[name])
         }
+        if report?.restarts == true, before.compliance[name]?.isCompliant == false {
+            policyKeeper.organisationWantsRestart()
+        }
         // Another process may have had it confirmed or removed meanwhile.
         let contents = vault.contents
         guard report?.isCompliant != true, let record = contents.signIns[name],
